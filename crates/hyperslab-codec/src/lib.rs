@@ -1,0 +1,1 @@
+//! Byte transforms as kernels on slices.

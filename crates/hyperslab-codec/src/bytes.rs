@@ -82,7 +82,8 @@ pub(crate) fn decode_growing(
     let base = out.len();
     let mut room = guess.clamp(64, limit.max(64)).min(limit);
     loop {
-        out.resize(base.saturating_add(room), 0);
+        out.reserve_exact((base + room).saturating_sub(out.len()));
+        out.resize(base + room, 0);
         match decode(&mut out[base..]) {
             Ok(Some(n)) => {
                 out.truncate(base + n.min(room));
@@ -97,6 +98,27 @@ pub(crate) fn decode_growing(
                 out.truncate(base);
                 return Err(error);
             }
+        }
+    }
+}
+
+/// Copies `len` bytes from `distance` back to `out[at..]`, as Lempel-Ziv codes mean it: where the distance is shorter
+/// than the length, the bytes just written repeat.
+///
+/// The caller has checked `1 <= distance <= at` and `len <= out.len() - at`.
+pub(crate) fn copy_back(out: &mut [u8], at: usize, distance: usize, len: usize) {
+    if distance >= len {
+        out.copy_within(at - distance..at - distance + len, at);
+    } else if distance == 1 {
+        let byte = out[at - 1];
+        out[at..at + len].fill(byte);
+    } else {
+        // What is copied doubles with every turn.
+        let (start, mut done) = (at - distance, 0);
+        while done < len {
+            let now = (distance + done).min(len - done);
+            out.copy_within(start..start + now, at + done);
+            done += now;
         }
     }
 }

@@ -22,3 +22,13 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
         })
         .collect()
 }
+
+/// What the `steps.*` files hold: 300 little-endian integers in runs of seven.
+pub(crate) fn steps() -> Vec<u8> {
+    (0..300i32).flat_map(|i| (i / 7 * 3).to_le_bytes()).collect()
+}
+
+/// What the `ramp*` files hold: `n` little-endian numbers of `size` bytes that grow and wobble.
+pub(crate) fn ramp(n: u64, size: usize) -> Vec<u8> {
+    (0..n).flat_map(|i| (i * 37 + (i * i) % 101).to_le_bytes().into_iter().take(size)).collect()
+}

@@ -1,0 +1,281 @@
+//! Bit shuffle: the bits of all elements of a block, lowest bits first.
+//!
+//! A block is a multiple of 8 elements. For byte `j` of an element (in memory order) and bit `k` of that byte (lowest
+//! first) there is a row of `n / 8` bytes; bit `b` of byte `i` of that row comes from element `8 i + b`. This is
+//! the transform of the bitshuffle library, of HDF5 filter 32008, of TileDB filter 8 and of the inside of Blosc blocks.
+//!
+//! It is three transposes, of which two are byte shuffles: the elements' bytes into planes, then the bits of
+//! every eight bytes of a plane, then the bytes of those groups of eight into rows.
+//!
+//! [`encode`] and [`decode`] cut a chunk into blocks as the library does; [`encode_stream`] and [`decode_stream`] are the
+//! compressed form of HDF5 filter 32008: the decoded size (u64) and the bytes of a block (u32), then for every block
+//! the stored length (u32) and an LZ4 block or zstd frame, then fewer than 8 elements as they are. All
+//! integers are big-endian.
+
+use std::cell::RefCell;
+
+use crate::bytes::Reader;
+use crate::error::{Result, corrupt, invalid, size as size_error, too_long};
+use crate::{lz4, shuffle, zstd};
+
+const CODEC: &str = "bitshuffle";
+
+thread_local! {
+    static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
+}
+
+/// Runs `work` with a buffer of `len` bytes of this thread.
+fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
+    SCRATCH.with_borrow_mut(|(scratch, _)| {
+        if scratch.len() < len {
+            scratch.resize(len, 0);
+        }
+        work(&mut scratch[..len])
+    })
+}
+
+/// Transposes the 8×8 bits of every eight bytes.
+fn transpose_bits(bytes: &mut [u8]) {
+    let (words, _) = bytes.as_chunks_mut::<8>();
+    for word in words {
+        let mut x = u64::from_le_bytes(*word);
+        let mut swap = |shift: u32, mask: u64| {
+            let t = (x ^ (x >> shift)) & mask;
+            x ^= t ^ (t << shift);
+        };
+        swap(7, 0x00aa_00aa_00aa_00aa);
+        swap(14, 0x0000_cccc_0000_cccc);
+        swap(28, 0x0000_0000_f0f0_f0f0);
+        *word = x.to_le_bytes();
+    }
+}
+
+fn check(size: usize, src: &[u8], out: &[u8]) -> Result<()> {
+    if size == 0 {
+        return Err(invalid(CODEC, "element size 0"));
+    }
+    if src.len() != out.len() {
+        return Err(size_error(CODEC, out.len(), src.len()));
+    }
+    Ok(())
+}
+
+fn check_block(size: usize, src: &[u8], out: &[u8]) -> Result<()> {
+    check(size, src, out)?;
+    if !src.len().is_multiple_of(size) || !(src.len() / size).is_multiple_of(8) {
+        return Err(invalid(
+            CODEC,
+            format!("{} bytes are no multiple of 8 elements of {size} bytes", src.len()),
+        ));
+    }
+    Ok(())
+}
+
+/// Shuffles the bits of one block, a multiple of 8 elements of `size` bytes, into `out` of the same length.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) where `src` is not such a multiple, [`Size`](crate::CodecError::Size) where
+/// the lengths differ.
+pub fn encode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    check_block(size, src, out)?;
+    if src.is_empty() {
+        return Ok(());
+    }
+    with_scratch(src.len(), |planes| {
+        shuffle::encode(size, src, planes)?;
+        transpose_bits(planes);
+        let n = src.len() / size;
+        for (plane, rows) in planes.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
+            shuffle::encode(8, plane, rows)?;
+        }
+        Ok(())
+    })
+}
+
+/// Undoes [`encode_block`].
+///
+/// # Errors
+///
+/// As [`encode_block`].
+pub fn decode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    check_block(size, src, out)?;
+    if src.is_empty() {
+        return Ok(());
+    }
+    with_scratch(src.len(), |planes| {
+        let n = src.len() / size;
+        for (rows, plane) in src.chunks_exact(n).zip(planes.chunks_exact_mut(n)) {
+            shuffle::decode(8, rows, plane)?;
+        }
+        transpose_bits(planes);
+        shuffle::decode(size, planes, out)
+    })
+}
+
+/// The library's own choice of a block, in elements: about 8 KiB, and at least 128 elements.
+#[must_use]
+pub const fn default_block(size: usize) -> usize {
+    let block = if size == 0 { 0 } else { 8192 / size / 8 * 8 };
+    if block < 128 { 128 } else { block }
+}
+
+/// The bytes of a block, and of the part of `len` bytes that is cut into blocks: the last block may be shorter, and
+/// fewer than 8 elements are left over. A `block` of 0 elements stands for the default.
+fn geometry(size: usize, block: usize, len: usize) -> Result<(usize, usize)> {
+    let block = if block == 0 { default_block(size) } else { block };
+    if !block.is_multiple_of(8) {
+        return Err(invalid(CODEC, format!("a block of {block} elements is no multiple of 8")));
+    }
+    let bytes = block.checked_mul(size).ok_or_else(|| invalid(CODEC, "block size overflows"))?;
+    let group = size.checked_mul(8).ok_or_else(|| invalid(CODEC, "element size overflows"))?;
+    Ok((bytes, len - len % group))
+}
+
+/// Shuffles a chunk in blocks of `block` elements (0: [`default_block`]); what is left over is copied.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) where `size` is 0 or `block` no multiple of 8,
+/// [`Size`](crate::CodecError::Size) where the lengths differ.
+pub fn encode(size: usize, block: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    check(size, src, out)?;
+    let (bytes, body) = geometry(size, block, src.len())?;
+    for (from, to) in src[..body].chunks(bytes).zip(out[..body].chunks_mut(bytes)) {
+        encode_block(size, from, to)?;
+    }
+    out[body..].copy_from_slice(&src[body..]);
+    Ok(())
+}
+
+/// Undoes [`encode`] with the same `block`.
+///
+/// # Errors
+///
+/// As [`encode`].
+pub fn decode(size: usize, block: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    check(size, src, out)?;
+    let (bytes, body) = geometry(size, block, src.len())?;
+    for (from, to) in src[..body].chunks(bytes).zip(out[..body].chunks_mut(bytes)) {
+        decode_block(size, from, to)?;
+    }
+    out[body..].copy_from_slice(&src[body..]);
+    Ok(())
+}
+
+/// What the blocks of a stream are compressed with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Inner {
+    /// LZ4 blocks.
+    Lz4,
+    /// zstd frames; the level counts only when compressing.
+    Zstd {
+        /// The library's level.
+        level: i32,
+    },
+}
+
+/// The size that a stream says it decodes to; a claim.
+///
+/// # Errors
+///
+/// [`Corrupt`](crate::CodecError::Corrupt) where the stream is shorter than its header.
+pub fn stream_len(src: &[u8]) -> Result<u64> {
+    Reader::new(CODEC, src).u64_be()
+}
+
+/// Decodes the stream `src` of elements of `size` bytes into `out`, which it must fill.
+///
+/// # Errors
+///
+/// [`Corrupt`](crate::CodecError::Corrupt) where it is damaged or cut off, [`Size`](crate::CodecError::Size) where it
+/// decodes to any other size.
+pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    if size == 0 {
+        return Err(invalid(CODEC, "element size 0"));
+    }
+    let mut reader = Reader::new(CODEC, src);
+    let total = reader.u64_be()?;
+    if total != out.len() as u64 {
+        return Err(size_error(CODEC, out.len(), usize::try_from(total).unwrap_or(usize::MAX)));
+    }
+    let stated = reader.u32_be()? as usize;
+    if !stated.is_multiple_of(size) || !(stated / size).is_multiple_of(8) {
+        return Err(corrupt(CODEC, format!("a block of {stated} bytes for elements of {size} bytes")));
+    }
+    let (bytes, body) = geometry(size, stated / size, out.len())?;
+    let (blocks, rest) = out.split_at_mut(body);
+    // One buffer for all blocks, no longer than the output.
+    let mut unpacked = SCRATCH.with_borrow_mut(|(_, buffer)| std::mem::take(buffer));
+    unpacked.resize(unpacked.len().max(bytes.min(body)), 0);
+    let mut decode_all = || {
+        for block in blocks.chunks_mut(bytes) {
+            let len = reader.u32_be()? as usize;
+            let packed = reader.take(len)?;
+            let unpacked = &mut unpacked[..block.len()];
+            match inner {
+                Inner::Lz4 => lz4::decode(packed, unpacked)?,
+                Inner::Zstd { .. } => zstd::decode(packed, unpacked)?,
+            }
+            decode_block(size, unpacked, block)?;
+        }
+        rest.copy_from_slice(reader.take(rest.len())?);
+        if reader.is_empty() { Ok(()) } else { Err(corrupt(CODEC, "bytes after the last element")) }
+    };
+    let done = decode_all();
+    SCRATCH.with_borrow_mut(|(_, buffer)| *buffer = unpacked);
+    done
+}
+
+/// Decodes the stream `src` and appends the result, at most `limit` bytes, to `out`.
+///
+/// # Errors
+///
+/// As [`decode_stream`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+pub fn decode_stream_vec(
+    inner: Inner,
+    size: usize,
+    src: &[u8],
+    limit: usize,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let total = usize::try_from(stream_len(src)?).ok().filter(|&n| n <= limit);
+    let total = total.ok_or_else(|| too_long(CODEC, limit))?;
+    let base = out.len();
+    out.resize(base + total, 0);
+    decode_stream(inner, size, src, &mut out[base..]).inspect_err(|_| out.truncate(base))
+}
+
+/// Appends `src`, elements of `size` bytes in blocks of `block` elements (0: [`default_block`]), to `out` as a stream.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) where `size` is 0, `src` no multiple of it, `block` no multiple of 8, or a block
+/// longer than 32 bits can say.
+pub fn encode_stream(inner: Inner, size: usize, block: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if size == 0 || !src.len().is_multiple_of(size) {
+        return Err(invalid(CODEC, format!("{} bytes are no elements of {size} bytes", src.len())));
+    }
+    let (bytes, body) = geometry(size, block, src.len())?;
+    let stated = u32::try_from(bytes).map_err(|_| invalid(CODEC, "a block is too long"))?;
+    out.extend((src.len() as u64).to_be_bytes());
+    out.extend(stated.to_be_bytes());
+    let mut shuffled = vec![0; bytes.min(body)];
+    for from in src[..body].chunks(bytes) {
+        let shuffled = &mut shuffled[..from.len()];
+        encode_block(size, from, shuffled)?;
+        let at = out.len();
+        out.extend([0; 4]);
+        match inner {
+            Inner::Lz4 => lz4::encode(shuffled, out)?,
+            Inner::Zstd { level } => zstd::encode(shuffled, zstd::Options::level(level), out)?,
+        }
+        let len = u32::try_from(out.len() - at - 4).map_err(|_| invalid(CODEC, "a block is too long"))?;
+        out[at..at + 4].copy_from_slice(&len.to_be_bytes());
+    }
+    out.extend_from_slice(&src[body..]);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

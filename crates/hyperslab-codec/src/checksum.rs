@@ -1,0 +1,147 @@
+//! Checksums: sums of a few bytes, and digests.
+//!
+//! Each is a function of a slice; where a format puts the sum, and in which byte order, is the format's business.
+//!
+//! | function | used by |
+//! |---|---|
+//! | [`crc32`] | gzip, numcodecs `crc32` |
+//! | [`crc32c`] | Zarr v3 `crc32c` and shard indexes |
+//! | [`adler32`] | zlib, numcodecs `adler32` |
+//! | [`fletcher32`], [`verify_fletcher32`] | HDF5 filter 3, numcodecs `fletcher32` |
+//! | [`lookup3`] | HDF5 metadata and name hashes, numcodecs `jenkins_lookup3` |
+//! | [`md5`], [`sha256`] | TileDB filters 12 and 13 |
+
+use md5::Digest as _;
+
+use crate::error::{CodecError, Result};
+
+/// CRC-32 with the polynomial of gzip and PNG.
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    crc32fast::hash(bytes)
+}
+
+/// CRC-32C, the Castagnoli polynomial.
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c(bytes)
+}
+
+/// Adler-32 (RFC 1950), starting from 1.
+#[must_use]
+pub fn adler32(bytes: &[u8]) -> u32 {
+    simd_adler32::adler32(&bytes)
+}
+
+/// MD5 digest.
+#[must_use]
+pub fn md5(bytes: &[u8]) -> [u8; 16] {
+    ::md5::Md5::digest(bytes).into()
+}
+
+/// SHA-256 digest.
+#[must_use]
+pub fn sha256(bytes: &[u8]) -> [u8; 32] {
+    sha2::Sha256::digest(bytes).into()
+}
+
+/// Fletcher's checksum as HDF5 computes it: over big-endian pairs of bytes, an odd last byte being the high half.
+///
+/// HDF5 stores it as a little-endian integer behind the data.
+///
+/// ```
+/// assert_eq!(hyperslab_codec::checksum::fletcher32(b"\x01\x02"), 0x0102_0102);
+/// ```
+#[must_use]
+pub fn fletcher32(bytes: &[u8]) -> u32 {
+    /// The most words whose weighted sum fits 32 bits.
+    const BLOCK: usize = 360;
+    // Sums modulo 65535; the end-around carry of the definition makes a multiple of 65535 other than 0 itself.
+    let (mut sum1, mut sum2) = (0u64, 0u64);
+    let (pairs, odd) = bytes.as_chunks::<2>();
+    for block in pairs.chunks(BLOCK) {
+        let (mut plain, mut weighted) = (0u32, 0u32);
+        let n = block.len() as u32;
+        for (weight, pair) in (1..=n).rev().zip(block) {
+            let word = u32::from(u16::from_be_bytes(*pair));
+            plain += word;
+            weighted += weight * word;
+        }
+        sum2 = carry(sum2 + u64::from(n) * sum1 + u64::from(weighted));
+        sum1 = carry(sum1 + u64::from(plain));
+    }
+    if let [last] = odd {
+        sum1 = carry(sum1 + (u64::from(*last) << 8));
+        sum2 = carry(sum2 + sum1);
+    }
+    (sum2 << 16 | sum1) as u32
+}
+
+/// A sum modulo 65535 that is 0 only for 0.
+fn carry(sum: u64) -> u64 {
+    if sum == 0 { 0 } else { (sum - 1) % 0xffff + 1 }
+}
+
+/// Checks data against the checksum that HDF5 stored behind it.
+///
+/// Big-endian writers before HDF5 1.6.3 stored the two bytes of each half in the other order; either is right.
+///
+/// # Errors
+///
+/// [`Checksum`](CodecError::Checksum) where it is neither.
+pub fn verify_fletcher32(bytes: &[u8], stored: u32) -> Result<()> {
+    let computed = fletcher32(bytes);
+    let [a, b, c, d] = computed.to_be_bytes();
+    if stored == computed || stored == u32::from_be_bytes([b, a, d, c]) {
+        return Ok(());
+    }
+    Err(CodecError::Checksum { codec: "fletcher32", computed: computed.into(), stored: stored.into() })
+}
+
+/// Bob Jenkins's lookup3 `hashlittle`, which ends every checksummed HDF5 structure.
+///
+/// `initial` is 0 in HDF5.
+#[must_use]
+pub fn lookup3(bytes: &[u8], initial: u32) -> u32 {
+    // Only the low 32 bits of the length take part.
+    let start = 0xdead_beef_u32.wrapping_add(bytes.len() as u32).wrapping_add(initial);
+    let (mut a, mut b, mut c) = (start, start, start);
+    let word = |at: &[u8]| u32::from_le_bytes([at[0], at[1], at[2], at[3]]);
+    let mut rest = bytes;
+    while let (true, Some((block, tail))) = (rest.len() > 12, rest.split_first_chunk::<12>()) {
+        a = a.wrapping_add(word(&block[..4]));
+        b = b.wrapping_add(word(&block[4..8]));
+        c = c.wrapping_add(word(&block[8..]));
+        a = a.wrapping_sub(c) ^ c.rotate_left(4);
+        c = c.wrapping_add(b);
+        b = b.wrapping_sub(a) ^ a.rotate_left(6);
+        a = a.wrapping_add(c);
+        c = c.wrapping_sub(b) ^ b.rotate_left(8);
+        b = b.wrapping_add(a);
+        a = a.wrapping_sub(c) ^ c.rotate_left(16);
+        c = c.wrapping_add(b);
+        b = b.wrapping_sub(a) ^ a.rotate_left(19);
+        a = a.wrapping_add(c);
+        c = c.wrapping_sub(b) ^ b.rotate_left(4);
+        b = b.wrapping_add(a);
+        rest = tail;
+    }
+    if rest.is_empty() {
+        return c;
+    }
+    let mut block = [0; 12];
+    block[..rest.len()].copy_from_slice(rest);
+    a = a.wrapping_add(word(&block[..4]));
+    b = b.wrapping_add(word(&block[4..8]));
+    c = c.wrapping_add(word(&block[8..]));
+    c = (c ^ b).wrapping_sub(b.rotate_left(14));
+    a = (a ^ c).wrapping_sub(c.rotate_left(11));
+    b = (b ^ a).wrapping_sub(a.rotate_left(25));
+    c = (c ^ b).wrapping_sub(b.rotate_left(16));
+    a = (a ^ c).wrapping_sub(c.rotate_left(4));
+    b = (b ^ a).wrapping_sub(a.rotate_left(14));
+    (c ^ b).wrapping_sub(b.rotate_left(24))
+}
+
+#[cfg(test)]
+mod tests;

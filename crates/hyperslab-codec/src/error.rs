@@ -1,0 +1,89 @@
+//! What a kernel says when it cannot do its work.
+
+use std::borrow::Cow;
+
+/// A kernel's result.
+pub type Result<T> = std::result::Result<T, CodecError>;
+
+/// Why a kernel failed. Every variant names the codec; the caller knows the file, the structure and the byte.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The bytes are wrong.
+    #[error("{codec}: {reason}")]
+    Corrupt {
+        /// The kernel's name.
+        codec: &'static str,
+        /// What is wrong with the bytes.
+        reason: Cow<'static, str>,
+    },
+    /// The bytes decode to another size than they must.
+    #[error("{codec}: decoded to {} bytes, expected {expected}", Found(*found, *at_least))]
+    Size {
+        /// The kernel's name.
+        codec: &'static str,
+        /// The size that was to be filled, or the limit.
+        expected: usize,
+        /// The size that the bytes have; see `at_least`.
+        found: usize,
+        /// Decoding stopped when `found` was reached: the true size is not known.
+        at_least: bool,
+    },
+    /// The bytes are not those that were summed when they were written.
+    #[error("{codec}: checksum {computed:#x}, stored {stored:#x}")]
+    Checksum {
+        /// The kernel's name.
+        codec: &'static str,
+        /// Checksum of the bytes that are there.
+        computed: u64,
+        /// Checksum that was stored with them.
+        stored: u64,
+    },
+    /// The bytes are right, and this build does not read them.
+    #[error("{codec}: {feature} is not supported")]
+    Unsupported {
+        /// The kernel's name.
+        codec: &'static str,
+        /// What would be needed.
+        feature: Cow<'static, str>,
+    },
+    /// The caller's parameters are wrong.
+    #[error("{codec}: {reason}")]
+    Invalid {
+        /// The kernel's name.
+        codec: &'static str,
+        /// What is wrong with the parameters.
+        reason: Cow<'static, str>,
+    },
+}
+
+/// Prints a size, or that it is only a lower bound.
+struct Found(usize, bool);
+
+impl std::fmt::Display for Found {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.1 { write!(f, "at least {}", self.0) } else { write!(f, "{}", self.0) }
+    }
+}
+
+pub(crate) fn corrupt(codec: &'static str, reason: impl Into<Cow<'static, str>>) -> CodecError {
+    CodecError::Corrupt { codec, reason: reason.into() }
+}
+
+pub(crate) fn invalid(codec: &'static str, reason: impl Into<Cow<'static, str>>) -> CodecError {
+    CodecError::Invalid { codec, reason: reason.into() }
+}
+
+pub(crate) fn unsupported(codec: &'static str, feature: impl Into<Cow<'static, str>>) -> CodecError {
+    CodecError::Unsupported { codec, feature: feature.into() }
+}
+
+/// The output did not come out at the size that was asked for.
+pub(crate) fn size(codec: &'static str, expected: usize, found: usize) -> CodecError {
+    CodecError::Size { codec, expected, found, at_least: false }
+}
+
+/// The output did not fit into `limit` bytes.
+pub(crate) fn too_long(codec: &'static str, limit: usize) -> CodecError {
+    CodecError::Size { codec, expected: limit, found: limit.saturating_add(1), at_least: true }
+}

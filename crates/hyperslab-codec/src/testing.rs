@@ -1,0 +1,34 @@
+//! Helpers of the tests.
+
+/// Bytes from hexadecimal digits; blanks are skipped.
+pub(crate) fn hex(digits: &str) -> Vec<u8> {
+    let digits: Vec<u8> = digits
+        .bytes()
+        .filter(|b| !b.is_ascii_whitespace())
+        .map(|b| char::from(b).to_digit(16).expect("a hexadecimal digit") as u8)
+        .collect();
+    digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
+}
+
+/// Bytes that neither repeat nor depend on a generator's version.
+pub(crate) fn noise(len: usize) -> Vec<u8> {
+    let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+    (0..len)
+        .map(|_| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 32) as u8
+        })
+        .collect()
+}
+
+/// What the `steps.*` files hold: 300 little-endian integers in runs of seven.
+pub(crate) fn steps() -> Vec<u8> {
+    (0..300i32).flat_map(|i| (i / 7 * 3).to_le_bytes()).collect()
+}
+
+/// What the `ramp*` files hold: `n` little-endian numbers of `size` bytes that grow and wobble.
+pub(crate) fn ramp(n: u64, size: usize) -> Vec<u8> {
+    (0..n).flat_map(|i| (i * 37 + (i * i) % 101).to_le_bytes().into_iter().take(size)).collect()
+}

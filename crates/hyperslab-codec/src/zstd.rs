@@ -1,0 +1,143 @@
+//! Zstandard (RFC 8878), by the C library, with contexts kept per thread.
+//!
+//! A stored chunk is one or more frames. What a reader must take, and does:
+//!
+//! - several frames one after another, which decode to their concatenation;
+//! - skippable frames anywhere, which decode to nothing;
+//! - frames whose header does not state the content size (every frame of a streaming writer);
+//! - frames with a content checksum, which is checked.
+//!
+//! Bytes after the last frame that are no frame are an error, as is output of any other size than asked for.
+//! Neither the content size nor the window size that a frame claims makes this module allocate: output goes
+//! straight to the caller's buffer, which also serves as the window.
+
+use std::cell::RefCell;
+
+use zstd_safe::{CCtx, CParameter, DCtx, ResetDirective};
+
+use crate::bytes::decode_growing;
+use crate::error::{Result, corrupt, invalid, size, too_long};
+
+const CODEC: &str = "zstd";
+
+/// `ZSTD_error_dstSize_tooSmall`; a failing call returns it negated.
+const DST_TOO_SMALL: usize = 70;
+
+thread_local! {
+    static DECODER: RefCell<Option<DCtx<'static>>> = const { RefCell::new(None) };
+    static ENCODER: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
+}
+
+/// Decodes all frames of `src` into the front of `out`; `None` when they do not fit.
+fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
+    if src.is_empty() {
+        return Err(corrupt(CODEC, "no frame"));
+    }
+    DECODER.with_borrow_mut(|slot| {
+        let context = match slot {
+            Some(context) => context,
+            None => slot.insert(DCtx::try_create().ok_or_else(|| invalid(CODEC, "no memory for a context"))?),
+        };
+        match context.decompress(out, src) {
+            Ok(n) => Ok(Some(n)),
+            Err(code) => {
+                let _ = context.reset(ResetDirective::SessionOnly);
+                if code.wrapping_neg() == DST_TOO_SMALL {
+                    Ok(None)
+                } else {
+                    Err(corrupt(CODEC, zstd_safe::get_error_name(code)))
+                }
+            }
+        }
+    })
+}
+
+/// Decodes all frames of `src` into `out`, which they must fill.
+///
+/// # Errors
+///
+/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is not a sequence of frames, [`Size`](crate::CodecError::Size) where it decodes to
+/// any other size.
+pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
+    match decode_some(src, out)? {
+        Some(n) if n == out.len() => Ok(()),
+        Some(n) => Err(size(CODEC, out.len(), n)),
+        None => Err(too_long(CODEC, out.len())),
+    }
+}
+
+/// Decodes all frames of `src` and appends the result, at most `limit` bytes, to `out`.
+///
+/// # Errors
+///
+/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
+    let guess = match zstd_safe::get_frame_content_size(src) {
+        Ok(Some(n)) => usize::try_from(n).unwrap_or(usize::MAX).min(src.len().saturating_mul(256)),
+        _ => src.len().saturating_mul(4),
+    };
+    decode_growing(CODEC, guess, limit, out, |room| decode_some(src, room))
+}
+
+/// How to compress.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Options {
+    /// The library's level: 1 to 22, negative for faster ones, 0 for its default (3). Others are clamped.
+    pub level: i32,
+    /// Whether a checksum of the content ends the frame.
+    pub checksum: bool,
+}
+
+impl Options {
+    /// A level, and no checksum.
+    #[must_use]
+    pub const fn level(level: i32) -> Self {
+        Self { level, checksum: false }
+    }
+
+    /// The same with or without a content checksum.
+    #[must_use]
+    pub const fn with_checksum(self, checksum: bool) -> Self {
+        Self { checksum, ..self }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::level(zstd_safe::CLEVEL_DEFAULT)
+    }
+}
+
+/// Appends `src` to `out` as one frame that states its content size.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) where the library refuses, which it does only for want of memory.
+pub fn encode(src: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
+    let base = out.len();
+    out.reserve(zstd_safe::compress_bound(src.len()));
+    let refused = |code| invalid(CODEC, zstd_safe::get_error_name(code));
+    let done = ENCODER.with_borrow_mut(|slot| {
+        let context = match slot {
+            Some(context) => context,
+            None => slot.insert(CCtx::try_create().ok_or_else(|| invalid(CODEC, "no memory for a context"))?),
+        };
+        context.set_parameter(CParameter::CompressionLevel(options.level)).map_err(refused)?;
+        context.set_parameter(CParameter::ChecksumFlag(options.checksum)).map_err(refused)?;
+        let mut target = std::io::Cursor::new(&mut *out);
+        target.set_position(base as u64);
+        context.compress2(&mut target, src).map_err(|code| {
+            let _ = context.reset(ResetDirective::SessionAndParameters);
+            refused(code)
+        })
+    });
+    if let Err(error) = done {
+        out.truncate(base);
+        return Err(error);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,107 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::CodecError;
+use crate::testing::hex;
+
+/// `numpy.arange(40, dtype="<i4") * 3` by numcodecs 0.16.6 `Zstd(3)`.
+const PLAIN: &str =
+    "28b52ffd20a0650200020a121850cb9b01a056bfc5f55afdf6ed73feffffffffffffff23526f9cf1c5154f1cf1c30d2f9cf0c105
+    0f1cf0efdebb73dfae3d3bf6ebd6ab539f2e3d3af4e7ce9b335fae3c39f2e30300";
+/// The same with `checksum=True`.
+const CHECKED: &str =
+    "28b52ffd24a0650200020a121850cb9b01a056bfc5f55afdf6ed73feffffffffffffff23526f9cf1c5154f1cf1c30d2f9cf0
+    c1050f1cf0efdebb73dfae3d3bf6ebd6ab539f2e3d3af4e7ce9b335fae3c39f2e303007ee257df";
+/// `abcabc` as a streaming writer leaves it: no content size in the header.
+const UNSIZED: &str = "28b52ffd0048 310000 616263616263";
+/// A skippable frame of three bytes.
+const SKIPPABLE: &str = "502a4d18 03000000 aabbcc";
+
+fn expected() -> Vec<u8> {
+    (0..40i32).flat_map(|v| (v * 3).to_le_bytes()).collect()
+}
+
+#[test]
+fn frames_of_the_reference_decode() {
+    for frame in [PLAIN, CHECKED] {
+        let mut out = vec![0; 160];
+        decode(&hex(frame), &mut out).unwrap();
+        assert_eq!(out, expected());
+        let mut out = vec![7];
+        decode_vec(&hex(frame), 160, &mut out).unwrap();
+        assert_eq!(out[1..], expected());
+    }
+}
+
+#[test]
+fn frames_follow_one_another_and_skippable_ones_are_skipped() {
+    let stream = [hex(SKIPPABLE), hex(PLAIN), hex(SKIPPABLE), hex(UNSIZED), hex(SKIPPABLE)].concat();
+    let mut want = expected();
+    want.extend_from_slice(b"abcabc");
+    let mut out = vec![0; want.len()];
+    decode(&stream, &mut out).unwrap();
+    assert_eq!(out, want);
+    let mut out = Vec::new();
+    decode_vec(&stream, 1 << 20, &mut out).unwrap();
+    assert_eq!(out, want);
+}
+
+#[test]
+fn any_other_size_is_an_error() {
+    for len in [0, 1, 159, 161, 4096] {
+        let mut out = vec![0; len];
+        let error = decode(&hex(PLAIN), &mut out).unwrap_err();
+        assert!(matches!(error, CodecError::Size { .. }), "{len}: {error}");
+    }
+    let mut out = vec![1, 2];
+    assert!(decode_vec(&hex(PLAIN), 159, &mut out).is_err());
+    assert_eq!(out, [1, 2]);
+}
+
+#[test]
+fn trailing_bytes_truncation_and_damage_are_errors() {
+    let mut out = vec![0; 160];
+    for tail in [&[0u8][..], &[0; 3], &[0; 9], b"\x28\xb5\x2f"] {
+        let stream = [hex(PLAIN), tail.to_vec()].concat();
+        assert!(decode(&stream, &mut out).is_err(), "{tail:?}");
+    }
+    let frame = hex(CHECKED);
+    for len in 0..frame.len() {
+        assert!(decode(&frame[..len], &mut out).is_err());
+    }
+    let mut damaged = frame;
+    damaged[60] ^= 1;
+    assert!(decode(&damaged, &mut out).is_err());
+    decode(&hex(PLAIN), &mut out).unwrap();
+}
+
+#[test]
+fn a_bomb_stops_at_the_limit() {
+    let mut bomb = Vec::new();
+    encode(&vec![0; 64 << 20], Options::level(1), &mut bomb).unwrap();
+    let mut out = Vec::new();
+    assert!(decode_vec(&bomb, 1 << 16, &mut out).is_err());
+    assert!(out.capacity() <= 1 << 17);
+}
+
+proptest! {
+    #[test]
+    fn round_trip(data: Vec<u8>, level in -7..=9i32, checksum: bool) {
+        let mut stored = vec![9];
+        encode(&data, Options::level(level).with_checksum(checksum), &mut stored).unwrap();
+        let mut out = vec![0; data.len()];
+        decode(&stored[1..], &mut out).unwrap();
+        prop_assert_eq!(&out, &data);
+    }
+
+    #[test]
+    fn arbitrary_bytes_do_no_harm(data: Vec<u8>, len in 0..512usize) {
+        let stream = [&[0x28, 0xb5, 0x2f, 0xfd], &data[..]].concat();
+        let mut out = vec![0; len];
+        let _ = decode(&stream, &mut out);
+        let _ = decode(&data, &mut out);
+        let mut out = Vec::new();
+        let _ = decode_vec(&stream, len, &mut out);
+        prop_assert!(out.len() <= len);
+    }
+}

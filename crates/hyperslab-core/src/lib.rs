@@ -72,7 +72,7 @@ pub use buffer::Buffer;
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
-pub use elements::{Data, Elements, Validity, Values, element_to_json, time_text};
+pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};

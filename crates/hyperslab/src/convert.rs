@@ -25,6 +25,8 @@ pub struct ConvertOptions {
     pub filters: Option<Vec<Filter>>,
     /// Replace a target that exists.
     pub replace: bool,
+    /// Refuse what the target cannot hold, instead of noting it.
+    pub strict: bool,
     /// Memory for elements on their way.
     pub memory: u64,
 }
@@ -37,6 +39,7 @@ impl Default for ConvertOptions {
             chunk_shape: None,
             filters: None,
             replace: false,
+            strict: false,
             memory: 256 << 20,
         }
     }
@@ -113,6 +116,9 @@ pub fn convert(
             }
             other => report.notes.push(format!("{path}: a {} is not converted", other.kind())),
         }
+    }
+    if let (true, Some(note)) = (options.strict, report.notes.first()) {
+        return Err(Error::invalid(format!("{note}; nothing was written")));
     }
     for (copy, array_sink) in copies {
         copy.run(&*array_sink, options.memory, progress)?;

@@ -3,7 +3,9 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use hyperslab_core::{DType, Elements, Error, PendingFile, Result, Values, element_to_json, product};
+use hyperslab_core::{
+    DType, Elements, Error, PendingFile, Result, Values, element_to_json, element_to_text, product,
+};
 use serde_json::Value;
 
 use crate::npy::Header;
@@ -137,7 +139,12 @@ pub fn write_csv(values: &Values, out: &mut impl Write) -> Result<()> {
     };
     let cells = product(&values.shape).unwrap_or(0) as usize;
     for index in 0..cells {
-        let cell = cell_text(&element_to_json(&values.dtype, &values.elements, index));
+        let cell = match values.dtype {
+            DType::Float16 | DType::Float32 | DType::Float64 if !values.elements.is_missing(index) => {
+                element_to_text(&values.dtype, &values.elements, index)
+            }
+            _ => cell_text(&element_to_json(&values.dtype, &values.elements, index)),
+        };
         let end = if (index + 1) % each.max(1) == 0 { "\n" } else { "," };
         write!(out, "{cell}{end}").map_err(failed)?;
     }

@@ -21,6 +21,7 @@
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
+//! | [`verify`], [`repair`] | is it whole? mend what can be mended |
 //! | [`export`] | values to `.npy`, `.json`, `.csv` |
 //! | [`npy`] | NumPy's files as a format |
 //!
@@ -34,6 +35,8 @@ mod labels;
 pub mod npy;
 mod open;
 mod read;
+pub mod repair;
+pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
 pub use hyperslab_core::*;

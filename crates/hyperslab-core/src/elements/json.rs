@@ -97,10 +97,10 @@ pub fn element_to_text(dtype: &DType, elements: &Elements, index: usize) -> Stri
 }
 
 /// The shortest digits, with an exponent where that is shorter to read.
-fn short_float<F: Into<f64> + Copy + std::fmt::Display + std::fmt::LowerExp>(number: F) -> String {
+fn short_float<F: Into<f64> + Copy + std::fmt::Debug + std::fmt::LowerExp>(number: F) -> String {
     let magnitude = number.into().abs();
     let plain = magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) || !magnitude.is_finite();
-    if plain { number.to_string() } else { format!("{number:e}") }
+    if plain { format!("{number:?}") } else { format!("{number:e}") }
 }
 
 fn fixed_to_json(dtype: &DType, bytes: &[u8]) -> Value {

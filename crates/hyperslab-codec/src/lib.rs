@@ -1,6 +1,7 @@
 //! Byte transforms as kernels on slices.
 #![deny(unsafe_code)]
 
+pub mod aes_gcm;
 mod bits;
 pub mod bitshuffle;
 pub mod blosc;
@@ -20,6 +21,7 @@ pub mod snappy;
 pub mod szip;
 #[cfg(test)]
 mod testing;
+pub mod tiledb;
 pub mod zstd;
 
 pub use error::{CodecError, Result};

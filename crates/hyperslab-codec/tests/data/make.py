@@ -6,14 +6,18 @@ stored bytes must decode to, where a test does not compute that itself.
 
 import gzip
 import pathlib
+import tempfile
 
 import h5py
 import hdf5plugin  # noqa: F401  (registers its filters)
 import numcodecs
 import numpy as np
+import tiledb
 
 assert h5py.version.hdf5_version == "2.0.0", h5py.version.hdf5_version
 assert numcodecs.__version__.startswith("0.16"), numcodecs.__version__
+
+numcodecs.blosc.set_nthreads(1)  # else blocks come in any order
 
 HERE = pathlib.Path(__file__).parent
 
@@ -276,6 +280,46 @@ def hdf5_szip():
     low_chunk("szip.noise", np.r_[np.random.default_rng(3).integers(0, 256, 320, dtype="u1"), np.zeros(1000, "u1")], t.STD_U8LE, szip, (ec, 16))
 
 
+def tile(name, values, filters, var=False):
+    """The one tile that libtiledb writes for `values` through `filters`; and the values."""
+    with tempfile.TemporaryDirectory() as folder:
+        n = len(values)
+        domain = tiledb.Domain(tiledb.Dim(name="i", domain=(0, n - 1), tile=n, dtype=np.uint64))
+        dtype = "ascii" if var else values.dtype
+        attribute = tiledb.Attr(name="a", dtype=dtype, var=var, filters=tiledb.FilterList(filters))
+        tiledb.Array.create(folder, tiledb.ArraySchema(domain=domain, attrs=[attribute]))
+        with tiledb.open(folder, "w") as array:
+            array[:] = values
+        (file,) = pathlib.Path(folder).glob(f"__fragments/*/a0{'_var' if var else ''}.tdb")
+        save(f"tiledb.{name}.tdb", file.read_bytes())
+    raw = b"".join(v.encode() for v in values) if var else values.tobytes()
+    save(f"tiledb.{name}.raw", raw)
+
+
+def tiledb_tiles():
+    walk = np.cumsum(np.random.default_rng(5).integers(-300, 301, 700))
+    rising = np.cumsum(np.random.default_rng(6).integers(0, 300, 700))
+    for name, dtype in (("i2", "<i2"), ("u4", "<u4"), ("i8", "<i8"), ("u8", "<u8")):
+        values = (walk + (30000 if dtype[1] == "u" else 0)).astype(dtype)
+        tile(f"bwr.{name}", values, [tiledb.BitWidthReductionFilter(window=256)])
+        tile(f"dd.{name}", values, [tiledb.DoubleDeltaFilter()])
+        tile(f"delta.{name}", values, [tiledb.DeltaFilter()])
+        tile(f"xor.{name}", values, [tiledb.XORFilter()])
+        tile(f"pd.{name}", (rising // 8).astype(dtype), [tiledb.PositiveDeltaFilter(window=400)])
+        tile(f"rle.{name}", (walk // 200).astype(dtype), [tiledb.RleFilter()])
+    wild = np.random.default_rng(8).integers(-(2**62), 2**62, 300)
+    tile("dd.wild", wild // 8, [tiledb.DoubleDeltaFilter()])
+    tile("bwr.wild", wild, [tiledb.BitWidthReductionFilter(window=64)])
+    tile("bitshuffle.i4", walk.astype("<i4"), [tiledb.BitShuffleFilter()])
+    tile("bitshuffle.i8", np.r_[walk, walk, walk].astype("<i8"), [tiledb.BitShuffleFilter()])
+    tile("scale.f8", walk / 64 + 10, [tiledb.FloatScaleFilter(factor=0.25, offset=10.0, bytewidth=4)])
+    tile("scale.f4", (walk / 64).astype("<f4"), [tiledb.FloatScaleFilter(factor=0.1, offset=-3.0, bytewidth=2)])
+    words = np.array([["", "a", "bb", "quartz", "a" * 300][i // 4 % 5] for i in range(400)], dtype="O")
+    tile("rle.words", words, [tiledb.RleFilter()], var=True)
+    tile("dict.words", words, [tiledb.DictionaryFilter()], var=True)
+    tile("md5", walk.astype("<i4"), [tiledb.ChecksumMD5Filter()])
+
+
 if __name__ == "__main__":
     general()
     blocks()
@@ -284,3 +328,4 @@ if __name__ == "__main__":
     hdf5_nbit()
     hdf5_scale_offset()
     hdf5_szip()
+    tiledb_tiles()

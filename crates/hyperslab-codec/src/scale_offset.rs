@@ -386,10 +386,7 @@ mod tests {
         method: u32,
         factor: u32,
         n: u32,
-        class: u32,
-        size: u32,
-        sign: u32,
-        order: u32,
+        [class, size, sign, order]: [u32; 4],
         fill: Option<u32>,
     ) -> [u32; 20] {
         let mut client = [0; 20];
@@ -417,7 +414,7 @@ mod tests {
             narrow: bool,
             fill: Option<u8>,
         ) {
-            let filter = ScaleOffset::parse(&parameters(2, 0, n, 0, size, sign, order, fill.map(u32::from))).unwrap();
+            let filter = ScaleOffset::parse(&parameters(2, 0, n, [0, size, sign, order], fill.map(u32::from))).unwrap();
             let mut src = noise((n * size) as usize);
             if narrow {
                 for number in src.chunks_mut(size as usize) {
@@ -434,7 +431,7 @@ mod tests {
 
         #[test]
         fn floats_come_back_rounded(values in prop::collection::vec(-1000.0..1000.0f64, 0..40), places in 0..5u32) {
-            let filter = ScaleOffset::parse(&parameters(0, places, values.len() as u32, 1, 8, 0, 0, None)).unwrap();
+            let filter = ScaleOffset::parse(&parameters(0, places, values.len() as u32, [1, 8, 0, 0], None)).unwrap();
             let src: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
             filter.encode(&src, &mut stored).unwrap();
@@ -446,7 +443,7 @@ mod tests {
 
         #[test]
         fn any_float_bits_are_encoded_without_harm(bits in prop::collection::vec(any::<u32>(), 0..20), places: i8, fill: Option<u32>) {
-            let filter = ScaleOffset::parse(&parameters(0, i32::from(places) as u32, bits.len() as u32, 1, 4, 0, 0, fill)).unwrap();
+            let filter = ScaleOffset::parse(&parameters(0, i32::from(places) as u32, bits.len() as u32, [1, 4, 0, 0], fill)).unwrap();
             let src: Vec<u8> = bits.iter().flat_map(|v| v.to_le_bytes()).collect();
             let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
             filter.encode(&src, &mut stored).unwrap();
@@ -456,7 +453,7 @@ mod tests {
         #[test]
         fn arbitrary_bytes_do_no_harm(src: Vec<u8>, bits in 0..80u8, size in 0..10u32, class in 0..3u32, n in 0..60u32, factor in 0..70u32) {
             let method = if class == 0 { 2 } else { 0 };
-            if let Ok(filter) = ScaleOffset::parse(&parameters(method, factor, n, class, size, 1, 0, Some(3))) {
+            if let Ok(filter) = ScaleOffset::parse(&parameters(method, factor, n, [class, size, 1, 0], Some(3))) {
                 let len = filter.decoded_len().unwrap();
                 let _ = filter.decode(&src, &mut vec![0; len]);
                 let stream = [&[bits, 0, 0, 0, 8][..], &src].concat();

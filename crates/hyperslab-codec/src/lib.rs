@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 pub mod bitshuffle;
+pub mod blosc;
 mod bytes;
 pub mod bzip2;
 pub mod checksum;

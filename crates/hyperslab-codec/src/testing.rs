@@ -32,3 +32,14 @@ pub(crate) fn steps() -> Vec<u8> {
 pub(crate) fn ramp(n: u64, size: usize) -> Vec<u8> {
     (0..n).flat_map(|i| (i * 37 + (i * i) % 101).to_le_bytes().into_iter().take(size)).collect()
 }
+
+/// What the `stair*` files hold: `n` little-endian numbers of `size` bytes, each three times.
+pub(crate) fn stair(n: u64, size: usize) -> Vec<u8> {
+    (0..n).flat_map(|i| (i / 3 * 5).to_le_bytes().into_iter().take(size)).collect()
+}
+
+/// The bytes of a file under `tests/data`.
+pub(crate) fn data(name: &str) -> Vec<u8> {
+    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}

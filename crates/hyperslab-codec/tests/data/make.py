@@ -72,6 +72,40 @@ def blocks():
     save("noise.hdf5lz4", hdf5_chunk(noise, **hdf5plugin.LZ4(nbytes=256))[0])
 
 
+def stair(n, dtype):
+    """n numbers, each three times."""
+    return (np.arange(n, dtype="<i8") // 3 * 5).astype(dtype)
+
+
+def blosc1():
+    for codec in numcodecs.blosc.list_compressors():
+        for shuffle in (0, 1, 2):
+            frame = numcodecs.Blosc(codec, 5, shuffle, blocksize=4096).encode(stair(6001, "<u4"))
+            save(f"stair4.blosc.{codec}.{shuffle}", frame)
+    save("ramp4.blosc.blosclz.1", numcodecs.Blosc("blosclz", 9, 1).encode(ramp(1503, "<u4")))
+    save("steps.blosc.blosclz.0", numcodecs.Blosc("blosclz", 9, 0).encode(steps().repeat(50)))
+    save("ramp8.blosc.lz4.1", numcodecs.Blosc("lz4", 5, 1, blocksize=512).encode(ramp(1029, "<u8")))
+    save("stair2.blosc.zstd.2", numcodecs.Blosc("zstd", 5, 2, blocksize=1000).encode(stair(2051, "<u2")))
+    save("stair1.blosc.lz4.2", numcodecs.Blosc("lz4", 5, 2).encode(stair(1008, "<u1")))
+    save("noise.blosc", numcodecs.Blosc("lz4", 5, 1).encode(np.fromfile(HERE / "noise.raw", "u1")))
+
+
+def blosc2():
+    for codec in ("blosclz", "lz4", "zlib", "zstd"):
+        for filters in (0, 1, 2):
+            stored, _ = hdf5_chunk(stair(6001, "<u4"), **hdf5plugin.Blosc2(codec, 5, filters))
+            save(f"stair4.blosc2.{codec}.{filters}", stored)
+    delta = hdf5plugin.Blosc2("zstd", 5, hdf5plugin.Blosc2.DELTA)
+    save("ramp4.blosc2.delta", hdf5_chunk(ramp(5003, "<u4"), **delta)[0])
+    cube = stair(12 * 35 * 50, "<u2").reshape(12, 35, 50)
+    save("cube2.blosc2.lz4", hdf5_chunk(cube, **hdf5plugin.Blosc2("lz4", 5, 1))[0])
+    save("zeros.blosc2", hdf5_chunk(np.zeros(3000, "<f4"), **hdf5plugin.Blosc2("lz4", 5, 1))[0])
+    save("ones.blosc2", hdf5_chunk(np.ones((30, 100), "<f4"), **hdf5plugin.Blosc2("lz4", 5, 1))[0])
+    save("noise.blosc2", hdf5_chunk(np.fromfile(HERE / "noise.raw", "u1"), **hdf5plugin.Blosc2("lz4", 5, 0))[0])
+
+
 if __name__ == "__main__":
     general()
     blocks()
+    blosc1()
+    blosc2()

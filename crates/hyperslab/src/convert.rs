@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, DType, Elements, Error, Filter, Grid, Layout, Node, Positions, Region,
-    Result, Selection, Sink, Values, copy_box, product,
+    Result, Selection, Values, copy_box, product,
 };
 use rayon::prelude::*;
 
-use crate::{ArrayReader, Format, OpenStore, npy};
+use crate::{ArrayReader, Format, OpenStore, create};
 
 /// How to convert.
 #[derive(Debug, Clone)]
@@ -65,19 +65,6 @@ pub struct ConvertReport {
     pub bytes: u64,
     /// What the target cannot hold, and what was done about it.
     pub notes: Vec<String>,
-}
-
-/// Starts a new store of a format.
-///
-/// # Errors
-///
-/// [`Invalid`](Error::Invalid) when the target exists and `replace` is false; [`Io`](Error::Io) when its folder
-/// cannot be written.
-pub fn create(target: &Path, format: Format, replace: bool) -> Result<Box<dyn Sink>> {
-    Ok(match format {
-        Format::Npy => Box::new(npy::NpySink::create(target, replace)?),
-        Format::Npz => Box::new(npy::NpzSink::create(target, replace)?),
-    })
 }
 
 /// Converts a store. The target appears whole or not at all.

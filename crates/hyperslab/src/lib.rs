@@ -16,6 +16,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | `formats` | the formats of this build: [`Format`], [`create`] |
 //! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
@@ -31,6 +32,7 @@
 mod catalog;
 pub mod convert;
 pub mod export;
+mod formats;
 mod labels;
 pub mod npy;
 mod open;
@@ -39,6 +41,7 @@ pub mod repair;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
+pub use formats::{Format, create};
 pub use hyperslab_core::*;
-pub use open::{Format, OpenOptions, OpenStore, open, open_with};
+pub use open::{OpenOptions, OpenStore, open, open_with};
 pub use read::ArrayReader;

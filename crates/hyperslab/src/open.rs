@@ -1,61 +1,15 @@
 //! Opening: the format is recognised from the bytes, not the name.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Blob, Error, FileBlob, MappedBlob, Node, Report, Result, Store, child_path, normal_path,
+    Array, Blob, Directory, Error, FileBlob, LocalDirectory, MappedBlob, Node, Report, Result, Store,
+    child_path, normal_path,
 };
 
 use crate::catalog::Catalog;
-use crate::{ArrayReader, Depth, npy};
-
-/// A format that can be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// NumPy's `.npy`: one array.
-    Npy,
-    /// NumPy's `.npz`: several.
-    Npz,
-}
-
-impl Format {
-    /// All formats of this build.
-    pub const ALL: &'static [Self] = &[Self::Npy, Self::Npz];
-
-    /// The name, as `--format` and `--to` take it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Npy => "npy",
-            Self::Npz => "npz",
-        }
-    }
-
-    /// The format that a file name's ending means, for files that do not exist yet.
-    #[must_use]
-    pub fn from_ending(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        Some(match ending.as_str() {
-            "npy" => Self::Npy,
-            "npz" => Self::Npz,
-            _ => return None,
-        })
-    }
-}
-
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
-            Error::invalid(format!("no format {name}; there are {}", names.join(", ")))
-        })
-    }
-}
+use crate::{ArrayReader, Depth, Format, formats};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -108,8 +62,14 @@ pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenSt
 }
 
 fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
-    let _ = options;
-    Err(unrecognised(path, "the directory holds none of the names that they have"))
+    let local = LocalDirectory::new(path);
+    let directory: Arc<dyn Directory> = Arc::new(if options.mapped { local } else { local.unmapped() });
+    let format = match options.format {
+        Some(format) => format,
+        None => formats::recognise_directory(&*directory)?
+            .ok_or_else(|| unrecognised(path, "the directory holds none of the names that they have"))?,
+    };
+    formats::open_directory(format, directory, path)
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
@@ -117,23 +77,10 @@ fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
         if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) };
     let format = match options.format {
         Some(format) => format,
-        None => recognise(&*blob)?.ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
+        None => formats::recognise(&*blob)?
+            .ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
     };
-    Ok(match format {
-        Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
-        Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
-    })
-}
-
-fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
-    let head = blob.read_range(0..blob.len()?.min(16))?;
-    Ok(if head.starts_with(npy::MAGIC) {
-        Some(Format::Npy)
-    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        Some(Format::Npz)
-    } else {
-        None
-    })
+    formats::open_file(format, blob, path)
 }
 
 fn unrecognised(path: &Path, why: &str) -> Error {

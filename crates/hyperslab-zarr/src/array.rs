@@ -1,0 +1,420 @@
+//! One array: object names and shard tables on one side, codecs on the other.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Directory, Edges, Elements, Error, Extents,
+    Fill, Grid, Place, Result, product,
+};
+
+use crate::json::Doc;
+use crate::keys::KeyEncoding;
+use crate::metadata::ArrayMetadata;
+use crate::pipeline::{Cells, Pipeline, Serializer, cell_order, compose, permuted, recycle, unpermuted};
+use crate::shard::{IndexFormat, ShardIndex};
+use crate::vlen;
+
+/// Shards whose indexes are kept, and how many bytes of them.
+const KEPT_SHARDS: usize = 512;
+const KEPT_BYTES: usize = 32 << 20;
+
+/// An array of a Zarr store.
+///
+/// Where the codecs are `sharding_indexed` alone, its chunks are the inner chunks of the shards.
+#[derive(Debug)]
+pub struct ZarrArray {
+    schema: ArraySchema,
+    name: Arc<str>,
+    directory: Arc<dyn Directory>,
+    /// The array's own key; objects stand under it.
+    key: String,
+    keys: KeyEncoding,
+    /// The codecs of one chunk.
+    pipeline: Pipeline,
+    /// Bytes of a decoded chunk, where elements have a fixed size.
+    chunk_bytes: Option<usize>,
+    /// Ticks in a stored unit of time.
+    scale: i64,
+    /// One element for cells that a nested shard does not hold.
+    fill: Vec<u8>,
+    shards: Option<Shards>,
+}
+
+/// How chunks are kept in shards.
+#[derive(Debug)]
+struct Shards {
+    /// Cells of a shard.
+    shape: Extents,
+    /// Chunks per axis of a shard.
+    counts: Extents,
+    /// The transpose that comes before sharding: the index counts along its axes.
+    axes: Vec<u8>,
+    index: IndexFormat,
+    opened: Mutex<OpenedShards>,
+}
+
+#[derive(Debug, Default)]
+struct OpenedShards {
+    by_key: HashMap<Arc<str>, Arc<Shard>>,
+    bytes: usize,
+}
+
+/// A shard whose index has been read.
+#[derive(Debug)]
+struct Shard {
+    key: Arc<str>,
+    blob: Arc<dyn Blob>,
+    length: u64,
+    index: ShardIndex,
+}
+
+impl ZarrArray {
+    /// The array that a document describes, whose objects stand under `key`.
+    pub(crate) fn new(
+        directory: &Arc<dyn Directory>,
+        key: &str,
+        metadata: ArrayMetadata,
+        doc: Doc<'_>,
+    ) -> Result<Self> {
+        let ArrayMetadata { shape, chunk_shape, stored, fill, keys, mut pipeline, dimensions, attributes } =
+            metadata;
+        let (mut own_shape, mut axes, mut shards) = (chunk_shape.clone(), pipeline.axes.clone(), None);
+        let mut shown = pipeline.shown();
+        if let Serializer::Shard(sharding) = &pipeline.serializer
+            && pipeline.steps.is_empty()
+        {
+            let counts = sharding.counts(&permuted(&pipeline.axes, &chunk_shape), doc)?;
+            own_shape = unpermuted(&pipeline.axes, &sharding.chunk_shape);
+            axes = compose(&pipeline.axes, &sharding.pipeline.axes);
+            shards = Some(Shards {
+                shape: chunk_shape,
+                counts: unpermuted(&pipeline.axes, &counts),
+                axes: pipeline.axes.clone(),
+                index: sharding.index,
+                opened: Mutex::default(),
+            });
+            let inner = sharding.pipeline.clone();
+            pipeline = inner;
+            let order = Pipeline { axes: axes.clone(), ..pipeline.clone() };
+            shown = order.shown();
+        }
+        let grid = Grid::new(&shape, &own_shape).map_err(|error| doc.corrupt(error.to_string()))?;
+        let item = stored.dtype.size();
+        let cells = product(&own_shape).and_then(|cells| usize::try_from(cells).ok());
+        let chunk_bytes = cells.zip(item).and_then(|(cells, item)| cells.checked_mul(item));
+        let mut schema = ArraySchema::new(stored.dtype, grid);
+        schema.order = cell_order(&axes);
+        schema.edges = Edges::Padded;
+        schema.dimensions = dimensions;
+        schema.attributes = attributes;
+        schema.filters = shown;
+        schema.chunk_index = if shards.is_some() { "shard index" } else { "object names" }.to_owned();
+        let fill_bytes = match &fill {
+            Fill::Element(element) => element.as_fixed().map(|bytes| bytes.to_vec()),
+            _ => None,
+        };
+        schema.fill = fill;
+        let fill = fill_bytes.unwrap_or_else(|| vec![0; item.unwrap_or(0)]);
+        let name = if key.is_empty() {
+            Arc::clone(directory.name())
+        } else {
+            format!("{}/{key}", directory.name()).into()
+        };
+        let (directory, key, scale) = (Arc::clone(directory), key.to_owned(), stored.scale);
+        Ok(Self { schema, name, directory, key, keys, pipeline, chunk_bytes, scale, fill, shards })
+    }
+
+    pub(crate) fn schema_mut(&mut self) -> &mut ArraySchema {
+        &mut self.schema
+    }
+
+    /// Chunks per axis of a shard; `None` when chunks are objects of their own.
+    #[must_use]
+    pub fn chunks_per_shard(&self) -> Option<&[u64]> {
+        self.shards.as_ref().map(|shards| shards.counts.as_slice())
+    }
+
+    /// The shape of a shard, in cells; `None` when chunks are objects of their own.
+    #[must_use]
+    pub fn shard_shape(&self) -> Option<&[u64]> {
+        self.shards.as_ref().map(|shards| shards.shape.as_slice())
+    }
+
+    /// The name of the object that holds a chunk.
+    #[must_use]
+    pub fn object_key(&self, chunk: &[u64]) -> String {
+        match &self.shards {
+            None => self.keys.key(&self.key, chunk),
+            Some(shards) => {
+                let shard: Extents = chunk.iter().zip(&shards.counts).map(|(at, count)| at / count).collect();
+                self.keys.key(&self.key, &shard)
+            }
+        }
+    }
+
+    /// The bytes of the only element of a chunk of variable-length elements, without a copy where the codecs
+    /// allow it; `None` when the chunk was never written.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to one element.
+    pub fn single_element(&self, chunk: &ChunkCoord) -> Result<Option<Bytes>> {
+        let located = self.locate(std::slice::from_ref(chunk))?;
+        let Some(Some(reference)) = located.first() else { return Ok(None) };
+        let Some(span) = reference.spans().next() else { return Ok(None) };
+        let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
+        let store = self.object_name(reference);
+        let place = Place::new(&store, "chunk", span.offset);
+        if self.pipeline.steps.is_empty() {
+            return vlen::single(&stored, place).map(Some);
+        }
+        let decoded = Bytes::from(self.pipeline.unwrap(&stored, place)?.into_owned());
+        vlen::single(&decoded, place).map(Some)
+    }
+
+    /// The object of a reference, for messages.
+    fn object_name(&self, reference: &ChunkRef) -> String {
+        match reference.spans().next() {
+            Some(span) => format!("{}/{}", self.directory.name(), span.blob),
+            None => self.name.to_string(),
+        }
+    }
+
+    fn reference(&self, key: BlobKey, offset: u64, length: u64) -> ChunkRef {
+        // A plain chunk of the wrong size is left to `decode`, which says so.
+        if self.pipeline.is_plain()
+            && self.scale == 1
+            && self.chunk_bytes.map(|bytes| bytes as u64) == Some(length)
+        {
+            ChunkRef::plain(key, offset, length)
+        } else {
+            ChunkRef::encoded(key, offset, length, 0)
+        }
+    }
+
+    /// A shard's index, read once; `None` when there is no such object.
+    fn shard(&self, shards: &Shards, coord: &[u64]) -> Result<Option<Arc<Shard>>> {
+        let key = self.keys.key(&self.key, coord);
+        if let Some(shard) = shards.opened().by_key.get(key.as_str()) {
+            return Ok(Some(Arc::clone(shard)));
+        }
+        let Some(blob) = self.directory.open(&key)? else { return Ok(None) };
+        let length = blob.len()?;
+        let object = format!("{}/{key}", self.directory.name());
+        let place = Place::new(&object, "shard index", 0);
+        let chunks = product(&shards.counts).ok_or_else(|| place.corrupt("more chunks than a u64 counts"))?;
+        let range = shards.index.range(chunks, length, place)?;
+        let place = place.plus(range.start);
+        let index = ShardIndex::parse(blob.read_range(range)?, shards.index, place)?;
+        let shard = Arc::new(Shard { key: key.into(), blob, length, index });
+        let mut opened = shards.opened();
+        if opened.by_key.len() >= KEPT_SHARDS || opened.bytes >= KEPT_BYTES {
+            *opened = OpenedShards::default();
+        }
+        opened.bytes += shard.index.size();
+        opened.by_key.insert(Arc::clone(&shard.key), Arc::clone(&shard));
+        Ok(Some(shard))
+    }
+
+    fn located_in(&self, shards: &Shards, shard: &Shard, inside: &[u64]) -> Result<Option<ChunkRef>> {
+        let entry = {
+            let object = format!("{}/{}", self.directory.name(), shard.key);
+            let place = Place::new(&object, "shard index", 0);
+            shard.index.entry(shards.number(inside), shard.length, place)?
+        };
+        Ok(entry.map(|range| {
+            let key = BlobKey::Named(Arc::clone(&shard.key));
+            self.reference(key, range.start, range.end - range.start)
+        }))
+    }
+
+    /// Visits the objects that are named as chunks or shards, in the order of their coordinates.
+    pub(crate) fn visit_objects(&self, visit: &mut dyn FnMut(ChunkCoord) -> Result<bool>) -> Result<()> {
+        self.keys.visit(&*self.directory, &self.key, self.schema.grid.rank(), visit)
+    }
+
+    /// The chunks of a shard that are stored, inside the array.
+    fn visit_shard(
+        &self,
+        shards: &Shards,
+        coord: &[u64],
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        let Some(shard) = self.shard(shards, coord)? else { return Ok(true) };
+        let inner = Grid::new(&shards.counts, &vec![1; shards.counts.len()])?;
+        for number in 0..shard.index.len() {
+            let inside = inner.coord(number);
+            let first = coord.iter().zip(&shards.counts).map(|(at, count)| at.checked_mul(*count));
+            let chunk: Option<ChunkCoord> =
+                first.zip(&inside).map(|(first, at)| first?.checked_add(*at)).collect();
+            let Some(chunk) = chunk.filter(|chunk| self.schema.grid.contains(chunk)) else { continue };
+            if let Some(reference) = self.located_in(shards, &shard, &inside)?
+                && visit(chunk, reference)?.is_break()
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Does the object with these coordinates hold any cell of the array?
+    pub(crate) fn object_in_grid(&self, coord: &[u64]) -> bool {
+        match &self.shards {
+            None => self.schema.grid.contains(coord),
+            Some(shards) => {
+                Grid::new(self.schema.grid.shape(), &shards.shape).is_ok_and(|grid| grid.contains(coord))
+            }
+        }
+    }
+
+    /// Visits the chunks of one object.
+    pub(crate) fn visit_object(
+        &self,
+        coord: &ChunkCoord,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<bool> {
+        match &self.shards {
+            Some(shards) => self.visit_shard(shards, coord, visit),
+            None if !self.schema.grid.contains(coord) => Ok(true),
+            None => {
+                let key = self.keys.key(&self.key, coord);
+                let Some(size) = self.directory.size(&key)? else { return Ok(true) };
+                Ok(visit(coord.clone(), self.reference(BlobKey::named(key), 0, size))?.is_continue())
+            }
+        }
+    }
+
+    /// Refuses a stored chunk whose size alone shows that it cannot be decoded.
+    pub(crate) fn check_size(&self, reference: &ChunkRef) -> Result<()> {
+        let expected = self.chunk_bytes.filter(|_| self.pipeline.is_plain()).map(|bytes| bytes as u64);
+        let found = reference.stored_bytes();
+        match expected {
+            Some(expected) if expected != found => {
+                let store = self.object_name(reference);
+                Err(Place::new(&store, "chunk", 0).corrupt(format!("{found} bytes, expected {expected}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Units of time in ticks.
+    fn rescale(&self, out: &mut [u8], place: Place<'_>) -> Result<()> {
+        if self.scale == 1 {
+            return Ok(());
+        }
+        for element in out.as_chunks_mut::<8>().0 {
+            let ticks = i64::from_ne_bytes(*element);
+            if ticks != i64::MIN {
+                let scaled = ticks.checked_mul(self.scale);
+                let scaled = scaled.ok_or_else(|| place.corrupt(format!("{ticks} times {}", self.scale)))?;
+                *element = scaled.to_ne_bytes();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Shards {
+    fn opened(&self) -> MutexGuard<'_, OpenedShards> {
+        // The map is whole whatever a panicking thread was doing.
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The number in the index of the chunk at this place in the shard.
+    fn number(&self, inside: &[u64]) -> u64 {
+        let counts = permuted(&self.axes, &self.counts);
+        permuted(&self.axes, inside).iter().zip(&counts).fold(0, |number, (at, count)| number * count + at)
+    }
+}
+
+impl Array for ZarrArray {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        let Some(shards) = &self.shards else {
+            let locate = |chunk: &ChunkCoord| {
+                let key = self.keys.key(&self.key, chunk);
+                let size = self.directory.size(&key)?;
+                Ok(size.map(|size| self.reference(BlobKey::named(key), 0, size)))
+            };
+            return chunks.iter().map(locate).collect();
+        };
+        let mut last: Option<(Extents, Option<Arc<Shard>>)> = None;
+        let mut located = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let coord: Extents = chunk.iter().zip(&shards.counts).map(|(at, count)| at / count).collect();
+            let inside: Extents = chunk.iter().zip(&shards.counts).map(|(at, count)| at % count).collect();
+            let shard = match &last {
+                Some((own, shard)) if *own == coord => shard.clone(),
+                _ => {
+                    let shard = self.shard(shards, &coord)?;
+                    last = Some((coord, shard.clone()));
+                    shard
+                }
+            };
+            located.push(match shard {
+                None => None,
+                Some(shard) => self.located_in(shards, &shard, &inside)?,
+            });
+        }
+        Ok(located)
+    }
+
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        let BlobKey::Named(name) = key else {
+            return Err(Error::invalid(format!("{}: a Zarr array has no main blob", self.name)));
+        };
+        if let Some(shards) = &self.shards
+            && let Some(shard) = shards.opened().by_key.get(name)
+        {
+            return Ok(Arc::clone(&shard.blob));
+        }
+        self.directory.open(name)?.ok_or_else(|| {
+            Error::not_found(Arc::clone(self.directory.name()), format!("the object {name:?}"))
+        })
+    }
+
+    fn decode(&self, _: &ChunkCoord, reference: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {
+        let store = self.object_name(reference);
+        let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
+        let [stored] = stored else { return Err(place.corrupt("one span expected")) };
+        let cells = Cells { item: self.schema.dtype.size().unwrap_or(0), fill: &self.fill };
+        self.pipeline.decode(stored, self.schema.grid.chunk_shape(), cells, out, place)?;
+        self.rescale(out, place)
+    }
+
+    fn decode_elements(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+    ) -> Result<Elements> {
+        let store = self.object_name(reference);
+        let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
+        let [stored] = stored else { return Err(place.corrupt("one span expected")) };
+        if self.pipeline.serializer != Serializer::Variable {
+            return Err(place.unsupported(format!("{} in nested shards", self.schema.dtype)));
+        }
+        let decoded = self.pipeline.unwrap(stored, place)?;
+        let (shape, region) = (self.schema.grid.chunk_shape(), self.schema.grid.region(chunk).shape);
+        let elements = vlen::decode(&decoded, shape, &region, &self.schema.order, place);
+        recycle(decoded);
+        elements
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.visit_objects(&mut |coord| self.visit_object(&coord, visit))
+    }
+}

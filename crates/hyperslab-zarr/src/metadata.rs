@@ -1,0 +1,188 @@
+//! Array documents: `zarr.json` of v3, `.zarray` and `.zattrs` of v2, read into one description.
+
+use hyperslab_core::{Attribute, Attributes, DType, Extents, Fill, Result};
+use serde_json::{Map, Value};
+
+use crate::codec;
+use crate::dtype::{self, StoredType};
+use crate::fill;
+use crate::json::Doc;
+use crate::keys::KeyEncoding;
+use crate::pipeline::{Pipeline, Serializer};
+
+/// More dimensions than NumPy has are no array.
+const MAX_RANK: usize = 64;
+
+/// An array as its document describes it.
+#[derive(Debug, Clone)]
+pub(crate) struct ArrayMetadata {
+    pub(crate) shape: Extents,
+    /// Cells of an object: a chunk, or a shard of chunks.
+    pub(crate) chunk_shape: Extents,
+    pub(crate) stored: StoredType,
+    pub(crate) fill: Fill,
+    pub(crate) keys: KeyEncoding,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) dimensions: Vec<Option<String>>,
+    pub(crate) attributes: Attributes,
+}
+
+/// A JSON object as attributes.
+pub(crate) fn attributes(value: Option<&Value>, doc: Doc<'_>) -> Result<Attributes> {
+    match value {
+        None | Some(Value::Null) => Ok(Attributes::new()),
+        Some(value) => Ok(doc
+            .object(value, "attributes")?
+            .iter()
+            .map(|(name, value)| (name.as_str(), Attribute::Json(value.clone())))
+            .collect()),
+    }
+}
+
+/// Refuses fields that a reader must understand and we do not know.
+pub(crate) fn refuse_unknown(object: &Map<String, Value>, known: &[&str], doc: Doc<'_>) -> Result<()> {
+    for (name, value) in object {
+        // The specification: any other field must be understood, unless it is an object that says otherwise.
+        let optional = value.get("must_understand") == Some(&Value::Bool(false));
+        if !known.contains(&name.as_str()) && !optional {
+            return Err(doc.unsupported(format!("metadata field {name:?}")));
+        }
+    }
+    Ok(())
+}
+
+impl ArrayMetadata {
+    /// From a v3 `zarr.json`.
+    pub(crate) fn parse_v3(object: &Map<String, Value>, doc: Doc<'_>) -> Result<Self> {
+        const KNOWN: [&str; 11] = [
+            "zarr_format",
+            "node_type",
+            "shape",
+            "data_type",
+            "chunk_grid",
+            "chunk_key_encoding",
+            "fill_value",
+            "codecs",
+            "attributes",
+            "dimension_names",
+            "storage_transformers",
+        ];
+        refuse_unknown(object, &KNOWN, doc)?;
+        if object.get("storage_transformers").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+            return Err(doc.unsupported("a storage transformer"));
+        }
+        let stored = dtype::parse_v3(doc.field(object, "data_type")?, doc)?;
+        let shape = doc.extents(doc.field(object, "shape")?, "shape")?;
+        let grid = doc.object(doc.field(object, "chunk_grid")?, "chunk_grid")?;
+        let grid_name = doc.text(doc.field(grid, "name")?, "chunk_grid name")?;
+        if grid_name != "regular" {
+            return Err(doc.unsupported(format!("chunk grid {grid_name:?}")));
+        }
+        let regular = doc.object(doc.field(grid, "configuration")?, "chunk_grid configuration")?;
+        let chunk_shape = chunk_shape(doc.field(regular, "chunk_shape")?, &shape, doc)?;
+        let pipeline = Pipeline::parse_v3(doc.field(object, "codecs")?, &stored.dtype, shape.len(), doc)?;
+        let fill = fill::parse(doc.field(object, "fill_value")?, &stored, doc)?;
+        let dimensions = dimension_names(object.get("dimension_names"), shape.len(), doc)?;
+        let keys = key_encoding(object.get("chunk_key_encoding"), doc)?;
+        let attributes = attributes(object.get("attributes"), doc)?;
+        Ok(Self { shape: shape.into(), chunk_shape, stored, fill, keys, pipeline, dimensions, attributes })
+    }
+
+    /// From a v2 `.zarray` and its `.zattrs`.
+    pub(crate) fn parse_v2(
+        object: &Map<String, Value>,
+        beside: Option<&Value>,
+        doc: Doc<'_>,
+    ) -> Result<Self> {
+        let mut stored = dtype::parse_v2(doc.field(object, "dtype")?, doc)?;
+        let shape = doc.extents(doc.field(object, "shape")?, "shape")?;
+        let chunk_shape = chunk_shape(doc.field(object, "chunks")?, &shape, doc)?;
+        let mut filters = match object.get("filters") {
+            None | Some(Value::Null) => Vec::new(),
+            Some(filters) => doc.list(filters, "filters")?.clone(),
+        };
+        let mut pipeline = Pipeline::new();
+        pipeline.serializer = Serializer::Bytes { swaps: stored.swaps.clone() };
+        if stored.object {
+            // The first filter says what the objects are.
+            let id = filters.first().and_then(|filter| filter.get("id")).and_then(Value::as_str);
+            stored.dtype = match id {
+                Some("vlen-utf8") => DType::String,
+                Some("vlen-bytes") => DType::Bytes,
+                other => return Err(doc.unsupported(format!("Python objects through {other:?}"))),
+            };
+            pipeline.serializer = Serializer::Variable;
+            filters.remove(0);
+        }
+        let item = stored.dtype.size().unwrap_or(1);
+        for filter in &filters {
+            pipeline.steps.push(codec::parse_v2(filter, item, doc)?);
+        }
+        if let Some(compressor) = object.get("compressor").filter(|compressor| !compressor.is_null()) {
+            pipeline.steps.push(codec::parse_v2(compressor, item, doc)?);
+        }
+        pipeline.axes = match object.get("order").and_then(Value::as_str) {
+            None | Some("C") => Vec::new(),
+            Some("F") if shape.len() > 1 => (0..shape.len() as u8).rev().collect(),
+            Some("F") => Vec::new(),
+            Some(other) => return Err(doc.corrupt(format!("order {other:?}"))),
+        };
+        let fill = fill::parse(object.get("fill_value").unwrap_or(&Value::Null), &stored, doc)?;
+        let separator = separator(object.get("dimension_separator"), '.', doc)?;
+        let attributes = attributes(beside, doc)?;
+        // xarray's convention for names in v2. Anything else under that name is only an attribute.
+        let named = beside.and_then(|beside| beside.get("_ARRAY_DIMENSIONS"));
+        let dimensions = dimension_names(named, shape.len(), doc).unwrap_or_else(|_| vec![None; shape.len()]);
+        let keys = KeyEncoding { prefixed: false, separator };
+        Ok(Self { shape: shape.into(), chunk_shape, stored, fill, keys, pipeline, dimensions, attributes })
+    }
+}
+
+fn chunk_shape(value: &Value, shape: &[u64], doc: Doc<'_>) -> Result<Extents> {
+    let mut chunk = doc.extents(value, "chunk_shape")?;
+    if chunk.len() != shape.len() || shape.len() > MAX_RANK {
+        return Err(doc.corrupt(format!("chunks of {chunk:?} in an array of {shape:?}")));
+    }
+    for (chunk, extent) in chunk.iter_mut().zip(shape) {
+        // Some writers give an axis without cells chunks without cells.
+        if *chunk == 0 && *extent == 0 {
+            *chunk = 1;
+        }
+    }
+    if chunk.contains(&0) {
+        return Err(doc.corrupt(format!("chunks of {chunk:?}")));
+    }
+    Ok(chunk.into())
+}
+
+fn dimension_names(value: Option<&Value>, rank: usize, doc: Doc<'_>) -> Result<Vec<Option<String>>> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(vec![None; rank]) };
+    let names: Vec<Option<String>> =
+        doc.list(value, "dimension_names")?.iter().map(|name| name.as_str().map(str::to_owned)).collect();
+    if names.len() == rank {
+        Ok(names)
+    } else {
+        Err(doc.corrupt(format!("{} dimension names for {rank} dimensions", names.len())))
+    }
+}
+
+fn key_encoding(value: Option<&Value>, doc: Doc<'_>) -> Result<KeyEncoding> {
+    let Some(value) = value else { return Ok(KeyEncoding { prefixed: true, separator: '/' }) };
+    let name = value.as_str().or_else(|| value.get("name").and_then(Value::as_str)).unwrap_or_default();
+    let prefixed = match name {
+        "default" => true,
+        "v2" => false,
+        other => return Err(doc.unsupported(format!("chunk key encoding {other:?}"))),
+    };
+    let configured = value.get("configuration").and_then(|configuration| configuration.get("separator"));
+    Ok(KeyEncoding { prefixed, separator: separator(configured, if prefixed { '/' } else { '.' }, doc)? })
+}
+
+fn separator(value: Option<&Value>, default: char, doc: Doc<'_>) -> Result<char> {
+    match value {
+        None | Some(Value::Null) => Ok(default),
+        Some(Value::String(text)) if text == "/" => Ok('/'),
+        Some(Value::String(text)) if text == "." => Ok('.'),
+        Some(other) => Err(doc.corrupt(format!("separator {other}"))),
+    }
+}

@@ -1,0 +1,465 @@
+//! Codecs in a row: how one chunk's cells become one object's bytes, and back.
+//!
+//! Zarr chains three kinds: array to array (transpose, numcodecs' filters of numbers), one array to bytes (`bytes`,
+//! `vlen-utf8`, `vlen-bytes`, `sharding_indexed`), bytes to bytes. Transposing costs nothing here: it becomes the cell order
+//! of the decoded chunk, which the engine reads through.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+
+use bytes::Bytes;
+use hyperslab_codec::CodecError;
+use hyperslab_core::{CellOrder, DType, Error, Extents, Filter, Layout, Place, Result, copy_box, product};
+use serde_json::{Map, Value, json};
+use smallvec::SmallVec;
+
+use crate::codec::{self, Step};
+use crate::dtype::{Swap, all_swaps, apply_swaps};
+use crate::json::Doc;
+use crate::shard::{IndexFormat, ShardIndex};
+
+/// Shards in shards, at most.
+const MAX_DEPTH: usize = 4;
+
+/// What is decoded without knowing its size ends here.
+const MAX_UNSIZED: usize = 1 << 30;
+
+/// An ordered list of codecs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Pipeline {
+    /// Stored axis `i` is the array's axis `axes[i]`; empty when nothing is transposed.
+    pub(crate) axes: Vec<u8>,
+    pub(crate) serializer: Serializer,
+    /// In the order of writing.
+    pub(crate) steps: Vec<Step>,
+}
+
+/// How an array becomes bytes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Serializer {
+    /// Elements back to back, some of their bytes the other way round.
+    Bytes { swaps: Vec<Swap> },
+    /// `u32` count, then for each element a `u32` length and its bytes.
+    Variable,
+    /// Chunks of its own, found by an index.
+    Shard(Box<Sharding>),
+}
+
+/// The codec `sharding_indexed`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sharding {
+    /// Cells of an inner chunk, in the axes of the array that the codec is given.
+    pub(crate) chunk_shape: Extents,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) index: IndexFormat,
+}
+
+/// What the codecs need to know of the array.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cells<'a> {
+    pub(crate) item: usize,
+    /// One element, native byte order: for what a shard does not hold.
+    pub(crate) fill: &'a [u8],
+}
+
+impl Pipeline {
+    /// Elements as they are.
+    pub(crate) const fn new() -> Self {
+        Self { axes: Vec::new(), serializer: Serializer::Bytes { swaps: Vec::new() }, steps: Vec::new() }
+    }
+
+    /// The codecs of a v3 document.
+    pub(crate) fn parse_v3(codecs: &Value, dtype: &DType, rank: usize, doc: Doc<'_>) -> Result<Self> {
+        Self::parse_at(codecs, dtype, rank, doc, 0)
+    }
+
+    fn parse_at(codecs: &Value, dtype: &DType, rank: usize, doc: Doc<'_>, depth: usize) -> Result<Self> {
+        let none = Map::new();
+        let item = dtype.size().unwrap_or(1);
+        let (mut pipeline, mut serializer) = (Self::new(), None);
+        for codec in doc.list(codecs, "codecs")? {
+            let (name, configuration) = match codec {
+                Value::String(name) => (name.as_str(), &none),
+                other => {
+                    let object = doc.object(other, "a codec")?;
+                    let configuration = match object.get("configuration") {
+                        None | Some(Value::Null) => &none,
+                        Some(configuration) => doc.object(configuration, "a codec's configuration")?,
+                    };
+                    (doc.text(doc.field(object, "name")?, "a codec's name")?, configuration)
+                }
+            };
+            let fixed = dtype.is_fixed();
+            match (name, &serializer) {
+                ("transpose", None) => {
+                    if !pipeline.steps.is_empty() {
+                        return Err(doc.unsupported("a transpose after a filter of numbers"));
+                    }
+                    let order = transpose_order(configuration, rank, doc)?;
+                    pipeline.axes = compose(&pipeline.axes, &order);
+                }
+                ("bytes" | "endian", None) if fixed => {
+                    let swaps = bytes_swaps(configuration, dtype, doc)?;
+                    if !swaps.is_empty() && !pipeline.steps.is_empty() {
+                        return Err(doc.unsupported("filters of numbers in the other byte order"));
+                    }
+                    serializer = Some(Serializer::Bytes { swaps });
+                }
+                ("vlen-utf8", None) if *dtype == DType::String => serializer = Some(Serializer::Variable),
+                ("vlen-bytes", None) if *dtype == DType::Bytes => serializer = Some(Serializer::Variable),
+                ("sharding_indexed", None) => {
+                    if depth >= MAX_DEPTH {
+                        return Err(doc.corrupt("shards nested too deeply"));
+                    }
+                    let sharding = Sharding::parse(configuration, dtype, rank, doc, depth + 1)?;
+                    serializer = Some(Serializer::Shard(Box::new(sharding)));
+                }
+                ("bytes" | "endian" | "vlen-utf8" | "vlen-bytes" | "sharding_indexed" | "transpose", _) => {
+                    return Err(
+                        doc.corrupt(format!("codec {name:?} for {dtype} in a place where it cannot stand"))
+                    );
+                }
+                (name, _) => {
+                    let step = codec::parse_v3(name, configuration, item, doc)?;
+                    let of_numbers = matches!(step, Step::Numbers(_) | Step::PackBits);
+                    if of_numbers != serializer.is_none() {
+                        return Err(doc.corrupt(format!("codec {name:?} in a place where it cannot stand")));
+                    }
+                    pipeline.steps.push(step);
+                }
+            }
+        }
+        pipeline.serializer =
+            serializer.ok_or_else(|| doc.corrupt("codecs without one that turns the array into bytes"))?;
+        Ok(pipeline)
+    }
+
+    /// Are the stored bytes the elements, in the cell order that the axes say?
+    pub(crate) fn is_plain(&self) -> bool {
+        self.steps.is_empty() && matches!(&self.serializer, Serializer::Bytes { swaps } if swaps.is_empty())
+    }
+
+    /// The order of the cells in a decoded chunk.
+    pub(crate) fn order(&self) -> CellOrder {
+        cell_order(&self.axes)
+    }
+
+    /// The filters as `tet info` shows them: whatever is not "elements as they are".
+    pub(crate) fn shown(&self) -> Vec<Filter> {
+        let mut filters = Vec::new();
+        if !self.axes.is_empty() {
+            filters.push(Filter::new("transpose").with("order", json!(self.axes)));
+        }
+        if let Serializer::Shard(sharding) = &self.serializer {
+            filters.push(
+                Filter::new("sharding_indexed").with("chunk_shape", json!(sharding.chunk_shape.as_slice())),
+            );
+            filters.extend(sharding.pipeline.shown());
+        }
+        filters.extend(self.steps.iter().map(Step::shown));
+        filters
+    }
+
+    /// Undoes the steps down to exactly `out`.
+    fn unwrap_into(&self, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
+        let sizes = self.sizes(Some(out.len()));
+        let mut current = Cow::Borrowed(stored);
+        for (i, step) in self.steps.iter().enumerate().rev() {
+            if i == 0 {
+                step.decode(&current, out).map_err(|error| failed(error, place))?;
+                recycle(current);
+                return Ok(());
+            }
+            current = undo(step, current, sizes[i], place)?;
+        }
+        if current.len() != out.len() {
+            return Err(place.corrupt(format!("{} bytes, expected {}", current.len(), out.len())));
+        }
+        out.copy_from_slice(&current);
+        Ok(())
+    }
+
+    /// Undoes the steps, whatever comes out.
+    pub(crate) fn unwrap<'a>(&self, stored: &'a [u8], place: Place<'_>) -> Result<Cow<'a, [u8]>> {
+        let mut current = Cow::Borrowed(stored);
+        for step in self.steps.iter().rev() {
+            current = undo(step, current, None, place)?;
+        }
+        Ok(current)
+    }
+
+    /// The sizes before each step and after the last, as far as they follow from the first.
+    fn sizes(&self, first: Option<usize>) -> SmallVec<[Option<usize>; 4]> {
+        let mut sizes = SmallVec::from_slice(&[first]);
+        let mut size = first;
+        for step in &self.steps {
+            size = size.and_then(|size| step.encoded_len(size));
+            sizes.push(size);
+        }
+        sizes
+    }
+
+    /// Decodes an array of `shape` to exactly `out`, in the order of the axes as they are stored.
+    pub(crate) fn decode(
+        &self,
+        stored: &[u8],
+        shape: &[u64],
+        cells: Cells<'_>,
+        out: &mut [u8],
+        place: Place<'_>,
+    ) -> Result<()> {
+        match &self.serializer {
+            Serializer::Bytes { swaps } => {
+                self.unwrap_into(stored, out, place)?;
+                apply_swaps(swaps, cells.item, out);
+                Ok(())
+            }
+            Serializer::Shard(sharding) => {
+                let stored = self.unwrap(stored, place)?;
+                sharding.decode(&stored, &permuted(&self.axes, shape), cells, out, place)
+            }
+            Serializer::Variable => {
+                Err(place.corrupt("variable-length elements where fixed ones were expected"))
+            }
+        }
+    }
+
+    /// Encodes elements that already stand in the order of the axes. Only for pipelines that a writer makes.
+    pub(crate) fn encode(&self, mut elements: Bytes, item: usize) -> Result<Bytes, CodecError> {
+        if let Serializer::Bytes { swaps } = &self.serializer
+            && !swaps.is_empty()
+        {
+            let mut swapped = elements.to_vec();
+            apply_swaps(swaps, item, &mut swapped);
+            elements = swapped.into();
+        }
+        for step in &self.steps {
+            let mut encoded = Vec::new();
+            step.encode(&elements, &mut encoded)?;
+            elements = encoded.into();
+        }
+        Ok(elements)
+    }
+}
+
+impl Sharding {
+    fn parse(
+        configuration: &Map<String, Value>,
+        dtype: &DType,
+        rank: usize,
+        doc: Doc<'_>,
+        depth: usize,
+    ) -> Result<Self> {
+        let chunk_shape = doc.extents(doc.field(configuration, "chunk_shape")?, "chunk_shape")?;
+        if chunk_shape.len() != rank || chunk_shape.contains(&0) {
+            return Err(
+                doc.corrupt(format!("inner chunks of {chunk_shape:?} in an array of {rank} dimensions"))
+            );
+        }
+        let pipeline = Pipeline::parse_at(doc.field(configuration, "codecs")?, dtype, rank, doc, depth)?;
+        let index = IndexFormat::parse(configuration, doc)?;
+        Ok(Self { chunk_shape: chunk_shape.into(), pipeline, index })
+    }
+
+    /// Inner chunks per axis of a shard of this shape (in the codec's own axes).
+    pub(crate) fn counts(&self, shape: &[u64], doc: Doc<'_>) -> Result<Extents> {
+        let whole = shape.iter().zip(&self.chunk_shape).all(|(shard, chunk)| shard.is_multiple_of(*chunk));
+        if !whole {
+            return Err(doc.corrupt(format!(
+                "shards of {shape:?} are not made of whole inner chunks of {:?}",
+                self.chunk_shape.as_slice()
+            )));
+        }
+        Ok(shape.iter().zip(&self.chunk_shape).map(|(shard, chunk)| shard / chunk).collect())
+    }
+
+    /// All inner chunks of a shard, each put in its place.
+    fn decode(
+        &self,
+        stored: &[u8],
+        shape: &[u64],
+        cells: Cells<'_>,
+        out: &mut [u8],
+        place: Place<'_>,
+    ) -> Result<()> {
+        let counts = self.counts(shape, Doc { store: place.store, key: "shard" })?;
+        let total = product(&counts).ok_or_else(|| place.corrupt("more inner chunks than a u64 counts"))?;
+        let range = self.index.range(total, stored.len() as u64, place)?;
+        let raw = Bytes::copy_from_slice(&stored[range.start as usize..range.end as usize]);
+        let index = ShardIndex::parse(raw, self.index, place)?;
+        let inner = product(&self.chunk_shape).and_then(|cells| usize::try_from(cells).ok());
+        let inner = inner.and_then(|inner| inner.checked_mul(cells.item)).filter(|bytes| *bytes <= out.len());
+        let mut scratch =
+            vec![0; inner.ok_or_else(|| place.corrupt("an inner chunk larger than its shard"))?];
+        let whole = Layout::packed(shape, cells.item);
+        let strides = self.pipeline.order().strides(&self.chunk_shape);
+        let strides = strides.iter().map(|stride| *stride as isize * cells.item as isize).collect();
+        let packed = Layout { offset: 0, strides };
+        let still = Layout { offset: 0, strides: SmallVec::from_elem(0, shape.len()) };
+        for number in 0..total {
+            let (mut to, mut left) = (whole.clone(), number);
+            for axis in (0..counts.len()).rev() {
+                let at = left % counts[axis] * self.chunk_shape[axis];
+                left /= counts[axis];
+                to.offset += at as usize * whole.strides[axis].unsigned_abs();
+            }
+            match index.entry(number, stored.len() as u64, place)? {
+                None => copy_box(cells.fill, &still, out, &to, &self.chunk_shape, cells.item)?,
+                Some(range) => {
+                    let bytes = &stored[range.start as usize..range.end as usize];
+                    let place = place.plus(range.start);
+                    self.pipeline.decode(bytes, &self.chunk_shape, cells, &mut scratch, place)?;
+                    copy_box(&scratch, &packed, out, &to, &self.chunk_shape, cells.item)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The axes of two transposes in a row.
+pub(crate) fn compose(first: &[u8], second: &[u8]) -> Vec<u8> {
+    let axes: Vec<u8> = match (first.is_empty(), second.is_empty()) {
+        (true, _) => second.to_vec(),
+        (_, true) => first.to_vec(),
+        _ => second.iter().filter_map(|&axis| first.get(usize::from(axis)).copied()).collect(),
+    };
+    let identity = axes.iter().enumerate().all(|(i, axis)| i == usize::from(*axis));
+    if identity { Vec::new() } else { axes }
+}
+
+/// Extents in the order of the stored axes.
+pub(crate) fn permuted(axes: &[u8], extents: &[u64]) -> Extents {
+    if axes.is_empty() {
+        return extents.into();
+    }
+    axes.iter().map(|&axis| extents[usize::from(axis)]).collect()
+}
+
+/// Extents of stored axes in the array's own order; the inverse of [`permuted`].
+pub(crate) fn unpermuted(axes: &[u8], extents: &[u64]) -> Extents {
+    let mut own: Extents = extents.into();
+    for (&axis, extent) in axes.iter().zip(extents) {
+        own[usize::from(axis)] = *extent;
+    }
+    own
+}
+
+/// The axes, slowest first, as a cell order.
+pub(crate) fn cell_order(axes: &[u8]) -> CellOrder {
+    if axes.is_empty() {
+        CellOrder::RowMajor
+    } else if axes.iter().rev().enumerate().all(|(i, axis)| i == usize::from(*axis)) {
+        CellOrder::ColumnMajor
+    } else {
+        CellOrder::Axes(axes.into())
+    }
+}
+
+fn transpose_order(configuration: &Map<String, Value>, rank: usize, doc: Doc<'_>) -> Result<Vec<u8>> {
+    let order = doc.field(configuration, "order")?;
+    let axes: Option<Vec<u8>> = match order {
+        Value::String(name) if name == "C" => Some((0..rank as u8).collect()),
+        Value::String(name) if name == "F" => Some((0..rank as u8).rev().collect()),
+        Value::Array(axes) => {
+            axes.iter().map(|axis| axis.as_u64().and_then(|axis| u8::try_from(axis).ok())).collect()
+        }
+        _ => None,
+    };
+    let mut sorted = axes.clone().unwrap_or_default();
+    sorted.sort_unstable();
+    match axes {
+        Some(axes) if sorted.iter().copied().eq(0..rank as u8) => Ok(axes),
+        _ => Err(doc.corrupt(format!("transpose order {order} of {rank} dimensions"))),
+    }
+}
+
+fn bytes_swaps(configuration: &Map<String, Value>, dtype: &DType, doc: Doc<'_>) -> Result<Vec<Swap>> {
+    let big = match configuration.get("endian") {
+        None | Some(Value::Null) => cfg!(target_endian = "big"),
+        Some(Value::String(order)) if order == "little" => false,
+        Some(Value::String(order)) if order == "big" => true,
+        Some(other) => return Err(doc.corrupt(format!("endian is {other}"))),
+    };
+    Ok(if big == cfg!(target_endian = "big") { Vec::new() } else { all_swaps(dtype) })
+}
+
+/// Undoes one step; `size` is what must come out, where it is known.
+fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'_>) -> Result<Cow<'a, [u8]>> {
+    if let Cow::Borrowed(src) = src
+        && let Some(stripped) = step.strip(src)
+    {
+        return stripped.map(Cow::Borrowed).map_err(|error| failed(error, place));
+    }
+    let mut out = SCRATCH.with(|kept| kept.borrow_mut().pop()).unwrap_or_default();
+    out.clear();
+    let outcome = match size {
+        Some(size) => {
+            out.resize(size, 0);
+            step.decode(&src, &mut out)
+        }
+        None => step.decode_vec(&src, MAX_UNSIZED, &mut out),
+    };
+    recycle(src);
+    outcome.map_err(|error| failed(error, place))?;
+    Ok(Cow::Owned(out))
+}
+
+thread_local! {
+    /// Buffers between two steps, kept from chunk to chunk.
+    static SCRATCH: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Keeps a buffer for the next chunk.
+pub(crate) fn recycle(bytes: Cow<'_, [u8]>) {
+    if let Cow::Owned(buffer) = bytes
+        && buffer.capacity() <= 64 << 20
+    {
+        SCRATCH.with(|kept| {
+            let mut kept = kept.borrow_mut();
+            if kept.len() < 2 {
+                kept.push(buffer);
+            }
+        });
+    }
+}
+
+/// A kernel's error, with its place.
+pub(crate) fn failed(error: CodecError, place: Place<'_>) -> Error {
+    match error {
+        CodecError::Unsupported { .. } => place.unsupported(error.to_string()),
+        error => place.corrupt(error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposes_compose() {
+        // [0, 1, 2] -> [2, 0, 1] -> its axes 1, 2, 0: the identity.
+        assert!(compose(&[2, 0, 1], &[1, 2, 0]).is_empty());
+        assert_eq!(compose(&[1, 0, 2], &[2, 1, 0]), [2, 0, 1]);
+        assert_eq!(cell_order(&[2, 1, 0]), CellOrder::ColumnMajor);
+        assert_eq!(unpermuted(&[2, 0, 1], &permuted(&[2, 0, 1], &[7, 8, 9])).as_slice(), [7, 8, 9]);
+    }
+
+    #[test]
+    fn codecs_out_of_place_are_refused() {
+        let doc = Doc { store: "x", key: "zarr.json" };
+        for codecs in [
+            json!([]),
+            json!([{"name": "gzip", "configuration": {"level": 1}}]),
+            json!([{"name": "bytes"}, {"name": "bytes"}]),
+            json!([{"name": "bytes"}, {"name": "transpose", "configuration": {"order": [0]}}]),
+            json!([{"name": "transpose", "configuration": {"order": [1]}}, {"name": "bytes"}]),
+            json!([{"name": "vlen-utf8"}]),
+        ] {
+            let error = Pipeline::parse_v3(&codecs, &DType::Int32, 1, doc).unwrap_err();
+            assert!(error.is_corrupt(), "{codecs}: {error}");
+        }
+        let error = Pipeline::parse_v3(&json!([{"name": "bytes"}, {"name": "zfp"}]), &DType::Int32, 1, doc);
+        assert!(error.unwrap_err().is_unsupported());
+    }
+}

@@ -1,0 +1,328 @@
+//! The tree of nodes: groups and arrays, from their own documents or from consolidated ones.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Attributes, Depth, Directory, Error, Labels, LocalDirectory, Node, Report, Result, Store, normal_path,
+};
+use serde_json::{Map, Value};
+
+use crate::array::ZarrArray;
+use crate::json::Doc;
+use crate::metadata::{self, ArrayMetadata};
+use crate::verify;
+
+/// An opened Zarr store, v2 or v3.
+#[derive(Debug)]
+pub struct ZarrStore {
+    directory: Arc<dyn Directory>,
+    /// All documents by the node's path without its leading slash, where the root has gathered them.
+    consolidated: Option<BTreeMap<String, Document>>,
+}
+
+/// The metadata of one node.
+#[derive(Debug, Clone)]
+pub(crate) enum Document {
+    /// A `zarr.json`.
+    V3(Map<String, Value>),
+    /// A `.zarray`, and the `.zattrs` beside it.
+    V2Array(Map<String, Value>, Option<Value>),
+    /// A `.zgroup`, and the `.zattrs` beside it.
+    V2Group(Option<Value>),
+}
+
+/// Is there a Zarr node at the top of this directory?
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the directory cannot be read.
+pub fn probe(directory: &dyn Directory) -> Result<bool> {
+    for name in ["zarr.json", ".zarray", ".zgroup"] {
+        if directory.size(name)?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Opens the store in this directory.
+///
+/// # Errors
+///
+/// [`NotFound`](Error::NotFound) when there is none, [`Corrupt`](Error::Corrupt) when its root cannot be read.
+pub fn open(directory: Arc<dyn Directory>) -> Result<ZarrStore> {
+    let mut store = ZarrStore { directory, consolidated: None };
+    let root = store.document("")?;
+    let Some(root) = root else {
+        return Err(Error::not_found(Arc::clone(store.directory.name()), "zarr.json, .zgroup or .zarray"));
+    };
+    store.consolidated = match root {
+        Document::V3(root) => consolidated_v3(root),
+        Document::V2Group(_) => store.consolidated_v2()?,
+        Document::V2Array(..) => None,
+    };
+    Ok(store)
+}
+
+/// Opens the store in this folder.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_path(path: impl AsRef<Path>) -> Result<ZarrStore> {
+    open(Arc::new(LocalDirectory::new(path.as_ref())))
+}
+
+fn consolidated_v3(mut root: Map<String, Value>) -> Option<BTreeMap<String, Document>> {
+    let mut gathered = root.shift_remove("consolidated_metadata")?;
+    if gathered.get("kind").and_then(Value::as_str) != Some("inline") {
+        return None;
+    }
+    let Some(Value::Object(documents)) = gathered.get_mut("metadata").map(Value::take) else { return None };
+    let mut all = BTreeMap::from([(String::new(), Document::V3(root))]);
+    for (path, document) in documents {
+        if let Value::Object(document) = document {
+            all.insert(normal_path(&path)[1..].to_owned(), Document::V3(document));
+        }
+    }
+    Some(all)
+}
+
+impl ZarrStore {
+    /// The directory that it was opened from.
+    #[must_use]
+    pub fn directory(&self) -> &Arc<dyn Directory> {
+        &self.directory
+    }
+
+    /// The array at a path, with everything that Zarr knows of it.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no array there; otherwise whatever is wrong with it.
+    pub fn array(&self, path: &str) -> Result<ZarrArray> {
+        let path = normal_path(path);
+        let key = &path[1..];
+        match self.document(key)? {
+            Some(document) if document.is_array() => self.open_array(key, &document),
+            _ => Err(Error::not_found(Arc::clone(self.directory.name()), format!("the array {path}"))),
+        }
+    }
+
+    /// The attributes of the group at a path; `None` when there is no group.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when its document cannot be read.
+    pub fn group(&self, path: &str) -> Result<Option<Attributes>> {
+        let path = normal_path(path);
+        match self.document(&path[1..])? {
+            Some(document) if !document.is_array() => self.group_attributes(&path[1..], &document).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn open_array(&self, key: &str, document: &Document) -> Result<ZarrArray> {
+        let (name, store) = (document.name(key), Arc::clone(self.directory.name()));
+        let doc = Doc { store: &store, key: &name };
+        let metadata = match document {
+            Document::V3(object) => ArrayMetadata::parse_v3(object, doc)?,
+            Document::V2Array(object, attributes) => {
+                ArrayMetadata::parse_v2(object, attributes.as_ref(), doc)?
+            }
+            Document::V2Group(_) => return Err(doc.corrupt("a group, expected an array")),
+        };
+        let mut array = ZarrArray::new(&self.directory, key, metadata, doc)?;
+        self.find_labels(key, array.schema_mut());
+        Ok(array)
+    }
+
+    /// xarray's convention: a one-dimensional array beside this one, named as a dimension, holds its labels.
+    fn find_labels(&self, key: &str, schema: &mut hyperslab_core::ArraySchema) {
+        let parent = key.rsplit_once('/').map_or("", |(parent, _)| parent);
+        for axis in 0..schema.grid.rank() {
+            let Some(name) =
+                schema.dimensions[axis].as_deref().filter(|name| !name.is_empty() && !name.contains('/'))
+            else {
+                continue;
+            };
+            let sibling = if parent.is_empty() { name.to_owned() } else { format!("{parent}/{name}") };
+            // A damaged neighbour is its own problem.
+            let shape = match self.document(&sibling) {
+                Ok(Some(Document::V3(object) | Document::V2Array(object, _))) => object.get("shape").cloned(),
+                _ => None,
+            };
+            let fits = shape.as_ref().and_then(Value::as_array).is_some_and(|shape| {
+                matches!(shape.as_slice(), [extent] if extent.as_u64() == Some(schema.grid.shape()[axis]))
+            });
+            if fits {
+                schema.labels[axis] = Labels::Node(format!("/{sibling}"));
+            }
+        }
+    }
+
+    fn group_attributes(&self, key: &str, document: &Document) -> Result<Attributes> {
+        let name = document.name(key);
+        let doc = Doc { store: self.directory.name(), key: &name };
+        match document {
+            Document::V3(object) => {
+                const KNOWN: [&str; 4] = ["zarr_format", "node_type", "attributes", "consolidated_metadata"];
+                metadata::refuse_unknown(object, &KNOWN, doc)?;
+                metadata::attributes(object.get("attributes"), doc)
+            }
+            Document::V2Array(_, attributes) | Document::V2Group(attributes) => {
+                metadata::attributes(attributes.as_ref(), doc)
+            }
+        }
+    }
+
+    /// The document of the node with this key; `None` when there is no node.
+    pub(crate) fn document(&self, key: &str) -> Result<Option<Document>> {
+        if let Some(document) = self.consolidated.as_ref().and_then(|all| all.get(key)) {
+            return Ok(Some(document.clone()));
+        }
+        if let Some(value) = self.json(key, "zarr.json")? {
+            let name = join(key, "zarr.json");
+            let doc = Doc { store: self.directory.name(), key: &name };
+            let Value::Object(object) = value else { return Err(doc.corrupt("not an object")) };
+            let format = object.get("zarr_format").and_then(Value::as_u64);
+            if format != Some(3) {
+                return Err(doc.unsupported(format!("zarr_format {:?}", object.get("zarr_format"))));
+            }
+            return match object.get("node_type").and_then(Value::as_str) {
+                Some("array" | "group") => Ok(Some(Document::V3(object))),
+                other => Err(doc.corrupt(format!("node_type {other:?}"))),
+            };
+        }
+        if let Some(value) = self.json(key, ".zarray")? {
+            let name = join(key, ".zarray");
+            let doc = Doc { store: self.directory.name(), key: &name };
+            let Value::Object(object) = value else { return Err(doc.corrupt("not an object")) };
+            return Ok(Some(Document::V2Array(object, self.json(key, ".zattrs")?)));
+        }
+        if self.directory.size(&join(key, ".zgroup"))?.is_some() {
+            return Ok(Some(Document::V2Group(self.json(key, ".zattrs")?)));
+        }
+        Ok(None)
+    }
+
+    fn json(&self, key: &str, name: &str) -> Result<Option<Value>> {
+        let name = join(key, name);
+        let Some(bytes) = self.directory.read(&name)? else { return Ok(None) };
+        Doc { store: self.directory.name(), key: &name }.parse(&bytes).map(Some)
+    }
+
+    fn consolidated_v2(&self) -> Result<Option<BTreeMap<String, Document>>> {
+        // A damaged `.zmetadata` costs nothing: the documents themselves are there.
+        let Ok(Some(Value::Object(mut gathered))) = self.json("", ".zmetadata") else { return Ok(None) };
+        let Some(Value::Object(mut documents)) = gathered.get_mut("metadata").map(Value::take) else {
+            return Ok(None);
+        };
+        let mut all = BTreeMap::new();
+        let keys: Vec<String> = documents.keys().cloned().collect();
+        for name in keys {
+            let (key, last) = name.rsplit_once('/').unwrap_or(("", &name));
+            let beside = join(key, ".zattrs");
+            let document = match last {
+                ".zarray" => match documents.get_mut(&name).map(Value::take) {
+                    Some(Value::Object(object)) => Document::V2Array(object, documents.get(&beside).cloned()),
+                    _ => continue,
+                },
+                ".zgroup" => Document::V2Group(documents.get(&beside).cloned()),
+                _ => continue,
+            };
+            all.insert(key.to_owned(), document);
+        }
+        Ok(Some(all).filter(|all| all.contains_key("")))
+    }
+
+    fn has_document(&self, key: &str) -> Result<bool> {
+        for name in ["zarr.json", ".zarray", ".zgroup"] {
+            if self.directory.size(&join(key, name))?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+impl Document {
+    pub(crate) fn is_array(&self) -> bool {
+        match self {
+            Self::V3(object) => object.get("node_type").and_then(Value::as_str) == Some("array"),
+            Self::V2Array(..) => true,
+            Self::V2Group(_) => false,
+        }
+    }
+
+    fn name(&self, key: &str) -> String {
+        join(
+            key,
+            match self {
+                Self::V3(_) => "zarr.json",
+                Self::V2Array(..) => ".zarray",
+                Self::V2Group(_) => ".zattrs",
+            },
+        )
+    }
+}
+
+/// A name under a node's key.
+pub(crate) fn join(key: &str, name: &str) -> String {
+    if key.is_empty() { name.to_owned() } else { format!("{key}/{name}") }
+}
+
+impl Store for ZarrStore {
+    fn format(&self) -> &'static str {
+        "zarr"
+    }
+
+    fn name(&self) -> &Arc<str> {
+        self.directory.name()
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        let path = normal_path(path);
+        let key = &path[1..];
+        let Some(document) = self.document(key)? else {
+            return Err(Error::not_found(Arc::clone(self.name()), format!("the node {path}")));
+        };
+        if document.is_array() {
+            return Ok(Vec::new());
+        }
+        if let Some(all) = &self.consolidated {
+            let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
+            let below = all.keys().filter_map(|own| own.strip_prefix(&prefix));
+            return Ok(below
+                .filter(|name| !name.is_empty() && !name.contains('/'))
+                .map(str::to_owned)
+                .collect());
+        }
+        let mut names = Vec::new();
+        for entry in self.directory.list(key)? {
+            if entry.is_directory && self.has_document(&join(key, &entry.name))? {
+                names.push(entry.name);
+            }
+        }
+        Ok(names)
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        let path = normal_path(path);
+        let key = &path[1..];
+        match self.document(key)? {
+            None => Err(Error::not_found(Arc::clone(self.name()), format!("the node {path}"))),
+            Some(document) if document.is_array() => {
+                Ok(Node::Array(Arc::new(self.open_array(key, &document)?)))
+            }
+            Some(document) => self.group_attributes(key, &document).map(Node::Group),
+        }
+    }
+
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        verify::node(self, "/", depth, report, 0);
+        Ok(())
+    }
+}

@@ -1,0 +1,100 @@
+//! Elements of any length in one chunk: a `u32` count, then for each a `u32` length and its bytes, little-endian.
+
+use bytes::Bytes;
+use hyperslab_core::{CellOrder, Data, Elements, Extents, Fields, Place, Result, product};
+
+/// The only element of a chunk, without a copy.
+pub(crate) fn single(chunk: &Bytes, place: Place<'_>) -> Result<Bytes> {
+    let mut fields = Fields::new(chunk, place);
+    let count = fields.count_u32(4)?;
+    if count != 1 {
+        return Err(place.corrupt(format!("{count} elements, expected one")));
+    }
+    let length = fields.count_u32(1)?;
+    let start = fields.position();
+    fields.skip(length)?;
+    fields.end()?;
+    Ok(chunk.slice(start..start + length))
+}
+
+/// The elements of a chunk of `shape` cells that stand in `order`: those inside `region` (from the chunk's start), in
+/// C order.
+pub(crate) fn decode(
+    bytes: &[u8],
+    shape: &[u64],
+    region: &[u64],
+    order: &CellOrder,
+    place: Place<'_>,
+) -> Result<Elements> {
+    let mut fields = Fields::new(bytes, place);
+    let count = fields.count_u32(4)?;
+    if product(shape) != Some(count as u64) {
+        return Err(place.corrupt(format!("{count} elements in a chunk of {shape:?} cells")));
+    }
+    let mut spans = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = fields.count_u32(1)?;
+        let start = fields.position();
+        fields.skip(length)?;
+        spans.push(start..start + length);
+    }
+    fields.end()?;
+    let strides = order.strides(shape);
+    let cells = product(region).unwrap_or(0) as usize;
+    let mut offsets = Vec::with_capacity(cells + 1);
+    let mut kept = Vec::with_capacity(bytes.len().saturating_sub(4 * count));
+    offsets.push(0);
+    let mut at: Extents = region.iter().map(|_| 0).collect();
+    for _ in 0..cells {
+        let cell: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+        kept.extend_from_slice(&bytes[spans[cell as usize].clone()]);
+        offsets.push(kept.len() as u64);
+        for (at, extent) in at.iter_mut().zip(region).rev() {
+            *at += 1;
+            if *at < *extent {
+                break;
+            }
+            *at = 0;
+        }
+    }
+    Ok(Elements { data: Data::Variable { offsets, bytes: kept.into() }, validity: None })
+}
+
+/// A chunk of elements, in order; `None` when one is missing or longer than a `u32` can say.
+pub(crate) fn encode<'a>(elements: impl ExactSizeIterator<Item = Option<&'a [u8]>>) -> Option<Vec<u8>> {
+    let mut bytes = Vec::from(u32::try_from(elements.len()).ok()?.to_le_bytes());
+    for element in elements {
+        let element = element?;
+        bytes.extend(u32::try_from(element.len()).ok()?.to_le_bytes());
+        bytes.extend_from_slice(element);
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PLACE: Place<'_> = Place::new("x.zarr", "chunk", 0);
+
+    #[test]
+    fn clipped_and_transposed_chunks_are_read_in_c_order() -> Result<()> {
+        let texts = ["a", "", "ccc", "d", "ee", "f"];
+        let bytes = encode(texts.iter().map(|text| Some(text.as_bytes()))).unwrap();
+        let elements = decode(&bytes, &[2, 3], &[2, 2], &CellOrder::RowMajor, PLACE)?;
+        assert_eq!(elements, Elements::variable(["a", "", "d", "ee"]));
+        let elements = decode(&bytes, &[2, 3], &[1, 3], &CellOrder::ColumnMajor, PLACE)?;
+        assert_eq!(elements, Elements::variable(["a", "ccc", "ee"]));
+        Ok(())
+    }
+
+    #[test]
+    fn false_counts_are_refused_before_allocating() {
+        let hostile: [&[u8]; 4] =
+            [&[255; 14], &[1, 0, 0, 0, 9, 0, 0, 0, 1], &[1, 0, 0, 0, 0, 0, 0, 0, 1], &[2, 0, 0, 0]];
+        for bytes in hostile {
+            assert!(decode(bytes, &[1], &[1], &CellOrder::RowMajor, PLACE).unwrap_err().is_corrupt());
+            assert!(single(&Bytes::from_static(bytes), PLACE).unwrap_err().is_corrupt());
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! The formats of this build: names, endings, recognition, opening and creating. The one place that knows them all.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hyperslab_core::{Blob, Directory, Error, Result, Sink, Store};
+
+use crate::npy;
+
+/// A format that can be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Single-file `.tet`, and packages of them.
+    #[cfg(feature = "tet")]
+    Tet,
+    /// Zarr v2 and v3 directories.
+    #[cfg(feature = "zarr")]
+    Zarr,
+    /// NumPy's `.npy`: one array.
+    Npy,
+    /// NumPy's `.npz`: several.
+    Npz,
+}
+
+impl Format {
+    /// All formats of this build, in the order in which they are recognised.
+    pub const ALL: &'static [Self] = &[
+        #[cfg(feature = "tet")]
+        Self::Tet,
+        #[cfg(feature = "zarr")]
+        Self::Zarr,
+        Self::Npy,
+        Self::Npz,
+    ];
+
+    /// The name, as `--format` and `--to` take it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            #[cfg(feature = "tet")]
+            Self::Tet => "tet",
+            #[cfg(feature = "zarr")]
+            Self::Zarr => "zarr",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+        }
+    }
+
+    /// The endings that mean the format where a file does not exist yet.
+    #[must_use]
+    pub const fn endings(self) -> &'static [&'static str] {
+        match self {
+            #[cfg(feature = "tet")]
+            Self::Tet => &["tet"],
+            #[cfg(feature = "zarr")]
+            Self::Zarr => &["zarr"],
+            Self::Npy => &["npy"],
+            Self::Npz => &["npz"],
+        }
+    }
+
+    /// The format that a file name's ending means.
+    #[must_use]
+    pub fn from_ending(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        Self::ALL.iter().copied().find(|format| format.endings().contains(&ending.as_str()))
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
+            Error::invalid(format!("no format {name}; there are {}", names.join(", ")))
+        })
+    }
+}
+
+/// The format whose bytes these are.
+pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
+    #[cfg(feature = "tet")]
+    if hyperslab_tet::probe(blob)? {
+        return Ok(Some(Format::Tet));
+    }
+    let head = blob.read_range(0..blob.len()?.min(16))?;
+    Ok(if head.starts_with(npy::MAGIC) {
+        Some(Format::Npy)
+    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        Some(Format::Npz)
+    } else {
+        None
+    })
+}
+
+/// The format whose names these are.
+pub(crate) fn recognise_directory(directory: &dyn Directory) -> Result<Option<Format>> {
+    #[cfg(feature = "zarr")]
+    if hyperslab_zarr::probe(directory)? {
+        return Ok(Some(Format::Zarr));
+    }
+    #[cfg(feature = "tet")]
+    if hyperslab_tet::probe_package(directory)? {
+        return Ok(Some(Format::Tet));
+    }
+    Ok(None)
+}
+
+/// Opens a file of a known format.
+pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Result<Arc<dyn Store>> {
+    Ok(match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => Arc::new(hyperslab_tet::open(blob)?),
+        Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
+        Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
+        #[cfg(feature = "zarr")]
+        Format::Zarr => {
+            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), format.name())));
+        }
+    })
+}
+
+/// Opens a directory of a known format.
+pub(crate) fn open_directory(
+    format: Format,
+    directory: Arc<dyn Directory>,
+    path: &Path,
+) -> Result<Arc<dyn Store>> {
+    Ok(match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => Arc::new(hyperslab_tet::open_package(&*directory)?),
+        #[cfg(feature = "zarr")]
+        Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
+        Format::Npy | Format::Npz => {
+            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
+        }
+    })
+}
+
+/// Starts a new store of a format. Nothing stands at `target` before it is committed.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the target exists and `replace` is false; [`Io`](Error::Io) when its folder cannot be
+/// written.
+pub fn create(target: &Path, format: Format, replace: bool) -> Result<Box<dyn Sink>> {
+    Ok(match format {
+        Format::Npy => Box::new(npy::NpySink::create(target, replace)?),
+        Format::Npz => Box::new(npy::NpzSink::create(target, replace)?),
+        #[cfg(any(feature = "tet", feature = "zarr"))]
+        other => {
+            return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name())));
+        }
+    })
+}

@@ -152,7 +152,10 @@ pub fn create(target: &Path, format: Format, replace: bool) -> Result<Box<dyn Si
         Format::Npz => Box::new(npy::NpzSink::create(target, replace)?),
         #[cfg(any(feature = "tet", feature = "zarr"))]
         other => {
-            return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name())));
+            return Err(Error::unsupported(
+                target.display().to_string(),
+                format!("writing {}", other.name()),
+            ));
         }
     })
 }

@@ -10,6 +10,8 @@
 //! `k + 1`, the parts of all samples above their low `k` bits in unary, then the low bits; zero, one more bit, which tells
 //! a run of zero blocks (its length in unary) from pairs of samples in unary ("second extension").
 
+mod encode;
+
 use crate::bits::BitReader;
 use crate::error::{Result, corrupt, size as size_error, too_long, unsupported};
 use crate::shuffle;
@@ -113,11 +115,7 @@ impl Szip {
         let blocks = self.pixels_per_scanline.div_ceil(self.pixels_per_block);
         let mut line = Scanline {
             bits,
-            id_len: match bits {
-                17.. => 5,
-                9.. => 4,
-                _ => 3,
-            },
+            id_len: id_len(bits),
             block: self.pixels_per_block,
             blocks,
             predict: self.predict,
@@ -134,6 +132,15 @@ impl Szip {
             }
         }
         Ok(())
+    }
+}
+
+/// Bits of a block's identifier.
+const fn id_len(bits: u32) -> u32 {
+    match bits {
+        17.. => 5,
+        9.. => 4,
+        _ => 3,
     }
 }
 
@@ -303,6 +310,19 @@ mod tests {
     }
 
     #[test]
+    fn encoding_is_as_short_as_that_of_libaec() {
+        for name in CASES {
+            let filter = Szip::parse(&client(name)).unwrap();
+            let (stored, raw) = (data(&format!("{name}.stored")), data(&format!("{name}.raw")));
+            let (mut back, mut out) = (Vec::new(), vec![0; raw.len()]);
+            filter.encode(&raw, &mut back).unwrap();
+            filter.decode(&back, &mut out).unwrap();
+            assert!(out == raw, "{name}");
+            assert!(back.len() <= stored.len(), "{name}: {} bytes, libaec {}", back.len(), stored.len());
+        }
+    }
+
+    #[test]
     fn wrong_parameters_are_errors() {
         for client in [
             &[][..],
@@ -318,6 +338,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn round_trip(
+            src in prop::collection::vec(prop_oneof![4 => 0..3u8, 1 => any::<u8>()], 0..1200),
+            predict: bool,
+            block in 1..=16u32,
+            bits in prop::sample::select(vec![8u32, 16, 32, 64]),
+            line in 1..300u32,
+        ) {
+            let filter = Szip::parse(&[if predict { 32 } else { 4 }, block * 2, bits, line]).unwrap();
+            let src = &src[..src.len() / 8 * 8];
+            let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
+            filter.encode(src, &mut stored).unwrap();
+            filter.decode(&stored, &mut out).unwrap();
+            prop_assert_eq!(&out, src);
+        }
+
         #[test]
         fn damage_does_no_harm(which in 0..22usize, at: prop::sample::Index, to: u8, cut: prop::sample::Index) {
             let filter = Szip::parse(&client(CASES[which])).unwrap();

@@ -127,6 +127,13 @@ fn describe(file: &Inner, name: &str, schema: &mut ArraySchema) {
                 schema.labels[axis] = Labels::Texts(labels.as_slice().into());
             }
         }
+        for (axis, node) in &own.label_nodes {
+            if let Some(axis) = axis.parse().ok().filter(|axis: &usize| *axis < rank)
+                && file.tree.array(&hyperslab_core::normal_path(node)).is_some()
+            {
+                schema.labels[axis] = Labels::Node(node.clone());
+            }
+        }
         for (name, value) in &own.attributes {
             // Where another program has changed the text since, the text counts.
             let text = attributes.iter_mut().find(|(other, _)| other == name);

@@ -4,6 +4,7 @@
 mod array;
 mod checksums;
 mod dataset;
+mod disk;
 mod footer;
 mod index;
 mod package;
@@ -27,4 +28,5 @@ pub use package::{open_package, open_path, probe_package};
 pub use secondary::{Chunks, IndexEntry, LabelPosting, RangeSegment, SecondaryIndex, ValuePosting};
 pub use store::{TetStore, open, probe};
 pub use superblock::Superblock;
+pub use write::{TetOptions, TetSink};
 pub use zone::{Zone, ZoneMaps, hex_bytes};

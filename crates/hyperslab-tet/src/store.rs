@@ -72,7 +72,9 @@ impl Inner {
         let index = ChunkIndex::new(rows, &datasets);
         let footer = FooterState::read(blob.as_ref(), &superblock, length)?;
         let payload_end = footer.payload_end(length);
-        let tree = Tree::new(&datasets);
+        let own = footer.whole().and_then(|footer| footer.metadata.own.as_ref());
+        let groups = own.into_iter().flat_map(|own| own.groups.keys().map(String::as_str));
+        let tree = Tree::new(&datasets, groups);
         Ok(Self { blob, length, superblock, header, datasets, index, footer, payload_end, tree })
     }
 

@@ -1,6 +1,16 @@
 //! Making files.
 
+mod finish;
+mod metadata;
+mod rows;
+mod sink;
+mod stage;
+
+pub(crate) use finish::{encode_footer, encode_head, now};
+pub(crate) use metadata::{Described, describe};
+pub(crate) use rows::{ChunkRecord, Dimensioned, pack_chunk, unpack_chunk};
 use serde_json::Value;
+pub use sink::{TetOptions, TetSink};
 
 /// An attribute as the text that the format wants: text as it is, anything else as JSON.
 pub(crate) fn attribute_text(value: &Value) -> String {
@@ -9,3 +19,6 @@ pub(crate) fn attribute_text(value: &Value) -> String {
         other => other.to_string(),
     }
 }
+
+#[cfg(test)]
+mod tests;

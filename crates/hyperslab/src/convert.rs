@@ -10,7 +10,7 @@ use hyperslab_core::{
 };
 use rayon::prelude::*;
 
-use crate::{ArrayReader, Format, OpenStore, create};
+use crate::{ArrayReader, CreateOptions, Format, OpenStore, create};
 
 /// How to convert.
 #[derive(Debug, Clone)]
@@ -87,7 +87,8 @@ pub fn convert(
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
     }
-    let mut sink = create(target, format, options.replace)?;
+    let provenance = CreateOptions { replace: options.replace, source: Some(source.format().to_owned()) };
+    let mut sink = create(target, format, &provenance)?;
     let mut report = ConvertReport::default();
     let mut copies = Vec::new();
     // All nodes are declared before the first chunk is written: formats lay out their directories then.

@@ -140,22 +140,39 @@ pub(crate) fn open_directory(
     })
 }
 
+/// How to create a store.
+#[derive(Debug, Clone, Default)]
+pub struct CreateOptions {
+    /// Replace what stands there.
+    pub replace: bool,
+    /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
+    pub source: Option<String>,
+}
+
 /// Starts a new store of a format. Nothing stands at `target` before it is committed.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the target exists and `replace` is false; [`Io`](Error::Io) when its folder cannot be
+/// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Io`](Error::Io) when its folder cannot be
 /// written.
-pub fn create(target: &Path, format: Format, replace: bool) -> Result<Box<dyn Sink>> {
+pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+    if !options.replace && target.symlink_metadata().is_ok() {
+        return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
+    }
     Ok(match format {
-        Format::Npy => Box::new(npy::NpySink::create(target, replace)?),
-        Format::Npz => Box::new(npy::NpzSink::create(target, replace)?),
-        #[cfg(any(feature = "tet", feature = "zarr"))]
-        other => {
-            return Err(Error::unsupported(
-                target.display().to_string(),
-                format!("writing {}", other.name()),
-            ));
+        #[cfg(feature = "tet")]
+        Format::Tet => {
+            let mut tet = hyperslab_tet::TetOptions::default();
+            tet.overwrite = options.replace;
+            tet.tool = concat!("hyperslab ", env!("CARGO_PKG_VERSION")).to_owned();
+            if let Some(source) = &options.source {
+                tet.history.push(hyperslab_tet::HistoryRow::now("convert", source));
+            }
+            Box::new(hyperslab_tet::TetSink::create(target, tet)?)
         }
+        Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
+        Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
+        #[cfg(feature = "zarr")]
+        other => return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name()))),
     })
 }

@@ -41,7 +41,7 @@ pub mod repair;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
-pub use formats::{Format, create};
+pub use formats::{CreateOptions, Format, create};
 pub use hyperslab_core::*;
 pub use open::{OpenOptions, OpenStore, open, open_with};
 pub use read::ArrayReader;

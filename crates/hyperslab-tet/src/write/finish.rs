@@ -111,6 +111,14 @@ fn unwritten(error: serde_json::Error) -> Error {
     Error::invalid(format!("metadata that JSON cannot hold: {error}"))
 }
 
+impl HistoryRow {
+    /// A row about something that is done now.
+    #[must_use]
+    pub fn now(op: &str, source: &str) -> Self {
+        Self { op: op.to_owned(), source: source.to_owned(), at: now(), ..Self::default() }
+    }
+}
+
 /// Seconds since 1970, as decimal text.
 pub(crate) fn now() -> String {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()).to_string()

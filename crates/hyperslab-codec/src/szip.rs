@@ -157,20 +157,12 @@ struct Scanline {
 }
 
 impl Scanline {
-    /// Decodes whole blocks until there are `wanted` samples; all of the scanline unless it is the last.
+    /// Decodes whole blocks until there are `wanted` samples: of any scanline but the last, all blocks.
     fn decode(&mut self, reader: &mut BitReader<'_>, wanted: usize) -> Result<()> {
         self.samples.clear();
-        let whole = self.block * self.blocks;
-        // The last scanline is padded like any other, but some writers may have left the padding away.
-        let wanted = if wanted == 0 { whole } else { wanted };
-        let full = wanted + self.block > whole || wanted == whole;
-        while self.samples.len() < if full { whole } else { wanted } {
-            match self.block(reader) {
-                Err(_) if self.samples.len() >= wanted => break,
-                done => done?,
-            }
+        while self.samples.len() < wanted {
+            self.block(reader)?;
         }
-        self.samples.resize(self.samples.len().max(wanted), 0);
         if self.predict {
             self.unfold();
         }
@@ -196,15 +188,22 @@ impl Scanline {
         if id > 0 {
             let k = id - 1;
             let start = self.samples.len();
-            while self.samples.len() < end {
+            self.samples.resize(end, 0);
+            let samples = &mut self.samples[start..];
+            let mut all = 0;
+            for sample in samples.iter_mut() {
                 let high = u64::from(reader.get_unary()?) << k;
-                if high > most {
-                    return Err(corrupt(CODEC, format!("a sample of more than {} bits", self.bits)));
-                }
-                self.samples.push(high as u32);
+                all |= high;
+                *sample = high as u32;
             }
-            for sample in &mut self.samples[start..] {
-                *sample |= reader.get(k)? as u32;
+            if all > most {
+                self.samples.truncate(start);
+                return Err(corrupt(CODEC, format!("a sample of more than {} bits", self.bits)));
+            }
+            if k > 0 {
+                for sample in samples {
+                    *sample |= reader.get(k)? as u32;
+                }
             }
             return Ok(());
         }

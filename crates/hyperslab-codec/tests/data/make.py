@@ -91,6 +91,10 @@ def blosc1():
     save("ramp8.blosc.lz4.1", numcodecs.Blosc("lz4", 5, 1, blocksize=512).encode(ramp(1029, "<u8")))
     save("stair2.blosc.zstd.2", numcodecs.Blosc("zstd", 5, 2, blocksize=1000).encode(stair(2051, "<u2")))
     save("stair1.blosc.lz4.2", numcodecs.Blosc("lz4", 5, 2).encode(stair(1008, "<u1")))
+    # Several blocks, each split.
+    long = (np.arange(400_000) // 64).astype("<u4")
+    for codec in ("blosclz", "lz4"):
+        save(f"long4.blosc.{codec}.1", numcodecs.Blosc(codec, 1, 1).encode(long))
     save("noise.blosc", numcodecs.Blosc("lz4", 5, 1).encode(np.fromfile(HERE / "noise.raw", "u1")))
 
 

@@ -1,1 +1,84 @@
-//! The vocabulary.
+//! The vocabulary of chunked arrays, as types; the traits that formats implement; errors; blobs.
+//!
+//! Every chunked format answers one question: *which stored bytes hold this part of the array, and how are they
+//! turned back into elements?* This crate is that question.
+//!
+//! | module | holds |
+//! |---|---|
+//! | [`error`](Error) | what can go wrong, and where: [`Place`] makes a structure's errors |
+//! | `parse` | [`Fields`]: little-endian fields out of a slice, every access checked |
+//! | `dtype` | [`DType`]: element types and their names |
+//! | `elements` | [`Elements`], [`Values`]: elements in memory, as Arrow holds them, and as JSON |
+//! | `attributes` | [`Attributes`]: what people write beside their data |
+//! | `grid` | [`Grid`], [`Region`]: how a shape is cut into chunks |
+//! | `selection` | [`Selection`] as people say it, [`Positions`] as numbers |
+//! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
+//! | `window` | [`Windows`]: the result, handed out chunk by chunk to many threads |
+//! | `assemble` | [`read_chunk`]: fetch, decode and place one chunk; [`read_serial`]: a whole read on one thread |
+//! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
+//! | `buffer` | [`Buffer`]: memory for results |
+//! | `blob` | [`Blob`], [`Directory`]: bytes that can be read at any offset, and names for them |
+//! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
+//! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
+//! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
+//! | `report` | [`Report`]: what a check found |
+//!
+//! ```
+//! use hyperslab_core::{Grid, Plan, Selection};
+//!
+//! // Which chunks of a 100 x 100 array in 64 x 64 chunks does `[10:70, 3]` touch?
+//! let grid = Grid::new(&[100, 100], &[64, 64])?;
+//! let selection: Selection = "[10:70, 3]".parse()?;
+//! let plan = Plan::new(&grid, selection.resolve(grid.shape(), &[])?)?;
+//! let coords: Vec<_> = plan.iter().map(|chunk| chunk.coord.to_vec()).collect();
+//! assert_eq!(coords, [[0, 0], [1, 0]]);
+//! # Ok::<(), hyperslab_core::Error>(())
+//! ```
+#![deny(unsafe_code)]
+
+mod array;
+mod assemble;
+mod attributes;
+mod blob;
+mod buffer;
+mod chunk;
+mod copy;
+mod dtype;
+mod elements;
+mod error;
+mod geometry;
+mod grid;
+mod parse;
+mod plan;
+mod report;
+mod selection;
+mod sink;
+mod store;
+mod table;
+mod window;
+
+pub use array::{Array, ArraySchema, Edges, Fill, Filter, Labels, Usage};
+pub use assemble::{
+    LOCATE_BATCH, decoded_bytes, gather_elements, locate, needs_elements, read_chunk, read_chunk_elements,
+    read_serial, result_bytes,
+};
+pub use attributes::{Attribute, Attributes};
+pub use blob::{
+    Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MappedBlob, MemoryBlob, MemoryDirectory,
+};
+pub use buffer::Buffer;
+pub use chunk::{BlobKey, ChunkRef, Layer, Span};
+pub use copy::{Layout, copy_box};
+pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
+pub use elements::{Data, Elements, Validity, Values, element_to_json, time_text};
+pub use error::{Corrupt, Error, Place, Result};
+pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
+pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
+pub use parse::Fields;
+pub use plan::{AxisPart, Plan, PlannedChunk};
+pub use report::{Finding, Recommendation, Report, Severity};
+pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
+pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink};
+pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
+pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};
+pub use window::{Window, Windows};

@@ -1,0 +1,294 @@
+//! Dense arrays: what a format must answer.
+
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Grid, PlannedChunk,
+    Result, Span, Window,
+};
+
+/// A dense array of some format.
+///
+/// A format answers where chunks are stored and how stored bytes become elements. Planning, fetching in
+/// parallel, assembling and reducing are the engine's.
+pub trait Array: Send + Sync + Debug {
+    /// What the array is.
+    fn schema(&self) -> &ArraySchema;
+
+    /// The store and node, for messages: `volume.h5/t`.
+    fn name(&self) -> &str;
+
+    /// Where these chunks are stored. `None`: never written, so the fill value. Takes many coordinates at
+    /// once, so that an index block is read once, not once per chunk; never loads a whole index to find one.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the index is damaged, or a chunk is missing in a format that knows no
+    /// fill value.
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>>;
+
+    /// The blob with this key.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) or [`NotFound`](Error::NotFound) when it cannot be opened.
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>>;
+
+    /// Stored bytes (one slice per span of the reference) back to elements: native byte order, in the schema's
+    /// cell order. `out` has exactly the chunk's size: clipped to the array where [`Edges`] says so.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the bytes do not decode to exactly that many;
+    /// [`Unsupported`](Error::Unsupported) for a filter that we lack.
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()>;
+
+    /// Decodes only what is wanted of the chunk, straight into its place, where the format stores a chunk in
+    /// blocks that stand alone. `Ok(false)`: no shortcut here, decode it all.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_part(
+        &self,
+        _wanted: &PlannedChunk,
+        _reference: &ChunkRef,
+        _stored: &[Bytes],
+        _window: &mut Window<'_>,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// As [`decode`](Self::decode), for elements of variable length or that may be missing: all cells of the
+    /// chunk, in C order, clipped to the array.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_elements(
+        &self,
+        _chunk: &ChunkCoord,
+        _reference: &ChunkRef,
+        _stored: &[Bytes],
+    ) -> Result<Elements> {
+        Err(Error::unsupported(self.name(), format!("reading elements of type {}", self.schema().dtype)))
+    }
+
+    /// Visits every stored chunk, in the order of the index. Walks the index, never the grid, which a hostile
+    /// file can make endless.
+    ///
+    /// # Errors
+    ///
+    /// As [`locate`](Self::locate).
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()>;
+
+    /// How many chunks are stored, in how many bytes. Formats that know without a walk say so.
+    ///
+    /// # Errors
+    ///
+    /// As [`locate`](Self::locate).
+    fn usage(&self) -> Result<Usage> {
+        let mut usage = Usage::default();
+        self.visit_chunks(&mut |_, reference| {
+            usage.chunks += 1;
+            usage.bytes = usage.bytes.saturating_add(reference.stored_bytes());
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(usage)
+    }
+
+    /// The stored bytes of these spans. Neighbours in one blob are asked for in one call.
+    ///
+    /// # Errors
+    ///
+    /// As [`blob`](Self::blob) and [`Blob::read`].
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+        let mut fetched = Vec::with_capacity(spans.len());
+        for run in spans.chunk_by(|a, b| a.blob == b.blob) {
+            let blob = self.blob(&run[0].blob)?;
+            if let [span] = run {
+                fetched.push(blob.read_at(span.offset, span.length)?);
+                continue;
+            }
+            let ranges: Vec<_> =
+                run.iter().map(|span| span.offset..span.offset.saturating_add(span.length)).collect();
+            fetched.extend(blob.read(&ranges)?);
+        }
+        Ok(fetched)
+    }
+}
+
+/// What is stored of an array.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Chunks that were written.
+    pub chunks: u64,
+    /// Their stored bytes.
+    pub bytes: u64,
+}
+
+/// What a dense array is: everything but where its chunks are.
+#[derive(Debug, Clone)]
+pub struct ArraySchema {
+    /// The type of an element.
+    pub dtype: DType,
+    /// Shape and chunks.
+    pub grid: Grid,
+    /// How far each dimension may grow: `None` without end. As long as the shape.
+    pub max_shape: Vec<Option<u64>>,
+    /// The order of the cells in a decoded chunk.
+    pub order: CellOrder,
+    /// What a chunk at the edge of the array holds.
+    pub edges: Edges,
+    /// May elements be missing?
+    pub nullable: bool,
+    /// What a cell that was never written holds.
+    pub fill: Fill,
+    /// A name per dimension, where it has one. As long as the shape.
+    pub dimensions: Vec<Option<String>>,
+    /// Labels along each dimension. As long as the shape.
+    pub labels: Vec<Labels>,
+    /// What people wrote beside it.
+    pub attributes: Attributes,
+    /// The pipeline, in the order of writing.
+    pub filters: Vec<Filter>,
+    /// What finds a chunk, in the format's own words: "extensible array", "contiguous", "object names".
+    pub chunk_index: String,
+    /// Did the writer cut the array into chunks? If not, the grid is ours and is not shown.
+    pub chunked: bool,
+}
+
+impl ArraySchema {
+    /// An array without filters, names, labels and attributes, in C order.
+    #[must_use]
+    pub fn new(dtype: DType, grid: Grid) -> Self {
+        let rank = grid.rank();
+        Self {
+            dtype,
+            max_shape: grid.shape().iter().map(|extent| Some(*extent)).collect(),
+            grid,
+            order: CellOrder::RowMajor,
+            edges: Edges::Padded,
+            nullable: false,
+            fill: Fill::Zero,
+            dimensions: vec![None; rank],
+            labels: vec![Labels::None; rank],
+            attributes: Attributes::new(),
+            filters: Vec::new(),
+            chunk_index: String::new(),
+            chunked: true,
+        }
+    }
+
+    /// Elements per dimension.
+    #[must_use]
+    pub fn shape(&self) -> &[u64] {
+        self.grid.shape()
+    }
+
+    /// Cells of a decoded chunk, per dimension: clipped to the array where the format stores it so.
+    #[must_use]
+    pub fn decoded_shape(&self, chunk: &[u64]) -> crate::Extents {
+        match self.edges {
+            Edges::Clipped => self.grid.region(chunk).shape,
+            Edges::Padded => self.grid.chunk_shape().into(),
+        }
+    }
+
+    /// Bytes of a decoded chunk; `None` when elements have no fixed size or it passes `usize`.
+    #[must_use]
+    pub fn decoded_bytes(&self, chunk: &[u64]) -> Option<usize> {
+        let cells = usize::try_from(crate::product(&self.decoded_shape(chunk))?).ok()?;
+        cells.checked_mul(self.dtype.size()?)
+    }
+
+    /// The whole array's bytes; `None` when elements have no fixed size or it passes `u64`.
+    #[must_use]
+    pub fn bytes(&self) -> Option<u64> {
+        crate::product(self.shape())?.checked_mul(self.dtype.size()? as u64)
+    }
+}
+
+/// What a chunk at the edge of the array holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Edges {
+    /// As many cells as any other; those outside the array mean nothing.
+    Padded,
+    /// Only the cells inside the array.
+    Clipped,
+}
+
+/// What a cell that was never written holds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Fill {
+    /// Nothing: the format has no fill value, and `locate` refuses a missing chunk.
+    Refused,
+    /// Zeros (empty text, an empty list).
+    Zero,
+    /// This element.
+    Element(Elements),
+}
+
+/// Labels along a dimension, by which `time=2020-01-01..2020-02-01` finds positions.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Labels {
+    /// None are known.
+    None,
+    /// One text per position.
+    Texts(Arc<[String]>),
+    /// Position `i` has the value `first + i`: a domain that does not start at zero.
+    Domain {
+        /// The value of position 0.
+        first: i64,
+        /// An integer type or a date type.
+        dtype: DType,
+    },
+    /// A one-dimensional array of this store holds them.
+    Node(String),
+}
+
+/// One filter of a pipeline, as it is shown: a name and parameters.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Filter {
+    /// The name that people know: `gzip`, `shuffle`, `zstd`.
+    pub name: String,
+    /// `level`, `element_size` and the like.
+    pub parameters: Map<String, Value>,
+}
+
+impl Filter {
+    /// A filter without parameters.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), parameters: Map::new() }
+    }
+
+    /// The same, with one more parameter.
+    #[must_use]
+    pub fn with(mut self, parameter: &str, value: impl Into<Value>) -> Self {
+        self.parameters.insert(parameter.to_owned(), value.into());
+        self
+    }
+
+    /// As JSON: `{"name": "gzip", "level": 4}`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::from_iter([("name".to_owned(), Value::from(self.name.as_str()))]);
+        object.extend(self.parameters.clone());
+        Value::Object(object)
+    }
+}

@@ -1,0 +1,234 @@
+//! Blobs under names: a folder, or an object store's prefix. For formats that are directories.
+
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Blob, FileBlob, MappedBlob, MemoryBlob};
+use crate::{Error, Result};
+
+/// Files up to this size are read when opened; larger ones are mapped. Mapping costs several system calls and
+/// page faults, which a small file does not repay.
+const MAP_FROM: u64 = 256 << 10;
+
+/// Blobs under `/`-separated names.
+pub trait Directory: Send + Sync + Debug {
+    /// What to call it in messages.
+    fn name(&self) -> &Arc<str>;
+
+    /// The blob with this name; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system says anything but "not there"; [`Invalid`](Error::Invalid) for a name
+    /// that leaves the directory.
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>>;
+
+    /// The size of the blob with this name; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn size(&self, key: &str) -> Result<Option<u64>>;
+
+    /// What stands directly under this name (the empty name is the top), sorted by name; empty when nothing does.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn list(&self, key: &str) -> Result<Vec<DirectoryEntry>>;
+
+    /// The whole blob with this name; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn read(&self, key: &str) -> Result<Option<Bytes>> {
+        let Some(blob) = self.open(key)? else { return Ok(None) };
+        let length = blob.len()?;
+        blob.read_range(0..length).map(Some)
+    }
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct DirectoryEntry {
+    /// Its last part, without slashes.
+    pub name: String,
+    /// Does it hold names, rather than bytes?
+    pub is_directory: bool,
+}
+
+/// A folder of the file system.
+#[derive(Debug, Clone)]
+pub struct LocalDirectory {
+    name: Arc<str>,
+    root: PathBuf,
+    /// Positional reads instead of mappings.
+    unmapped: bool,
+}
+
+impl LocalDirectory {
+    /// The folder at `root`.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        let root = root.into();
+        Self { name: root.display().to_string().into(), root, unmapped: false }
+    }
+
+    /// Read files by position, never map them: for files that may be truncated underneath.
+    #[must_use]
+    pub const fn unmapped(mut self) -> Self {
+        self.unmapped = true;
+        self
+    }
+
+    /// The file system path of a name. Names come from files, so they must not climb out.
+    fn path(&self, key: &str) -> Result<PathBuf> {
+        let relative = Path::new(key);
+        if relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+            Ok(self.root.join(relative))
+        } else {
+            Err(Error::invalid(format!("{}: the name {key:?} leaves the directory", self.name)))
+        }
+    }
+
+    fn failed<T>(&self, path: &Path, source: io::Error) -> Result<Option<T>> {
+        match source.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Ok(None),
+            _ => Err(Error::io(path.display().to_string(), source)),
+        }
+    }
+}
+
+impl Directory for LocalDirectory {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
+        let path = self.path(key)?;
+        let Some(size) = self.size(key)? else { return Ok(None) };
+        if size >= MAP_FROM && !self.unmapped {
+            return Ok(Some(Arc::new(MappedBlob::open(&path)?)));
+        }
+        if size >= MAP_FROM {
+            return Ok(Some(Arc::new(FileBlob::open(&path)?)));
+        }
+        match std::fs::read(&path) {
+            Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(path.display().to_string(), bytes)))),
+            Err(source) => self.failed(&path, source),
+        }
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>> {
+        let path = self.path(key)?;
+        match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+            Ok(_) => Ok(None),
+            Err(source) => self.failed(&path, source),
+        }
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<DirectoryEntry>> {
+        let path = self.path(key)?;
+        let reading = match std::fs::read_dir(&path) {
+            Ok(reading) => reading,
+            Err(source) => return self.failed(&path, source).map(Option::unwrap_or_default),
+        };
+        let mut entries = Vec::new();
+        for entry in reading {
+            let entry = entry.map_err(|source| Error::io(path.display().to_string(), source))?;
+            // A name that is not text cannot be one of a format's names.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let is_directory = std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
+            entries.push(DirectoryEntry { name, is_directory });
+        }
+        entries.sort();
+        Ok(entries)
+    }
+}
+
+/// A directory in memory: for tests and fuzzing.
+#[derive(Debug, Clone)]
+pub struct MemoryDirectory {
+    name: Arc<str>,
+    blobs: BTreeMap<String, Bytes>,
+}
+
+impl MemoryDirectory {
+    /// These blobs, under this name in messages.
+    pub fn new<K: Into<String>, B: Into<Bytes>>(
+        name: impl Into<Arc<str>>,
+        blobs: impl IntoIterator<Item = (K, B)>,
+    ) -> Self {
+        let blobs = blobs.into_iter().map(|(key, bytes)| (key.into(), bytes.into())).collect();
+        Self { name: name.into(), blobs }
+    }
+}
+
+impl Directory for MemoryDirectory {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
+        let blob = self.blobs.get(key).map(|bytes| {
+            Arc::new(MemoryBlob::new(format!("{}/{key}", self.name), bytes.clone())) as Arc<dyn Blob>
+        });
+        Ok(blob)
+    }
+
+    fn size(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.blobs.get(key).map(|bytes| bytes.len() as u64))
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<DirectoryEntry>> {
+        let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
+        let mut entries: Vec<DirectoryEntry> = Vec::new();
+        for below in self.blobs.keys().filter_map(|name| name.strip_prefix(&prefix)) {
+            let (name, is_directory) = below.split_once('/').map_or((below, false), |(name, _)| (name, true));
+            if entries.last().is_none_or(|last| last.name != name) {
+                entries.push(DirectoryEntry { name: name.to_owned(), is_directory });
+            }
+        }
+        entries.sort();
+        Ok(entries)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_and_memory_answer_alike() -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let large = vec![7; MAP_FROM as usize];
+        let files: [(&str, &[u8]); 3] = [("a", b"1"), ("c/0/1", b"23"), ("c/0/2", &large)];
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let memory = MemoryDirectory::new("memory", files.map(|(name, content)| (name, content.to_vec())));
+        let local = LocalDirectory::new(folder.path());
+        for directory in [&memory as &dyn Directory, &local, &local.clone().unmapped()] {
+            let names: Vec<_> = directory.list("")?.into_iter().map(|e| (e.name, e.is_directory)).collect();
+            assert_eq!(names, [("a".to_owned(), false), ("c".to_owned(), true)]);
+            assert_eq!(directory.list("c/0")?.len(), 2);
+            assert_eq!(directory.read("c/0/1")?.unwrap(), "23");
+            assert_eq!(directory.read("c/0/2")?.unwrap(), large);
+            assert_eq!(directory.size("c/0")?, None);
+            assert!(directory.open("nope/x")?.is_none());
+            assert!(directory.open("a/x")?.is_none());
+            assert!(directory.list("nope")?.is_empty());
+        }
+        assert!(local.open("../secret").is_err());
+        assert!(local.open("/etc/passwd").is_err());
+        Ok(())
+    }
+}

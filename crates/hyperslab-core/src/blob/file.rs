@@ -1,0 +1,79 @@
+//! Plain positional reads, for files that may change underneath.
+
+use std::fs::File;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::{Blob, past_end};
+use crate::{Buffer, Error, Result};
+
+/// An open file, read by position. Nothing is mapped: a file that shrinks gives an error, not a signal.
+#[derive(Debug)]
+pub struct FileBlob {
+    name: Arc<str>,
+    file: File,
+}
+
+impl FileBlob {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when it cannot be opened.
+    pub fn open(path: &Path) -> Result<Self> {
+        let name: Arc<str> = path.display().to_string().into();
+        match File::open(path) {
+            Ok(file) => Ok(Self { name, file }),
+            Err(source) => Err(Error::io(name, source)),
+        }
+    }
+}
+
+impl Blob for FileBlob {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn len(&self) -> Result<u64> {
+        let metadata = self.file.metadata().map_err(|source| Error::io(Arc::clone(&self.name), source))?;
+        Ok(metadata.len())
+    }
+
+    fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        let length = self.len()?;
+        let mut parts = Vec::with_capacity(ranges.len());
+        for range in ranges {
+            if range.start > range.end || range.end > length {
+                return Err(past_end(&self.name, range, length));
+            }
+            // The range is inside the file, so the memory is in proportion to it.
+            let mut buffer = Buffer::zeroed((range.end - range.start) as usize)?;
+            read_exact_at(&self.file, buffer.as_mut_slice(), range.start)
+                .map_err(|source| Error::io(Arc::clone(&self.name), source))?;
+            parts.push(buffer.freeze());
+        }
+        Ok(parts)
+    }
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, buffer: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, buffer, offset)
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut buffer: &mut [u8], mut offset: u64) -> std::io::Result<()> {
+    while !buffer.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, buffer, offset)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                buffer = &mut buffer[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,104 @@
+//! Chunk references: where a chunk's bytes are, as plain data.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use smallvec::{SmallVec, smallvec};
+
+use crate::Region;
+
+/// Which blob of a store.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum BlobKey {
+    /// The store's own file.
+    Main,
+    /// Another file or object, by its name inside the store.
+    Named(Arc<str>),
+}
+
+impl BlobKey {
+    /// A blob by its name inside the store.
+    pub fn named(name: impl Into<Arc<str>>) -> Self {
+        Self::Named(name.into())
+    }
+}
+
+impl fmt::Display for BlobKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Main => f.write_str("-"),
+            Self::Named(name) => f.write_str(name),
+        }
+    }
+}
+
+/// Stored bytes: a blob, an offset, a length.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Span {
+    /// The blob.
+    pub blob: BlobKey,
+    /// Where they start.
+    pub offset: u64,
+    /// How many.
+    pub length: u64,
+}
+
+/// Some of a chunk's cells, as one write left them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Layer {
+    /// Its stored bytes: one span for most formats; offsets, values and validity for variable-length ones.
+    pub spans: SmallVec<[Span; 1]>,
+    /// Bit `i`: filter `i` of the pipeline was skipped for this chunk.
+    pub filter_mask: u32,
+    /// The stored bytes are the elements: native byte order, in the schema's cell order, nothing to decode.
+    pub plain: bool,
+    /// The cells it covers, counted from the chunk's own start; `None` for all of them.
+    pub region: Option<Region>,
+    /// For the format's own use (a fragment's or tile's number).
+    pub tag: u64,
+}
+
+/// Where one chunk is stored: one layer for most formats, several where writes overlap, oldest first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ChunkRef {
+    /// Oldest first; later ones win.
+    pub layers: SmallVec<[Layer; 1]>,
+}
+
+impl ChunkRef {
+    /// One span of encoded bytes.
+    #[must_use]
+    pub fn encoded(blob: BlobKey, offset: u64, length: u64, filter_mask: u32) -> Self {
+        let spans = smallvec![Span { blob, offset, length }];
+        Self { layers: smallvec![Layer { spans, filter_mask, plain: false, region: None, tag: 0 }] }
+    }
+
+    /// One span that holds the elements as they are.
+    #[must_use]
+    pub fn plain(blob: BlobKey, offset: u64, length: u64) -> Self {
+        let mut chunk = Self::encoded(blob, offset, length, 0);
+        chunk.layers[0].plain = true;
+        chunk
+    }
+
+    /// The only span, when it holds the elements as they are.
+    #[must_use]
+    pub fn as_plain(&self) -> Option<&Span> {
+        match self.layers.as_slice() {
+            [Layer { plain: true, region: None, spans, .. }] if spans.len() == 1 => spans.first(),
+            _ => None,
+        }
+    }
+
+    /// All spans, oldest layer first.
+    pub fn spans(&self) -> impl Iterator<Item = &Span> {
+        self.layers.iter().flat_map(|layer| &layer.spans)
+    }
+
+    /// How many bytes are stored.
+    #[must_use]
+    pub fn stored_bytes(&self) -> u64 {
+        self.spans().fold(0, |sum, span| sum.saturating_add(span.length))
+    }
+}

@@ -1,0 +1,266 @@
+//! Copying boxes of cells between two strided layouts: the one loop that assembling, slicing and rechunking share.
+
+#![expect(
+    unsafe_code,
+    reason = "the innermost copy of every read; bounds are checked once per box, not per cell"
+)]
+
+use smallvec::SmallVec;
+
+use crate::{Error, Result};
+
+/// A box of cells inside a buffer: where its first cell is and how far apart neighbours are, in bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// Byte offset of the first cell.
+    pub offset: usize,
+    /// Bytes from a cell to its neighbour, per axis; negative walks backwards.
+    pub strides: SmallVec<[isize; 4]>,
+}
+
+impl Layout {
+    /// A box of `shape` packed in C order, at the start of the buffer.
+    #[must_use]
+    pub fn packed(shape: &[u64], item: usize) -> Self {
+        let mut strides: SmallVec<[isize; 4]> = SmallVec::from_elem(0, shape.len());
+        let mut bytes = item as isize;
+        for (stride, extent) in strides.iter_mut().zip(shape).rev() {
+            *stride = bytes;
+            bytes = bytes.saturating_mul(isize::try_from(*extent).unwrap_or(isize::MAX));
+        }
+        Self { offset: 0, strides }
+    }
+
+    /// The range of bytes that a box of `counts` cells of `item` bytes touches; `None` when it overflows.
+    fn reach(&self, counts: &[u64], item: usize) -> Option<(usize, usize)> {
+        let (mut low, mut high) = (self.offset as i128, self.offset as i128);
+        for (stride, count) in self.strides.iter().zip(counts) {
+            let reach = (*stride as i128).checked_mul(i128::from(count.saturating_sub(1)))?;
+            if reach < 0 {
+                low += reach;
+            } else {
+                high += reach;
+            }
+        }
+        Some((usize::try_from(low).ok()?, usize::try_from(high.checked_add(item as i128)?).ok()?))
+    }
+
+    pub(crate) fn fits(&self, counts: &[u64], item: usize, length: usize) -> bool {
+        self.strides.len() == counts.len()
+            && self.reach(counts, item).is_some_and(|(low, high)| low <= high && high <= length)
+    }
+}
+
+/// Copies a box of `counts` cells of `item` bytes.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the box reaches outside either buffer.
+pub fn copy_box(
+    source: &[u8],
+    from: &Layout,
+    target: &mut [u8],
+    to: &Layout,
+    counts: &[u64],
+    item: usize,
+) -> Result<()> {
+    if counts.contains(&0) || item == 0 {
+        return Ok(());
+    }
+    if !to.fits(counts, item, target.len()) {
+        return Err(outside("target", counts));
+    }
+    // SAFETY: `to` was just checked to stay inside `target`, which is borrowed for writing.
+    unsafe { copy_box_to(source, from, target.as_mut_ptr(), to, counts, item) }
+}
+
+fn outside(which: &str, counts: &[u64]) -> Error {
+    Error::invalid(format!("a box of {counts:?} cells reaches outside its {which}"))
+}
+
+/// [`copy_box`] to a pointer whose bounds the caller has checked.
+///
+/// # Safety
+///
+/// Every cell of the box laid out by `to` from `target` must be valid for writes, and must not overlap
+/// `source`.
+pub(crate) unsafe fn copy_box_to(
+    source: &[u8],
+    from: &Layout,
+    target: *mut u8,
+    to: &Layout,
+    counts: &[u64],
+    item: usize,
+) -> Result<()> {
+    if counts.contains(&0) || item == 0 {
+        return Ok(());
+    }
+    if !from.fits(counts, item, source.len()) {
+        return Err(outside("source", counts));
+    }
+    let mut axes = merged_axes(from, to, counts, item);
+    let inner = axes.pop().unwrap_or(Axis { count: 1, from: item as isize, to: item as isize });
+    // SAFETY: both offsets lie inside their buffers, since the boxes do.
+    let source = unsafe { source.as_ptr().add(from.offset) };
+    // SAFETY: as above, by the caller's promise for the target.
+    let target = unsafe { target.add(to.offset) };
+    // SAFETY: `walk` visits exactly the cells of the two boxes, all of which are inside their buffers.
+    unsafe { walk(&axes, inner, source, target, item) };
+    Ok(())
+}
+
+/// One axis of a box: how many cells and how far apart they are on either side.
+#[derive(Debug, Clone, Copy)]
+struct Axis {
+    count: usize,
+    from: isize,
+    to: isize,
+}
+
+/// The axes of the box, slowest in the target first, neighbours merged where both sides run on.
+fn merged_axes(from: &Layout, to: &Layout, counts: &[u64], item: usize) -> SmallVec<[Axis; 5]> {
+    let mut axes: SmallVec<[Axis; 5]> = counts
+        .iter()
+        .zip(from.strides.iter().zip(&to.strides))
+        .filter(|(count, _)| **count > 1)
+        .map(|(&count, (&from, &to))| Axis { count: count as usize, from, to })
+        .collect();
+    axes.sort_by_key(|axis| std::cmp::Reverse(axis.to.unsigned_abs()));
+    let mut merged: SmallVec<[Axis; 5]> = SmallVec::new();
+    for axis in axes {
+        let count = axis.count as isize;
+        match merged.last_mut() {
+            Some(outer)
+                if Some(outer.from) == axis.from.checked_mul(count)
+                    && Some(outer.to) == axis.to.checked_mul(count) =>
+            {
+                *outer = Axis { count: outer.count * axis.count, ..axis };
+            }
+            _ => merged.push(axis),
+        }
+    }
+    // Cells that follow each other on both sides are one run of bytes.
+    if merged.last().is_none_or(|axis| axis.from != item as isize || axis.to != item as isize) {
+        merged.push(Axis { count: 1, from: item as isize, to: item as isize });
+    }
+    merged
+}
+
+/// Runs over the outer axes; the innermost one is a run of bytes, or single cells when that run is one cell.
+///
+/// # Safety
+///
+/// Every cell that the axes reach from `source` and `target` must be valid for reads and writes, and the two
+/// must not overlap.
+unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, item: usize) {
+    match outer {
+        // SAFETY: the run is the innermost part of both boxes.
+        [] => unsafe { std::ptr::copy_nonoverlapping(source, target, inner.count * item) },
+        // SAFETY: single cells along the last strided axis.
+        [axis] if inner.count == 1 => unsafe { copy_cells(*axis, source, target, item) },
+        [axis, rest @ ..] => {
+            for i in 0..axis.count as isize {
+                // SAFETY: cell `i` of this axis is inside both boxes.
+                let from = unsafe { source.offset(i * axis.from) };
+                // SAFETY: as above.
+                let to = unsafe { target.offset(i * axis.to) };
+                // SAFETY: the rest of the axes reach only cells of the boxes.
+                unsafe { walk(rest, inner, from, to, item) };
+            }
+        }
+    }
+}
+
+/// Copies single cells along one axis.
+///
+/// # Safety
+///
+/// As for [`walk`].
+unsafe fn copy_cells(axis: Axis, source: *const u8, target: *mut u8, item: usize) {
+    macro_rules! cells {
+        ($type:ty) => {
+            for i in 0..axis.count as isize {
+                // SAFETY: cell `i` is inside the source box.
+                let from = unsafe { source.offset(i * axis.from) };
+                // SAFETY: cell `i` is inside the target box.
+                let to = unsafe { target.offset(i * axis.to) };
+                // SAFETY: a cell has as many bytes as the type, and the read is unaligned.
+                let cell = unsafe { from.cast::<$type>().read_unaligned() };
+                // SAFETY: as above.
+                unsafe { to.cast::<$type>().write_unaligned(cell) };
+            }
+        };
+    }
+    match item {
+        1 => cells!(u8),
+        2 => cells!(u16),
+        4 => cells!(u32),
+        8 => cells!(u64),
+        16 => cells!(u128),
+        _ => {
+            for i in 0..axis.count as isize {
+                // SAFETY: cell `i` is inside the source box.
+                let from = unsafe { source.offset(i * axis.from) };
+                // SAFETY: cell `i` is inside the target box.
+                let to = unsafe { target.offset(i * axis.to) };
+                // SAFETY: a cell has `item` bytes on both sides, and the sides do not overlap.
+                unsafe { std::ptr::copy_nonoverlapping(from, to, item) };
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a cell-by-cell copy: any permutation of axes, any direction, any item size.
+        #[test]
+        fn boxes_are_copied_cell_by_cell(
+            counts in prop::collection::vec(1_u64..6, 0..4),
+            item in prop::sample::select(vec![1_usize, 2, 3, 4, 8, 16]),
+            order in any::<u64>(),
+            flips in any::<u8>(),
+        ) {
+            let rank = counts.len();
+            let cells: usize = counts.iter().product::<u64>() as usize;
+            let source: Vec<u8> = (0..cells * item).map(|i| (i * 7 % 251) as u8).collect();
+            let from = Layout::packed(&counts, item);
+            // The target: axes permuted, some turned round.
+            let mut axes: Vec<usize> = (0..rank).collect();
+            axes.sort_by_key(|axis| order.rotate_left(*axis as u32 * 13) % 97);
+            let permuted: Vec<u64> = axes.iter().map(|&axis| counts[axis]).collect();
+            let plain = Layout::packed(&permuted, item);
+            let mut to = Layout { offset: 0, strides: SmallVec::from_elem(0, rank) };
+            for (i, &axis) in axes.iter().enumerate() {
+                to.strides[axis] = plain.strides[i];
+                if flips >> axis & 1 == 1 {
+                    to.offset += plain.strides[i] as usize * (counts[axis] as usize - 1);
+                    to.strides[axis] = -plain.strides[i];
+                }
+            }
+            let mut target = vec![0; cells * item];
+            copy_box(&source, &from, &mut target, &to, &counts, item).unwrap();
+            for cell in 0..cells {
+                let (mut left, mut at) = (cell as u64, to.offset as isize);
+                for axis in (0..rank).rev() {
+                    at += to.strides[axis] * (left % counts[axis]) as isize;
+                    left /= counts[axis];
+                }
+                let at = at as usize;
+                prop_assert_eq!(&target[at..at + item], &source[cell * item..(cell + 1) * item]);
+            }
+        }
+    }
+
+    #[test]
+    fn outside_is_refused() {
+        let from = Layout::packed(&[2, 3], 4);
+        let error = copy_box(&[0; 23], &from, &mut [0; 24], &from, &[2, 3], 4).unwrap_err();
+        assert!(error.to_string().contains("outside its source"));
+        let error = copy_box(&[0; 24], &from, &mut [0; 23], &from, &[2, 3], 4).unwrap_err();
+        assert!(error.to_string().contains("outside its target"));
+    }
+}

@@ -1,0 +1,281 @@
+//! Elements in memory, held as Arrow holds them: fixed-size ones as plain bytes, others as offsets and bytes,
+//! missing ones marked in a bitmap.
+
+mod gather;
+mod json;
+
+use bytes::Bytes;
+
+pub use json::{element_to_json, time_text};
+
+use crate::{DType, Error, Extents, Result, product};
+
+/// A row of elements of one type. The type stands beside it, in a [`Values`], a schema or a column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Elements {
+    /// The elements.
+    pub data: Data,
+    /// Which of them are there; `None` when all are.
+    pub validity: Option<Validity>,
+}
+
+/// The elements' bytes, by how the type is held.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Data {
+    /// Fixed-size elements, back to back, in native byte order.
+    Fixed(Bytes),
+    /// Text, bytes and references: element `i` is `bytes[offsets[i]..offsets[i + 1]]`.
+    Variable {
+        /// One more than there are elements, never decreasing.
+        offsets: Vec<u64>,
+        /// All elements' bytes.
+        bytes: Bytes,
+    },
+    /// Lists: element `i` is `items[offsets[i]..offsets[i + 1]]`.
+    List {
+        /// One more than there are elements, never decreasing.
+        offsets: Vec<u64>,
+        /// All lists' items.
+        items: Box<Elements>,
+    },
+    /// Small arrays of a variable-length type: element `i` is the `each` items from `i * each` on.
+    FixedList {
+        /// Items in an element.
+        each: usize,
+        /// All elements' items.
+        items: Box<Elements>,
+    },
+    /// A struct with a member of variable length: one row of elements per member.
+    Struct {
+        /// How many structs.
+        length: usize,
+        /// In the order of the type's members.
+        members: Vec<Elements>,
+    },
+}
+
+/// Which elements are there: one bit each, lowest first, as in Arrow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Validity {
+    bits: Bytes,
+    length: usize,
+}
+
+impl Validity {
+    /// From one flag per element.
+    pub fn from_flags(flags: impl IntoIterator<Item = bool>) -> Self {
+        let (mut bits, mut length) = (Vec::new(), 0);
+        for flag in flags {
+            if length % 8 == 0 {
+                bits.push(0);
+            }
+            if let (true, Some(last)) = (flag, bits.last_mut()) {
+                *last |= 1_u8 << (length % 8);
+            }
+            length += 1;
+        }
+        Self { bits: bits.into(), length }
+    }
+
+    /// Is element `index` there?
+    #[must_use]
+    pub fn get(&self, index: usize) -> bool {
+        index < self.length && self.bits[index / 8] >> (index % 8) & 1 == 1
+    }
+
+    /// One bit per element, lowest first.
+    #[must_use]
+    pub const fn bits(&self) -> &Bytes {
+        &self.bits
+    }
+
+    /// How many elements it speaks of.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Does it speak of none?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// How many are missing.
+    #[must_use]
+    pub fn missing(&self) -> usize {
+        (0..self.length).filter(|&index| !self.get(index)).count()
+    }
+}
+
+impl Elements {
+    /// Fixed-size elements, all there.
+    pub fn fixed(bytes: impl Into<Bytes>) -> Self {
+        Self { data: Data::Fixed(bytes.into()), validity: None }
+    }
+
+    /// Texts or byte strings, all there.
+    pub fn variable<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Self {
+        let (mut offsets, mut bytes) = (vec![0], Vec::new());
+        for item in items {
+            bytes.extend_from_slice(item.as_ref());
+            offsets.push(bytes.len() as u64);
+        }
+        Self { data: Data::Variable { offsets, bytes: bytes.into() }, validity: None }
+    }
+
+    /// The same elements, with these missing.
+    #[must_use]
+    pub fn with_validity(mut self, validity: Option<Validity>) -> Self {
+        self.validity = validity;
+        self
+    }
+
+    /// No elements of this type.
+    #[must_use]
+    pub fn empty(dtype: &DType) -> Self {
+        let none = |dtype: &DType| Box::new(Self::empty(dtype));
+        let data = match dtype {
+            fixed if fixed.is_fixed() => Data::Fixed(Bytes::new()),
+            DType::List(base) => Data::List { offsets: vec![0], items: none(base) },
+            DType::Array(base, shape) => Data::FixedList { each: shape.iter().product(), items: none(base) },
+            DType::Struct(fields) => Data::Struct {
+                length: 0,
+                members: fields.members.iter().map(|member| Self::empty(&member.dtype)).collect(),
+            },
+            _ => Data::Variable { offsets: vec![0], bytes: Bytes::new() },
+        };
+        Self { data, validity: None }
+    }
+
+    /// One element of this type that is all zeros: empty text, an empty list.
+    #[must_use]
+    pub fn zero(dtype: &DType) -> Self {
+        let data = match dtype {
+            DType::List(base) => Data::List { offsets: vec![0, 0], items: Box::new(Self::empty(base)) },
+            DType::Array(base, shape) if !base.is_fixed() => {
+                let each = shape.iter().product();
+                let zero = Self::zero(base);
+                let items =
+                    Self::gather(base, &[&zero], &vec![(0, 0); each]).unwrap_or_else(|_| Self::empty(base));
+                Data::FixedList { each, items: Box::new(items) }
+            }
+            DType::Struct(fields) if !dtype.is_fixed() => Data::Struct {
+                length: 1,
+                members: fields.members.iter().map(|member| Self::zero(&member.dtype)).collect(),
+            },
+            _ => match dtype.size() {
+                Some(size) => Data::Fixed(vec![0; size].into()),
+                None => Data::Variable { offsets: vec![0, 0], bytes: Bytes::new() },
+            },
+        };
+        Self { data, validity: None }
+    }
+
+    /// How many elements of this type there are.
+    #[must_use]
+    pub fn len(&self, dtype: &DType) -> usize {
+        match &self.data {
+            Data::Fixed(bytes) => bytes.len().checked_div(dtype.size().unwrap_or(0)).unwrap_or(0),
+            Data::Variable { offsets, .. } | Data::List { offsets, .. } => offsets.len().saturating_sub(1),
+            Data::FixedList { each, items } => {
+                let base = if let DType::Array(base, _) = dtype { base } else { dtype };
+                items.len(base).checked_div(*each).unwrap_or(0)
+            }
+            Data::Struct { length, .. } => *length,
+        }
+    }
+
+    /// The bytes of fixed-size elements.
+    #[must_use]
+    pub const fn as_fixed(&self) -> Option<&Bytes> {
+        match &self.data {
+            Data::Fixed(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+
+    /// The bytes of element `index` of a variable-length row; `None` when it is missing or not held so.
+    #[must_use]
+    pub fn variable_at(&self, index: usize) -> Option<&[u8]> {
+        let Data::Variable { offsets, bytes } = &self.data else { return None };
+        let (start, end) = (*offsets.get(index)? as usize, *offsets.get(index + 1)? as usize);
+        if self.is_missing(index) { None } else { bytes.get(start..end) }
+    }
+
+    /// Is element `index` missing?
+    #[must_use]
+    pub fn is_missing(&self, index: usize) -> bool {
+        self.validity.as_ref().is_some_and(|validity| !validity.get(index))
+    }
+}
+
+/// An array of values in memory: the result of a read, an attribute.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Values {
+    /// The type of each element.
+    pub dtype: DType,
+    /// Elements per dimension; empty for a single value.
+    pub shape: Extents,
+    /// The elements in C order.
+    pub elements: Elements,
+}
+
+impl Values {
+    /// Puts type, shape and elements together.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when there are more or fewer elements than the shape says.
+    pub fn new(dtype: DType, shape: &[u64], elements: Elements) -> Result<Self> {
+        let shape = Extents::from_slice(shape);
+        let length = elements.len(&dtype) as u64;
+        // Elements of no bytes (an empty string type) cannot be counted.
+        if product(&shape) != Some(length) && dtype.size() != Some(0) {
+            return Err(Error::invalid(format!("{length} elements of {dtype} for the shape {shape:?}")));
+        }
+        Ok(Self { dtype, shape, elements })
+    }
+
+    /// A single number, text or other value.
+    pub fn scalar(dtype: DType, elements: Elements) -> Result<Self> {
+        Self::new(dtype, &[], elements)
+    }
+
+    /// A single text.
+    #[must_use]
+    pub fn text(text: &str) -> Self {
+        Self { dtype: DType::String, shape: Extents::new(), elements: Elements::variable([text]) }
+    }
+
+    /// How many elements there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        product(&self.shape).and_then(|cells| usize::try_from(cells).ok()).unwrap_or(0)
+    }
+
+    /// Are there none?
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The elements as a slice of numbers, without a copy.
+    ///
+    /// ```
+    /// use hyperslab_core::{DType, Elements, Values};
+    /// let values = Values::new(DType::Int16, &[2], Elements::fixed(vec![1, 0, 2, 0]))?;
+    /// # #[cfg(target_endian = "little")]
+    /// assert_eq!(values.as_slice::<i16>(), Some(&[1, 2][..]));
+    /// # Ok::<(), hyperslab_core::Error>(())
+    /// ```
+    ///
+    /// `None` when elements have another size, are not fixed-size, or stand unaligned in a mapped file.
+    #[must_use]
+    pub fn as_slice<T: bytemuck::AnyBitPattern>(&self) -> Option<&[T]> {
+        if self.dtype.size() != Some(size_of::<T>()) {
+            return None;
+        }
+        bytemuck::try_cast_slice(self.elements.as_fixed()?).ok()
+    }
+}

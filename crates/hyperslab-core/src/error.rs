@@ -1,0 +1,168 @@
+//! What can go wrong, and where.
+//!
+//! Three kinds are kept apart because they call for different next steps: [`Error::Corrupt`] (the bytes are
+//! wrong), [`Error::Unsupported`] (the bytes are right, and we do not read them yet) and [`Error::Invalid`]
+//! (the caller asked for something that cannot be). Parsers build them through a [`Place`], so that every
+//! message names the store, the structure and the byte.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+/// The result of everything in Hyperslab.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, and where.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The bytes are wrong.
+    #[error("{0}")]
+    Corrupt(Box<Corrupt>),
+    /// The bytes are right, and this build does not read or write them.
+    #[error("{store}: {feature} is not supported")]
+    Unsupported {
+        /// The store that needs the feature.
+        store: Arc<str>,
+        /// The feature, by the name that the format gives it.
+        feature: String,
+    },
+    /// The caller asked for something that cannot be.
+    #[error("{0}")]
+    Invalid(String),
+    /// A node, column or file that is not there.
+    #[error("{store}: {what} not found")]
+    NotFound {
+        /// The store that was searched.
+        store: Arc<str>,
+        /// What was looked for.
+        what: String,
+    },
+    /// The operating system said no.
+    #[error("{path}: {source}")]
+    Io {
+        /// The file or directory.
+        path: Arc<str>,
+        /// The system's own words.
+        source: io::Error,
+    },
+}
+
+/// Wrong bytes: which store, which structure, at which byte, and what is wrong with them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corrupt {
+    /// The file or object.
+    pub store: Arc<str>,
+    /// The structure, in the words of its format: "chunk index header", "extensible array data block".
+    pub structure: Cow<'static, str>,
+    /// Where the structure, or the field inside it, starts in the file.
+    pub offset: Option<u64>,
+    /// What was found and what was expected.
+    pub problem: String,
+}
+
+impl fmt::Display for Corrupt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.store, self.structure)?;
+        if let Some(offset) = self.offset {
+            write!(f, " at {offset:#x}")?;
+        }
+        write!(f, ": {}", self.problem)
+    }
+}
+
+impl Error {
+    /// An [`Error::Invalid`] with this message.
+    pub fn invalid(message: impl Into<String>) -> Self {
+        Self::Invalid(message.into())
+    }
+
+    /// An [`Error::Unsupported`] that names the store and the feature.
+    pub fn unsupported(store: impl Into<Arc<str>>, feature: impl Into<String>) -> Self {
+        Self::Unsupported { store: store.into(), feature: feature.into() }
+    }
+
+    /// An [`Error::NotFound`] that names the store and what was looked for.
+    pub fn not_found(store: impl Into<Arc<str>>, what: impl Into<String>) -> Self {
+        Self::NotFound { store: store.into(), what: what.into() }
+    }
+
+    /// An [`Error::Io`] that names the path.
+    pub fn io(path: impl Into<Arc<str>>, source: io::Error) -> Self {
+        Self::Io { path: path.into(), source }
+    }
+
+    /// Are the bytes wrong?
+    #[must_use]
+    pub const fn is_corrupt(&self) -> bool {
+        matches!(self, Self::Corrupt(_))
+    }
+
+    /// Do we know what this is, and not read it?
+    #[must_use]
+    pub const fn is_unsupported(&self) -> bool {
+        matches!(self, Self::Unsupported { .. })
+    }
+
+    /// Is the thing that was asked for simply not there?
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::NotFound { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
+}
+
+/// Where a parser is: store, structure and byte. Made once per structure, it makes the structure's errors.
+///
+/// ```
+/// use hyperslab_core::Place;
+/// let place = Place::new("volume.h5", "extensible array data block", 0x5f20);
+/// assert_eq!(
+///     place.corrupt("checksum 0x1b2c3d4e, stored 0x77aa0102").to_string(),
+///     "volume.h5: extensible array data block at 0x5f20: checksum 0x1b2c3d4e, stored 0x77aa0102",
+/// );
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    /// The file or object.
+    pub store: &'a str,
+    /// The structure, in the words of its format.
+    pub structure: &'static str,
+    /// Where it starts.
+    pub offset: u64,
+}
+
+impl<'a> Place<'a> {
+    /// A structure that starts at `offset` of `store`.
+    #[must_use]
+    pub const fn new(store: &'a str, structure: &'static str, offset: u64) -> Self {
+        Self { store, structure, offset }
+    }
+
+    /// The same structure, `by` bytes further on.
+    #[must_use]
+    pub const fn plus(self, by: u64) -> Self {
+        Self { offset: self.offset.saturating_add(by), ..self }
+    }
+
+    /// The bytes here are wrong in this way.
+    #[must_use]
+    pub fn corrupt(self, problem: impl Into<String>) -> Error {
+        Error::Corrupt(Box::new(Corrupt {
+            store: self.store.into(),
+            structure: Cow::Borrowed(self.structure),
+            offset: Some(self.offset),
+            problem: problem.into(),
+        }))
+    }
+
+    /// The bytes here ask for a feature that we lack.
+    #[must_use]
+    pub fn unsupported(self, feature: impl Into<String>) -> Error {
+        Error::unsupported(self.store, feature)
+    }
+}

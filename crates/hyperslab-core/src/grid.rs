@@ -1,0 +1,266 @@
+//! How an array's shape is cut into chunks.
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::{Error, Result};
+
+/// One number per dimension: a shape, a place, a chunk coordinate. Up to four stay off the heap.
+pub type Extents = SmallVec<[u64; 4]>;
+
+/// The place of a chunk in the grid.
+pub type ChunkCoord = Extents;
+
+/// A box of cells: where it starts and how far it reaches, per dimension.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Region {
+    /// The first cell.
+    pub start: Extents,
+    /// Cells per dimension.
+    pub shape: Extents,
+}
+
+impl Region {
+    /// The box of `shape` cells at `start`.
+    #[must_use]
+    pub fn new(start: &[u64], shape: &[u64]) -> Self {
+        Self { start: start.into(), shape: shape.into() }
+    }
+
+    /// The whole of an array of this shape.
+    #[must_use]
+    pub fn whole(shape: &[u64]) -> Self {
+        Self { start: SmallVec::from_elem(0, shape.len()), shape: shape.into() }
+    }
+
+    /// The cells that both have; `None` when there are none.
+    #[must_use]
+    pub fn intersect(&self, other: &Self) -> Option<Self> {
+        let mut both = Self { start: Extents::new(), shape: Extents::new() };
+        for d in 0..self.start.len().min(other.start.len()) {
+            let start = self.start[d].max(other.start[d]);
+            let end = self.start[d]
+                .saturating_add(self.shape[d])
+                .min(other.start[d].saturating_add(other.shape[d]));
+            if start >= end {
+                return None;
+            }
+            both.start.push(start);
+            both.shape.push(end - start);
+        }
+        Some(both)
+    }
+
+    /// How many cells it has; `None` when a `u64` cannot tell.
+    #[must_use]
+    pub fn cells(&self) -> Option<u64> {
+        product(&self.shape)
+    }
+}
+
+/// The product of the extents; `None` when it passes `u64`.
+#[must_use]
+pub fn product(extents: &[u64]) -> Option<u64> {
+    // A zero anywhere makes the product zero, however large the rest.
+    if extents.contains(&0) {
+        return Some(0);
+    }
+    extents.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent))
+}
+
+/// A regular grid: every chunk has the same shape, the last ones may reach past the edge of the array.
+///
+/// ```
+/// use hyperslab_core::Grid;
+/// let grid = Grid::new(&[7, 10], &[3, 4])?;
+/// assert_eq!(grid.extents()[..], [3, 3]);
+/// let corner = grid.region(&[2, 2]);
+/// assert_eq!((&corner.start[..], &corner.shape[..]), (&[6, 8][..], &[1, 2][..]));
+/// # Ok::<(), hyperslab_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Grid {
+    shape: Extents,
+    chunk_shape: Extents,
+}
+
+impl Grid {
+    /// Cuts an array of `shape` into chunks of `chunk_shape`.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when the ranks differ or a chunk extent is zero.
+    pub fn new(shape: &[u64], chunk_shape: &[u64]) -> Result<Self> {
+        if shape.len() != chunk_shape.len() {
+            return Err(Error::invalid(format!(
+                "chunk shape {chunk_shape:?} has {} dimensions, the array {shape:?} has {}",
+                chunk_shape.len(),
+                shape.len()
+            )));
+        }
+        if chunk_shape.contains(&0) {
+            return Err(Error::invalid(format!("chunk shape {chunk_shape:?} has a zero")));
+        }
+        Ok(Self { shape: shape.into(), chunk_shape: chunk_shape.into() })
+    }
+
+    /// One chunk that is the whole array.
+    #[must_use]
+    pub fn single(shape: &[u64]) -> Self {
+        Self { shape: shape.into(), chunk_shape: shape.iter().map(|&extent| extent.max(1)).collect() }
+    }
+
+    /// The array's shape.
+    #[must_use]
+    pub fn shape(&self) -> &[u64] {
+        &self.shape
+    }
+
+    /// The shape of a chunk that the edge does not cut.
+    #[must_use]
+    pub fn chunk_shape(&self) -> &[u64] {
+        &self.chunk_shape
+    }
+
+    /// The number of dimensions.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Chunks per dimension.
+    #[must_use]
+    pub fn extents(&self) -> Extents {
+        self.shape.iter().zip(&self.chunk_shape).map(|(shape, chunk)| shape.div_ceil(*chunk)).collect()
+    }
+
+    /// Chunks in all; `None` when a `u64` cannot tell.
+    #[must_use]
+    pub fn chunks(&self) -> Option<u64> {
+        product(&self.extents())
+    }
+
+    /// Does the grid have this chunk?
+    #[must_use]
+    pub fn contains(&self, chunk: &[u64]) -> bool {
+        chunk.len() == self.rank() && chunk.iter().zip(self.extents()).all(|(&at, extent)| at < extent)
+    }
+
+    /// The cells of the array that a chunk of the grid holds: clipped at the edge.
+    #[must_use]
+    pub fn region(&self, chunk: &[u64]) -> Region {
+        let start: Extents =
+            chunk.iter().zip(&self.chunk_shape).map(|(at, extent)| at.saturating_mul(*extent)).collect();
+        let shape = start
+            .iter()
+            .zip(&self.shape)
+            .zip(&self.chunk_shape)
+            .map(|((start, end), extent)| end.saturating_sub(*start).min(*extent))
+            .collect();
+        Region { start, shape }
+    }
+
+    /// Does the edge of the array cut this chunk?
+    #[must_use]
+    pub fn is_clipped(&self, chunk: &[u64]) -> bool {
+        self.region(chunk).shape != self.chunk_shape
+    }
+
+    /// The chunk's number in C order (last dimension fastest); `None` outside the grid or past `u64`.
+    #[must_use]
+    pub fn linear(&self, chunk: &[u64]) -> Option<u64> {
+        if !self.contains(chunk) {
+            return None;
+        }
+        let mut number = 0_u64;
+        for (at, extent) in chunk.iter().zip(self.extents()) {
+            number = number.checked_mul(extent)?.checked_add(*at)?;
+        }
+        Some(number)
+    }
+
+    /// The chunk with this number in C order; the inverse of [`linear`](Self::linear).
+    #[must_use]
+    pub fn coord(&self, mut number: u64) -> ChunkCoord {
+        let extents = self.extents();
+        let mut coord: ChunkCoord = SmallVec::from_elem(0, extents.len());
+        for (at, extent) in coord.iter_mut().zip(&extents).rev() {
+            let extent = (*extent).max(1);
+            *at = number % extent;
+            number /= extent;
+        }
+        coord
+    }
+}
+
+/// The order in which a chunk's cells are stored: its axes, slowest first.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
+pub enum CellOrder {
+    /// C order: the last axis varies fastest.
+    #[default]
+    RowMajor,
+    /// Fortran order: the first axis varies fastest.
+    ColumnMajor,
+    /// Any other order of the axes, slowest first.
+    Axes(SmallVec<[u8; 8]>),
+}
+
+impl CellOrder {
+    /// How many cells apart two neighbours along each axis of a box of this shape are.
+    #[must_use]
+    pub fn strides(&self, shape: &[u64]) -> Extents {
+        let rank = shape.len();
+        let mut strides: Extents = SmallVec::from_elem(1, rank);
+        let mut cells = 1_u64;
+        for i in 0..rank {
+            let axis = match self {
+                Self::RowMajor => rank - 1 - i,
+                Self::ColumnMajor => i,
+                Self::Axes(axes) => usize::from(axes[rank - 1 - i]),
+            };
+            strides[axis] = cells;
+            cells = cells.saturating_mul(shape[axis]);
+        }
+        strides
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn zero_extent_has_no_chunks() {
+        assert_eq!(Grid::new(&[0, u64::MAX], &[4, 1]).unwrap().chunks(), Some(0));
+    }
+
+    #[test]
+    fn axes_order_agrees_with_named_orders() {
+        let shape = [3, 4, 5];
+        let axes = |order: [u8; 3]| CellOrder::Axes(order.as_slice().into()).strides(&shape);
+        assert_eq!(axes([0, 1, 2]), CellOrder::RowMajor.strides(&shape));
+        assert_eq!(axes([2, 1, 0]), CellOrder::ColumnMajor.strides(&shape));
+        assert_eq!(axes([1, 0, 2]), Extents::from_slice(&[5, 15, 1]));
+    }
+
+    proptest! {
+        #[test]
+        fn linear_and_coord_are_inverse(dims in prop::collection::vec((1_u64..50, 1_u64..9), 1..5), pick: u64) {
+            let (shape, chunk): (Vec<_>, Vec<_>) = dims.into_iter().unzip();
+            let grid = Grid::new(&shape, &chunk).unwrap();
+            let number = pick % grid.chunks().unwrap();
+            prop_assert_eq!(grid.linear(&grid.coord(number)), Some(number));
+        }
+
+        #[test]
+        fn regions_tile_the_array(dims in prop::collection::vec((0_u64..20, 1_u64..9), 1..4)) {
+            let (shape, chunk): (Vec<_>, Vec<_>) = dims.into_iter().unzip();
+            let grid = Grid::new(&shape, &chunk).unwrap();
+            let cells: u64 = (0..grid.chunks().unwrap())
+                .map(|number| grid.region(&grid.coord(number)).cells().unwrap())
+                .sum();
+            prop_assert_eq!(Some(cells), product(&shape));
+        }
+    }
+}

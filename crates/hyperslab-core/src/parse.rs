@@ -1,0 +1,178 @@
+//! Reading little-endian fields out of a slice, with every access checked.
+
+use crate::{Place, Result};
+
+/// A position in the bytes of one structure. Each read is checked, and an error names the structure and the
+/// byte in the file at which the field was expected.
+///
+/// ```
+/// use hyperslab_core::{Fields, Place};
+/// let mut fields = Fields::new(&[1, 0, 0, 0, 9], Place::new("x.tet", "superblock", 0));
+/// assert_eq!(fields.u32()?, 1);
+/// assert_eq!(fields.u8()?, 9);
+/// assert!(fields.u8().unwrap_err().to_string().contains("superblock at 0x5"));
+/// # Ok::<(), hyperslab_core::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct Fields<'a> {
+    bytes: &'a [u8],
+    position: usize,
+    place: Place<'a>,
+}
+
+macro_rules! little_endian {
+    ($($name:ident)*) => {$(
+        #[doc = concat!("The next little-endian `", stringify!($name), "`.")]
+        ///
+        /// # Errors
+        ///
+        /// [`Corrupt`](crate::Error::Corrupt) when the bytes end before it does.
+        pub fn $name(&mut self) -> Result<$name> {
+            Ok($name::from_le_bytes(self.array()?))
+        }
+    )*};
+}
+
+impl<'a> Fields<'a> {
+    /// The fields of `bytes`, which stand at `place`.
+    #[must_use]
+    pub const fn new(bytes: &'a [u8], place: Place<'a>) -> Self {
+        Self { bytes, position: 0, place }
+    }
+
+    /// Where the next field stands in the file.
+    #[must_use]
+    pub const fn place(&self) -> Place<'a> {
+        self.place.plus(self.position as u64)
+    }
+
+    /// How many bytes have been read.
+    #[must_use]
+    pub const fn position(&self) -> usize {
+        self.position
+    }
+
+    /// How many bytes are left.
+    #[must_use]
+    pub const fn remaining(&self) -> usize {
+        self.bytes.len() - self.position
+    }
+
+    /// The bytes that are left, without consuming them.
+    #[must_use]
+    pub fn rest(&self) -> &'a [u8] {
+        &self.bytes[self.position..]
+    }
+
+    /// The next `count` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when fewer are left.
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
+        match self.rest().get(..count) {
+            Some(taken) => {
+                self.position += count;
+                Ok(taken)
+            }
+            None => Err(self.place().corrupt(format!("{count} bytes expected, {} left", self.remaining()))),
+        }
+    }
+
+    /// The next `N` bytes as an array.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when fewer are left.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.bytes(N)?);
+        Ok(array)
+    }
+
+    /// Steps over `count` bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when fewer are left.
+    pub fn skip(&mut self, count: usize) -> Result<()> {
+        self.bytes(count).map(|_| ())
+    }
+
+    little_endian! { u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 }
+
+    /// The next little-endian unsigned integer of `width` (at most 8) bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when the bytes end before it does, or `width` is above 8.
+    pub fn uint(&mut self, width: usize) -> Result<u64> {
+        if width > 8 {
+            return Err(self.place().corrupt(format!("an integer of {width} bytes")));
+        }
+        let mut wide = [0; 8];
+        wide[..width].copy_from_slice(self.bytes(width)?);
+        Ok(u64::from_le_bytes(wide))
+    }
+
+    /// The next little-endian `u64`, as a count of things of at least `each` bytes that must still follow: a
+    /// claim of more than there is room for is refused before anyone allocates for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when that many cannot follow.
+    pub fn count_u64(&mut self, each: usize) -> Result<usize> {
+        let place = self.place();
+        let count = self.u64()?;
+        self.checked_count(count, each, place)
+    }
+
+    /// As [`count_u64`](Self::count_u64), for a `u32`.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when that many cannot follow.
+    pub fn count_u32(&mut self, each: usize) -> Result<usize> {
+        let place = self.place();
+        let count = u64::from(self.u32()?);
+        self.checked_count(count, each, place)
+    }
+
+    fn checked_count(&self, count: u64, each: usize, place: Place<'_>) -> Result<usize> {
+        let room = self.remaining() / each.max(1);
+        match usize::try_from(count) {
+            Ok(count) if count <= room => Ok(count),
+            _ => Err(place.corrupt(format!("a count of {count}, with room for {room}"))),
+        }
+    }
+
+    /// Refuses what does not start with `magic`.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when other bytes stand there.
+    pub fn magic(&mut self, magic: &[u8]) -> Result<()> {
+        let place = self.place();
+        let found = self.bytes(magic.len())?;
+        if found == magic {
+            return Ok(());
+        }
+        Err(place.corrupt(format!(
+            "magic \"{}\", expected \"{}\"",
+            found.escape_ascii(),
+            magic.escape_ascii()
+        )))
+    }
+
+    /// Refuses bytes that are left over.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when there are any.
+    pub fn end(&self) -> Result<()> {
+        match self.remaining() {
+            0 => Ok(()),
+            left => Err(self.place().corrupt(format!("{left} bytes left over"))),
+        }
+    }
+}

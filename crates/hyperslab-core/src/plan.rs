@@ -1,0 +1,278 @@
+//! The plan of a read: which chunks, which part of each, and where that part goes.
+//!
+//! A plan is plain data and small whatever the array's size: chunk number `i` is computed from the positions
+//! when it is asked for, never listed. It can be printed, serialised, split and sent elsewhere.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use crate::{AxisPositions, ChunkCoord, Error, Extents, Grid, Positions, Region, Result, product};
+
+/// The chunks that a selection touches.
+///
+/// ```
+/// use hyperslab_core::{Grid, Plan, Selection};
+/// let grid = Grid::new(&[100, 100], &[64, 64])?;
+/// let positions = "[60:70, 5]".parse::<Selection>()?.resolve(grid.shape(), &[])?;
+/// let plan = Plan::new(&grid, positions)?;
+/// assert_eq!(plan.len(), 2);
+/// let second = plan.chunk(1);
+/// assert_eq!((&second.coord[..], second.axes[0].first, second.axes[0].place), (&[1, 0][..], 0, 4));
+/// # Ok::<(), hyperslab_core::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    grid: Grid,
+    positions: Positions,
+    /// Which of the touched chunks, in C order, this plan is about: all, or a part after a split.
+    part: Range<u64>,
+}
+
+/// One touched chunk.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlannedChunk {
+    /// Its place in the grid.
+    pub coord: ChunkCoord,
+    /// What is wanted of it, per axis.
+    pub axes: SmallVec<[AxisPart; 4]>,
+}
+
+/// What is wanted of one chunk along one axis, and where it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AxisPart {
+    /// The first wanted cell, counted from the chunk's own start.
+    pub first: u64,
+    /// From one wanted cell to the next.
+    pub step: u64,
+    /// How many are wanted; never zero.
+    pub count: u64,
+    /// Where in the result the first one goes.
+    pub place: u64,
+    /// Do the others go before it (a negative step) rather than after it?
+    pub backwards: bool,
+}
+
+impl PlannedChunk {
+    /// Is every cell of a chunk of this (clipped) shape wanted, in its own order?
+    #[must_use]
+    pub fn covers(&self, shape: &[u64]) -> bool {
+        let whole =
+            |(part, extent): (&AxisPart, &u64)| part.first == 0 && part.count == *extent && !part.skips();
+        self.axes.iter().zip(shape).all(whole)
+    }
+
+    /// The smallest box of the chunk, counted from its own start, that holds all wanted cells.
+    #[must_use]
+    pub fn bounds(&self) -> Region {
+        Region {
+            start: self.axes.iter().map(|part| part.first).collect(),
+            shape: self.axes.iter().map(|part| (part.count - 1) * part.step + 1).collect(),
+        }
+    }
+
+    /// Wanted cells per axis.
+    #[must_use]
+    pub fn counts(&self) -> Extents {
+        self.axes.iter().map(|part| part.count).collect()
+    }
+}
+
+impl AxisPart {
+    /// Does it leave cells out or turn them round?
+    const fn skips(&self) -> bool {
+        self.count > 1 && (self.step != 1 || self.backwards)
+    }
+}
+
+impl Plan {
+    /// The plan of reading `positions` of an array that `grid` cuts.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when a position is outside the array, or there are more chunks than a `u64`
+    /// can count.
+    pub fn new(grid: &Grid, positions: Positions) -> Result<Self> {
+        if positions.axes.len() != grid.rank() {
+            return Err(Error::invalid(format!(
+                "{} axes selected, the array has {}",
+                positions.axes.len(),
+                grid.rank()
+            )));
+        }
+        for (axis, (wanted, extent)) in positions.axes.iter().zip(grid.shape()).enumerate() {
+            let reach = wanted.count.saturating_sub(1).checked_mul(wanted.step.unsigned_abs());
+            let inside = wanted.count == 0
+                || reach.is_some_and(|reach| {
+                    if wanted.step > 0 {
+                        wanted.start.checked_add(reach).is_some_and(|last| last < *extent)
+                    } else {
+                        reach <= wanted.start && wanted.start < *extent
+                    }
+                });
+            if !inside || wanted.step == 0 {
+                return Err(Error::invalid(format!("axis {axis}: {wanted:?} is outside {extent} cells")));
+            }
+        }
+        let touched: Extents =
+            positions.axes.iter().zip(grid.chunk_shape()).map(|(axis, chunk)| axis.touched(*chunk)).collect();
+        let all =
+            product(&touched).ok_or_else(|| Error::invalid("the selection touches more than 2^64 chunks"))?;
+        Ok(Self { grid: grid.clone(), positions, part: 0..all })
+    }
+
+    /// How many chunks it touches.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        self.part.end - self.part.start
+    }
+
+    /// Does it touch none?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The grid that it was made for.
+    #[must_use]
+    pub const fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The positions that it reads.
+    #[must_use]
+    pub const fn positions(&self) -> &Positions {
+        &self.positions
+    }
+
+    /// The `index`-th touched chunk, in C order of the grid; `index` is below [`len`](Self::len).
+    #[must_use]
+    pub fn chunk(&self, index: u64) -> PlannedChunk {
+        let mut number = self.part.start + index;
+        let rank = self.grid.rank();
+        let mut coord: ChunkCoord = SmallVec::from_elem(0, rank);
+        let mut axes: SmallVec<[AxisPart; 4]> = SmallVec::with_capacity(rank);
+        let nothing = AxisPart { first: 0, step: 1, count: 1, place: 0, backwards: false };
+        axes.resize(rank, nothing);
+        for axis in (0..rank).rev() {
+            let (wanted, extent) = (self.positions.axes[axis], self.grid.chunk_shape()[axis]);
+            let touched = wanted.touched(extent).max(1);
+            (coord[axis], axes[axis]) = wanted.part(number % touched, extent);
+            number /= touched;
+        }
+        PlannedChunk { coord, axes }
+    }
+
+    /// The touched chunks, in C order of the grid.
+    pub fn iter(&self) -> impl Iterator<Item = PlannedChunk> + '_ {
+        (0..self.len()).map(|index| self.chunk(index))
+    }
+
+    /// Cuts the plan into at most `parts` plans of neighbouring chunks, all of the same result.
+    #[must_use]
+    pub fn split(&self, parts: u64) -> Vec<Self> {
+        let each = self.len().div_ceil(parts.max(1)).max(1);
+        let mut split = Vec::new();
+        let mut start = self.part.start;
+        while start < self.part.end {
+            let end = start.saturating_add(each).min(self.part.end);
+            split.push(Self { part: start..end, ..self.clone() });
+            start = end;
+        }
+        split
+    }
+}
+
+impl AxisPositions {
+    /// How many chunks of this extent hold a position.
+    fn touched(self, chunk: u64) -> u64 {
+        let (low, high) = self.ascending();
+        match self.count {
+            0 => 0,
+            // Positions at least a chunk apart are each alone in theirs.
+            count if self.step.unsigned_abs() >= chunk => count,
+            _ => high / chunk - low / chunk + 1,
+        }
+    }
+
+    /// The `number`-th chunk that holds a position, and what is wanted of it.
+    fn part(self, number: u64, chunk: u64) -> (u64, AxisPart) {
+        let (low, high) = self.ascending();
+        let step = self.step.unsigned_abs();
+        // The rank, counted upwards, of the first position in that chunk.
+        let (at, rank) = if step >= chunk {
+            ((low + number * step) / chunk, number)
+        } else {
+            let at = low / chunk + number;
+            (at, (at * chunk).saturating_sub(low).div_ceil(step))
+        };
+        let position = low + rank * step;
+        let last = high.min(at.saturating_mul(chunk).saturating_add(chunk - 1));
+        let backwards = self.step < 0;
+        let part = AxisPart {
+            first: position - at * chunk,
+            step,
+            count: (last - position) / step + 1,
+            place: if backwards { self.count - 1 - rank } else { rank },
+            backwards,
+        };
+        (at, part)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Every axis selection that fits in an extent.
+    fn axis() -> impl Strategy<Value = (u64, u64, AxisPositions)> {
+        (1_u64..40, 1_u64..12, 0_u64..40, 1_i64..15, any::<bool>(), 1_u64..40).prop_map(
+            |(extent, chunk, start, step, backwards, count)| {
+                let start = start % extent;
+                let room = if backwards { start } else { extent - 1 - start } / step as u64 + 1;
+                let step = if backwards { -step } else { step };
+                (extent, chunk, AxisPositions { start, count: count.min(room), step, keep: true })
+            },
+        )
+    }
+
+    proptest! {
+        /// Each wanted cell is in exactly one part, at its own place.
+        #[test]
+        fn parts_are_the_positions((extent, chunk, wanted) in axis()) {
+            let grid = Grid::new(&[extent], &[chunk]).unwrap();
+            let plan = Plan::new(&grid, Positions { axes: [wanted].into_iter().collect() }).unwrap();
+            let mut result = vec![None; wanted.count as usize];
+            for planned in plan.iter() {
+                let part = planned.axes[0];
+                for i in 0..part.count {
+                    let place = if part.backwards { part.place - i } else { part.place + i };
+                    let cell = planned.coord[0] * chunk + part.first + i * part.step;
+                    prop_assert!(part.first + i * part.step < chunk);
+                    prop_assert!(result[place as usize].replace(cell).is_none());
+                }
+            }
+            let expected: Vec<_> = (0..wanted.count as i64)
+                .map(|i| Some((wanted.start as i64 + i * wanted.step) as u64)).collect();
+            prop_assert_eq!(result, expected);
+        }
+
+        #[test]
+        fn split_keeps_every_chunk((extent, chunk, wanted) in axis(), parts in 1_u64..9) {
+            let grid = Grid::new(&[extent], &[chunk]).unwrap();
+            let plan = Plan::new(&grid, Positions { axes: [wanted].into_iter().collect() }).unwrap();
+            let split: Vec<_> = plan.split(parts).iter().flat_map(|part| part.iter().collect::<Vec<_>>()).collect();
+            prop_assert_eq!(split, plan.iter().collect::<Vec<_>>());
+        }
+    }
+
+    #[test]
+    fn a_huge_grid_is_planned_without_a_walk() {
+        let grid = Grid::new(&[1 << 40, 1 << 20], &[1, 1]).unwrap();
+        let plan = Plan::new(&grid, Positions::whole(grid.shape())).unwrap();
+        assert_eq!(plan.len(), 1 << 60);
+        assert_eq!(&plan.chunk(plan.len() - 1).coord[..], &[(1 << 40) - 1, (1 << 20) - 1]);
+    }
+}

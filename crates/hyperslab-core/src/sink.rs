@@ -1,0 +1,137 @@
+//! Places to create nodes.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::{Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, Result};
+
+/// A place to create nodes. Nothing is visible before [`commit`](Sink::commit); dropped, it leaves nothing
+/// behind.
+pub trait Sink: Send + Debug {
+    /// A group. Its parents must have been made before.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when something stands at the path; [`Unsupported`](Error::Unsupported) for what
+    /// the format cannot hold.
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()>;
+
+    /// An array, to be filled chunk by chunk. What the format cannot hold is refused here, before anything is
+    /// written.
+    ///
+    /// # Errors
+    ///
+    /// As [`group`](Self::group).
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>>;
+
+    /// Makes everything visible at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses; nothing is visible then.
+    fn commit(self: Box<Self>) -> Result<()>;
+}
+
+/// An array that is being written. Encoding is separate from writing, so that chunks can be encoded on all cores
+/// while others are written.
+pub trait ArraySink: Send + Sync + Debug {
+    /// The grid in which chunks are expected.
+    fn grid(&self) -> &Grid;
+
+    /// A chunk's elements (C order, native byte order, clipped to the array) to the bytes that will be stored.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when there are more or fewer elements than the chunk has cells.
+    fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk>;
+
+    /// Writes an encoded chunk, in any order and from any thread.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses, [`Invalid`](Error::Invalid) when the chunk was written before.
+    fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()>;
+}
+
+/// A chunk's bytes as they will be stored.
+#[derive(Debug, Clone)]
+pub struct EncodedChunk {
+    /// One part for most formats; offsets, values and validity for variable-length ones.
+    pub parts: Vec<Bytes>,
+    /// Bit `i`: filter `i` of the pipeline was skipped.
+    pub filter_mask: u32,
+    /// Bytes before encoding.
+    pub raw_length: u64,
+    /// For the format's own use (a checksum, statistics).
+    pub tag: u64,
+}
+
+/// What array to make.
+#[derive(Debug, Clone)]
+pub struct ArraySpec {
+    /// The type of an element.
+    pub dtype: DType,
+    /// Shape and chunks.
+    pub grid: Grid,
+    /// How far each dimension may grow: `None` without end. As long as the shape.
+    pub max_shape: Vec<Option<u64>>,
+    /// May elements be missing?
+    pub nullable: bool,
+    /// What a cell that is never written holds.
+    pub fill: Fill,
+    /// A name per dimension, where it has one. As long as the shape.
+    pub dimensions: Vec<Option<String>>,
+    /// Labels along each dimension. As long as the shape.
+    pub labels: Vec<Labels>,
+    /// What to write beside it.
+    pub attributes: Attributes,
+    /// The pipeline, in the order of writing.
+    pub filters: Vec<Filter>,
+}
+
+impl ArraySpec {
+    /// An array without filters, names, labels and attributes.
+    #[must_use]
+    pub fn new(dtype: DType, grid: Grid) -> Self {
+        let rank = grid.rank();
+        Self {
+            dtype,
+            max_shape: grid.shape().iter().map(|extent| Some(*extent)).collect(),
+            grid,
+            nullable: false,
+            fill: Fill::Zero,
+            dimensions: vec![None; rank],
+            labels: vec![Labels::None; rank],
+            attributes: Attributes::new(),
+            filters: Vec::new(),
+        }
+    }
+
+    /// The same, through this pipeline.
+    #[must_use]
+    pub fn with_filters(mut self, filters: impl IntoIterator<Item = Filter>) -> Self {
+        self.filters = filters.into_iter().collect();
+        self
+    }
+
+    /// Refuses an encoded element count that does not fit a chunk: shared by the formats' sinks.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when the chunk is outside the grid or the elements are too many or too few.
+    pub fn check_chunk(&self, chunk: &[u64], elements: &Elements) -> Result<()> {
+        if !self.grid.contains(chunk) {
+            return Err(Error::invalid(format!(
+                "chunk {chunk:?} is outside the grid {:?}",
+                self.grid.extents()
+            )));
+        }
+        let (cells, found) = (self.grid.region(chunk).cells(), elements.len(&self.dtype) as u64);
+        if cells != Some(found) && self.dtype.size() != Some(0) {
+            return Err(Error::invalid(format!("{found} elements for chunk {chunk:?} of {cells:?} cells")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,128 @@
+//! Opened files and directories: their trees of nodes, and how they are checked.
+
+use std::fmt::{self, Debug};
+use std::sync::Arc;
+
+use crate::{Array, Attributes, DType, Geometry, Report, Result, Table};
+
+/// An opened file or directory. Its nodes are found when they are asked for, not when it is opened.
+pub trait Store: Send + Sync + Debug {
+    /// The format's name, as `--format` takes it: `tet`, `hdf5`, `tiledb`, `zarr`, `zvf`.
+    fn format(&self) -> &'static str;
+
+    /// The path or address, for messages.
+    fn name(&self) -> &Arc<str>;
+
+    /// The names directly under a group, in the file's order. Cheap: no child is opened.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::Error::NotFound) when there is no such node, [`Corrupt`](crate::Error::Corrupt) when
+    /// the group cannot be read.
+    fn children(&self, path: &str) -> Result<Vec<String>>;
+
+    /// The node at a path: `/`, `/group/array`. Soft links inside the path are followed, a link at its end is
+    /// followed when it leads somewhere.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](crate::Error::NotFound) when there is no such node; otherwise whatever is wrong with it.
+    fn node(&self, path: &str) -> Result<Node>;
+
+    /// Checks the store and says what it found. Damage is a finding, not an error.
+    ///
+    /// # Errors
+    ///
+    /// Only when checking itself was impossible.
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()>;
+}
+
+/// How closely to look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Structures, offsets, counts.
+    Quick,
+    /// Also every chunk: decoded, and its checksums compared.
+    Deep,
+}
+
+/// A node of a store.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Node {
+    /// A group and its attributes.
+    Group(Attributes),
+    /// A dense array.
+    Array(Arc<dyn Array>),
+    /// Rows and columns.
+    Table(Arc<dyn Table>),
+    /// Points, lines, graphs or meshes.
+    Geometry(Arc<dyn Geometry>),
+    /// A link that leads nowhere, or out of the store: its target.
+    Link(String),
+    /// A named type and its attributes.
+    Type(DType, Attributes),
+}
+
+impl Node {
+    /// `group`, `array`, `table`, `geometry`, `link` or `type`.
+    #[must_use]
+    pub const fn kind(&self) -> NodeKind {
+        match self {
+            Self::Group(_) => NodeKind::Group,
+            Self::Array(_) => NodeKind::Array,
+            Self::Table(_) => NodeKind::Table,
+            Self::Geometry(_) => NodeKind::Geometry,
+            Self::Link(_) => NodeKind::Link,
+            Self::Type(..) => NodeKind::Type,
+        }
+    }
+}
+
+/// What a node is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the variants of `Node` say it")]
+pub enum NodeKind {
+    Group,
+    Array,
+    Table,
+    Geometry,
+    Link,
+    Type,
+}
+
+impl fmt::Display for NodeKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Group => "group",
+            Self::Array => "array",
+            Self::Table => "table",
+            Self::Geometry => "geometry",
+            Self::Link => "link",
+            Self::Type => "type",
+        })
+    }
+}
+
+/// A path in its one spelling: a leading slash, no trailing one, no empty or `.` parts.
+///
+/// ```
+/// use hyperslab_core::normal_path;
+/// assert_eq!(normal_path("a//b/."), "/a/b");
+/// assert_eq!(normal_path(""), "/");
+/// ```
+#[must_use]
+pub fn normal_path(path: &str) -> String {
+    let mut normal = String::with_capacity(path.len() + 1);
+    for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+        normal.push('/');
+        normal.push_str(part);
+    }
+    if normal.is_empty() { "/".to_owned() } else { normal }
+}
+
+/// The path of a child.
+#[must_use]
+pub fn child_path(parent: &str, name: &str) -> String {
+    if parent == "/" { format!("/{name}") } else { format!("{parent}/{name}") }
+}

@@ -116,7 +116,10 @@ pub fn decode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
 /// The library's own choice of a block, in elements: about 8 KiB, and at least 128 elements.
 #[must_use]
 pub const fn default_block(size: usize) -> usize {
-    let block = if size == 0 { 0 } else { 8192 / size / 8 * 8 };
+    let block = match 8192usize.checked_div(size) {
+        Some(elements) => elements / 8 * 8,
+        None => 0,
+    };
     if block < 128 { 128 } else { block }
 }
 

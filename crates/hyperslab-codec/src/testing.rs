@@ -43,3 +43,8 @@ pub(crate) fn data(name: &str) -> Vec<u8> {
     let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     std::fs::read(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
+
+/// The parameters in `tests/data/{name}.cd`.
+pub(crate) fn client(name: &str) -> Vec<u32> {
+    data(&format!("{name}.cd")).as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect()
+}

@@ -6,7 +6,7 @@ mod json;
 
 use bytes::Bytes;
 
-pub use json::{element_to_json, time_text};
+pub use json::{element_to_json, element_to_text, time_text};
 
 use crate::{DType, Error, Extents, Result, product};
 

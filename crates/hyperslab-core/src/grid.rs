@@ -110,6 +110,22 @@ impl Grid {
         Self { shape: shape.into(), chunk_shape: shape.iter().map(|&extent| extent.max(1)).collect() }
     }
 
+    /// Cuts an array that is stored in one piece, in C order, into runs of about `bytes`: each chunk is
+    /// contiguous, and there are enough of them to keep many threads busy.
+    #[must_use]
+    pub fn slabs(shape: &[u64], item: u64, bytes: u64) -> Self {
+        let mut chunk_shape: Extents = SmallVec::from_elem(1, shape.len());
+        let mut room = (bytes / item.max(1)).max(1);
+        for (chunk, extent) in chunk_shape.iter_mut().zip(shape).rev() {
+            *chunk = (*extent).clamp(1, room);
+            room /= *chunk;
+            if *chunk < *extent {
+                break;
+            }
+        }
+        Self { shape: shape.into(), chunk_shape }
+    }
+
     /// The array's shape.
     #[must_use]
     pub fn shape(&self) -> &[u64] {
@@ -233,6 +249,16 @@ mod tests {
     #[test]
     fn zero_extent_has_no_chunks() {
         assert_eq!(Grid::new(&[0, u64::MAX], &[4, 1]).unwrap().chunks(), Some(0));
+    }
+
+    #[test]
+    fn slabs_are_contiguous_runs() {
+        assert_eq!(Grid::slabs(&[100, 8, 4], 4, 1024).chunk_shape(), [8, 8, 4]);
+        assert_eq!(Grid::slabs(&[100, 8, 4], 4, 64).chunk_shape(), [1, 4, 4]);
+        assert_eq!(Grid::slabs(&[3, 8, 4], 4, 1 << 20).chunk_shape(), [3, 8, 4]);
+        assert_eq!(Grid::slabs(&[0, 8], 4, 64).chunk_shape(), [1, 8]);
+        assert_eq!(Grid::slabs(&[5], 100, 64).chunk_shape(), [1]);
+        assert_eq!(Grid::slabs(&[], 4, 64).chunk_shape(), [0_u64; 0]);
     }
 
     #[test]

@@ -21,6 +21,7 @@
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
+//! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
 //! ```
@@ -49,6 +50,7 @@ mod error;
 mod geometry;
 mod grid;
 mod parse;
+mod pending;
 mod plan;
 mod report;
 mod selection;
@@ -70,11 +72,12 @@ pub use buffer::Buffer;
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
-pub use elements::{Data, Elements, Validity, Values, element_to_json, time_text};
+pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
 pub use parse::Fields;
+pub use pending::PendingFile;
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};

@@ -3,6 +3,8 @@
 use std::fmt::{self, Debug};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use crate::{Array, Attributes, DType, Geometry, Report, Result, Table};
 
 /// An opened file or directory. Its nodes are found when they are asked for, not when it is opened.
@@ -28,6 +30,15 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// [`NotFound`](crate::Error::NotFound) when there is no such node; otherwise whatever is wrong with it.
     fn node(&self, path: &str) -> Result<Node>;
+
+    /// What the format knows of the file beyond its nodes (`layout`, `history` …), for `info --all`.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when it cannot be read.
+    fn details(&self) -> Result<Map<String, Value>> {
+        Ok(Map::new())
+    }
 
     /// Checks the store and says what it found. Damage is a finding, not an error.
     ///

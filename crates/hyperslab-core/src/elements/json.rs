@@ -5,6 +5,13 @@ use serde_json::{Map, Number, Value};
 use super::{Data, Elements, Values};
 use crate::{DType, TimeUnit};
 
+/// A number held in these bytes; `None` when they are of another length.
+macro_rules! number {
+    ($type:ty, $bytes:expr) => {
+        <[u8; size_of::<$type>()]>::try_from($bytes).map(<$type>::from_ne_bytes).ok()
+    };
+}
+
 impl Values {
     /// Nested lists of the elements; a single value is itself.
     #[must_use]
@@ -64,11 +71,36 @@ pub fn element_to_json(dtype: &DType, elements: &Elements, index: usize) -> Valu
     }
 }
 
-/// A number held in these bytes; `None` when they are of another length.
-macro_rules! number {
-    ($type:ty, $bytes:expr) => {
-        <[u8; size_of::<$type>()]>::try_from($bytes).map(<$type>::from_ne_bytes).ok()
+/// Element `index` as text for people: the shortest digits that mean the same number, enum members by name.
+#[must_use]
+pub fn element_to_text(dtype: &DType, elements: &Elements, index: usize) -> String {
+    let fixed = elements.as_fixed().zip(dtype.size()).filter(|_| !elements.is_missing(index));
+    let bytes = fixed
+        .and_then(|(bytes, size)| bytes.get(index.checked_mul(size)?..).and_then(|rest| rest.get(..size)));
+    let special = match (dtype, bytes) {
+        (DType::Float16, Some(bytes)) => {
+            number!(u16, bytes).map(|bits| half::f16::from_bits(bits).to_string())
+        }
+        (DType::Float32, Some(bytes)) => number!(f32, bytes).map(short_float),
+        (DType::Float64, Some(bytes)) => number!(f64, bytes).map(short_float),
+        (DType::Enum(named), Some(bytes)) => {
+            let value = fixed_to_json(&named.base, bytes);
+            let value = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
+            named.members.iter().find(|(_, own)| Some(*own) == value).map(|(name, _)| name.clone())
+        }
+        _ => None,
     };
+    special.unwrap_or_else(|| match element_to_json(dtype, elements, index) {
+        Value::String(text) => text,
+        other => other.to_string(),
+    })
+}
+
+/// The shortest digits, with an exponent where that is shorter to read.
+fn short_float<F: Into<f64> + Copy + std::fmt::Debug + std::fmt::LowerExp>(number: F) -> String {
+    let magnitude = number.into().abs();
+    let plain = magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) || !magnitude.is_finite();
+    if plain { format!("{number:?}") } else { format!("{number:e}") }
 }
 
 fn fixed_to_json(dtype: &DType, bytes: &[u8]) -> Value {

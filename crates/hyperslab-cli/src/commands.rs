@@ -1,0 +1,37 @@
+//! One module a command. None has logic that the library lacks: they read arguments and show answers.
+
+mod convert;
+mod demo;
+mod info;
+mod read;
+mod repair;
+mod shell;
+mod verify;
+
+use hyperslab::{OpenOptions, OpenStore, Result};
+
+use crate::Answer;
+use crate::args::{Args, Command, OpenArgs};
+
+/// Runs what was asked for.
+pub(crate) fn run(args: Args) -> Result<Answer> {
+    match args.command {
+        Command::Info(args) => info::run(&args),
+        Command::Read(args) => read::run(&args),
+        Command::Convert(args) => convert::run(&args),
+        Command::Verify(args) => verify::run(&args),
+        Command::Repair(args) => repair::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man => shell::manual(),
+    }
+}
+
+fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
+    let format = args.format.as_deref().map(str::parse).transpose()?;
+    Ok(OpenOptions { format, mapped: !args.no_map, ..OpenOptions::default() })
+}
+
+fn open(args: &OpenArgs) -> Result<OpenStore> {
+    hyperslab::open_with(&args.path, &open_options(args)?)
+}

@@ -1,0 +1,92 @@
+//! `tet demo`: makes a small sample and walks through the commands.
+
+use std::path::{Path, PathBuf};
+
+use clap::Parser;
+use hyperslab::{DType, Elements, Error, Result, Values, export};
+
+use crate::args::{Args, DemoArgs};
+use crate::{Answer, output, paint};
+
+/// Days, rows and columns of the sample: a year of a small temperature field.
+const SHAPE: [u64; 3] = [24, 36, 72];
+
+pub(crate) fn run(args: &DemoArgs) -> Result<Answer> {
+    let folder = args.folder.clone().unwrap_or_else(|| std::env::temp_dir().join("hyperslab-demo"));
+    std::fs::create_dir_all(&folder).map_err(|source| Error::io(folder.display().to_string(), source))?;
+    let sample = folder.join("field.npy");
+    say("A sample: temperature over 24 months, 36 latitudes and 72 longitudes.")?;
+    export::write(&field()?, &sample, true)?;
+    walk(&folder, &sample)
+}
+
+fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
+    let at = |name: &str| folder.join(name);
+    let npz = at("field.npz");
+    step("What is in it?", &["info"], &[sample])?;
+    step("A slice of it, as in NumPy.", &["read", "{}", "[0, ::6, ::12]"], &[sample])?;
+    step("Another format.", &["convert", "--force"], &[sample, &npz])?;
+    step("Is it whole?", &["verify", "--deep"], &[&npz])?;
+    output::print(|out| {
+        writeln!(out, "\nThe samples are in {}. Try next:", paint::strong(folder.display()))?;
+        for next in ["info --json", "read", "info --chunks"] {
+            let (command, rest) = next.split_once(' ').unwrap_or((next, ""));
+            let text = format!("tet {command} {} {rest}", npz.display());
+            writeln!(out, "  {}", paint::command(text.trim_end()))?;
+        }
+        writeln!(out, "  {}", paint::command("tet --help"))
+    })?;
+    Ok(Answer::Yes)
+}
+
+fn say(text: &str) -> Result<()> {
+    output::print(|out| writeln!(out, "{text}"))
+}
+
+/// Shows a command and runs it. `{}` stands for the first path; without it the paths come last.
+fn step(title: &str, words: &[&str], paths: &[&Path]) -> Result<Answer> {
+    let mut line: Vec<PathBuf> = Vec::new();
+    let mut used = false;
+    for word in words {
+        if *word == "{}" {
+            used = true;
+            line.push(paths[0].to_owned());
+        } else {
+            line.push(word.into());
+        }
+    }
+    if !used {
+        line.extend(paths.iter().map(|path| (*path).to_owned()));
+    }
+    let shown: Vec<String> = line
+        .iter()
+        .map(|word| {
+            let word = word.display().to_string();
+            if word.contains([' ', '[']) { format!("'{word}'") } else { word }
+        })
+        .collect();
+    output::print(|out| {
+        writeln!(out, "\n{}\n{}", paint::strong(title), paint::command(format!("$ tet {}", shown.join(" "))))
+    })?;
+    let words = std::iter::once(PathBuf::from("tet")).chain(line);
+    let args = Args::try_parse_from(words).map_err(|error| Error::invalid(error.to_string()))?;
+    super::run(args)
+}
+
+/// Warm in the middle, cold at the poles, a little warmer in summer.
+fn field() -> Result<Values> {
+    let [months, rows, columns] = SHAPE;
+    let mut bytes = Vec::new();
+    for month in 0..months {
+        for row in 0..rows {
+            for column in 0..columns {
+                let latitude = (row as f32 + 0.5) / rows as f32 * 180.0 - 90.0;
+                let season = (month as f32 / 12.0 * std::f32::consts::TAU).cos() * latitude.signum();
+                let land = (column as f32 / 9.0).sin();
+                let kelvin = 300.0 - latitude.abs() * 0.6 - season * 8.0 + land;
+                bytes.extend_from_slice(&((kelvin * 10.0).round() / 10.0).to_ne_bytes());
+            }
+        }
+    }
+    Values::new(DType::Float32, &SHAPE, Elements::fixed(bytes))
+}

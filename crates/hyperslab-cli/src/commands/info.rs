@@ -1,0 +1,327 @@
+//! `tet info`: what is in a file.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use hyperslab::{
+    Array, ArraySchema, Attributes, Catalog, CatalogNode, ChunkCoord, ChunkRef, Filter, Node, OpenStore,
+    Result,
+};
+use serde_json::{Value, json};
+
+use crate::args::InfoArgs;
+use crate::{Answer, output, paint, pretty};
+
+/// Attributes longer than this are cut in the listing; JSON has them whole.
+const LONGEST_ATTRIBUTE: usize = 72;
+
+pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
+    let store = super::open(&args.open)?;
+    let catalog = store.catalog()?;
+    let chunks = (args.chunks || args.all).then_some(if args.n == 0 { u64::MAX } else { args.n });
+    if args.json {
+        output::print_json(&json_of(&store, &catalog, chunks, args.all)?)?;
+    } else {
+        let details = if args.all { store.inner().details()? } else { serde_json::Map::new() };
+        output::print(|out| {
+            head(&catalog, out)?;
+            for (title, detail) in details.iter().filter(|(title, _)| *title != "history") {
+                section(title, detail, out)?;
+            }
+            nodes(&catalog, out)?;
+            attributes(&catalog, out)?;
+            Ok(())
+        })?;
+        if let Some(most) = chunks {
+            chunk_tables(&catalog, most)?;
+        }
+        if let Some(history) = details.get("history") {
+            output::print(|out| section("history", history, out))?;
+        }
+    }
+    Ok(Answer::Yes)
+}
+
+fn json_of(store: &OpenStore, catalog: &Catalog, chunks: Option<u64>, all: bool) -> Result<Value> {
+    let mut document = catalog.to_json();
+    if let (Some(most), Some(nodes)) = (chunks, document["nodes"].as_array_mut()) {
+        for (node, shown) in catalog.nodes.iter().zip(nodes) {
+            if let Ok(Node::Array(array)) = &node.node {
+                let mut rows = Vec::new();
+                let walked = first_chunks(&**array, most, &mut |coord, reference| {
+                    rows.push(chunk_json(&coord, &reference));
+                    Ok(())
+                });
+                shown["chunks"] = rows.into();
+                if let Err(error) = walked {
+                    shown["error"] = error.to_string().into();
+                }
+            }
+        }
+    }
+    if let (true, Some(object)) = (all, document.as_object_mut()) {
+        object.extend(store.inner().details()?);
+    }
+    Ok(document)
+}
+
+fn chunk_json(coord: &ChunkCoord, reference: &ChunkRef) -> Value {
+    let spans: Vec<_> = reference
+        .spans()
+        .map(|span| match &span.blob {
+            hyperslab::BlobKey::Main => json!({ "offset": span.offset, "length": span.length }),
+            hyperslab::BlobKey::Named(name) => {
+                json!({ "blob": &**name, "offset": span.offset, "length": span.length })
+            }
+        })
+        .collect();
+    let mut row = json!({ "coord": coord.as_slice(), "stored_bytes": reference.stored_bytes() });
+    let mask = reference.layers.first().map_or(0, |layer| layer.filter_mask);
+    row["filter_mask"] = mask.into();
+    if let ([span], 1) = (spans.as_slice(), reference.layers.len()) {
+        row["offset"] = span["offset"].clone();
+        if let Some(blob) = span.get("blob") {
+            row["blob"] = blob.clone();
+        }
+    } else {
+        row["layers"] = reference
+            .layers
+            .iter()
+            .map(|layer| {
+                let spans: Vec<_> = layer
+                    .spans
+                    .iter()
+                    .map(|span| json!({ "blob": span.blob.to_string(), "offset": span.offset, "length": span.length }))
+                    .collect();
+                let region = layer.region.as_ref();
+                json!({
+                    "spans": spans,
+                    "start": region.map(|region| region.start.to_vec()),
+                    "shape": region.map(|region| region.shape.to_vec()),
+                })
+            })
+            .collect();
+    }
+    row
+}
+
+/// Visits at most `most` chunks.
+fn first_chunks(
+    array: &dyn Array,
+    most: u64,
+    visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<()>,
+) -> Result<()> {
+    let mut left = most;
+    if left == 0 {
+        return Ok(());
+    }
+    array.visit_chunks(&mut |coord, reference| {
+        visit(coord, reference)?;
+        left -= 1;
+        Ok(if left == 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })
+}
+
+fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    let count = |kind: &dyn Fn(&Node) -> bool| {
+        catalog.nodes.iter().filter(|node| node.node.as_ref().is_ok_and(kind)).count()
+    };
+    let mut facts = vec![catalog.format.to_owned()];
+    let mut tell = |count: usize, one: &str, many: &str| match count {
+        0 => {}
+        1 => facts.push(format!("1 {one}")),
+        several => facts.push(format!("{several} {many}")),
+    };
+    tell(count(&|node| matches!(node, Node::Array(_))), "array", "arrays");
+    tell(count(&|node| matches!(node, Node::Table(_))), "table", "tables");
+    tell(count(&|node| matches!(node, Node::Geometry(_))), "geometry", "geometries");
+    tell(catalog.nodes.iter().filter(|node| node.node.is_err()).count(), "damaged node", "damaged nodes");
+    let (mut whole, mut stored) = (0_u64, 0_u64);
+    for node in &catalog.nodes {
+        if let (Ok(Node::Array(array)), Some(Ok(usage))) = (&node.node, &node.usage) {
+            whole = whole.saturating_add(array.schema().bytes().unwrap_or(0));
+            stored = stored.saturating_add(usage.bytes);
+        }
+    }
+    if whole > 0 {
+        facts.push(format!("{} in {} stored", pretty::bytes(whole), pretty::bytes(stored)));
+    }
+    writeln!(out, "{}  {}\n", paint::strong(&catalog.path), paint::dim(facts.join(" · ")))
+}
+
+fn nodes(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = pretty::Table::new(&["node", "type", "shape", "chunks", "filters", ">stored", ">ratio"]);
+    for node in &catalog.nodes {
+        table.row(node_row(node));
+    }
+    table.write(out)
+}
+
+fn node_row(node: &CatalogNode) -> Vec<String> {
+    let path = node.path.clone();
+    match &node.node {
+        Err(error) => vec![path, "damaged".into(), error.to_string()],
+        Ok(Node::Array(array)) => {
+            let schema = array.schema();
+            let chunks = if schema.chunked {
+                pretty::shape(schema.grid.chunk_shape())
+            } else {
+                schema.chunk_index.clone()
+            };
+            let (stored, ratio) = match &node.usage {
+                Some(Ok(usage)) => (pretty::bytes(usage.bytes), ratio(schema, usage.bytes)),
+                Some(Err(_)) => ("damaged".into(), String::new()),
+                None => (String::new(), String::new()),
+            };
+            let filters = schema.filters.iter().map(filter_text).collect::<Vec<_>>().join(" ");
+            vec![path, schema.dtype.to_string(), shape_text(schema), chunks, filters, stored, ratio]
+        }
+        Ok(Node::Table(table)) => {
+            let columns = table.schema().columns.len();
+            let rows = table.rows().map_or_else(|error| error.to_string(), |rows| format!("{rows} rows"));
+            vec![path, "table".into(), format!("{rows}, {columns} columns")]
+        }
+        Ok(Node::Geometry(geometry)) => {
+            let levels = geometry.levels().map_or_else(
+                |error| error.to_string(),
+                |levels| format!("{} vertices", levels.first().map_or(0, |level| level.vertices)),
+            );
+            vec![path, geometry.schema().kinds.join(", "), levels]
+        }
+        Ok(Node::Link(target)) => vec![path, "link".into(), format!("→ {target}")],
+        Ok(Node::Type(dtype, _)) => vec![path, "type".into(), dtype.to_string()],
+        Ok(other) => vec![path, other.kind().to_string()],
+    }
+}
+
+/// The shape, with dimension names where there are any: `time 365 × lat 720`.
+fn shape_text(schema: &ArraySchema) -> String {
+    if schema.dimensions.iter().all(Option::is_none) {
+        return pretty::shape(schema.shape());
+    }
+    let named = schema.shape().iter().zip(&schema.dimensions).map(|(extent, name)| match name {
+        Some(name) => format!("{name} {extent}"),
+        None => extent.to_string(),
+    });
+    named.collect::<Vec<_>>().join(" × ")
+}
+
+fn filter_text(filter: &Filter) -> String {
+    match filter.parameters.get("level") {
+        Some(level) => format!("{}:{level}", filter.name),
+        None => filter.name.clone(),
+    }
+}
+
+fn ratio(schema: &ArraySchema, stored: u64) -> String {
+    match schema.bytes() {
+        Some(bytes) if stored > 0 && bytes > 0 && !schema.filters.is_empty() => {
+            format!("{:.1}×", bytes as f64 / stored as f64)
+        }
+        _ => String::new(),
+    }
+}
+
+fn attributes(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    for node in &catalog.nodes {
+        let Some(attributes) = attributes_of(node).filter(|attributes| !attributes.is_empty()) else {
+            continue;
+        };
+        writeln!(out, "\n  {}", paint::strong(&node.path))?;
+        for (name, value) in attributes.iter() {
+            let text = match value.to_json() {
+                Value::String(text) => text,
+                other => other.to_string(),
+            };
+            let mut short: String = text.replace('\n', " ").chars().take(LONGEST_ATTRIBUTE).collect();
+            if short.len() < text.len() {
+                short.push('…');
+            }
+            writeln!(out, "    {} {short}", paint::dim(format!("{name}:")))?;
+        }
+    }
+    Ok(())
+}
+
+fn attributes_of(node: &CatalogNode) -> Option<&Attributes> {
+    match node.node.as_ref().ok()? {
+        Node::Group(attributes) | Node::Type(_, attributes) => Some(attributes),
+        Node::Array(array) => Some(&array.schema().attributes),
+        Node::Table(table) => Some(&table.schema().attributes),
+        Node::Geometry(geometry) => Some(&geometry.schema().attributes),
+        _ => None,
+    }
+}
+
+fn chunk_tables(catalog: &Catalog, most: u64) -> Result<()> {
+    for node in &catalog.nodes {
+        let Ok(Node::Array(array)) = &node.node else { continue };
+        let mut table =
+            pretty::Table::new(&["chunk", "blob", ">offset", ">stored", ">raw", "mask", ">layers"]);
+        let walked = first_chunks(&**array, most, &mut |coord, reference| {
+            table.row(chunk_row(array.schema(), &coord, &reference));
+            Ok(())
+        });
+        let stored =
+            node.usage.as_ref().and_then(|usage| usage.as_ref().ok()).map_or(0, |usage| usage.chunks);
+        output::print(|out| {
+            let index = &array.schema().chunk_index;
+            writeln!(
+                out,
+                "\n  {}  {}",
+                paint::strong(&node.path),
+                paint::dim(format!("{index}, {stored} chunks"))
+            )?;
+            table.write(out)?;
+            if stored > most {
+                writeln!(out, "  {}", paint::dim(format!("… {} more; -n 0 shows all", stored - most)))?;
+            }
+            Ok(())
+        })?;
+        walked?;
+    }
+    Ok(())
+}
+
+fn chunk_row(schema: &ArraySchema, coord: &ChunkCoord, reference: &ChunkRef) -> Vec<String> {
+    let place = coord.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
+    let first = reference.spans().next();
+    let blob = first.map(|span| span.blob.to_string()).filter(|blob| blob != "-").unwrap_or_default();
+    let mask = reference.layers.first().map_or(0, |layer| layer.filter_mask);
+    vec![
+        format!("({place})"),
+        blob,
+        first.map(|span| span.offset.to_string()).unwrap_or_default(),
+        reference.stored_bytes().to_string(),
+        schema.decoded_bytes(coord).map(|bytes| bytes.to_string()).unwrap_or_default(),
+        if mask == 0 { String::new() } else { format!("{mask:#x}") },
+        if reference.layers.len() > 1 { reference.layers.len().to_string() } else { String::new() },
+    ]
+}
+
+/// A detail of the format: an object as lines, a list as rows.
+fn section(title: &str, detail: &Value, out: &mut dyn Write) -> io::Result<()> {
+    let plain = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    writeln!(out, "  {}", paint::strong(title))?;
+    match detail {
+        Value::Object(entries) => {
+            for (name, value) in entries {
+                writeln!(out, "    {} {}", paint::dim(format!("{name}:")), plain(value))?;
+            }
+        }
+        Value::Array(rows) => {
+            for row in rows {
+                match row {
+                    Value::Object(entries) => {
+                        let entries: Vec<_> =
+                            entries.iter().map(|(name, value)| format!("{name} {}", plain(value))).collect();
+                        writeln!(out, "    {}", entries.join(" · "))?;
+                    }
+                    other => writeln!(out, "    {}", plain(other))?,
+                }
+            }
+        }
+        other => writeln!(out, "    {}", plain(other))?,
+    }
+    writeln!(out)
+}

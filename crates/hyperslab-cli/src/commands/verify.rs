@@ -1,0 +1,46 @@
+//! `tet verify`: is it whole?
+
+use std::io::{self, Write};
+
+use hyperslab::verify::{Verified, verify_path};
+use hyperslab::{Depth, Result, Severity};
+
+use crate::args::VerifyArgs;
+use crate::{Answer, output, paint};
+
+pub(crate) fn run(args: &VerifyArgs) -> Result<Answer> {
+    let depth = if args.deep { Depth::Deep } else { Depth::Quick };
+    let verified = verify_path(&args.open.path, &super::open_options(&args.open)?, depth)?;
+    if args.json {
+        output::print_json(&verified.to_json())?;
+    } else {
+        output::print(|out| show(&verified, args.quiet, out))?;
+    }
+    Ok(if verified.report.ok() { Answer::Yes } else { Answer::No })
+}
+
+pub(crate) fn show(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+    if !quiet {
+        for finding in &verified.report.findings {
+            let mark = match (finding.ok, finding.severity) {
+                (true, _) => paint::good("✓").to_string(),
+                (false, Severity::Error) => paint::bad("✗").to_string(),
+                (false, _) => paint::doubtful("!").to_string(),
+            };
+            let detail = finding.detail.as_deref().unwrap_or_default();
+            let node = finding.node.as_ref().map(|node| format!("{node} ")).unwrap_or_default();
+            writeln!(out, "  {mark} {:<22} {node}{}", finding.check, paint::dim(detail))?;
+        }
+    }
+    let verdict = if verified.report.ok() { paint::good("whole") } else { paint::bad("damaged") };
+    writeln!(out, "{}  {verdict}  {}", paint::strong(&verified.path), paint::dim(verified.summary()))?;
+    if !quiet {
+        for recommendation in &verified.report.recommendations {
+            writeln!(out, "  {} {}", paint::dim("→"), recommendation.message)?;
+            if let Some(fix) = &recommendation.fix {
+                writeln!(out, "    {}", paint::command(fix))?;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! `tet`: look into, slice, check, mend and convert chunked arrays of any format.
+
+mod address;
+mod args;
+mod commands;
+mod output;
+mod paint;
+mod pretty;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// How a command ended when it could do its work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Done.
+    Yes,
+    /// The answer is no: damage was found, or differences.
+    No,
+}
+
+fn main() -> ExitCode {
+    let args = args::Args::parse();
+    if let Some(threads) = args.threads() {
+        // Fails only when the pool exists already, which nothing before this makes.
+        let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
+    }
+    match commands::run(args) {
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(1),
+        Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! What goes to the terminal: data to stdout, complaints to stderr.
+
+use std::io::{self, Write};
+
+use hyperslab::{Error, Result};
+use serde_json::Value;
+
+use crate::paint;
+
+/// Writes to stdout through `work`, in colour only on a terminal.
+pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut out = io::BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
+    work(&mut out).and_then(|()| out.flush()).map_err(|source| Error::io("standard output", source))
+}
+
+/// Prints a JSON document.
+pub(crate) fn print_json(document: &Value) -> Result<()> {
+    print(|out| {
+        serde_json::to_writer_pretty(&mut *out, document)?;
+        writeln!(out)
+    })
+}
+
+/// Did the reader of our output go away? That is no error of ours.
+pub(crate) fn is_closed_pipe(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// Says what went wrong, and the next step where there is an obvious one.
+pub(crate) fn complain(error: &Error) {
+    // Nothing can be done about a stderr that is gone.
+    let mut err = anstream::stderr();
+    let _ = writeln!(err, "{}: {error}", paint::bad("error"));
+    if let Some(step) = next_step(error) {
+        let _ = writeln!(err, "{}: {step}", paint::dim("next"));
+    }
+}
+
+fn next_step(error: &Error) -> Option<String> {
+    match error {
+        Error::Corrupt(corrupt) => Some(format!("tet verify {} tells what is damaged", corrupt.store)),
+        Error::NotFound { store, .. } => Some(format!("tet info {store} lists what there is")),
+        Error::Invalid(message) if message.contains("which node?") => {
+            Some("name one of them after the path".to_owned())
+        }
+        _ => None,
+    }
+}

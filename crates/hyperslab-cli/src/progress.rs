@@ -1,0 +1,42 @@
+//! A progress bar on stderr, only on a terminal and only for work that takes a while.
+
+use std::io::IsTerminal;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hyperslab::convert::Progress;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// Runs `work` while a bar follows its progress. Ctrl-C asks the work to stop.
+pub(crate) fn with_bar<T>(work: impl FnOnce(&Progress) -> T) -> T {
+    let progress = Arc::new(Progress::default());
+    let stopping = Arc::clone(&progress);
+    // A handler that cannot be set leaves the system's own, which ends us: nothing is left behind either way.
+    let _ = ctrlc::set_handler(move || stopping.stop.store(true, Ordering::Relaxed));
+    if !std::io::stderr().is_terminal() {
+        return work(&progress);
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    let template = "  {bar:32.cyan/dim} {bytes:>10} of {total_bytes}  {binary_bytes_per_sec:>12}  {eta} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style.progress_chars("━━─"));
+    }
+    std::thread::scope(|scope| {
+        let (done, finished) = std::sync::mpsc::channel::<()>();
+        let (bar, shared) = (&bar, &progress);
+        scope.spawn(move || {
+            // Short work shows no bar at all.
+            let mut wait = Duration::from_millis(300);
+            while finished.recv_timeout(wait).is_err() {
+                bar.set_length(shared.total.load(Ordering::Relaxed));
+                bar.set_position(shared.done.load(Ordering::Relaxed));
+                wait = Duration::from_millis(80);
+            }
+            bar.finish_and_clear();
+        });
+        let result = work(&progress);
+        let _ = done.send(());
+        result
+    })
+}

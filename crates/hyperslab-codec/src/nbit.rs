@@ -1,0 +1,355 @@
+//! HDF5's n-bit filter (5): only the significant bits of every number, in a row.
+//!
+//! The filter's parameters describe the element: an atomic number has a size, a byte order, a precision and an offset, and
+//! of it the `precision` bits above the lowest `offset` bits are stored, highest first. Arrays are their elements, compounds
+//! their members in order; anything else is stored whole. Nothing is aligned. Bits that are not stored, and bytes between
+//! members, decode to zero: a sign is extended by whoever converts the type.
+//!
+//! libhdf5 has a peculiarity that its files have too: behind an array of arrays or of compounds, it goes on with the
+//! parameters of the *inner* type, not with those behind it. In a compound, the members that follow are then others than the
+//! type has, and the last ones are not stored at all. [`NBit`] does the same, since nothing else decodes such chunks.
+
+use crate::bits::{BitReader, BitWriter};
+use crate::error::{Result, corrupt, invalid, size as size_error, unsupported};
+
+const CODEC: &str = "nbit";
+/// How deep types may nest.
+const MAX_DEPTH: u32 = 32;
+/// How many types a description may hold, inner ones included.
+const MAX_KINDS: u32 = 1 << 16;
+
+/// What the filter does with an element, from its parameters ("client data").
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NBit {
+    /// No bit can be saved: the chunk is stored as it is.
+    plain: bool,
+    elements: usize,
+    kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Atomic { size: usize, big_endian: bool, precision: u32, offset: u32 },
+    Array { size: usize, base: Box<Kind> },
+    Compound { size: usize, members: Vec<(usize, Kind)> },
+    Whole { size: usize },
+}
+
+/// Takes parameters one by one.
+struct Parameters<'a> {
+    rest: std::slice::Iter<'a, u32>,
+    kinds: u32,
+}
+
+impl Parameters<'_> {
+    fn next(&mut self) -> Result<u32> {
+        self.rest.next().copied().ok_or_else(|| corrupt(CODEC, "too few parameters"))
+    }
+
+    fn size(&mut self) -> Result<usize> {
+        match self.next()? {
+            0 => Err(corrupt(CODEC, "a type of size 0")),
+            size => Ok(size as usize),
+        }
+    }
+
+    fn kind(&mut self, depth: u32) -> Result<Kind> {
+        if depth > MAX_DEPTH {
+            return Err(unsupported(CODEC, format!("types nested more than {MAX_DEPTH} deep")));
+        }
+        self.kinds += 1;
+        if self.kinds > MAX_KINDS {
+            return Err(unsupported(CODEC, format!("more than {MAX_KINDS} types in one")));
+        }
+        match self.next()? {
+            1 => {
+                let (size, order) = (self.size()?, self.next()?);
+                let (precision, offset) = (self.next()?, self.next()?);
+                if size > 16 {
+                    return Err(unsupported(CODEC, format!("a number of {size} bytes")));
+                }
+                if order > 1 {
+                    return Err(corrupt(CODEC, format!("byte order {order}")));
+                }
+                let top = precision.checked_add(offset);
+                if precision == 0 || top.is_none_or(|top| top > size as u32 * 8) {
+                    return Err(corrupt(
+                        CODEC,
+                        format!("precision {precision} and offset {offset} in {size} bytes"),
+                    ));
+                }
+                Ok(Kind::Atomic { size, big_endian: order == 1, precision, offset })
+            }
+            2 => {
+                let size = self.size()?;
+                let mut inner = self.rest.clone();
+                let base = Box::new(self.kind(depth + 1)?);
+                if matches!(*base, Kind::Array { .. } | Kind::Compound { .. }) {
+                    // The peculiarity: go on behind the class of the inner type.
+                    inner.next();
+                    self.rest = inner;
+                }
+                // The size of a type that is stored whole is its own; libhdf5 ignores it here.
+                if matches!(*base, Kind::Whole { .. }) {
+                    return Ok(Kind::Whole { size });
+                }
+                if !size.is_multiple_of(base.size()) {
+                    return Err(corrupt(CODEC, format!("an array of {size} bytes of {}", base.size())));
+                }
+                Ok(Kind::Array { size, base })
+            }
+            3 => {
+                let (size, count) = (self.size()?, self.next()?);
+                let mut members = Vec::new();
+                for _ in 0..count {
+                    let offset = self.next()? as usize;
+                    let kind = self.kind(depth + 1)?;
+                    if offset.checked_add(kind.size()).is_none_or(|end| end > size) {
+                        return Err(corrupt(CODEC, format!("a member at {offset} outside of {size} bytes")));
+                    }
+                    members.push((offset, kind));
+                }
+                Ok(Kind::Compound { size, members })
+            }
+            4 => Ok(Kind::Whole { size: self.size()? }),
+            class => Err(corrupt(CODEC, format!("class {class}"))),
+        }
+    }
+}
+
+impl Kind {
+    const fn size(&self) -> usize {
+        match self {
+            Self::Atomic { size, .. }
+            | Self::Array { size, .. }
+            | Self::Compound { size, .. }
+            | Self::Whole { size } => *size,
+        }
+    }
+
+    /// Stored bits of one element.
+    fn bits(&self) -> u64 {
+        match self {
+            Self::Atomic { precision, .. } => u64::from(*precision),
+            Self::Array { size, base } => base.bits() * (size / base.size()) as u64,
+            Self::Compound { members, .. } => members.iter().map(|(_, kind)| kind.bits()).sum(),
+            Self::Whole { size } => *size as u64 * 8,
+        }
+    }
+
+    /// Decodes one element into zeroed bytes.
+    fn decode(&self, bits: &mut BitReader<'_>, out: &mut [u8]) -> Result<()> {
+        match self {
+            Self::Atomic { size, big_endian, precision, offset } => {
+                if *size <= 8 && *precision <= 57 {
+                    let value = bits.get(*precision)? << offset;
+                    if *big_endian {
+                        out.copy_from_slice(&value.to_be_bytes()[8 - size..]);
+                    } else {
+                        out.copy_from_slice(&value.to_le_bytes()[..*size]);
+                    }
+                    return Ok(());
+                }
+                let value = bits.get_wide(*precision)? << offset;
+                if *big_endian {
+                    out.copy_from_slice(&value.to_be_bytes()[16 - size..]);
+                } else {
+                    out.copy_from_slice(&value.to_le_bytes()[..*size]);
+                }
+            }
+            Self::Array { base, .. } => {
+                for element in out.chunks_exact_mut(base.size()) {
+                    base.decode(bits, element)?;
+                }
+            }
+            Self::Compound { members, .. } => {
+                for (offset, kind) in members {
+                    kind.decode(bits, &mut out[*offset..*offset + kind.size()])?;
+                }
+            }
+            Self::Whole { .. } => {
+                for byte in out {
+                    *byte = bits.get(8)? as u8;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn encode(&self, src: &[u8], bits: &mut BitWriter<'_>) {
+        match self {
+            Self::Atomic { size, big_endian, precision, offset } => {
+                let mut wide = [0; 16];
+                let value = if *big_endian {
+                    wide[16 - size..].copy_from_slice(src);
+                    u128::from_be_bytes(wide)
+                } else {
+                    wide[..*size].copy_from_slice(src);
+                    u128::from_le_bytes(wide)
+                };
+                bits.put_wide(value >> offset, *precision);
+            }
+            Self::Array { base, .. } => {
+                for element in src.chunks_exact(base.size()) {
+                    base.encode(element, bits);
+                }
+            }
+            Self::Compound { members, .. } => {
+                for (offset, kind) in members {
+                    kind.encode(&src[*offset..*offset + kind.size()], bits);
+                }
+            }
+            Self::Whole { .. } => {
+                for byte in src {
+                    bits.put(u64::from(*byte), 8);
+                }
+            }
+        }
+    }
+}
+
+impl NBit {
+    /// Parses the filter's parameters as they are in the pipeline message.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::CodecError::Corrupt) where they describe no type,
+    /// [`Unsupported`](crate::CodecError::Unsupported) where a number is longer than 16 bytes.
+    pub fn parse(client: &[u32]) -> Result<Self> {
+        let mut parameters = Parameters { rest: client.iter(), kinds: 0 };
+        let (_count, plain, elements) = (parameters.next()?, parameters.next()?, parameters.next()?);
+        let kind = parameters.kind(0)?;
+        Ok(Self { plain: plain != 0, elements: elements as usize, kind })
+    }
+
+    /// Bytes of a decoded chunk; a claim.
+    #[must_use]
+    pub const fn decoded_len(&self) -> Option<usize> {
+        self.elements.checked_mul(self.kind.size())
+    }
+
+    /// Decodes the chunk `src` into `out`, which it must fill. Bytes behind the last element are ignored.
+    ///
+    /// # Errors
+    ///
+    /// [`Size`](crate::CodecError::Size) where `out` is not [`decoded_len`](Self::decoded_len) bytes,
+    /// [`Corrupt`](crate::CodecError::Corrupt) where `src` is cut off.
+    pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
+        if self.decoded_len() != Some(out.len()) {
+            return Err(size_error(CODEC, out.len(), self.decoded_len().unwrap_or(usize::MAX)));
+        }
+        if self.plain {
+            let whole = src.get(..out.len()).ok_or_else(|| size_error(CODEC, out.len(), src.len()))?;
+            out.copy_from_slice(whole);
+            return Ok(());
+        }
+        // Checked before anything is touched, so that a short chunk costs nothing.
+        if u128::from(self.kind.bits()) * self.elements as u128 > src.len() as u128 * 8 {
+            return Err(corrupt(CODEC, format!("ends early: {} bytes", src.len())));
+        }
+        out.fill(0);
+        let mut bits = BitReader::new(CODEC, src);
+        for element in out.chunks_exact_mut(self.kind.size()) {
+            self.kind.decode(&mut bits, element)?;
+        }
+        Ok(())
+    }
+
+    /// Appends the chunk `src`, encoded, to `out`.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](crate::CodecError::Invalid) where `src` is not [`decoded_len`](Self::decoded_len) bytes.
+    pub fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        if self.decoded_len() != Some(src.len()) {
+            return Err(invalid(
+                CODEC,
+                format!("{} bytes, expected {} elements of {}", src.len(), self.elements, self.kind.size()),
+            ));
+        }
+        if self.plain {
+            out.extend_from_slice(src);
+            return Ok(());
+        }
+        let mut bits = BitWriter::new(out);
+        for element in src.chunks_exact(self.kind.size()) {
+            self.kind.encode(element, &mut bits);
+        }
+        bits.finish();
+        // libhdf5 begins a new byte as soon as one is full.
+        if (self.kind.bits() * self.elements as u64).is_multiple_of(8) {
+            out.push(0);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{client, data, noise};
+
+    const CASES: [&str; 11] = [
+        "nbit.i4.17.0",
+        "nbit.i4.14.5",
+        "nbit.i4be.13.3",
+        "nbit.u2.9.2",
+        "nbit.u1.3.1",
+        "nbit.u8.40.8",
+        "nbit.u8be.64.0",
+        "nbit.f4.20.7",
+        "nbit.i4.32.0",
+        "nbit.record",
+        "nbit.compound",
+    ];
+
+    #[test]
+    fn chunks_of_libhdf5_decode_and_encode_to_the_same_bytes() {
+        for name in CASES {
+            let filter = NBit::parse(&client(name)).unwrap();
+            let (stored, want) = (data(&format!("{name}.stored")), data(&format!("{name}.raw")));
+            let mut out = vec![1; want.len()];
+            filter.decode(&stored, &mut out).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(out == want, "{name}");
+            let mut back = Vec::new();
+            filter.encode(&want, &mut back).unwrap();
+            if name == "nbit.compound" {
+                // It has an array of arrays, so libhdf5 lost some of it.
+                assert_eq!(back.len(), stored.len());
+            } else {
+                assert_eq!(back, stored, "{name}");
+            }
+            assert!(filter.decode(&stored[..stored.len() / 2], &mut out).is_err());
+            assert!(filter.decode(&stored, &mut out[1..]).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_number_round_trips(size in 1..=16u32, precision in 0..128u32, offset in 0..128u32, order in 0..=1u32, n in 0..20u32) {
+            let precision = precision % (size * 8) + 1;
+            let offset = offset % (size * 8 - precision + 1);
+            let filter = NBit::parse(&[8, 0, n, 1, size, order, precision, offset]).unwrap();
+            let src = noise((n * size) as usize);
+            let (mut stored, mut once, mut again) = (Vec::new(), vec![0; src.len()], Vec::new());
+            filter.encode(&src, &mut stored).unwrap();
+            filter.decode(&stored, &mut once).unwrap();
+            filter.encode(&once, &mut again).unwrap();
+            prop_assert_eq!(stored, again);
+        }
+
+        #[test]
+        fn arbitrary_parameters_do_no_harm(
+            client in prop::collection::vec(0..20u32, 0..40),
+            src: Vec<u8>,
+            len in 0..400usize,
+        ) {
+            if let Ok(filter) = NBit::parse(&client) {
+                let len = filter.decoded_len().filter(|&n| n < 4000).unwrap_or(len);
+                let _ = filter.decode(&src, &mut vec![0; len]);
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What the footer's JSON says, as types. Unknown keys are ignored, as the format wants it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::own::Own;
+
+/// Entries of a list or map that are read at most: far above what writers may write, far below what would use
+/// memory out of proportion.
+const MOST: usize = 65_536;
+
+/// Something that was done to the file.
+///
+/// Older writers put the first three as an array, which is read as well.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct HistoryRow {
+    /// What: `convert`, `write`, `append`, `repair` …
+    pub op: String,
+    /// From what: a format, a path.
+    pub source: String,
+    /// When: seconds since 1970, as decimal text.
+    pub at: String,
+    /// What it was made from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parents: Vec<String>,
+    /// With which settings.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub params: BTreeMap<String, String>,
+    /// By whom.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// In the course of what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub activity: Option<String>,
+    /// Concerning what.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub entity: Option<String>,
+}
+
+/// Who made the file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct FileMetadata {
+    /// The program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool: Option<String>,
+    /// The version of the library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library_version: Option<String>,
+    /// When: seconds since 1970, as decimal text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<String>,
+}
+
+/// Labels along one axis.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct CoordAxis {
+    /// One text per position.
+    pub labels: Vec<String>,
+}
+
+/// What is written beside one dataset.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct DatasetMetadata {
+    /// Attributes: text only.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
+    pub attrs: BTreeMap<String, String>,
+    /// A name per dimension; not promised to be as many as the dimensions, nor to differ.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dim_names: Option<Vec<String>>,
+    /// Labels, by the name or the number of the axis.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub coords: Option<BTreeMap<String, CoordAxis>>,
+}
+
+impl DatasetMetadata {
+    /// The names of the dimensions, when there is one for each.
+    #[must_use]
+    pub fn dimensions(&self, rank: usize) -> Vec<Option<String>> {
+        match &self.dim_names {
+            Some(names) if names.len() == rank => {
+                names.iter().map(|name| Some(name.clone()).filter(|name| !name.is_empty())).collect()
+            }
+            _ => vec![None; rank],
+        }
+    }
+
+    /// The labels of an axis: those under its name, else under its number, else the only ones that are as many as
+    /// its extent.
+    #[must_use]
+    pub fn labels(&self, axis: usize, extent: u64) -> Option<&[String]> {
+        let coords = self.coords.as_ref()?;
+        let name = self.dim_names.as_ref().and_then(|names| names.get(axis));
+        let named = name.and_then(|name| coords.get(name)).or_else(|| coords.get(&axis.to_string()));
+        let fits = |labels: &&CoordAxis| labels.labels.len() as u64 == extent;
+        let found = match named {
+            Some(labels) => Some(labels).filter(fits),
+            None => {
+                let mut fitting = coords.values().filter(fits);
+                fitting.next().filter(|_| fitting.next().is_none())
+            }
+        };
+        found.map(|axis| axis.labels.as_slice())
+    }
+
+    /// The text of the value that stands for a missing one, when an attribute says so.
+    #[must_use]
+    pub fn missing_value(&self) -> Option<&str> {
+        ["_FillValue", "missing_value", "fill_value"]
+            .iter()
+            .find_map(|name| self.attrs.get(*name))
+            .map(String::as_str)
+    }
+}
+
+/// The footer's `metadata`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Metadata {
+    /// Who made the file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<FileMetadata>,
+    /// By the name of the dataset.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
+    pub datasets: BTreeMap<String, DatasetMetadata>,
+    /// What only we write. Parsed apart, so that damage to it costs nothing else.
+    #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing, rename = "hyperslab")]
+    pub own: Option<Own>,
+}
+
+/// Where a part of the footer stands that was too large for its JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SpillRef {
+    /// In the file.
+    pub offset: u64,
+    /// In bytes.
+    pub len: u64,
+}
+
+/// The JSON at the end of the file, key order as written.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub(crate) struct FooterJson {
+    #[serde(default, deserialize_with = "few_items")]
+    pub(crate) history: Vec<HistoryRow>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata: Option<Metadata>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) metadata_ref: Option<SpillRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) zone_maps_ref: Option<SpillRef>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) secondary_index_ref: Option<SpillRef>,
+}
+
+/// A list that must not have more than [`MOST`] items.
+pub(crate) fn few_items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    struct Items<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Items<T> {
+        type Value = Vec<T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Vec<T>, A::Error> {
+            let mut items = Vec::new();
+            while let Some(item) = list.next_element()? {
+                if items.len() == MOST {
+                    return Err(A::Error::custom(format!("a list of more than {MOST} items")));
+                }
+                items.push(item);
+            }
+            Ok(items)
+        }
+    }
+    deserializer.deserialize_seq(Items(PhantomData))
+}
+
+/// A map that must not have more than [`MOST`] entries; of one key twice, the last counts.
+pub(crate) fn few_entries<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
+    deserializer: D,
+) -> Result<BTreeMap<String, T>, D::Error> {
+    struct Entries<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for Entries<T> {
+        type Value = BTreeMap<String, T>;
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a map")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut entries = BTreeMap::new();
+            while let Some((key, value)) = map.next_entry()? {
+                if entries.len() == MOST {
+                    return Err(A::Error::custom(format!("a map of more than {MOST} entries")));
+                }
+                entries.insert(key, value);
+            }
+            Ok(entries)
+        }
+    }
+    deserializer.deserialize_map(Entries(PhantomData))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn history_rows_are_objects_or_arrays() {
+        let text = r#"{"history":[["convert","npy","1"],{"op":"write","source":"x","at":"2","params":{"a":"b"},"new":[1]}]}"#;
+        let footer: FooterJson = serde_json::from_str(text).unwrap();
+        assert_eq!(footer.history[0].at, "1");
+        assert_eq!(footer.history[1].params["a"], "b");
+        assert!(serde_json::from_str::<FooterJson>(r#"{"history":null}"#).is_err());
+        assert!(serde_json::from_str::<FooterJson>(r#"{"history":[["a","b"]]}"#).is_err());
+    }
+
+    #[test]
+    fn labels_are_found_by_name_then_number_then_length() {
+        let axis = |n: usize| CoordAxis { labels: (0..n).map(|i| i.to_string()).collect() };
+        let mut metadata = DatasetMetadata {
+            dim_names: Some(vec!["t".into(), "x".into(), "y".into()]),
+            coords: Some([("t".into(), axis(2)), ("1".into(), axis(3)), ("other".into(), axis(4))].into()),
+            ..DatasetMetadata::default()
+        };
+        assert_eq!(metadata.labels(0, 2).map(<[_]>::len), Some(2));
+        assert_eq!(metadata.labels(0, 3), None);
+        assert_eq!(metadata.labels(1, 3).map(<[_]>::len), Some(3));
+        assert_eq!(metadata.labels(2, 4).map(<[_]>::len), Some(4));
+        metadata.coords.as_mut().unwrap().insert("more".into(), axis(4));
+        assert_eq!(metadata.labels(2, 4), None);
+    }
+
+    #[test]
+    fn endless_lists_are_refused() {
+        let rows = r#"["","",""],"#.repeat(MOST);
+        assert!(serde_json::from_str::<FooterJson>(&format!(r#"{{"history":[{rows}["","",""]]}}"#)).is_err());
+    }
+}

@@ -1,0 +1,103 @@
+//! Packages: a folder `name.tet.d` whose current generation is an ordinary file.
+//!
+//! `PROTOCOL` marks a package, `CURRENT` names the generation, `generations/%08d/packed.tet` holds the data.
+//! Staging and publishing folders are writers' business and never read.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{Directory, Error, LocalDirectory, MappedBlob, Place, Result};
+
+use crate::store::{TetStore, open};
+
+/// Is this folder a package?
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when it cannot be read.
+pub fn probe_package(directory: &dyn Directory) -> Result<bool> {
+    Ok(directory.size("PROTOCOL")?.is_some() && directory.size("CURRENT")?.is_some())
+}
+
+/// Opens the current generation of a package.
+///
+/// # Errors
+///
+/// [`NotFound`](Error::NotFound) when it is not a package, [`Unsupported`](Error::Unsupported) for another protocol than 2,
+/// otherwise as [`open`].
+pub fn open_package(directory: &dyn Directory) -> Result<TetStore> {
+    let store = directory.name();
+    let key = format!("generations/{:08}/packed.tet", current_generation(directory)?);
+    let blob = directory.open(&key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))?;
+    open(blob)
+}
+
+/// The generation that `CURRENT` names.
+pub(crate) fn current_generation(directory: &dyn Directory) -> Result<u64> {
+    #[derive(serde::Deserialize)]
+    struct Protocol {
+        protocol_version: u64,
+    }
+    let store = directory.name();
+    let protocol = small_file(directory, "PROTOCOL")?;
+    let place = Place::new(store, "PROTOCOL", 0);
+    let protocol: Protocol = crate::footer::parse_json(&protocol, place)?;
+    if protocol.protocol_version != 2 {
+        return Err(place.unsupported(format!("package protocol {}", protocol.protocol_version)));
+    }
+    let text = small_file(directory, "CURRENT")?;
+    let number = std::str::from_utf8(&text).ok().and_then(|text| text.trim().parse().ok());
+    number.ok_or_else(|| Place::new(store, "CURRENT", 0).corrupt("not the number of a generation"))
+}
+
+/// A file that has no reason to be large.
+fn small_file(directory: &dyn Directory, key: &'static str) -> Result<bytes::Bytes> {
+    let store = directory.name();
+    match directory.size(key)? {
+        Some(0..=65_536) => {}
+        Some(size) => return Err(Place::new(store, key, 0).corrupt(format!("{size} bytes"))),
+        None => return Err(Error::not_found(store.as_ref(), key)),
+    }
+    directory.read(key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))
+}
+
+/// Opens the file or the package at a path. Files are mapped.
+///
+/// # Errors
+///
+/// As [`open`] and [`open_package`]; [`Io`](Error::Io) when there is nothing to open.
+pub fn open_path(path: &Path) -> Result<TetStore> {
+    if path.is_dir() {
+        return open_package(&LocalDirectory::new(path));
+    }
+    open(Arc::new(MappedBlob::open(path)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::superblock::Superblock;
+    use hyperslab_core::MemoryDirectory;
+
+    #[test]
+    fn the_current_generation_is_opened() -> Result<()> {
+        let files = |protocol: &str, current: &str| {
+            MemoryDirectory::new(
+                "p.tet.d",
+                [
+                    ("PROTOCOL", protocol.as_bytes().to_vec()),
+                    ("CURRENT", current.as_bytes().to_vec()),
+                    ("generations/00000003/packed.tet", Superblock::EMPTY.encode().to_vec()),
+                ],
+            )
+        };
+        let protocol = r#"{"protocol_version":2,"created_unix":1}"#;
+        let good = files(protocol, "3\n");
+        assert!(probe_package(&good)?);
+        assert_eq!(open_package(&good)?.datasets().len(), 0);
+        assert!(open_package(&files(protocol, "4\n")).unwrap_err().is_not_found());
+        assert!(open_package(&files(protocol, "../3")).unwrap_err().is_corrupt());
+        assert!(open_package(&files(r#"{"protocol_version":3}"#, "3")).unwrap_err().is_unsupported());
+        Ok(())
+    }
+}

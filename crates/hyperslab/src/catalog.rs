@@ -1,0 +1,217 @@
+//! What `info` shows: the nodes with shapes, types, filters and attributes.
+
+use hyperslab_core::{
+    Array, Attributes, DType, Elements, Error, Fill, Geometry, Labels, Node, Result, Table, Usage,
+    element_to_json,
+};
+use serde_json::{Map, Value, json};
+
+use crate::OpenStore;
+
+/// The nodes of a store.
+#[derive(Debug)]
+pub struct Catalog {
+    /// The path that was opened.
+    pub path: String,
+    /// The format's name.
+    pub format: &'static str,
+    /// Parents first, in the file's order.
+    pub nodes: Vec<CatalogNode>,
+}
+
+/// One node.
+#[derive(Debug)]
+pub struct CatalogNode {
+    /// Its path.
+    pub path: String,
+    /// What it is, or why it cannot be read.
+    pub node: Result<Node>,
+    /// What is stored of an array, or why that cannot be told.
+    pub usage: Option<Result<Usage>>,
+}
+
+impl Catalog {
+    pub(crate) fn of(store: &OpenStore) -> Result<Self> {
+        let mut nodes = Vec::new();
+        store.walk(&mut |path, node| {
+            let usage = if let Ok(Node::Array(array)) = &node { Some(array.usage()) } else { None };
+            nodes.push(CatalogNode { path: path.to_owned(), node, usage });
+            Ok(())
+        })?;
+        Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
+    }
+
+    /// As `tet info --json` prints it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let nodes: Vec<_> = self.nodes.iter().map(CatalogNode::to_json).collect();
+        json!({ "path": self.path, "format": self.format, "nodes": nodes })
+    }
+}
+
+impl CatalogNode {
+    /// As one of the `nodes` of `tet info --json`.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let mut object = Map::from_iter([("path".to_owned(), Value::from(self.path.as_str()))]);
+        let node = match &self.node {
+            Ok(node) => node,
+            Err(error) => {
+                object.insert("kind".into(), "damaged".into());
+                object.insert("error".into(), error.to_string().into());
+                return Value::Object(object);
+            }
+        };
+        object.insert("kind".into(), node.kind().to_string().into());
+        match node {
+            Node::Group(attributes) => with_attributes(&mut object, attributes),
+            Node::Array(array) => array_json(&mut object, &**array, self.usage.as_ref()),
+            Node::Table(table) => table_json(&mut object, &**table),
+            Node::Geometry(geometry) => geometry_json(&mut object, &**geometry),
+            Node::Link(target) => {
+                object.insert("target".into(), target.as_str().into());
+            }
+            Node::Type(dtype, attributes) => {
+                object.insert("dtype".into(), dtype.to_string().into());
+                with_dtype_details(&mut object, dtype);
+                with_attributes(&mut object, attributes);
+            }
+            _ => {}
+        }
+        Value::Object(object)
+    }
+}
+
+fn with_attributes(object: &mut Map<String, Value>, attributes: &Attributes) {
+    object.insert("attributes".into(), Value::Object(attributes.to_json()));
+}
+
+fn array_json(object: &mut Map<String, Value>, array: &dyn Array, usage: Option<&Result<Usage>>) {
+    let schema = array.schema();
+    object.insert("dtype".into(), schema.dtype.to_string().into());
+    with_dtype_details(object, &schema.dtype);
+    object.insert("shape".into(), json!(schema.shape()));
+    let chunk_shape = if schema.chunked { json!(schema.grid.chunk_shape()) } else { Value::Null };
+    object.insert("chunk_shape".into(), chunk_shape);
+    let fixed = schema.shape().iter().map(|extent| Some(*extent)).eq(schema.max_shape.iter().copied());
+    if !fixed {
+        object.insert("max_shape".into(), json!(schema.max_shape));
+    }
+    object.insert("dimensions".into(), json!(schema.dimensions));
+    if let Some(labels) = labels_json(&schema.labels) {
+        object.insert("labels".into(), labels);
+    }
+    object.insert("fill_value".into(), fill_json(&schema.dtype, &schema.fill));
+    if schema.nullable {
+        object.insert("nullable".into(), true.into());
+    }
+    let filters: Vec<_> = schema.filters.iter().map(hyperslab_core::Filter::to_json).collect();
+    object.insert("filters".into(), filters.into());
+    object.insert("chunk_index".into(), schema.chunk_index.as_str().into());
+    match usage {
+        Some(Ok(usage)) => {
+            object.insert("chunks_stored".into(), usage.chunks.into());
+            object.insert("stored_bytes".into(), usage.bytes.into());
+        }
+        Some(Err(error)) => {
+            object.insert("error".into(), error.to_string().into());
+        }
+        None => {}
+    }
+    with_attributes(object, &schema.attributes);
+}
+
+/// What a type's name alone does not tell.
+fn with_dtype_details(object: &mut Map<String, Value>, dtype: &DType) {
+    match dtype {
+        DType::Enum(named) => {
+            let members: Map<_, _> = named
+                .members
+                .iter()
+                .map(|(name, value)| {
+                    let value =
+                        i64::try_from(*value).map_or_else(|_| Value::from(value.to_string()), Value::from);
+                    (name.clone(), value)
+                })
+                .collect();
+            object.insert("enum".into(), json!({ "base": named.base.to_string(), "members": members }));
+        }
+        DType::Opaque(opaque) if !opaque.tag.is_empty() => {
+            object.insert("tag".into(), opaque.tag.as_str().into());
+        }
+        _ => {}
+    }
+}
+
+fn labels_json(labels: &[Labels]) -> Option<Value> {
+    if labels.iter().all(|labels| *labels == Labels::None) {
+        return None;
+    }
+    let one = |labels: &Labels| match labels {
+        Labels::None => Value::Null,
+        Labels::Texts(texts) => json!(&texts[..]),
+        Labels::Node(path) => json!({ "node": path }),
+        Labels::Domain { first, dtype } => {
+            let first = Elements::fixed(first.to_ne_bytes().to_vec());
+            let dtype = if matches!(dtype, DType::DateTime(_)) { dtype } else { &DType::Int64 };
+            json!({ "first": element_to_json(dtype, &first, 0) })
+        }
+    };
+    Some(labels.iter().map(one).collect())
+}
+
+/// The fill value as one element.
+pub(crate) fn fill_json(dtype: &DType, fill: &Fill) -> Value {
+    match fill {
+        Fill::Refused => Value::Null,
+        Fill::Zero => element_to_json(dtype, &Elements::zero(dtype), 0),
+        Fill::Element(element) => element_to_json(dtype, element, 0),
+    }
+}
+
+fn table_json(object: &mut Map<String, Value>, table: &dyn Table) {
+    let schema = table.schema();
+    let columns: Vec<_> = schema
+        .columns
+        .iter()
+        .map(|column| {
+            let mut told = json!({
+                "name": column.name, "dtype": column.dtype.to_string(), "nullable": column.nullable,
+            });
+            if column.dimension {
+                told["dimension"] = true.into();
+            }
+            if !column.filters.is_empty() {
+                told["filters"] = column.filters.iter().map(hyperslab_core::Filter::to_json).collect();
+            }
+            told
+        })
+        .collect();
+    object.insert("columns".into(), columns.into());
+    insert_or_error(object, "rows", table.rows().map(Value::from));
+    with_attributes(object, &schema.attributes);
+}
+
+fn geometry_json(object: &mut Map<String, Value>, geometry: &dyn Geometry) {
+    let schema = geometry.schema();
+    object.insert("kinds".into(), json!(schema.kinds));
+    object.insert("axes".into(), json!(schema.axes));
+    let levels = geometry.levels().map(|levels| {
+        let one = |level: &hyperslab_core::GeometryLevel| {
+            json!({
+                "path": level.path, "vertices": level.vertices, "links": level.links, "objects": level.objects,
+            })
+        };
+        levels.iter().map(one).collect()
+    });
+    insert_or_error(object, "levels", levels);
+    object.insert("bounds".into(), json!(schema.bounds));
+    with_attributes(object, &schema.attributes);
+}
+
+fn insert_or_error(object: &mut Map<String, Value>, key: &str, value: Result<Value, Error>) {
+    match value {
+        Ok(value) => object.insert(key.to_owned(), value),
+        Err(error) => object.insert("error".to_owned(), error.to_string().into()),
+    };
+}

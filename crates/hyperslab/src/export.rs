@@ -1,0 +1,173 @@
+//! Values to files that other programs read: `.npy`, `.json`, `.csv`.
+
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use hyperslab_core::{
+    DType, Elements, Error, PendingFile, Result, Values, element_to_json, element_to_text, product,
+};
+use serde_json::Value;
+
+use crate::npy::Header;
+
+/// Writes values in the form that the ending of `path` means. The file appears whole or not at all.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold, and when the
+/// file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
+pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    let form = match ending.as_str() {
+        "npy" => write_npy,
+        "json" => write_json,
+        "csv" => write_csv,
+        _ => {
+            return Err(Error::invalid(format!(
+                "{}: the ending is none of .npy, .json, .csv",
+                path.display()
+            )));
+        }
+    };
+    let pending = PendingFile::create(path, replace)?;
+    let mut out = BufWriter::with_capacity(1 << 20, pending.file());
+    form(values, &mut out)?;
+    out.flush().map_err(|source| pending.failed(source))?;
+    drop(out);
+    pending.commit()
+}
+
+fn failed(source: io::Error) -> Error {
+    Error::io("output", source)
+}
+
+/// Writes NumPy's `.npy`. Variable-length text becomes fixed text as long as the longest.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for lists and missing elements, which NumPy files cannot hold; [`Io`](Error::Io)
+/// when the system refuses.
+pub fn write_npy(values: &Values, out: &mut impl Write) -> Result<()> {
+    if values.elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
+        return Err(Error::invalid("NumPy files cannot hold missing elements; write .json or .csv"));
+    }
+    let fixed;
+    let mut values = values;
+    if matches!(values.dtype, DType::String | DType::Bytes | DType::Reference) {
+        fixed = to_fixed(values)?;
+        values = &fixed;
+    }
+    let (mut dtype, mut shape) = (values.dtype.clone(), values.shape.to_vec());
+    while let DType::Array(base, inner) = &dtype {
+        shape.extend(inner.iter().map(|extent| *extent as u64));
+        dtype = (**base).clone();
+    }
+    let header = Header { dtype, swapped: false, fortran: false, shape }.encode()?;
+    let bytes = values.elements.as_fixed().ok_or_else(|| {
+        Error::invalid(format!("NumPy files cannot hold elements of {}; write .json", values.dtype))
+    })?;
+    out.write_all(&header).and_then(|()| out.write_all(bytes)).map_err(failed)
+}
+
+/// Text as fixed UTF-32, bytes as fixed bytes, as long as the longest element.
+fn to_fixed(values: &Values) -> Result<Values> {
+    let items: Vec<&[u8]> =
+        (0..values.len()).map(|i| values.elements.variable_at(i).unwrap_or_default()).collect();
+    let text = values.dtype != DType::Bytes;
+    let points = |item: &[u8]| if text { String::from_utf8_lossy(item).chars().count() } else { item.len() };
+    let longest = items.iter().map(|item| points(item)).max().unwrap_or(0).max(1);
+    let mut bytes = Vec::new();
+    for item in items {
+        if text {
+            let mut count = 0;
+            for character in String::from_utf8_lossy(item).chars() {
+                bytes.extend_from_slice(&u32::from(character).to_ne_bytes());
+                count += 1;
+            }
+            bytes.resize(bytes.len() + (longest - count) * 4, 0);
+        } else {
+            bytes.extend_from_slice(item);
+            bytes.resize(bytes.len() + longest - item.len(), 0);
+        }
+    }
+    let dtype = if text { DType::FixedText(longest) } else { DType::FixedBytes(longest) };
+    Values::new(dtype, &values.shape, Elements::fixed(bytes))
+}
+
+/// Writes nested lists; a single value is itself.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the system refuses.
+pub fn write_json(values: &Values, out: &mut impl Write) -> Result<()> {
+    let mut next = 0;
+    write_nested(values, &values.shape, &mut next, out).and_then(|()| out.write_all(b"\n")).map_err(failed)
+}
+
+fn write_nested(values: &Values, shape: &[u64], next: &mut usize, out: &mut impl Write) -> io::Result<()> {
+    let [extent, inner @ ..] = shape else {
+        let element = element_to_json(&values.dtype, &values.elements, *next);
+        *next += 1;
+        return serde_json::to_writer(out, &element).map_err(Into::into);
+    };
+    out.write_all(b"[")?;
+    for i in 0..*extent {
+        if i > 0 {
+            out.write_all(if inner.is_empty() { b", " } else { b",\n" })?;
+        }
+        write_nested(values, inner, next, out)?;
+    }
+    out.write_all(b"]")
+}
+
+/// Writes one line per run along the last axis, values separated by commas. An array of structs has one line per
+/// element and a header with the members' names.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the system refuses.
+pub fn write_csv(values: &Values, out: &mut impl Write) -> Result<()> {
+    let each = match (&values.dtype, values.shape.last()) {
+        (DType::Struct(fields), _) => {
+            let names: Vec<_> = fields.members.iter().map(|member| quoted(&member.name)).collect();
+            writeln!(out, "{}", names.join(",")).map_err(failed)?;
+            1
+        }
+        // One dimension is a column, as people expect of a list of numbers.
+        (_, Some(&last)) if values.shape.len() > 1 => last as usize,
+        _ => 1,
+    };
+    let cells = product(&values.shape).unwrap_or(0) as usize;
+    for index in 0..cells {
+        let cell = match values.dtype {
+            DType::Float16 | DType::Float32 | DType::Float64 if !values.elements.is_missing(index) => {
+                element_to_text(&values.dtype, &values.elements, index)
+            }
+            _ => cell_text(&element_to_json(&values.dtype, &values.elements, index)),
+        };
+        let end = if (index + 1) % each.max(1) == 0 { "\n" } else { "," };
+        write!(out, "{cell}{end}").map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// One value as CSV has it; members of a struct are cells of their own.
+fn cell_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => quoted(text),
+        Value::Object(members) if !members.contains_key("hex") => {
+            members.values().map(cell_text).collect::<Vec<_>>().join(",")
+        }
+        Value::Array(_) | Value::Object(_) => quoted(&value.to_string()),
+        plain => plain.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

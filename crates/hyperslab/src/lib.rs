@@ -1,0 +1,44 @@
+//! One engine for chunked arrays, whatever file they are in.
+//!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("field.npy");
+//! # let values = hyperslab::Values::new(hyperslab::DType::UInt8, &[2, 3], hyperslab::Elements::fixed(vec![0, 1, 2, 3, 4, 5]))?;
+//! # hyperslab::export::write(&values, &path, false)?;
+//! // Any format: it is recognised from the bytes.
+//! let store = hyperslab::open(&path)?;
+//! let array = store.array("/")?;
+//! println!("{} {:?}", array.schema().dtype, array.schema().shape());
+//! let part = array.read(&"[0, ::2]".parse()?)?;
+//! assert_eq!(part.as_slice::<u8>(), Some(&[0, 2][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | does |
+//! |---|---|
+//! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
+//! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
+//! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
+//! | `labels` | selections by coordinate label to positions |
+//! | [`convert`](mod@convert) | any format to any other, in bounded memory |
+//! | [`verify`], [`repair`] | is it whole? mend what can be mended |
+//! | [`export`] | values to `.npy`, `.json`, `.csv` |
+//! | [`npy`] | NumPy's files as a format |
+//!
+//! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
+#![forbid(unsafe_code)]
+
+mod catalog;
+pub mod convert;
+pub mod export;
+mod labels;
+pub mod npy;
+mod open;
+mod read;
+pub mod repair;
+pub mod verify;
+
+pub use catalog::{Catalog, CatalogNode};
+pub use hyperslab_core::*;
+pub use open::{Format, OpenOptions, OpenStore, open, open_with};
+pub use read::ArrayReader;

@@ -1,0 +1,210 @@
+//! NumPy's own files: `.npy` (one array) and `.npz` (a zip archive of them), read and written like any format.
+
+mod header;
+mod literal;
+mod npz;
+mod sink;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySchema, Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Depth, Edges,
+    Error, Grid, Node, Place, Report, Result, Store, product,
+};
+
+pub(crate) use header::{Header, MAGIC};
+pub use npz::NpzStore;
+pub use sink::{NpySink, NpzSink};
+
+/// A contiguous array is read in slabs of about this size, so that all cores have work.
+const SLAB_BYTES: u64 = 4 << 20;
+
+/// An open `.npy` file: one array at `/`.
+#[derive(Debug)]
+pub struct NpyStore {
+    array: Arc<NpyArray>,
+}
+
+impl NpyStore {
+    /// Opens the array in `blob`.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the header is wrong or the data are cut short.
+    pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
+        let name = Arc::clone(blob.name());
+        Ok(Self { array: Arc::new(NpyArray::open(blob, 0, None, name)?) })
+    }
+}
+
+impl Store for NpyStore {
+    fn format(&self) -> &'static str {
+        "npy"
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.array.name
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        self.node(path).map(|_| Vec::new())
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        match path {
+            "/" => Ok(Node::Array(Arc::clone(&self.array) as Arc<dyn Array>)),
+            _ => Err(Error::not_found(Arc::clone(&self.array.name), path)),
+        }
+    }
+
+    fn verify(&self, _: Depth, report: &mut Report) -> Result<()> {
+        report.passed("npy_header", "the header and the length of the data agree");
+        Ok(())
+    }
+}
+
+/// Contiguous elements in a blob.
+#[derive(Debug)]
+pub(crate) struct NpyArray {
+    name: Arc<str>,
+    blob: Arc<dyn Blob>,
+    schema: ArraySchema,
+    /// Where the elements start.
+    offset: u64,
+    /// Must bytes be swapped to the machine's order?
+    swapped: bool,
+}
+
+impl NpyArray {
+    /// The array whose header stands at `offset`; its bytes end at `end`, or with the blob.
+    fn open(blob: Arc<dyn Blob>, offset: u64, end: Option<u64>, name: Arc<str>) -> Result<Self> {
+        let place = Place::new(&name, "npy header", offset);
+        let end = end.map_or_else(|| blob.len(), Ok)?;
+        let (header, length) = Header::read(&*blob, offset..end, place)?;
+        let schema = header.schema();
+        let room = end.saturating_sub(offset + length);
+        match schema.bytes() {
+            Some(bytes) if bytes == room => {}
+            Some(bytes) if bytes < room => {
+                return Err(place.plus(length).corrupt(format!("{} bytes after the data", room - bytes)));
+            }
+            needed => {
+                let needed = needed.map_or_else(|| "more than 2^64".to_owned(), |bytes| bytes.to_string());
+                return Err(place.plus(length).corrupt(format!("{room} bytes of data, expected {needed}")));
+            }
+        }
+        Ok(Self { name, blob, schema, offset: offset + length, swapped: header.swapped })
+    }
+
+    /// Where a slab stands.
+    fn reference(&self, chunk: &[u64]) -> Option<ChunkRef> {
+        let region = self.schema.grid.region(chunk);
+        let strides = self.schema.order.strides(self.schema.shape());
+        let first: u64 = region.start.iter().zip(&strides).map(|(start, stride)| start * stride).sum();
+        let item = self.schema.dtype.size()? as u64;
+        let (offset, length) = (self.offset + first * item, region.cells()? * item);
+        Some(if self.swapped {
+            ChunkRef::encoded(BlobKey::Main, offset, length, 0)
+        } else {
+            ChunkRef::plain(BlobKey::Main, offset, length)
+        })
+    }
+}
+
+impl Header {
+    /// The array that it describes. C order is cut into slabs, Fortran order is one chunk.
+    fn schema(&self) -> ArraySchema {
+        let item = self.dtype.size().unwrap_or(1) as u64;
+        let grid =
+            if self.fortran { Grid::single(&self.shape) } else { Grid::slabs(&self.shape, item, SLAB_BYTES) };
+        let mut schema = ArraySchema::new(self.dtype.clone(), grid);
+        if self.fortran {
+            schema.order = CellOrder::ColumnMajor;
+        }
+        schema.edges = Edges::Clipped;
+        schema.chunk_index = "contiguous".to_owned();
+        schema.chunked = false;
+        schema
+    }
+}
+
+impl Array for NpyArray {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        Ok(chunks.iter().map(|chunk| self.reference(chunk)).collect())
+    }
+
+    fn blob(&self, _: &BlobKey) -> Result<Arc<dyn Blob>> {
+        Ok(Arc::clone(&self.blob))
+    }
+
+    fn decode(&self, _: &ChunkCoord, reference: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {
+        let stored = stored.first().filter(|stored| stored.len() == out.len()).ok_or_else(|| {
+            Place::new(&self.name, "npy data", self.offset).corrupt(format!(
+                "{} stored bytes, expected {}",
+                reference.stored_bytes(),
+                out.len()
+            ))
+        })?;
+        out.copy_from_slice(stored);
+        swap_elements(&self.schema.dtype, out);
+        Ok(())
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        // The slabs are ours: as many as the data need, which are all there.
+        for number in 0..self.schema.grid.chunks().unwrap_or(0) {
+            let coord = self.schema.grid.coord(number);
+            if let Some(reference) = self.reference(&coord)
+                && visit(coord, reference)?.is_break()
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Turns the bytes of every number round.
+pub(crate) fn swap_elements(dtype: &DType, bytes: &mut [u8]) {
+    match dtype {
+        DType::Struct(fields) if fields.size > 0 => {
+            for element in bytes.chunks_exact_mut(fields.size) {
+                for member in &fields.members {
+                    let end = member.offset + member.dtype.size().unwrap_or(0);
+                    if let Some(member_bytes) = element.get_mut(member.offset..end) {
+                        swap_elements(&member.dtype, member_bytes);
+                    }
+                }
+            }
+        }
+        DType::Array(base, _) => swap_elements(base, bytes),
+        _ => {
+            if let Some(unit) = dtype.swap_unit().filter(|unit| *unit > 1) {
+                bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+            }
+        }
+    }
+}
+
+/// No attributes: the format has none.
+const fn no_attributes() -> Attributes {
+    Attributes::new()
+}
+
+/// How many bytes an array of this shape and type has, as the format's writers need it.
+fn data_bytes(dtype: &DType, shape: &[u64]) -> Option<u64> {
+    product(shape)?.checked_mul(dtype.size()? as u64)
+}

@@ -1,0 +1,182 @@
+//! Writing `.npy` and `.npz`.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Seek, SeekFrom, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyperslab_core::{
+    ArraySink, ArraySpec, Attributes, ChunkCoord, DType, Elements, EncodedChunk, Error, Grid, PendingFile,
+    Result, Sink,
+};
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipWriter};
+
+use super::{Header, SLAB_BYTES, data_bytes};
+
+/// Makes a `.npy` file, which holds one array.
+#[derive(Debug)]
+pub struct NpySink {
+    pending: Option<PendingFile>,
+    array: Option<Arc<SlabSink>>,
+}
+
+impl NpySink {
+    /// Starts a file that will stand at `target`.
+    ///
+    /// # Errors
+    ///
+    /// As [`PendingFile::create`].
+    pub fn create(target: &Path, replace: bool) -> Result<Self> {
+        Ok(Self { pending: Some(PendingFile::create(target, replace)?), array: None })
+    }
+}
+
+impl Sink for NpySink {
+    fn group(&mut self, path: &str, _: &Attributes) -> Result<()> {
+        if path == "/" {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!("a .npy file holds one array and no group {path}")))
+        }
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let pending = match (&self.pending, &self.array) {
+            (Some(pending), None) => pending,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "a .npy file holds one array; {path} is another (use .npz)"
+                )));
+            }
+        };
+        let file = pending.file().try_clone().map_err(|source| pending.failed(source))?;
+        let sink = Arc::new(SlabSink::create(file, spec, pending.target())?);
+        self.array = Some(Arc::clone(&sink));
+        Ok(sink)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        match (self.pending.take(), &self.array) {
+            (Some(pending), Some(_)) => pending.commit(),
+            _ => Err(Error::invalid("a .npy file needs an array")),
+        }
+    }
+}
+
+/// Makes a `.npz` archive.
+#[derive(Debug)]
+pub struct NpzSink {
+    pending: PendingFile,
+    members: Vec<(String, File)>,
+}
+
+impl NpzSink {
+    /// Starts a file that will stand at `target`.
+    ///
+    /// # Errors
+    ///
+    /// As [`PendingFile::create`].
+    pub fn create(target: &Path, replace: bool) -> Result<Self> {
+        Ok(Self { pending: PendingFile::create(target, replace)?, members: Vec::new() })
+    }
+}
+
+impl Sink for NpzSink {
+    fn group(&mut self, _: &str, _: &Attributes) -> Result<()> {
+        // Member names carry the path, so groups need no entry.
+        Ok(())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let name = path.trim_start_matches('/');
+        let name = if name.is_empty() { "arr_0" } else { name };
+        if self.members.iter().any(|(own, _)| own == name) {
+            return Err(Error::invalid(format!("{path} is there already")));
+        }
+        // Chunks come in any order and zip members are streams, so each member is built in a file of its own.
+        let folder = self.pending.path().parent().unwrap_or_else(|| Path::new("."));
+        let file = tempfile::tempfile_in(folder).map_err(|source| self.pending.failed(source))?;
+        let handle = file.try_clone().map_err(|source| self.pending.failed(source))?;
+        let sink = SlabSink::create(file, spec, self.pending.target())?;
+        self.members.push((name.to_owned(), handle));
+        Ok(Arc::new(sink))
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        let Self { pending, members } = *self;
+        let mut archive = ZipWriter::new(BufWriter::new(pending.file()));
+        let options =
+            SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
+        for (name, mut file) in members {
+            let copied = archive
+                .start_file(format!("{name}.npy"), options)
+                .map_err(io::Error::other)
+                .and_then(|()| file.seek(SeekFrom::Start(0)))
+                .and_then(|_| io::copy(&mut file, &mut archive));
+            copied.map_err(|source| pending.failed(source))?;
+        }
+        let done = archive.finish().map_err(io::Error::other).and_then(|mut writer| writer.flush());
+        done.map_err(|source| pending.failed(source))?;
+        pending.commit()
+    }
+}
+
+/// An array in C order that is written slab by slab at its place.
+#[derive(Debug)]
+struct SlabSink {
+    file: Mutex<File>,
+    spec: ArraySpec,
+    data: u64,
+    target: Arc<str>,
+}
+
+impl SlabSink {
+    fn create(mut file: File, spec: &ArraySpec, target: &Path) -> Result<Self> {
+        let target: Arc<str> = target.display().to_string().into();
+        if spec.nullable {
+            return Err(Error::unsupported(Arc::clone(&target), "missing elements in NumPy files"));
+        }
+        // NumPy knows no array of arrays: the inner shape becomes axes, which leaves the bytes as they are.
+        let (mut dtype, mut shape) = (spec.dtype.clone(), spec.grid.shape().to_vec());
+        while let DType::Array(base, inner) = &dtype {
+            shape.extend(inner.iter().map(|extent| *extent as u64));
+            dtype = (**base).clone();
+        }
+        let header = Header { dtype, swapped: false, fortran: false, shape }.encode()?;
+        let bytes = data_bytes(&spec.dtype, spec.grid.shape())
+            .ok_or_else(|| Error::invalid(format!("{target}: the array is larger than 2^64 bytes")))?;
+        let data = header.len() as u64;
+        file.write_all(&header)
+            .and_then(|()| file.set_len(data + bytes))
+            .map_err(|source| Error::io(Arc::clone(&target), source))?;
+        let item = spec.dtype.size().unwrap_or(1) as u64;
+        let spec = ArraySpec { grid: Grid::slabs(spec.grid.shape(), item, SLAB_BYTES), ..spec.clone() };
+        Ok(Self { file: Mutex::new(file), spec, data, target })
+    }
+}
+
+impl ArraySink for SlabSink {
+    fn grid(&self) -> &Grid {
+        &self.spec.grid
+    }
+
+    fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
+        self.spec.check_chunk(chunk, elements)?;
+        let bytes = elements.as_fixed().cloned().unwrap_or_default();
+        Ok(EncodedChunk { raw_length: bytes.len() as u64, parts: vec![bytes], filter_mask: 0, tag: 0 })
+    }
+
+    fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
+        let region = self.spec.grid.region(chunk);
+        let strides = hyperslab_core::CellOrder::RowMajor.strides(self.spec.grid.shape());
+        let first: u64 = region.start.iter().zip(&strides).map(|(start, stride)| start * stride).sum();
+        let offset = self.data + first * self.spec.dtype.size().unwrap_or(0) as u64;
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut write = || {
+            file.seek(SeekFrom::Start(offset))?;
+            encoded.parts.iter().try_for_each(|part| file.write_all(part))
+        };
+        write().map_err(|source| Error::io(Arc::clone(&self.target), source))
+    }
+}

@@ -1,0 +1,291 @@
+//! Opening: the format is recognised from the bytes, not the name.
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Array, Blob, Error, FileBlob, MappedBlob, Node, Report, Result, Store, child_path, normal_path,
+};
+
+use crate::catalog::Catalog;
+use crate::{ArrayReader, Depth, npy};
+
+/// A format that can be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// NumPy's `.npy`: one array.
+    Npy,
+    /// NumPy's `.npz`: several.
+    Npz,
+}
+
+impl Format {
+    /// All formats of this build.
+    pub const ALL: &'static [Self] = &[Self::Npy, Self::Npz];
+
+    /// The name, as `--format` and `--to` take it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+        }
+    }
+
+    /// The format that a file name's ending means, for files that do not exist yet.
+    #[must_use]
+    pub fn from_ending(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        Some(match ending.as_str() {
+            "npy" => Self::Npy,
+            "npz" => Self::Npz,
+            _ => return None,
+        })
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
+            Error::invalid(format!("no format {name}; there are {}", names.join(", ")))
+        })
+    }
+}
+
+/// How to open a store.
+#[derive(Debug, Clone)]
+pub struct OpenOptions {
+    /// The format; recognised from the bytes when left out.
+    pub format: Option<Format>,
+    /// Map files (the default), or read them by position: safe for files that others may truncate.
+    pub mapped: bool,
+    /// The most memory that a result may take.
+    pub memory: u64,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { format: None, mapped: true, memory: default_memory() }
+    }
+}
+
+/// Three quarters of the machine's memory, where it can be asked; else 8 GiB.
+fn default_memory() -> u64 {
+    let told = std::fs::read_to_string("/proc/meminfo").ok();
+    let total = told.as_deref().and_then(|told| {
+        let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    total.map_or(8 << 30, |kib| kib * 1024 / 4 * 3)
+}
+
+/// Opens a file or directory in any format.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when it cannot be read, [`Invalid`](Error::Invalid) when no format is recognised, otherwise
+/// whatever the format says.
+pub fn open(path: impl AsRef<Path>) -> Result<OpenStore> {
+    open_with(path, &OpenOptions::default())
+}
+
+/// As [`open`], with options.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenStore> {
+    let path = path.as_ref();
+    let name = path.display().to_string();
+    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
+    let store = if metadata.is_dir() { open_directory(path, options)? } else { open_file(path, options)? };
+    Ok(OpenStore { store, memory: options.memory, path: path.to_owned() })
+}
+
+fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+    let _ = options;
+    Err(unrecognised(path, "the directory holds none of the names that they have"))
+}
+
+fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+    let blob: Arc<dyn Blob> =
+        if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) };
+    let format = match options.format {
+        Some(format) => format,
+        None => recognise(&*blob)?.ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
+    };
+    Ok(match format {
+        Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
+        Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
+    })
+}
+
+fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
+    let head = blob.read_range(0..blob.len()?.min(16))?;
+    Ok(if head.starts_with(npy::MAGIC) {
+        Some(Format::Npy)
+    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        Some(Format::Npz)
+    } else {
+        None
+    })
+}
+
+fn unrecognised(path: &Path, why: &str) -> Error {
+    let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+    Error::invalid(format!("{}: not one of {}: {why}", path.display(), names.join(", ")))
+}
+
+/// An open file or directory.
+#[derive(Debug, Clone)]
+pub struct OpenStore {
+    store: Arc<dyn Store>,
+    memory: u64,
+    path: PathBuf,
+}
+
+impl OpenStore {
+    /// A store that was opened by other means, under this path in messages.
+    pub fn from_store(store: Arc<dyn Store>, path: impl Into<PathBuf>) -> Self {
+        Self { store, memory: default_memory(), path: path.into() }
+    }
+
+    /// The format's name.
+    #[must_use]
+    pub fn format(&self) -> &'static str {
+        self.store.format()
+    }
+
+    /// The path that was opened.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The store itself, as its format answers for it.
+    #[must_use]
+    pub const fn inner(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The names directly under a group.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node.
+    pub fn children(&self, path: &str) -> Result<Vec<String>> {
+        self.store.children(&normal_path(path))
+    }
+
+    /// The node at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node.
+    pub fn node(&self, path: &str) -> Result<Node> {
+        self.store.node(&normal_path(path))
+    }
+
+    /// The array at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not an
+    /// array.
+    pub fn array(&self, path: &str) -> Result<ArrayReader> {
+        match self.node(path)? {
+            Node::Array(array) => Ok(self.reader(array)),
+            other => {
+                Err(Error::invalid(format!("{}: {} is a {}, not an array", self.name(), path, other.kind())))
+            }
+        }
+    }
+
+    /// An array of this store, ready to be read.
+    #[must_use]
+    pub fn reader(&self, array: Arc<dyn Array>) -> ArrayReader {
+        ArrayReader::new(array, Arc::clone(&self.store), self.memory)
+    }
+
+    /// Every node with its shape, type, filters and attributes.
+    ///
+    /// # Errors
+    ///
+    /// Only when the root cannot be read: a damaged node is listed as damaged.
+    pub fn catalog(&self) -> Result<Catalog> {
+        Catalog::of(self)
+    }
+
+    /// Walks all nodes, parents first. A node that cannot be read is visited as the error.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `visit` returns.
+    pub fn walk(&self, visit: &mut dyn FnMut(&str, Result<Node>) -> Result<()>) -> Result<()> {
+        let mut pending = vec!["/".to_owned()];
+        while let Some(path) = pending.pop() {
+            let node = self.store.node(&path);
+            let below = match &node {
+                Ok(Node::Group(_)) => self.store.children(&path),
+                _ => Ok(Vec::new()),
+            };
+            match below {
+                Ok(names) => {
+                    visit(&path, node)?;
+                    pending.extend(names.iter().rev().map(|name| child_path(&path, name)));
+                }
+                // A group whose members cannot be listed is as good as damaged.
+                Err(error) => visit(&path, Err(error))?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The only readable node, when NODE is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when there is none or several; the message lists them.
+    pub fn only_node(&self) -> Result<String> {
+        let mut found = Vec::new();
+        self.walk(&mut |path, node| {
+            if matches!(node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))) {
+                found.push(path.to_owned());
+            }
+            Ok(())
+        })?;
+        match found.as_slice() {
+            [only] => Ok(only.clone()),
+            [] => Err(Error::invalid(format!("{}: there is nothing to read in it", self.name()))),
+            several => {
+                let some: Vec<_> = several.iter().take(8).map(String::as_str).collect();
+                let more = if several.len() > some.len() { ", …" } else { "" };
+                Err(Error::invalid(format!(
+                    "{}: which node? there are {}{more}",
+                    self.name(),
+                    some.join(", ")
+                )))
+            }
+        }
+    }
+
+    /// Checks the store.
+    ///
+    /// # Errors
+    ///
+    /// Only when checking itself was impossible: damage is a finding.
+    pub fn verify(&self, depth: Depth) -> Result<Report> {
+        let mut report = Report::default();
+        self.store.verify(depth, &mut report)?;
+        Ok(report)
+    }
+
+    fn name(&self) -> &Arc<str> {
+        self.store.name()
+    }
+}

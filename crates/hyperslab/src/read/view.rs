@@ -1,0 +1,81 @@
+//! Contiguous selections of raw chunks, as a view into the mapped file.
+
+use bytes::Bytes;
+use hyperslab_core::{Array, BlobKey, CellOrder, Plan, PlannedChunk, Result, Span, locate};
+
+/// A view is looked for in results of up to this many chunks; more are hardly ever one run of bytes.
+const MOST_CHUNKS: u64 = 256;
+
+/// The plan's result as one run of stored bytes; `None` when it is not one, or the blob is not mapped.
+pub(super) fn contiguous(array: &dyn Array, plan: &Plan) -> Result<Option<Bytes>> {
+    let schema = array.schema();
+    let Some(item) = schema.dtype.size().filter(|item| *item > 0) else { return Ok(None) };
+    // Cheap refusals first: most selections end here.
+    if schema.order != CellOrder::RowMajor || plan.is_empty() || plan.len() > MOST_CHUNKS {
+        return Ok(None);
+    }
+    let counts = plan.positions().counts();
+    let in_place = |wanted: &PlannedChunk| run_in_chunk(wanted, &schema.decoded_shape(&wanted.coord));
+    if in_place(&plan.chunk(0)).is_none() || !leads_with_one_axis(&counts, plan) {
+        return Ok(None);
+    }
+    let (_, references) = locate(array, plan, 0)?;
+    let mut run: Option<Span> = None;
+    for (wanted, reference) in plan.iter().zip(&references) {
+        let (Some((first, cells)), Some(span)) =
+            (in_place(&wanted), reference.as_ref().and_then(|r| r.as_plain()))
+        else {
+            return Ok(None);
+        };
+        let (start, length) = (first * item as u64, cells * item as u64);
+        if start.saturating_add(length) > span.length {
+            return Ok(None);
+        }
+        match &mut run {
+            None => run = Some(Span { blob: span.blob.clone(), offset: span.offset + start, length }),
+            Some(run) if run.blob == span.blob && run.offset + run.length == span.offset + start => {
+                run.length += length;
+            }
+            Some(_) => return Ok(None),
+        }
+    }
+    let Some(run) = run else { return Ok(None) };
+    view(array, &run.blob, &run)
+}
+
+/// Do the plan's chunks follow each other along the slowest axis that has more than one position? Only then
+/// can their parts follow each other in the result.
+fn leads_with_one_axis(counts: &[u64], plan: &Plan) -> bool {
+    let lead = counts.iter().position(|count| *count > 1).unwrap_or(0);
+    let straight = plan.positions().axes.iter().all(|axis| axis.count <= 1 || axis.step == 1);
+    let first = plan.chunk(0);
+    straight
+        && first
+            .axes
+            .iter()
+            .zip(counts)
+            .enumerate()
+            .all(|(axis, (part, count))| axis == lead || part.count == *count)
+}
+
+/// The first cell and the number of cells, when the wanted cells follow each other in the chunk.
+fn run_in_chunk(wanted: &PlannedChunk, shape: &[u64]) -> Option<(u64, u64)> {
+    let strides = CellOrder::RowMajor.strides(shape);
+    let (mut first, mut cells) = (0_u64, 1_u64);
+    for ((part, stride), _) in wanted.axes.iter().zip(&strides).zip(shape).rev() {
+        if part.count > 1 && (part.step != 1 || part.backwards || *stride != cells) {
+            return None;
+        }
+        first += part.first * stride;
+        cells *= part.count;
+    }
+    Some((first, cells))
+}
+
+fn view(array: &dyn Array, key: &BlobKey, run: &Span) -> Result<Option<Bytes>> {
+    let blob = array.blob(key)?;
+    if blob.mapped().is_none() {
+        return Ok(None);
+    }
+    blob.read_at(run.offset, run.length).map(Some)
+}

@@ -1,0 +1,80 @@
+//! Is it whole? One report for every format.
+
+use std::path::Path;
+
+use hyperslab_core::{Depth, Error, Report, Result, Severity};
+use serde_json::{Value, json};
+
+use crate::{OpenOptions, open_with};
+
+/// What a check of a path found.
+#[derive(Debug)]
+pub struct Verified {
+    /// The path that was checked.
+    pub path: String,
+    /// The format, when it was recognised.
+    pub format: Option<&'static str>,
+    /// The file's length; `None` for a directory.
+    pub file_len: Option<u64>,
+    /// The findings.
+    pub report: Report,
+}
+
+/// Checks a file or directory. What cannot even be opened is damage too, not an error.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the system does not let us look.
+pub fn verify_path(path: &Path, options: &OpenOptions, depth: Depth) -> Result<Verified> {
+    let name = path.display().to_string();
+    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
+    let mut verified = Verified {
+        path: name,
+        format: None,
+        file_len: metadata.is_file().then_some(metadata.len()),
+        report: Report::default(),
+    };
+    match open_with(path, options) {
+        Ok(store) => {
+            verified.format = Some(store.format());
+            verified.report = store.verify(depth)?;
+        }
+        Err(error @ Error::Io { .. }) => return Err(error),
+        Err(error) => {
+            let offset = if let Error::Corrupt(corrupt) = &error { corrupt.offset } else { None };
+            verified.report.error("parse", error.to_string());
+            if let Some(finding) = verified.report.findings.last_mut() {
+                finding.offset = offset;
+            }
+        }
+    }
+    Ok(verified)
+}
+
+impl Verified {
+    /// One line: how many checks, how many errors and warnings.
+    #[must_use]
+    pub fn summary(&self) -> String {
+        let failed = |severity| {
+            self.report.findings.iter().filter(|finding| !finding.ok && finding.severity == severity).count()
+        };
+        let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+        let mut parts = vec![many(self.report.findings.len(), "check")];
+        for (severity, word) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
+            match failed(severity) {
+                0 => {}
+                count => parts.push(many(count, word)),
+            }
+        }
+        parts.join(", ")
+    }
+
+    /// As `tet verify --json` prints it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        json!({
+            "ok": self.report.ok(), "path": self.path, "format": self.format, "file_len": self.file_len,
+            "findings": self.report.findings, "recommendations": self.report.recommendations, "summary": self.summary(),
+        })
+    }
+}

@@ -1,0 +1,2 @@
+//! The developer's chores.
+fn main() {}

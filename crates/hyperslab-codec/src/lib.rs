@@ -1,4 +1,67 @@
-//! Byte transforms as kernels on slices.
+//! Every byte transform of every chunked-array format, once, as kernels on slices.
+//!
+//! No I/O, no formats: a kernel is given bytes and, where it decodes, the size that must come out. How transforms
+//! are chained, masked and described in a file is the business of that file's format.
+//!
+//! ```
+//! use hyperslab_codec::{shuffle, zstd};
+//!
+//! // What a writer does to a chunk of 32-bit numbers …
+//! let chunk: Vec<u8> = (0..1000u32).flat_map(|i| (i * i).to_le_bytes()).collect();
+//! let mut shuffled = vec![0; chunk.len()];
+//! shuffle::encode(4, &chunk, &mut shuffled)?;
+//! let mut stored = Vec::new();
+//! zstd::encode(&shuffled, zstd::Options::level(3), &mut stored)?;
+//! assert!(stored.len() < chunk.len() / 2);
+//!
+//! // … and a reader undoes, into buffers of its own.
+//! let mut unpacked = vec![0; chunk.len()];
+//! zstd::decode(&stored, &mut unpacked)?;
+//! let mut out = vec![0; chunk.len()];
+//! shuffle::decode(4, &unpacked, &mut out)?;
+//! assert_eq!(out, chunk);
+//!
+//! // The size that comes out is the size that was asked for, or it is an error.
+//! assert!(zstd::decode(&stored, &mut [0; 100]).is_err());
+//! # Ok::<(), hyperslab_codec::CodecError>(())
+//! ```
+//!
+//! # Map
+//!
+//! | module | transform | HDF5 filter | TileDB filter | Zarr codec |
+//! |---|---|---|---|---|
+//! | [`shuffle`] | bytes of elements into planes | 2 | 9 | `shuffle` |
+//! | [`bitshuffle`] | bits of elements into rows; the framed stream | 32008 | 8 | (`blosc`) |
+//! | [`deflate`] | zlib, gzip, bare | 1 | 1 | `zlib`, `gzip` |
+//! | [`zstd`] | Zstandard | 32015 | 2 | `zstd` |
+//! | [`lz4`] | LZ4 block | (32004, 32008) | 3 | `lz4` |
+//! | [`hdf5_lz4`] | LZ4 blocks in a stream | 32004 | | |
+//! | [`bzip2`] | bzip2 | 307 | 5 | `bz2` |
+//! | [`lzf`] | LZF | 32000 | | |
+//! | [`snappy`] | raw Snappy | | | (`blosc`) |
+//! | [`blosc`] | Blosc chunks | 32001 | | `blosc` |
+//! | [`blosc2`] | Blosc2 frames | 32026 | | |
+//! | [`nbit`] | significant bits only | 5 | | |
+//! | [`scale_offset`] | distances from the least value | 6 | | |
+//! | [`szip`] | CCSDS 121 | 4 | | |
+//! | [`numcodecs`] | delta, fixed scale and offset, quantize, packbits | | | the same |
+//! | [`tiledb`] | deltas, bit widths, run lengths, dictionaries, … | | 4, 6, 7, 10, 14–16, 19 | |
+//! | [`checksum`] | CRC-32, CRC-32C, Adler, Fletcher, lookup3, MD5, SHA-256 | 3, metadata | 12, 13 | `crc32c`, … |
+//! | [`aes_gcm`] | AES-256-GCM | | 11 | |
+//!
+//! # Words
+//!
+//! - `encode` is what a writer does, `decode` what a reader does; both are side by side.
+//! - `decode(src, out)` fills `out` exactly, or fails. A stream that would go on stops at the end of `out`.
+//! - `decode_vec(src, limit, out)` appends to `out` where the size is only bounded, as between two filters. It fails rather
+//!   than write more than `limit` bytes, and then leaves `out` as it was.
+//! - A *claim* is a length or count in the stored bytes. None of them sizes an allocation or ends a loop before
+//!   it is compared with the bytes that are there or the room that was given.
+//! - Contexts of the C libraries (zstd, libdeflate) and scratch buffers are kept per thread.
+//!
+//! Whatever the bytes, a decoder answers with an error and does not panic, and it allocates no more than a small multiple
+//! of the size that it was given. [`CodecError`] says whether the bytes are wrong (`Corrupt`, `Size`, `Checksum`), right but
+//! not readable here (`Unsupported`), or the caller is wrong (`Invalid`).
 #![deny(unsafe_code)]
 
 pub mod aes_gcm;
@@ -15,6 +78,7 @@ pub mod hdf5_lz4;
 pub mod lz4;
 pub mod lzf;
 pub mod nbit;
+pub mod numcodecs;
 pub mod scale_offset;
 pub mod shuffle;
 pub mod snappy;

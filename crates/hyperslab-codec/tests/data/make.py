@@ -320,6 +320,34 @@ def tiledb_tiles():
     tile("md5", walk.astype("<i4"), [tiledb.ChecksumMD5Filter()])
 
 
+def transform(name, codec, values):
+    """Saves values, what a numcodecs transform stores, and what it gives back."""
+    stored = np.asarray(codec.encode(values))
+    save(f"{name}.raw", values.tobytes())
+    save(f"{name}.stored", stored.tobytes())
+    save(f"{name}.back", np.asarray(codec.decode(stored)).tobytes())
+
+
+def numcodecs_numbers():
+    wobble = np.cumsum(np.random.default_rng(9).integers(-100, 101, 200))
+    for dtype, astype in (("i8", "i2"), ("u1", "u1"), ("f4", "f4"), ("f8", "f8"), ("i4", "i4")):
+        values = (wobble / 7 if dtype[0] == "f" else wobble).astype(f"<{dtype}")
+        transform(f"delta.{dtype}.{astype}", numcodecs.Delta(f"<{dtype}", f"<{astype}"), values)
+    for dtype, astype, scale, offset in (
+        ("f8", "u1", 10, 1000),
+        ("f4", "i2", 7, -3.5),
+        ("f8", "i4", 1000, 0.25),
+        ("f4", "f4", 3, 1),
+    ):
+        values = (np.linspace(1000, 1020, 200) if astype == "u1" else wobble / 7).astype(f"<{dtype}")
+        codec = numcodecs.FixedScaleOffset(offset, scale, f"<{dtype}", f"<{astype}")
+        transform(f"fso.{dtype}.{astype}", codec, values)
+    for dtype, astype, digits in (("f8", "f4", 2), ("f4", "f4", 1), ("f8", "f8", 5)):
+        codec = numcodecs.Quantize(digits, f"<{dtype}", f"<{astype}")
+        transform(f"quantize.{dtype}.{astype}", codec, (wobble / 7).astype(f"<{dtype}"))
+    transform("packbits", numcodecs.PackBits(), wobble[:197] > 0)
+
+
 if __name__ == "__main__":
     general()
     blocks()
@@ -329,3 +357,4 @@ if __name__ == "__main__":
     hdf5_scale_offset()
     hdf5_szip()
     tiledb_tiles()
+    numcodecs_numbers()

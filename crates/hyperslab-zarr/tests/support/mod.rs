@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use hyperslab_core::{Array, DType, Node, Positions, Selection, Store, Values, read_serial};
+use hyperslab_core::{
+    Array, ArraySpec, Attributes, DType, Filter, Node, Positions, Selection, Sink, Store, Values, read_serial,
+};
+use hyperslab_zarr::{WriteOptions, ZarrSink};
 use serde_json::Value;
 
 /// The cases of a folder.
@@ -103,4 +106,36 @@ fn pick(value: &Value, shape: &[u64]) -> Value {
             Value::Array(items[first..].iter().step_by(step).map(|item| pick(item, rest)).collect())
         }
     }
+}
+
+/// The whole array.
+pub(crate) fn read(array: &dyn Array) -> Values {
+    read_serial(array, Positions::whole(array.schema().shape()))
+        .unwrap_or_else(|error| panic!("{}: {error}", array.name()))
+}
+
+/// Writes an array anew as `/g/a` of a new store.
+pub(crate) fn copy(
+    array: &dyn Array,
+    target: &Path,
+    options: WriteOptions,
+    filters: &[Filter],
+) -> hyperslab_core::Result<()> {
+    let schema = array.schema();
+    let mut sink: Box<dyn Sink> = Box::new(ZarrSink::create(target, options)?);
+    sink.group("/", &Attributes::new())?;
+    sink.group("/g", &Attributes::from_iter([("made", "here")]))?;
+    let mut spec =
+        ArraySpec::new(schema.dtype.clone(), schema.grid.clone()).with_filters(filters.iter().cloned());
+    spec.fill = schema.fill.clone();
+    spec.dimensions = schema.dimensions.clone();
+    spec.attributes = schema.attributes.clone();
+    let target = sink.array("/g/a", &spec)?;
+    for number in 0..schema.grid.chunks().unwrap() {
+        let chunk = schema.grid.coord(number);
+        let region = schema.grid.region(&chunk);
+        let values = read_serial(array, Positions::region(&region))?;
+        target.write(&chunk, target.encode(&chunk, &values.elements)?)?;
+    }
+    sink.commit()
 }

@@ -108,7 +108,7 @@ pub(crate) struct ReadArgs {
     pub(crate) open: OpenArgs,
 
     /// NODE (may be left out where there is one) and selections
-    #[arg(value_name = "NODE | SELECTION", allow_hyphen_values = true)]
+    #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
 
     /// Write to this file instead of the terminal
@@ -161,6 +161,10 @@ pub(crate) struct ConvertArgs {
     /// The new chunks, such as 64,64,64
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) chunks: Option<Vec<u64>>,
+
+    /// Gather chunks in shards of this shape (Zarr), such as 512,512,512
+    #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
+    pub(crate) shards: Option<Vec<u64>>,
 
     /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter
     #[arg(long, value_name = "FILTERS")]

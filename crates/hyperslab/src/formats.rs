@@ -15,6 +15,9 @@ pub enum Format {
     /// Single-file `.tet`, and packages of them.
     #[cfg(feature = "tet")]
     Tet,
+    /// HDF5, and NetCDF-4 on top of it.
+    #[cfg(feature = "hdf5")]
+    Hdf5,
     /// Zarr v2 and v3 directories.
     #[cfg(feature = "zarr")]
     Zarr,
@@ -29,6 +32,8 @@ impl Format {
     pub const ALL: &'static [Self] = &[
         #[cfg(feature = "tet")]
         Self::Tet,
+        #[cfg(feature = "hdf5")]
+        Self::Hdf5,
         #[cfg(feature = "zarr")]
         Self::Zarr,
         Self::Npy,
@@ -41,6 +46,8 @@ impl Format {
         match self {
             #[cfg(feature = "tet")]
             Self::Tet => "tet",
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => "hdf5",
             #[cfg(feature = "zarr")]
             Self::Zarr => "zarr",
             Self::Npy => "npy",
@@ -54,6 +61,8 @@ impl Format {
         match self {
             #[cfg(feature = "tet")]
             Self::Tet => &["tet"],
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => &["h5", "hdf5", "he5", "nc", "nc4"],
             #[cfg(feature = "zarr")]
             Self::Zarr => &["zarr"],
             Self::Npy => &["npy"],
@@ -86,6 +95,10 @@ pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
     if hyperslab_tet::probe(blob)? {
         return Ok(Some(Format::Tet));
     }
+    #[cfg(feature = "hdf5")]
+    if hyperslab_hdf5::probe(blob)? {
+        return Ok(Some(Format::Hdf5));
+    }
     let head = blob.read_range(0..blob.len()?.min(16))?;
     Ok(if head.starts_with(npy::MAGIC) {
         Some(Format::Npy)
@@ -114,6 +127,12 @@ pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Res
     Ok(match format {
         #[cfg(feature = "tet")]
         Format::Tet => Arc::new(hyperslab_tet::open(blob)?),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = hyperslab_hdf5::Folder::new(folder.unwrap_or_else(|| Path::new(".")));
+            Arc::new(hyperslab_hdf5::open(blob, Arc::new(folder))?)
+        }
         Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
         Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
         #[cfg(feature = "zarr")]
@@ -134,6 +153,10 @@ pub(crate) fn open_directory(
         Format::Tet => Arc::new(hyperslab_tet::open_package(&*directory)?),
         #[cfg(feature = "zarr")]
         Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
+        }
         Format::Npy | Format::Npz => {
             return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
         }
@@ -147,6 +170,8 @@ pub struct CreateOptions {
     pub replace: bool,
     /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
     pub source: Option<String>,
+    /// Chunks are gathered in shards of this shape, in formats that have them.
+    pub shard_shape: Option<Vec<u64>>,
 }
 
 /// Starts a new store of a format. Nothing stands at `target` before it is committed.
@@ -173,6 +198,15 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
         Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
         #[cfg(feature = "zarr")]
-        other => return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name()))),
+        Format::Zarr => {
+            let zarr = hyperslab_zarr::WriteOptions {
+                replace: options.replace,
+                shard_shape: options.shard_shape.clone(),
+                ..hyperslab_zarr::WriteOptions::default()
+            };
+            Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
+        }
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => return Err(Error::unsupported(target.display().to_string(), "writing HDF5")),
     })
 }

@@ -28,5 +28,6 @@ pub use package::{open_package, open_path, probe_package};
 pub use secondary::{Chunks, IndexEntry, LabelPosting, RangeSegment, SecondaryIndex, ValuePosting};
 pub use store::{TetStore, open, probe};
 pub use superblock::Superblock;
+pub use verify::{FileReport, Summary, verify_path};
 pub use write::{TetOptions, TetSink};
 pub use zone::{Zone, ZoneMaps, hex_bytes};

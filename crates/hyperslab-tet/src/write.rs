@@ -6,9 +6,7 @@ mod rows;
 mod sink;
 mod stage;
 
-pub(crate) use finish::{encode_footer, encode_head, now};
-pub(crate) use metadata::{Described, describe};
-pub(crate) use rows::{ChunkRecord, Dimensioned, pack_chunk, unpack_chunk};
+pub(crate) use metadata::limits;
 use serde_json::Value;
 pub use sink::{TetOptions, TetSink};
 

@@ -5,7 +5,9 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use hyperslab_codec::{bitshuffle, blosc, checksum, deflate, lz4, lzf, nbit, shuffle, szip, zstd};
+use hyperslab_codec::{
+    bitshuffle, blosc, checksum, deflate, lz4, lzf, nbit, scale_offset, shuffle, szip, tiledb, zstd,
+};
 
 /// Best of several runs, in gigabytes of decoded bytes a second.
 fn measure(name: &str, bytes: usize, mut work: impl FnMut()) {
@@ -121,6 +123,26 @@ fn main() -> Result<(), hyperslab_codec::CodecError> {
     filter.encode(&field, &mut stored)?;
     measure("nbit decode", LEN, || {
         let _ = filter.decode(black_box(&stored), black_box(&mut out));
+    });
+    stored.clear();
+    let mut client = [0; 20];
+    client[..8].copy_from_slice(&[0, 2, (LEN / 4) as u32, 1, 4, 0, 0, 1]);
+    let filter = scale_offset::ScaleOffset::parse(&client)?;
+    filter.encode(&field, &mut stored)?;
+    measure("scale-offset decode", LEN, || {
+        let _ = filter.decode(black_box(&stored), black_box(&mut out));
+    });
+    let steps: Vec<u8> = (0..LEN as i64 / 8).flat_map(|i| (i * 1000 + i % 7).to_le_bytes()).collect();
+    stored.clear();
+    tiledb::double_delta::encode(tiledb::Integer::I64, &steps, &mut stored)?;
+    measure("double delta decode", LEN, || {
+        let _ = tiledb::double_delta::decode(tiledb::Integer::I64, black_box(&stored), black_box(&mut out));
+    });
+    stored.clear();
+    let mut windows = tiledb::bit_width::Windows::default();
+    windows.encode(tiledb::Integer::I64, 256, &steps, &mut stored)?;
+    measure("bit width decode", LEN, || {
+        let _ = windows.decode(tiledb::Integer::I64, black_box(&stored), black_box(&mut out));
     });
     measure("fletcher32", LEN, || {
         black_box(checksum::fletcher32(black_box(&field)));

@@ -20,6 +20,9 @@ use crate::{lz4, shuffle, zstd};
 
 const CODEC: &str = "bitshuffle";
 
+/// The longest buffer that a thread keeps for the next stream.
+const KEPT: usize = 16 << 20;
+
 thread_local! {
     static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
@@ -276,7 +279,9 @@ pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> R
         if reader.is_empty() { Ok(()) } else { Err(corrupt(CODEC, "bytes after the last element")) }
     };
     let done = decode_all();
-    SCRATCH.with_borrow_mut(|(_, buffer)| *buffer = unpacked);
+    if unpacked.len() <= KEPT {
+        SCRATCH.with_borrow_mut(|(_, buffer)| *buffer = unpacked);
+    }
     done
 }
 

@@ -123,12 +123,17 @@ impl Szip {
         };
         for out in out.chunks_mut(self.pixels_per_scanline * bytes) {
             line.decode(&mut reader, out.len() / bytes)?;
-            for (sample, to) in line.samples.iter().zip(out.chunks_exact_mut(bytes)) {
-                if self.big_endian {
-                    to.copy_from_slice(&sample.to_be_bytes()[4 - bytes..]);
-                } else {
-                    to.copy_from_slice(&sample.to_le_bytes()[..bytes]);
+            let samples = line.samples.iter();
+            match (bytes, self.big_endian) {
+                (1, _) => samples.zip(out).for_each(|(s, to)| *to = *s as u8),
+                (2, false) => {
+                    samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = (*s as u16).to_le_bytes());
                 }
+                (2, true) => {
+                    samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = (*s as u16).to_be_bytes());
+                }
+                (_, false) => samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = s.to_le_bytes()),
+                (_, true) => samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = s.to_be_bytes()),
             }
         }
         Ok(())
@@ -247,8 +252,9 @@ impl Scanline {
         for sample in rest {
             let distance = *sample;
             let near = last.min(most - last);
-            last = if distance / 2 < near || distance == near * 2 {
-                if distance.is_multiple_of(2) { last + distance / 2 } else { last - distance.div_ceil(2) }
+            last = if u64::from(distance) <= u64::from(near) * 2 {
+                // Even distances are upwards, odd ones downwards; without a branch, since that is as good as random.
+                last.wrapping_add((distance >> 1) ^ (distance & 1).wrapping_neg())
             } else if last <= most - last {
                 distance.min(most)
             } else {

@@ -6,7 +6,7 @@
 //! Integers of 8 bits pass through the filter without metadata: the caller sees to that.
 
 use super::positive_delta::window_len;
-use super::{Integer, load_bits, store_bits};
+use super::{Integer, load_bits};
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, invalid, size as size_error};
 
@@ -131,7 +131,6 @@ impl Windows {
     /// [`Size`](crate::CodecError::Size) or [`Corrupt`](crate::CodecError::Corrupt) where the windows do not fit `src` and
     /// `out`.
     pub fn decode(&self, integer: Integer, src: &[u8], out: &mut [u8]) -> Result<()> {
-        let size = integer.size();
         let mut reader = Reader::new(CODEC, src);
         let mut at = 0;
         for window in &self.windows {
@@ -143,15 +142,7 @@ impl Windows {
             if window.is_plain(integer) {
                 room.copy_from_slice(stored);
             } else {
-                let narrow = usize::from(window.bits) / 8;
-                let unused = 64 - u32::from(window.bits);
-                for (from, to) in stored.chunks_exact(narrow).zip(room.chunks_exact_mut(size)) {
-                    let mut distance = load_bits(from);
-                    if integer.is_signed() {
-                        distance = ((distance << unused) as i64 >> unused) as u64;
-                    }
-                    store_bits(distance.wrapping_add(window.least), to);
-                }
+                widen(integer, window, stored, room);
             }
             at = end;
         }
@@ -159,6 +150,35 @@ impl Windows {
             return Err(size_error(CODEC, out.len(), at));
         }
         if reader.is_empty() { Ok(()) } else { Err(corrupt(CODEC, "bytes after the last window")) }
+    }
+}
+
+/// Adds the least value to every distance: one loop for every pair of widths.
+fn widen(integer: Integer, window: &Window, stored: &[u8], out: &mut [u8]) {
+    macro_rules! loops {
+        ($narrow:ty, $signed:ty, $wide:ty) => {{
+            let least = window.least as $wide;
+            let pairs = stored.as_chunks().0.iter().zip(out.as_chunks_mut().0);
+            if integer.is_signed() {
+                pairs.for_each(|(from, to)| {
+                    *to = (<$signed>::from_le_bytes(*from) as $wide).wrapping_add(least).to_le_bytes();
+                });
+            } else {
+                pairs.for_each(|(from, to)| {
+                    *to = <$wide>::from(<$narrow>::from_le_bytes(*from)).wrapping_add(least).to_le_bytes();
+                });
+            }
+        }};
+    }
+    match (window.bits, integer.size()) {
+        (8, 2) => loops!(u8, i8, u16),
+        (8, 4) => loops!(u8, i8, u32),
+        (8, 8) => loops!(u8, i8, u64),
+        (16, 4) => loops!(u16, i16, u32),
+        (16, 8) => loops!(u16, i16, u64),
+        (32, 8) => loops!(u32, i32, u64),
+        // Any other window is stored as it is.
+        _ => {}
     }
 }
 

@@ -203,6 +203,19 @@ fn bitshuffle_and_md5_are_those_of_libtiledb() {
     assert_eq!(metadata[16..], crate::checksum::md5(&raw));
 }
 
+#[test]
+fn encryption_is_that_of_libtiledb() {
+    let (metadata, mut data, raw) = tile("aes");
+    let key = b"0123456789abcdef0123456789ABCDEF";
+    // No part of metadata, one of data: plain length, stored length, nonce, tag.
+    assert_eq!(metadata.len(), 8 + 8 + 12 + 16);
+    assert_eq!(metadata[..8], [0, 0, 0, 0, 1, 0, 0, 0]);
+    let nonce = metadata[16..28].try_into().unwrap();
+    let tag = metadata[28..].try_into().unwrap();
+    crate::aes_gcm::decrypt(key, nonce, tag, &mut data).unwrap();
+    assert!(data == raw);
+}
+
 fn any_integer() -> impl Strategy<Value = Integer> {
     prop::sample::select(vec![
         Integer::I8,

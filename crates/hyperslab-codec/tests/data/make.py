@@ -284,15 +284,20 @@ def hdf5_szip():
     low_chunk("szip.noise", np.r_[np.random.default_rng(3).integers(0, 256, 320, dtype="u1"), np.zeros(1000, "u1")], t.STD_U8LE, szip, (ec, 16))
 
 
-def tile(name, values, filters, var=False):
+KEY = "0123456789abcdef0123456789ABCDEF"
+
+
+def tile(name, values, filters, var=False, key=None):
     """The one tile that libtiledb writes for `values` through `filters`; and the values."""
+    secret = {"sm.encryption_type": "AES_256_GCM", "sm.encryption_key": key} if key else {}
+    context = tiledb.Ctx(tiledb.Config(secret))
     with tempfile.TemporaryDirectory() as folder:
         n = len(values)
-        domain = tiledb.Domain(tiledb.Dim(name="i", domain=(0, n - 1), tile=n, dtype=np.uint64))
+        domain = tiledb.Domain(tiledb.Dim(name="i", domain=(0, n - 1), tile=n, dtype=np.uint64, ctx=context), ctx=context)
         dtype = "ascii" if var else values.dtype
-        attribute = tiledb.Attr(name="a", dtype=dtype, var=var, filters=tiledb.FilterList(filters))
-        tiledb.Array.create(folder, tiledb.ArraySchema(domain=domain, attrs=[attribute]))
-        with tiledb.open(folder, "w") as array:
+        attribute = tiledb.Attr(name="a", dtype=dtype, var=var, filters=tiledb.FilterList(filters), ctx=context)
+        tiledb.Array.create(folder, tiledb.ArraySchema(domain=domain, attrs=[attribute], ctx=context), ctx=context)
+        with tiledb.open(folder, "w", ctx=context) as array:
             array[:] = values
         (file,) = pathlib.Path(folder).glob(f"__fragments/*/a0{'_var' if var else ''}.tdb")
         save(f"tiledb.{name}.tdb", file.read_bytes())
@@ -321,6 +326,7 @@ def tiledb_tiles():
     words = np.array([["", "a", "bb", "quartz", "a" * 300][i // 4 % 5] for i in range(400)], dtype="O")
     tile("rle.words", words, [tiledb.RleFilter()], var=True)
     tile("dict.words", words, [tiledb.DictionaryFilter()], var=True)
+    tile("aes", walk.astype("<i4"), [], key=KEY)
     tile("md5", walk.astype("<i4"), [tiledb.ChecksumMD5Filter()])
 
 

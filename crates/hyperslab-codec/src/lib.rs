@@ -1,6 +1,7 @@
 //! Byte transforms as kernels on slices.
 #![deny(unsafe_code)]
 
+pub mod aes_gcm;
 pub mod bitshuffle;
 mod bytes;
 pub mod bzip2;
@@ -14,6 +15,7 @@ pub mod shuffle;
 pub mod snappy;
 #[cfg(test)]
 mod testing;
+pub mod tiledb;
 pub mod zstd;
 
 pub use error::{CodecError, Result};

@@ -10,6 +10,7 @@ use hyperslab_core::{
 use hyperslab_zarr::{WriteOptions, ZarrFormat, ZarrSink};
 use proptest::prelude::*;
 
+#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 fn sink(target: &std::path::Path, options: WriteOptions) -> Box<dyn Sink> {
     Box::new(ZarrSink::create(target, options).unwrap())
 }

@@ -244,18 +244,35 @@ def trees(cases):
                 cases.add(name, array, node)
 
 
+def golden(cases):
+    """A little of everything."""
+    dtypes(cases, some={3, 16, 20, 22})
+    data = numbers((9, 8), "<i4", 3)
+    for name, compressors in {
+        "gzip": [GzipCodec(level=3)], "zstdcrc": [ZstdCodec(level=3), Crc32cCodec()], "blosc": [BloscCodec(cname="lz4", shuffle="bitshuffle")],
+    }.items():
+        cases.array(f"codec_{name}", data, (9, 8), compressors=compressors)
+    cases.array("transpose", data, (5, 4), filters=[TransposeCodec(order=(1, 0))], compressors=[])
+    cases.array("shard", data, (3, 2), shards=(9, 4), partial=True, fill_value=7)
+    nested = ShardingCodec(chunk_shape=(6, 4), codecs=[ShardingCodec(chunk_shape=(3, 2), codecs=[BytesCodec(), ZstdCodec()])])
+    cases.array("shard_nested", data, (12, 8), serializer=nested, compressors=[], partial=True, fill_value=-1)
+    n = numcodecs
+    for name, filters, compressor in [("delta", [n.Delta("<i4", astype="<i2")], n.Zlib()), ("fletcher32", [n.Fletcher32(), n.Shuffle(4)], n.LZ4()), ("bz2", None, n.BZ2())]:
+        cases.array(f"v2_{name}", data, (9, 4), 2, filters=filters, compressors=compressor, order="F")
+
+
 def write(folder, small):
     cases = Cases(folder)
     if small:
-        dtypes(cases, some={0, 3, 12, 16, 20, 23})
+        golden(cases)
     else:
         dtypes(cases)
         codecs(cases)
         numcodecs_v2(cases)
         numcodecs_v3(cases)
         fills(cases)
-    shards(cases) if not small else None
-    odd_shapes(cases)
+        shards(cases)
+        odd_shapes(cases)
     trees(cases)
     cases.finish()
 

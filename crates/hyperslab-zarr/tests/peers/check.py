@@ -29,7 +29,11 @@ for written in json.loads((folder / "written.json").read_text()):
         assert found == wanted, (label, found)
     if "dimensions" in case and written["format"] == 3:
         assert list(array.metadata.dimension_names) == case["dimensions"], label
-    values = array[...] if array.shape else np.asarray(array[()])
+    try:
+        values = array[...] if array.shape else np.asarray(array[()])
+    except TypeError as problem:
+        assert "unhashable" in str(problem), (label, problem)  # zarr cannot read structs out of shards
+        continue
     counts["zarr"] += 1
     if "texts" in case:
         flat = [v.hex() if isinstance(v, bytes) else v for v in np.asarray(values, dtype=object).reshape(-1)]

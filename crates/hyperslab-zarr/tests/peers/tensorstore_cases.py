@@ -51,7 +51,7 @@ for name, codecs in {
     "flip": [flip, little], "flipzstd": [flip, big, zstd],
 }.items():
     write(f"ts3_{name}", data, v3([4, 5, 6], codecs))
-    write(f"ts3_shard_{name}", data, v3([8, 10, 12], [shard([4, 5, 6], codecs)], fill_value=3))
+    write(f"ts3_shard_{name}", data, v3([8, 10, 12], [shard([4, 5, 6], codecs)], fill_value=3, data_type="int32"))
 write("ts3_shard_start", data, v3([8, 10, 12], [shard([4, 5, 6], [little, zstd], "start")]))
 write("ts3_shard_nested", data, v3([16, 20, 24], [shard([8, 10, 12], [shard([4, 5, 6], [little, zstd])])]))
 write("ts3_flip_shard", data, v3([8, 10, 12], [flip, shard([6, 4, 5], [flip, little])]))

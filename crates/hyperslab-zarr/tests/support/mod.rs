@@ -1,5 +1,7 @@
 //! Comparing what we read with what zarr-python read: `cases.json` beside the stores says what that was.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failure of the test")]
+
 use std::path::Path;
 
 use hyperslab_core::{

@@ -62,6 +62,10 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 
+    /// As of then: T or FROM:TO, in milliseconds since 1970 or as 2020-01-31T12:00:00Z (TileDB)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+
     /// Read by position instead of mapping the file: safe when another program may cut it short
     #[arg(long)]
     pub(crate) no_map: bool,

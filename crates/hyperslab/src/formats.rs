@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{Blob, Directory, Error, Result, Sink, Store};
 
-use crate::npy;
+use crate::{OpenOptions, npy};
 
 /// A format that can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -18,6 +18,9 @@ pub enum Format {
     /// HDF5, and NetCDF-4 on top of it.
     #[cfg(feature = "hdf5")]
     Hdf5,
+    /// TileDB arrays and groups.
+    #[cfg(feature = "tiledb")]
+    TileDb,
     /// Zarr v2 and v3 directories.
     #[cfg(feature = "zarr")]
     Zarr,
@@ -34,6 +37,8 @@ impl Format {
         Self::Tet,
         #[cfg(feature = "hdf5")]
         Self::Hdf5,
+        #[cfg(feature = "tiledb")]
+        Self::TileDb,
         #[cfg(feature = "zarr")]
         Self::Zarr,
         Self::Npy,
@@ -48,6 +53,8 @@ impl Format {
             Self::Tet => "tet",
             #[cfg(feature = "hdf5")]
             Self::Hdf5 => "hdf5",
+            #[cfg(feature = "tiledb")]
+            Self::TileDb => "tiledb",
             #[cfg(feature = "zarr")]
             Self::Zarr => "zarr",
             Self::Npy => "npy",
@@ -63,6 +70,8 @@ impl Format {
             Self::Tet => &["tet"],
             #[cfg(feature = "hdf5")]
             Self::Hdf5 => &["h5", "hdf5", "he5", "nc", "nc4"],
+            #[cfg(feature = "tiledb")]
+            Self::TileDb => &["tiledb", "tdb"],
             #[cfg(feature = "zarr")]
             Self::Zarr => &["zarr"],
             Self::Npy => &["npy"],
@@ -115,6 +124,10 @@ pub(crate) fn recognise_directory(directory: &dyn Directory) -> Result<Option<Fo
     if hyperslab_zarr::probe(directory)? {
         return Ok(Some(Format::Zarr));
     }
+    #[cfg(feature = "tiledb")]
+    if hyperslab_tiledb::probe(directory)? {
+        return Ok(Some(Format::TileDb));
+    }
     #[cfg(feature = "tet")]
     if hyperslab_tet::probe_package(directory)? {
         return Ok(Some(Format::Tet));
@@ -135,9 +148,9 @@ pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Res
         }
         Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
         Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
-        #[cfg(feature = "zarr")]
-        Format::Zarr => {
-            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), format.name())));
+        #[cfg(any(feature = "tiledb", feature = "zarr"))]
+        directory => {
+            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), directory.name())));
         }
     })
 }
@@ -147,10 +160,26 @@ pub(crate) fn open_directory(
     format: Format,
     directory: Arc<dyn Directory>,
     path: &Path,
+    options: &OpenOptions,
 ) -> Result<Arc<dyn Store>> {
+    #[cfg(not(feature = "tiledb"))]
+    let _ = options;
     Ok(match format {
         #[cfg(feature = "tet")]
         Format::Tet => Arc::new(hyperslab_tet::open_package(&*directory)?),
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => {
+            let mut tiledb = hyperslab_tiledb::OpenOptions::default();
+            if let Some((start, end)) = options.at {
+                tiledb.at = hyperslab_tiledb::TimeWindow { start, end };
+            }
+            tiledb.key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+            if options.mapped {
+                Arc::new(hyperslab_tiledb::open_path(path, tiledb)?)
+            } else {
+                Arc::new(hyperslab_tiledb::open(directory, tiledb)?)
+            }
+        }
         #[cfg(feature = "zarr")]
         Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
         #[cfg(feature = "hdf5")]
@@ -206,7 +235,9 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
             };
             Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
         }
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => return Err(Error::unsupported(target.display().to_string(), "writing HDF5")),
+        #[cfg(any(feature = "hdf5", feature = "tiledb"))]
+        other => {
+            return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name())));
+        }
     })
 }

@@ -9,7 +9,7 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
-use crate::{ArrayReader, Depth, Format, formats};
+use crate::{ArrayReader, Depth, EncryptionKey, Format, formats};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -20,11 +20,15 @@ pub struct OpenOptions {
     pub mapped: bool,
     /// The most memory that a result may take.
     pub memory: u64,
+    /// The array as of then: what was written between these milliseconds since 1970 (TileDB).
+    pub at: Option<(u64, u64)>,
+    /// The key of an encrypted array (TileDB).
+    pub key: Option<EncryptionKey>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, mapped: true, memory: default_memory() }
+        Self { format: None, mapped: true, memory: default_memory(), at: None, key: None }
     }
 }
 
@@ -69,7 +73,7 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> 
         None => formats::recognise_directory(&*directory)?
             .ok_or_else(|| unrecognised(path, "the directory holds none of the names that they have"))?,
     };
-    formats::open_directory(format, directory, path)
+    formats::open_directory(format, directory, path, options)
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {

@@ -41,7 +41,8 @@ impl Bench {
                 _ => words.push(word),
             }
         }
-        let files = std::env::var_os("HYPERSLAB_BENCH_FILES").map_or_else(|| "target/bench".into(), PathBuf::from);
+        let files =
+            std::env::var_os("HYPERSLAB_BENCH_FILES").map_or_else(|| "target/bench".into(), PathBuf::from);
         std::fs::create_dir_all(&files)?;
         let python = std::env::var_os("HYPERSLAB_PEERS").map(PathBuf::from);
         Ok(Self { words, bytes: mebibytes << 20, files, python, lines: Vec::new() })
@@ -64,7 +65,8 @@ impl Bench {
 
     /// Puts a line into the table, and shows it at once.
     pub(crate) fn line(&mut self, case: &str, seconds: impl IntoIterator<Item = (String, f64)>, note: &str) {
-        let line = Line { case: case.to_owned(), seconds: seconds.into_iter().collect(), note: note.to_owned() };
+        let line =
+            Line { case: case.to_owned(), seconds: seconds.into_iter().collect(), note: note.to_owned() };
         say(&line.text());
         self.lines.push(line);
     }
@@ -82,7 +84,14 @@ impl Bench {
             }
             for (name, seconds) in peers {
                 let ratio = seconds / ours;
-                writeln!(out, "| {} | {} | {name} {} | **{ratio:.2}×** | {} |", line.case, time(ours), time(*seconds), line.note)?;
+                writeln!(
+                    out,
+                    "| {} | {} | {name} {} | **{ratio:.2}×** | {} |",
+                    line.case,
+                    time(ours),
+                    time(*seconds),
+                    line.note
+                )?;
             }
         }
         Ok(())

@@ -83,7 +83,8 @@ fn full(bench: &mut Bench, raw: &Path) -> Outcome {
 fn view(bench: &mut Bench, npy: &Path) -> Outcome {
     let path = bench.file("planes.tet", |path| {
         let shape = data::shape(std::fs::metadata(npy)?.len());
-        let options = ConvertOptions { chunk_shape: Some(vec![1, shape[1], shape[2]]), ..ConvertOptions::default() };
+        let options =
+            ConvertOptions { chunk_shape: Some(vec![1, shape[1], shape[2]]), ..ConvertOptions::default() };
         convert(&hyperslab::open(npy)?, path, Format::Tet, &options, &Progress::default())?;
         Ok(())
     })?;

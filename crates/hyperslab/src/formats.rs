@@ -173,6 +173,8 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
         Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
         #[cfg(feature = "zarr")]
-        other => return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name()))),
+        other => {
+            return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name())));
+        }
     })
 }

@@ -43,7 +43,8 @@ fn chunks(size: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn the_references_read_what_is_written() -> Anything {
-    let python = std::env::var_os("HYPERSLAB_PEERS").ok_or("HYPERSLAB_PEERS names no Python; run cargo xtask test")?;
+    let python =
+        std::env::var_os("HYPERSLAB_PEERS").ok_or("HYPERSLAB_PEERS names no Python; run cargo xtask test")?;
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("codec-peers");
     std::fs::create_dir_all(&folder)?;
     let mut cases = Cases { folder: &folder, manifest: String::new(), count: 0 };

@@ -237,7 +237,10 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         }
         #[cfg(any(feature = "hdf5", feature = "tiledb"))]
         other => {
-            return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name())));
+            return Err(Error::unsupported(
+                target.display().to_string(),
+                format!("writing {}", other.name()),
+            ));
         }
     })
 }

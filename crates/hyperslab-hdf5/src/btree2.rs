@@ -26,8 +26,6 @@ pub(crate) struct BTree2 {
     depth: usize,
     root: Option<u64>,
     root_count: u64,
-    /// Records in the whole tree, as the header says.
-    pub(crate) total: u64,
     /// By depth: bytes of a child pointer's record count, and of its count of the whole subtree.
     levels: Vec<Level>,
 }
@@ -69,13 +67,12 @@ impl BTree2 {
         fields.skip(2)?;
         let root = fields.address(sizes)?;
         let root_count = u64::from(fields.u16()?);
-        let total = fields.length(sizes)?;
+        let _total = fields.length(sizes)?;
         if record == 0 || depth > 32 || node_size < OVERHEAD + record as u64 {
             return Err(place
                 .corrupt(format!("records of {record} bytes in nodes of {node_size}, {depth} levels deep")));
         }
-        let mut tree =
-            Self { address, kind, node_size, record, depth, root, root_count, total, levels: Vec::new() };
+        let mut tree = Self { address, kind, node_size, record, depth, root, root_count, levels: Vec::new() };
         tree.levels(sizes.address);
         Ok(tree)
     }

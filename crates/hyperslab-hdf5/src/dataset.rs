@@ -91,15 +91,6 @@ impl Dataset {
         Ok(Self { file: Arc::clone(file), name, schema, element, pipeline, source })
     }
 
-    pub(crate) fn element(&self) -> &Element {
-        &self.element
-    }
-
-    /// The sources of a virtual dataset.
-    pub(crate) fn as_virtual(&self) -> Option<&Virtual> {
-        if let Source::Virtual(sources) = &self.source { Some(sources) } else { None }
-    }
-
     fn place(&self, reference: &ChunkRef) -> Place<'_> {
         Place::new(&self.name, "chunk", reference.spans().next().map_or(0, |span| span.offset))
     }
@@ -241,7 +232,8 @@ impl Parts<'_> {
             }
             Some(Layout::Virtual { heap, index }) => {
                 let sources = Virtual::read(self.file, *heap, *index, self.space)?;
-                (slabs(), Source::Virtual(Box::new(sources)), "virtual")
+                let grid = contiguous::slabs(&sources.shape, self.element.stored as u64);
+                (grid, Source::Virtual(Box::new(sources)), "virtual")
             }
         })
     }

@@ -16,7 +16,6 @@ use crate::symbols::SymbolTable;
 /// An open group.
 #[derive(Debug)]
 pub(crate) struct Group {
-    pub(crate) header: Header,
     links: Links,
 }
 
@@ -45,7 +44,7 @@ impl Group {
             return Err(file.place("object header", address).corrupt("not a group"));
         }
         let links = Self::links(file, &header)?;
-        Ok(Self { header, links })
+        Ok(Self { links })
     }
 
     fn links(file: &File, header: &Header) -> Result<Links> {

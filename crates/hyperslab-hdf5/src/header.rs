@@ -25,6 +25,7 @@ pub(crate) mod kind {
     pub(crate) const CONTINUATION: u16 = 0x10;
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
+    pub(crate) const LINK_COUNT: u16 = 0x16;
 }
 
 const STRUCTURE: &str = "object header";
@@ -62,6 +63,8 @@ pub(crate) struct Header {
     pub(crate) messages: Vec<Message>,
     /// Is attribute creation order tracked?
     pub(crate) ordered: bool,
+    /// Hard links that lead here, as the header says.
+    pub(crate) links: u32,
 }
 
 /// What the messages say an object is.
@@ -77,13 +80,13 @@ impl Header {
     pub(crate) fn read(file: &File, address: u64) -> Result<Self> {
         let start = file.read_some(STRUCTURE, address, 16)?;
         let mut reader = Reader { file, messages: Vec::new(), pending: Vec::new(), seen: HashSet::new() };
-        let ordered = if start.starts_with(b"OHDR") {
-            reader.new_style(address)?
+        let (ordered, links) = if start.starts_with(b"OHDR") {
+            let ordered = reader.new_style(address)?;
+            (ordered, reader.links()?)
         } else {
-            reader.old_style(address, &start)?;
-            false
+            (false, reader.old_style(address, &start)?)
         };
-        Ok(Self { address, messages: reader.messages, ordered })
+        Ok(Self { address, messages: reader.messages, ordered, links })
     }
 
     /// The first message of this kind, as itself where it is shared.
@@ -145,12 +148,12 @@ struct NewStyle {
 }
 
 impl Reader<'_> {
-    fn old_style(&mut self, address: u64, start: &[u8]) -> Result<()> {
+    fn old_style(&mut self, address: u64, start: &[u8]) -> Result<u32> {
         let mut fields = Fields::new(start, self.file.place(STRUCTURE, address));
         fields.version(&[1])?;
         fields.skip(1)?;
         let claimed = usize::from(fields.u16()?);
-        let _links = fields.u32()?;
+        let links = fields.u32()?;
         let length = u64::from(fields.u32()?);
         fields.skip(4)?;
         let first = self.file.read(STRUCTURE, address.saturating_add(16), length)?;
@@ -159,7 +162,17 @@ impl Reader<'_> {
             let block = self.file.read("object header continuation", address, length)?;
             self.old_messages(&block, address, claimed)?;
         }
-        Ok(())
+        Ok(links)
+    }
+
+    /// A version 2 header has a message for it, unless there is exactly one.
+    fn links(&self) -> Result<u32> {
+        let Some(message) = self.messages.iter().find(|message| message.kind == kind::LINK_COUNT) else {
+            return Ok(1);
+        };
+        let mut fields = message.fields(self.file, "reference count message");
+        fields.version(&[0])?;
+        fields.u32()
     }
 
     fn old_messages(&mut self, block: &Bytes, address: u64, claimed: usize) -> Result<()> {

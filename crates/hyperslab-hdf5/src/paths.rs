@@ -1,13 +1,13 @@
 //! From addresses back to paths, for references.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyperslab_core::child_path;
 
 use crate::file::{File, lock};
 use crate::group::Group;
-use crate::header::{Header, Kind};
+use crate::header::Header;
 use crate::message::link::LinkTarget;
 
 /// The paths that are known so far.
@@ -34,40 +34,37 @@ pub(crate) fn path_of(file: &Arc<File>, address: u64) -> Option<String> {
     if address == file.superblock.root {
         return Some("/".to_owned());
     }
-    {
-        let paths = lock(&file.paths);
-        if let Some(path) = paths.known.get(&address) {
-            return Some(path.clone());
-        }
-        if paths.complete {
-            return None;
-        }
+    let known = lock(&file.paths).known.get(&address).cloned();
+    if known.is_some() && Header::read(file, address).is_ok_and(|header| header.links <= 1) {
+        return known;
     }
-    let walked = walk(file);
-    let mut paths = lock(&file.paths);
-    for (address, path) in walked {
-        paths.known.entry(address).or_insert(path);
+    if !lock(&file.paths).complete {
+        let walked = walk(file);
+        let mut paths = lock(&file.paths);
+        paths.known.extend(walked);
+        paths.complete = true;
     }
-    paths.complete = true;
-    paths.known.get(&address).cloned()
+    lock(&file.paths).known.get(&address).cloned()
 }
 
-/// All objects, each by the shortest path to it. What is damaged is passed over.
+/// All objects, each by the first path to it: depth first, by name, as libhdf5 looks for it. What is damaged is
+/// passed over.
 fn walk(file: &Arc<File>) -> HashMap<u64, String> {
-    let mut found = HashMap::from([(file.superblock.root, "/".to_owned())]);
-    let mut groups = VecDeque::from([(file.superblock.root, "/".to_owned())]);
-    while let Some((address, path)) = groups.pop_front() {
-        let Ok(links) = Group::open(file, address).and_then(|group| group.all(file)) else { continue };
+    let mut found = HashMap::new();
+    let mut pending = vec![(file.superblock.root, "/".to_owned())];
+    while let Some((address, path)) = pending.pop() {
+        if found.contains_key(&address) {
+            continue;
+        }
+        found.insert(address, path.clone());
+        let Ok(group) = Group::open(file, address) else { continue };
+        let Ok(mut links) = group.all(file) else { continue };
+        links.sort_by(|a, b| b.name.as_bytes().cmp(a.name.as_bytes()));
         for link in links {
-            let LinkTarget::Hard(address) = link.target else { continue };
-            if found.contains_key(&address) {
-                continue;
-            }
-            let path = child_path(&path, &link.name);
-            found.insert(address, path.clone());
-            let kind = Header::read(file, address).and_then(|header| header.kind(file));
-            if matches!(kind, Ok(Kind::Group)) {
-                groups.push_back((address, path));
+            if let LinkTarget::Hard(address) = link.target
+                && !found.contains_key(&address)
+            {
+                pending.push((address, child_path(&path, &link.name)));
             }
         }
     }

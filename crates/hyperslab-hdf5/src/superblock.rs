@@ -69,7 +69,7 @@ impl Superblock {
         let _free_space = fields.address(sizes)?;
         let end = fields.uint(sizes.address)?;
         let _driver = fields.address(sizes)?;
-        let _name = fields.uint(sizes.address)?;
+        let _name = fields.length(sizes)?;
         let root = fields.defined(sizes)?;
         Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension: None, flags: 0 })
     }

@@ -102,7 +102,7 @@ impl SymbolTable {
     /// The links of a symbol node.
     fn node(&self, file: &File, address: u64, visit: &mut dyn FnMut(Link)) -> Result<()> {
         let sizes = file.sizes();
-        let each = 2 * sizes.address + 24;
+        let each = sizes.length + sizes.address + 24;
         let head = file.read(NODE, address, 8)?;
         let mut fields = Fields::new(&head, file.place(NODE, address));
         fields.magic(b"SNOD")?;
@@ -113,7 +113,7 @@ impl SymbolTable {
         let bytes = file.read(NODE, at, (count * each) as u64)?;
         let mut fields = Fields::new(&bytes, file.place(NODE, at));
         for _ in 0..count {
-            let name = fields.uint(sizes.address)?;
+            let name = fields.length(sizes)?;
             let object = fields.address(sizes)?;
             let cached = fields.u32()?;
             fields.skip(4)?;

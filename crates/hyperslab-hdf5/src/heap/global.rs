@@ -26,10 +26,10 @@ impl Collection {
         fields.skip(3)?;
         let bytes = file.read(STRUCTURE, address, fields.length(sizes)?)?;
         let mut fields = Fields::new(&bytes, file.place(STRUCTURE, address));
-        fields.skip(head.len())?;
-        let mut objects = Vec::new();
-        // An object header is padded to a multiple of 8 bytes where lengths are shorter.
+        // Heads, of the collection and of its objects, are padded to a multiple of 8 bytes.
         let head = (8 + sizes.length).next_multiple_of(8);
+        fields.skip(head)?;
+        let mut objects = Vec::new();
         while fields.remaining() >= head {
             let place = fields.place();
             let index = fields.u16()?;

@@ -26,10 +26,10 @@ def text_or_hex(value):
 
 def plain(file, value):
     """One element as JSON."""
-    if isinstance(value, h5py.Reference):
-        return file[value].name if value else ""
     if isinstance(value, h5py.RegionReference):
         return "region of " + file[value].name if value else ""
+    if isinstance(value, h5py.Reference):
+        return file[value].name if value else ""
     if isinstance(value, np.void):
         if value.dtype.names:
             return {name: plain(file, value[name]) for name in value.dtype.names}

@@ -3,7 +3,9 @@
 Run as `make.py FOLDER`: writes `NAME.h5` and `NAME.json` for every case.
 """
 
+import ctypes
 import json
+import os
 import pathlib
 import sys
 
@@ -16,7 +18,13 @@ from expect import expect  # noqa: E402
 
 assert h5py.__version__ == "3.16.0", h5py.__version__
 
-OUT = pathlib.Path(sys.argv[1])
+OUT = pathlib.Path(sys.argv[1]).resolve()
+# External raw files are looked for in the working directory.
+os.chdir(OUT)
+# What h5py has no word for is asked of the library that it brings.
+HDF5 = ctypes.CDLL(str(next((pathlib.Path(h5py.__file__).parent.parent / "h5py.libs").glob("libhdf5-*"))))
+for call in ("H5Pset_chunk_opts", "H5Pset_shared_mesg_nindexes", "H5Pset_shared_mesg_index"):
+    getattr(HDF5, call).argtypes = [ctypes.c_int64] + [ctypes.c_uint] * (3 if call.endswith("_index") else 1)
 VERSIONS = {"earliest": "earliest", "v108": ("v108", "v108"), "v110": ("v110", "v110"), "latest": "latest"}
 rng = np.random.default_rng(7)
 
@@ -97,7 +105,7 @@ def strings(file):
     file.attrs["texts"] = ["a", "", "ccc"]
     file.attrs["bytes"] = np.bytes_(b"raw")
     file.attrs["bytes_array"] = np.array([b"aa", b"b"])
-    ragged = file.create_dataset("ragged", shape=(4,), dtype=h5py.vlen_dtype(">i4"))
+    ragged = file.create_dataset("ragged", shape=(4,), dtype=h5py.vlen_dtype("<i4"))  # h5py does not swap big-endian ones
     for i in range(3):
         ragged[i] = np.arange(i * 3)
     ragged = file.create_dataset("ragged_float", shape=(5, 2), dtype=h5py.vlen_dtype("f8"), chunks=(2, 2))
@@ -204,8 +212,8 @@ def grids(file):
     dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
     dcpl.set_chunk((3, 2))
     dcpl.set_deflate(4)
-    if hasattr(dcpl, "set_chunk_opts"):
-        dcpl.set_chunk_opts(1)
+    if VERSION in ("v110", "latest"):
+        assert HDF5.H5Pset_chunk_opts(dcpl.id, 2) >= 0
     dset = h5py.h5d.create(file.id, b"edges", h5py.h5t.NATIVE_INT32, h5py.h5s.create_simple((10, 7), (h5py.h5s.UNLIMITED, 9)), dcpl)
     h5py.Dataset(dset)[...] = np.arange(70).reshape(10, 7)
     dset = file.create_dataset("masked", shape=(8,), chunks=(2,), dtype="i4", compression="gzip", shuffle=True)
@@ -282,3 +290,141 @@ for VERSION, bounds in VERSIONS.items():
         with h5py.File(path, "w", libver=bounds, userblock_size=512 if case is scales else 0) as made:
             case(made)
         (OUT / f"{path.stem}.json").write_text(json.dumps(expect(path)))
+
+
+def paged(file):
+    for name, extra in (("plain", {}), ("gzip", {"compression": "gzip"})):
+        dset = file.create_dataset(f"{name}/all", shape=(140_000,), chunks=(1,), maxshape=(None,), dtype="i1", **extra)
+        dset[:] = np.arange(140_000) % 100
+        sparse = file.create_dataset(f"{name}/sparse", shape=(300_000,), chunks=(1,), maxshape=(None,), dtype="i1", fillvalue=9, **extra)
+        for at in (0, 3, 4, 19, 20, 51, 52, 115, 244, 131_059, 131_060, 132_083, 132_084, 200_000, 262_000, 299_999):
+            sparse[at] = at % 50
+        fixed = file.create_dataset(f"{name}/fixed", shape=(20_000,), chunks=(1,), dtype="i1", fillvalue=9, **extra)
+        for at in (0, 1023, 1024, 5000, 19_999):
+            fixed[at] = at % 50
+
+
+def virtual(file):
+    """Sources beside the file and in it, all kinds of selections."""
+    folder = pathlib.Path(file.filename).parent
+    for n in range(4):
+        with h5py.File(folder / f"source{n}.hdf", "w") as source:
+            source["data"] = np.arange(100).reshape(5, 20) + 1000 * n
+            source.create_dataset("grow", data=np.arange(6 + n) + 100 * n, maxshape=(None,))
+            source["text"] = np.array([f"{n}{i}" for i in range(5)], dtype=object)
+    layout = h5py.VirtualLayout((4, 5, 20), "i8")
+    for n in range(4):
+        layout[n] = h5py.VirtualSource(f"source{n}.hdf", "data", shape=(5, 20))
+    file.create_virtual_dataset("stack", layout, fillvalue=-1)
+    layout = h5py.VirtualLayout((20, 20), "i8")
+    layout[0:20:4, :] = h5py.VirtualSource("source0.hdf", "data", shape=(5, 20))
+    layout[1:11:2, 10:] = h5py.VirtualSource("source1.hdf", "data", shape=(5, 20))[:, ::2]
+    layout[19, 0:3] = h5py.VirtualSource("missing.hdf", "data", shape=(5, 20))[0, 0:3]
+    file.create_virtual_dataset("strided", layout, fillvalue=-5)
+    file["inner"] = np.arange(10.0)
+    layout = h5py.VirtualLayout((30,), "f8")
+    layout[5:15] = h5py.VirtualSource(".", "inner", shape=(10,))
+    file.create_virtual_dataset("same_file", layout)
+    layout = h5py.VirtualLayout((2, 5), h5py.string_dtype())
+    for n in range(2):
+        layout[n] = h5py.VirtualSource(f"source{n}.hdf", "text", shape=(5,), dtype=h5py.string_dtype())
+    file.create_virtual_dataset("text", layout)
+    # Unlimited: as long as the source is.
+    dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    inf = h5py.h5s.UNLIMITED
+    to, source = h5py.h5s.create_simple((1, 3), (inf, 3)), h5py.h5s.create_simple((1,), (inf,))
+    to.select_hyperslab((0, 1), (inf, 1), (1, 1), (1, 1))
+    source.select_hyperslab((0,), (inf,), (1,), (1,))
+    dcpl.set_virtual(to, b"source2.hdf", b"grow", source)
+    h5py.h5d.create(file.id, b"unlimited", h5py.h5t.STD_I64LE, h5py.h5s.create_simple((1, 3), (inf, 3)), dcpl)
+    # A pattern of names.
+    dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    to, source = h5py.h5s.create_simple((5, 20), (inf, 20)), h5py.h5s.create_simple((5, 20))
+    to.select_hyperslab((0, 0), (inf, 1), (5, 20), (5, 20))
+    dcpl.set_virtual(to, b"source%b.hdf", b"data", source)
+    h5py.h5d.create(file.id, b"pattern", h5py.h5t.STD_I64LE, h5py.h5s.create_simple((5, 20), (inf, 20)), dcpl)
+    # Irregular: two boxes that make no grid.
+    dcpl = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+    to, source = h5py.h5s.create_simple((8, 8)), h5py.h5s.create_simple((5, 20))
+    to.select_hyperslab((0, 0), (1, 1), None, (2, 3))
+    to.select_hyperslab((4, 1), (1, 1), None, (3, 2), h5py.h5s.SELECT_OR)
+    source.select_hyperslab((1, 2), (1, 1), None, (2, 6))
+    dcpl.set_virtual(to, b"source3.hdf", b"data", source)
+    h5py.h5d.create(file.id, b"irregular", h5py.h5t.STD_I64LE, h5py.h5s.create_simple((8, 8)), dcpl)
+
+
+def outside(file):
+    folder = pathlib.Path(file.filename).parent
+    (folder / "raw.bin").write_bytes(bytes(range(256)) * 4)
+    file.create_dataset("raw", shape=(10, 8), dtype="<i2", external=[("raw.bin", 16, 64), ("raw.bin", 300, 96)])
+    file.create_dataset("raw_big", shape=(10,), dtype=">i4", external=[("raw.bin", 3, h5py.h5f.UNLIMITED)])
+    with h5py.File(folder / "other.hdf", "w") as other:
+        other["a/b"] = np.arange(5)
+    file["link"] = h5py.ExternalLink("other.hdf", "/a/b")
+    file["link_group"] = h5py.ExternalLink("other.hdf", "/a")
+    file["broken"] = h5py.ExternalLink("nowhere.hdf", "/a")
+    if VERSION == "latest":
+        space = file["raw"]
+        refs = np.array([space.regionref[2:4, 1:3], space.regionref[0:10:3, ::2]], dtype=h5py.regionref_dtype)
+        file.create_dataset("regions", data=refs, dtype=h5py.regionref_dtype)
+
+
+def netcdf(path):
+    import netCDF4
+
+    with netCDF4.Dataset(path, "w") as made:
+        made.title = "a title"
+        made.createDimension("time", None)
+        made.createDimension("x", 4)
+        made.createDimension("bare", 3)
+        time = made.createVariable("time", "f8", ("time",))
+        time.units = "days since 2000-01-01"
+        time[:] = np.arange(5.0)
+        made.createVariable("x", "i4", ("x",))[:] = [10, 20, 30, 40]
+        t = made.createVariable("t", "f4", ("time", "x", "bare"), zlib=True, shuffle=True, fill_value=-9.0)
+        t[:3] = rng.normal(size=(3, 4, 3))
+        t.units = "K"
+        group = made.createGroup("inner")
+        group.createVariable("v", "i2", ("time", "x"))[:] = np.arange(20).reshape(5, 4)
+        group.createVariable("s", str, ("x",))[:] = np.array(["a", "bb", "", "dddd"], dtype=object)
+        kind = made.createEnumType(np.int8, "sky", {"clear": 0, "cloudy": 1})
+        made.createVariable("clouds", kind, ("x",))[:] = [0, 1, 1, 0]
+
+
+for VERSION in ("earliest", "v110", "latest"):
+    for case in (virtual, outside) + ((paged,) if VERSION != "earliest" else ()):
+        path = OUT / f"{case.__name__}-{VERSION}.h5"
+        with h5py.File(path, "w", libver=VERSIONS[VERSION]) as made:
+            case(made)
+        (OUT / f"{path.stem}.json").write_text(json.dumps(expect(path)))
+
+
+def special(name, case, libver, prepare):
+    """A file made with creation properties that h5py.File does not offer."""
+    path = OUT / f"{name}.h5"
+    fcpl, fapl = h5py.h5p.create(h5py.h5p.FILE_CREATE), h5py.h5p.create(h5py.h5p.FILE_ACCESS)
+    fapl.set_libver_bounds(libver, h5py.h5f.LIBVER_LATEST)
+    prepare(fcpl)
+    with h5py.File(h5py.h5f.create(str(path).encode(), h5py.h5f.ACC_TRUNC, fcpl, fapl)) as made:
+        case(made)
+    (OUT / f"{path.stem}.json").write_text(json.dumps(expect(path)))
+
+
+def share(fcpl):
+    assert HDF5.H5Pset_shared_mesg_nindexes(fcpl.id, 2) >= 0
+    # Types and spaces in one index, attributes, fill values and pipelines in the other, whatever their size.
+    assert HDF5.H5Pset_shared_mesg_index(fcpl.id, 0, 1 << 1 | 1 << 3, 1) >= 0
+    assert HDF5.H5Pset_shared_mesg_index(fcpl.id, 1, 1 << 5 | 1 << 11 | 1 << 12, 1) >= 0
+
+
+for VERSION in ("earliest", "latest"):
+    bound = h5py.h5f.LIBVER_EARLIEST if VERSION == "earliest" else h5py.h5f.LIBVER_LATEST
+    for case in (compounds, strings, references):
+        special(f"shared-{case.__name__}-{VERSION}", case, bound, share)
+        if case is not references:  # libhdf5 cannot follow its own in such files
+            special(f"narrow-{case.__name__}-{VERSION}", case, bound, lambda fcpl: fcpl.set_sizes(4, 4))
+    special(f"narrow-types-{VERSION}", types, bound, lambda fcpl: fcpl.set_sizes(4, 8))
+VERSION = "earliest"
+special("narrow-grids", grids, h5py.h5f.LIBVER_EARLIEST, lambda fcpl: fcpl.set_sizes(4, 4))
+netcdf(OUT / "netcdf.h5")
+(OUT / "netcdf.json").write_text(json.dumps(expect(OUT / "netcdf.h5")))

@@ -1,6 +1,7 @@
 //! The `.tet` v1 file.
 #![forbid(unsafe_code)]
 
+mod append;
 mod array;
 mod checksums;
 mod dataset;
@@ -16,6 +17,7 @@ mod verify;
 mod write;
 mod zone;
 
+pub use append::{TetAppend, recover};
 pub use array::TetArray;
 pub use checksums::Checksums;
 pub use dataset::{Dataset, MAX_RANK, code_of_dtype, dtype_of_code};

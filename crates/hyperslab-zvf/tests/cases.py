@@ -75,20 +75,20 @@ class Cases:
         (self.folder / "cases.json").write_text(json.dumps(self.cases))
 
 
-def points(cases, rng, n, more):
-    positions = rng.uniform(-40, 100, (n, 3)).astype("f4")
+def points(cases, rng, n, more, d):
+    positions = rng.uniform(-40, 100, (n, d)).astype("f4")
     number = {"n": np.arange(n), "v": positions * 2}
-    chunk = dict(chunk_shape=(50.0, 50.0, 50.0))
+    chunk = dict(chunk_shape=(50.0,) * d)
     write_points(cases.path("points"), positions, vertex_attributes=number, **chunk)
     cases.add("points", positions)
-    write_points(cases.path("points_bins"), positions, vertex_attributes=number, bin_shape=(12.5, 25.0, 10.0), **chunk)
+    write_points(cases.path("points_bins"), positions, vertex_attributes=number, bin_shape=(12.5, 25.0, 10.0)[:d], **chunk)
     cases.add("points_bins", positions)
     ids = rng.integers(0, 12, n) * 7 - 5
     objects = {int(i): np.flatnonzero(ids == i).tolist() for i in np.unique(ids)}
     dense = np.unique(ids, return_inverse=True)[1]
     dense_objects = {i: np.flatnonzero(dense == i).tolist() for i in range(dense.max() + 1)}
     groups = {0: [0, 1, 2], 1: [3, 6]}
-    write_points(cases.path("points_ids"), positions, vertex_attributes=number, object_ids=dense, bin_shape=(25.0, 25.0, 25.0), groups=groups, **chunk)
+    write_points(cases.path("points_ids"), positions, vertex_attributes=number, object_ids=dense, bin_shape=(25.0,) * d, groups=groups, **chunk)
     cases.add("points_ids", positions, objects=dense_objects, groups=groups, ordered=False)
     if more:
         write_points(cases.path("points_sparse_ids"), positions, vertex_attributes=number, object_ids=ids, **chunk)
@@ -101,29 +101,29 @@ def points(cases, rng, n, more):
         cases.add("points_raw", positions)
 
 
-def paths(cases, rng, count, more):
-    lines = [(rng.uniform(20, 80, 3) + np.cumsum(rng.normal(0, 8, (rng.integers(1 + i % 2, 25), 3)), 0)).astype("f4") for i in range(count)]
+def paths(cases, rng, count, more, d):
+    lines = [(rng.uniform(20, 80, d) + np.cumsum(rng.normal(0, 8, (rng.integers(1 + i % 2, 25), d)), 0)).astype("f4") for i in range(count)]
     starts = np.cumsum([0] + [len(line) for line in lines])
     numbers = [np.arange(a, b) for a, b in zip(starts, starts[1:])]
     objects = {i: rows.tolist() for i, rows in enumerate(numbers)}
     links = [(a, a + 1) for rows in numbers for a in rows[:-1]]
     groups = {0: [0, 1], 1: list(range(2, count))}
     for name, kind in [("streamlines", {}), ("polylines", {"geometry_type": "polyline", "shard_shape": 2})][: 1 + more]:
-        write_polylines(cases.path(name), lines, chunk_shape=(25.0, 25.0, 25.0), vertex_attributes={"n": numbers}, groups=groups, **kind)
+        write_polylines(cases.path(name), lines, chunk_shape=(25.0 if more else 50.0,) * d, vertex_attributes={"n": numbers}, groups=groups, **kind)
         cases.add(name, np.concatenate(lines), links, objects, groups)
-    ends = rng.uniform(0, 100, (count * 2, 2, 3)).astype("f4")
+    ends = rng.uniform(0, 100, (count * 2, 2, d)).astype("f4")
     number = np.arange(count * 4).reshape(-1, 2)
-    write_lines(cases.path("lines"), ends, chunk_shape=(50.0, 50.0, 50.0), vertex_attributes={"n": number})
-    cases.add("lines", ends.reshape(-1, 3), number.tolist(), {i: row.tolist() for i, row in enumerate(number)})
+    write_lines(cases.path("lines"), ends, chunk_shape=(50.0,) * d, vertex_attributes={"n": number})
+    cases.add("lines", ends.reshape(-1, d), number.tolist(), {i: row.tolist() for i, row in enumerate(number)})
 
 
-def linked(cases, rng, n, more):
-    positions = rng.uniform(0, 100, (n, 3)).astype("f4")
+def linked(cases, rng, n, more, d):
+    positions = rng.uniform(0, 100, (n, d)).astype("f4")
     number = {"n": np.arange(n)}
     edges = rng.integers(0, n, (2 * n, 2))
     edges = edges[edges[:, 0] != edges[:, 1]]
     whole = {0: list(range(n))}
-    chunk = dict(chunk_shape=(40.0, 40.0, 40.0))
+    chunk = dict(chunk_shape=(40.0 if more else 50.0,) * d)
     write_graph(cases.path("graph"), positions, edges, vertex_attributes=number, link_attributes={"w": np.arange(len(edges))}, **chunk)
     cases.add("graph", positions, edges, whole, ordered=False)
     faces = np.array([rng.choice(n, 3, replace=False) for _ in range(n)])
@@ -159,9 +159,10 @@ def pyramids(cases, rng, n):
 def write(folder, small):
     rng = np.random.default_rng(7)
     cases = Cases(folder, 3 if small else 12)
-    points(cases, rng, 60 if small else 500, not small)
-    paths(cases, rng, 6 if small else 30, not small)
-    linked(cases, rng, 40 if small else 300, not small)
+    d = 2 if small else 3
+    points(cases, rng, 60 if small else 500, not small, d)
+    paths(cases, rng, 6 if small else 30, not small, d)
+    linked(cases, rng, 40 if small else 300, not small, d)
     if not small:
         pyramids(cases, rng, 400)
     cases.finish()

@@ -174,7 +174,10 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
         #[cfg(feature = "zarr")]
         other => {
-            return Err(Error::unsupported(target.display().to_string(), format!("writing {}", other.name())));
+            return Err(Error::unsupported(
+                target.display().to_string(),
+                format!("writing {}", other.name()),
+            ));
         }
     })
 }

@@ -7,6 +7,8 @@
 mod delta;
 mod double_delta;
 mod numbers;
+#[cfg(test)]
+mod reference;
 mod runs;
 mod strings;
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hyperslab_core::{Depth, Result, Severity};
 
-use crate::OpenOptions;
+use crate::{OpenOptions, open_with};
 use crate::verify::verify_path;
 
 /// What was mended, or would be.
@@ -34,8 +34,27 @@ pub struct Fix {
 ///
 /// [`Io`](hyperslab_core::Error::Io) when the system refuses.
 pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
-    let _ = dry_run;
-    Ok(Repair { remaining: damage(path, options)?, ..Repair::default() })
+    let fixes = fixes(path, options, dry_run)?;
+    let applied = !dry_run && !fixes.is_empty();
+    Ok(Repair { fixes, applied, remaining: damage(path, options)? })
+}
+
+/// Plans the fixes that the path's format has, and applies them unless it is a dry run.
+fn fixes(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Vec<Fix>> {
+    let Ok(store) = open_with(path, options) else { return Ok(Vec::new()) };
+    match store.format() {
+        #[cfg(feature = "tet")]
+        "tet" => {
+            drop(store);
+            let plan = hyperslab_tet::plan_repair(path, Depth::Deep)?;
+            if !dry_run {
+                plan.apply()?;
+            }
+            let fix = |fix: &hyperslab_tet::Fix| Fix { code: fix.code.to_owned(), message: fix.message.clone() };
+            Ok(plan.fixes.iter().map(fix).collect())
+        }
+        _ => Ok(Vec::new()),
+    }
 }
 
 /// What a check still calls damage.

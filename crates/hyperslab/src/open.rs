@@ -77,6 +77,10 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> 
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+    // An append that was cut off after its commit is completed, where that can be; without one this looks for a file
+    // and finds none.
+    #[cfg(feature = "tet")]
+    let _ = hyperslab_tet::recover(path);
     let blob: Arc<dyn Blob> =
         if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) };
     let format = match options.format {

@@ -8,8 +8,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Attributes, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Extents,
-    Fill, Grid, Labels, Layer, Layout, Place, PlannedChunk, Region, Result, Span, Window, copy_box,
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Extents, Fill, Grid,
+    Labels, Layer, Layout, Place, PlannedChunk, Region, Result, Span, Window, copy_box,
 };
 use smallvec::SmallVec;
 
@@ -48,8 +48,10 @@ impl DenseAttribute {
     pub(crate) fn new(array: Arc<OpenArray>, index: usize, node: &str) -> Result<Self> {
         let attribute = array.schema.attributes[index].clone();
         let mut schema = dense_schema(&array.schema, &attribute, &array.name)?;
+        // Damaged metadata must not cost the values.
+        schema.attributes = array.attributes_of(&attribute.name).unwrap_or_default();
         if let Some(name) = &attribute.enumeration {
-            schema.attributes = enumeration_attributes(&array, name);
+            schema.attributes.set("enumeration", enumeration_attribute(&array, name));
         }
         let name = format!("{}{node}", array.directory.name());
         Ok(Self { array, attribute, schema, name, fragments: OnceLock::new() })
@@ -384,16 +386,12 @@ fn for_each_cell(region: &Region, shape: &[u64], strides: &[u64], mut visit: imp
     }
 }
 
-/// The attribute's values that an enumeration's integers stand for, as an attribute of the node.
-pub(crate) fn enumeration_attributes(array: &OpenArray, name: &str) -> Attributes {
-    let mut attributes = Attributes::new();
+/// The values that an enumeration's integers stand for, as an attribute of the node.
+fn enumeration_attribute(array: &OpenArray, name: &str) -> hyperslab_core::Attribute {
     match array.enumeration(name) {
-        Ok(enumeration) => attributes.set("enumeration", enumeration.to_json()),
-        Err(error) => {
-            attributes.set("enumeration", hyperslab_core::Attribute::Unreadable(error.to_string()));
-        }
+        Ok(enumeration) => enumeration.to_json().into(),
+        Err(error) => hyperslab_core::Attribute::Unreadable(error.to_string()),
     }
-    attributes
 }
 
 /// The schema of an attribute in the words of the core.

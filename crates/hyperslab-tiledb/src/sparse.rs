@@ -18,6 +18,7 @@ pub(crate) use coords::{Keys, key_of, keys_of};
 pub(crate) use hilbert::Hilbert;
 pub(crate) use merge::GlobalOrder;
 pub(crate) use region::DimensionRange;
+pub(crate) use scan::join;
 
 use crate::array::OpenArray;
 use crate::condition::Delete;

@@ -1,6 +1,7 @@
 //! Attributes of dense arrays as arrays.
 
 mod part;
+mod statistics;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -28,6 +29,9 @@ pub(crate) struct DenseAttribute {
     name: String,
     fragments: OnceLock<Vec<DenseFragment>>,
 }
+
+/// A layer of a chunk: its fragment, where it is, its bytes.
+type StoredLayer<'a> = (&'a DenseFragment, &'a Layer, &'a [Bytes]);
 
 /// A fragment that has the attribute.
 #[derive(Debug)]
@@ -167,7 +171,7 @@ impl DenseAttribute {
         &'a self,
         reference: &'a ChunkRef,
         stored: &'a [Bytes],
-    ) -> Result<SmallVec<[(&'a DenseFragment, &'a Layer, &'a [Bytes]); 1]>> {
+    ) -> Result<SmallVec<[StoredLayer<'a>; 1]>> {
         let fragments = self.fragments()?;
         let mut rest = stored;
         let mut layers = SmallVec::new();
@@ -334,6 +338,10 @@ impl Array for DenseAttribute {
             for_each_cell(&region, &shape, &strides, |to, from| picks[to] = (row, from));
         }
         Elements::gather(&self.schema.dtype, &rows.iter().collect::<Vec<_>>(), &picks)
+    }
+
+    fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<hyperslab_core::ChunkStatistics>>> {
+        self.chunk_statistics(chunks)
     }
 
     fn visit_chunks(

@@ -31,16 +31,6 @@ def median(work):
     print(statistics.median(seconds))
 
 
-def tet_open(path):
-    import tet
-
-    return tet.open(path)
-
-
-def tet_name(file):
-    return file.datasets()[0] if callable(getattr(file, "datasets", None)) else list(file)[0]
-
-
 CASES = {}
 
 
@@ -54,6 +44,28 @@ def npy_boxes(path):
     array = np.load(path, mmap_mode="r")
     wanted = boxes(array.shape)
     median(lambda: [np.array(array[box]) for box in wanted])
+
+
+@case
+def tet_full(path):
+    import tet
+
+    file = tet.open(path)
+    name = file.dataset_names()[0] if callable(file.dataset_names) else file.dataset_names[0]
+    median(lambda: file.read_numpy(name))
+
+
+@case
+def tet_boxes(path):
+    import tet
+
+    file = tet.open(path)
+    name = file.dataset_names()[0] if callable(file.dataset_names) else file.dataset_names[0]
+    dataset = file.dataset(name)
+    wanted = [
+        [{"start": s.start, "stop": s.stop, "step": 1} for s in box] for box in boxes(dataset.shape)
+    ]
+    median(lambda: [file.read_numpy(name, selection=box) for box in wanted])
 
 
 if __name__ == "__main__":

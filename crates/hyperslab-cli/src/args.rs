@@ -65,6 +65,10 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 
+    /// As of then: T or FROM:TO, in milliseconds since 1970 or as 2020-01-31T12:00:00Z (TileDB)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
+
     /// Read by position instead of mapping the file: safe when another program may cut it short
     #[arg(long)]
     pub(crate) no_map: bool,
@@ -111,7 +115,7 @@ pub(crate) struct ReadArgs {
     pub(crate) open: OpenArgs,
 
     /// NODE (may be left out where there is one) and selections
-    #[arg(value_name = "NODE | SELECTION", allow_hyphen_values = true)]
+    #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
 
     /// Write to this file instead of the terminal
@@ -351,6 +355,10 @@ pub(crate) struct ConvertArgs {
     /// The new chunks, such as 64,64,64
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) chunks: Option<Vec<u64>>,
+
+    /// Gather chunks in shards of this shape (Zarr), such as 512,512,512
+    #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
+    pub(crate) shards: Option<Vec<u64>>,
 
     /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter
     #[arg(long, value_name = "FILTERS")]

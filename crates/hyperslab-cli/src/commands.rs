@@ -9,7 +9,7 @@ mod repair;
 mod shell;
 mod verify;
 
-use hyperslab::{OpenOptions, OpenStore, Result};
+use hyperslab::{EncryptionKey, OpenOptions, OpenStore, Result};
 
 use crate::Answer;
 use crate::args::{Args, Command, OpenArgs};
@@ -31,7 +31,9 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
 
 fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
     let format = args.format.as_deref().map(str::parse).transpose()?;
-    Ok(OpenOptions { format, mapped: !args.no_map, ..OpenOptions::default() })
+    let at = args.at.as_deref().map(crate::times::window).transpose()?;
+    let key = EncryptionKey::from_environment()?;
+    Ok(OpenOptions { format, mapped: !args.no_map, at, key, ..OpenOptions::default() })
 }
 
 fn open(args: &OpenArgs) -> Result<OpenStore> {

@@ -160,7 +160,15 @@ impl Array for TetArray {
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         let locate = |chunk: &ChunkCoord| match self.row_number(chunk)? {
-            Some(number) => Ok(Some(self.reference(number)?.1)),
+            Some(number) => {
+                let (coord, reference) = self.reference(number)?;
+                if coord != *chunk {
+                    // The rows are read where they are mapped.
+                    let problem = format!("row {number} was of chunk {chunk:?} when the file was opened");
+                    return Err(self.file.row_place(number).corrupt(problem));
+                }
+                Ok(Some(reference))
+            }
             None => Ok(None),
         };
         chunks.iter().map(locate).collect()

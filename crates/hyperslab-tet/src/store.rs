@@ -16,6 +16,9 @@ use crate::superblock::{DIRECTORY_START, MAGIC, Superblock, align8};
 use crate::tree::Tree;
 use crate::zone::ZoneMaps;
 
+/// How many bytes a byte of zstd can decode to.
+const MOST_EXPANSION: u64 = 1 << 15;
+
 /// Is this a `.tet` file, by its first bytes?
 ///
 /// # Errors
@@ -98,6 +101,12 @@ impl Inner {
                 row.raw_length,
                 coord.as_slice()
             )));
+        }
+        // A zstd block is at least 4 bytes and holds at most 128 KiB: whoever claims more is not believed, and no memory
+        // is set aside for it.
+        if codec == Codec::Zstd && row.raw_length / MOST_EXPANSION > row.stored_length {
+            return Err(place
+                .corrupt(format!("{} stored bytes cannot decode to {}", row.stored_length, row.raw_length)));
         }
         Ok(codec)
     }

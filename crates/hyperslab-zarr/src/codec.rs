@@ -8,7 +8,7 @@ use hyperslab_core::Filter;
 use serde_json::{Map, Value, json};
 
 pub(crate) use number::{Number, NumberFilter};
-pub(crate) use parse::{parse_v2, parse_v3};
+pub(crate) use parse::{parse_shown, parse_v2, parse_v3};
 
 /// A kernel's result; the caller knows the object.
 pub(crate) type Outcome<T> = std::result::Result<T, CodecError>;
@@ -318,8 +318,24 @@ impl Blosc {
         }
     }
 
-    fn encode(&self, _src: &[u8], _out: &mut Vec<u8>) -> Outcome<()> {
-        Err(CodecError::Unsupported { codec: "blosc", feature: "writing".into() })
+    fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Outcome<()> {
+        let codec = match self.cname.as_str() {
+            "lz4" | "lz4hc" => blosc::Codec::Lz4,
+            "zstd" => blosc::Codec::Zstd,
+            "zlib" => blosc::Codec::Zlib,
+            "snappy" => blosc::Codec::Snappy,
+            other => {
+                let feature = format!("writing with {other:?}").into();
+                return Err(CodecError::Unsupported { codec: "blosc", feature });
+            }
+        };
+        let filter = match self.shuffle {
+            1 => Some(blosc::Filter::Shuffle { size: self.typesize }),
+            2 => Some(blosc::Filter::Bitshuffle),
+            _ => None,
+        };
+        let options = blosc::Options::new(codec, self.clevel, self.typesize);
+        blosc::encode(src, options.with_filter(filter).with_block_len(self.blocksize), out)
     }
 }
 

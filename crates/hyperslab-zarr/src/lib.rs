@@ -22,6 +22,7 @@
 //! | `shard` | the index of a shard |
 //! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
 //! | `dtype`, `fill`, `json` | data types, fill values, documents |
+//! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
 //! | `verify` | checks |
 //!
 //! ```
@@ -50,9 +51,11 @@ mod keys;
 mod metadata;
 mod pipeline;
 mod shard;
+mod sink;
 mod store;
 mod verify;
 mod vlen;
 
 pub use array::ZarrArray;
+pub use sink::{WriteOptions, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, probe};

@@ -21,8 +21,16 @@ use crate::shard::{IndexFormat, ShardIndex};
 /// Shards in shards, at most.
 const MAX_DEPTH: usize = 4;
 
-/// What is decoded without knowing its size ends here.
+/// What is decoded without knowing its size ends here, or where no codec can have made so much of so little:
+/// a run of equal bytes costs Zstandard 4 bytes in 128 KiB.
 const MAX_UNSIZED: usize = 1 << 30;
+const MAX_EXPANSION: usize = 1 << 15;
+const MAX_SMALL: usize = 1 << 20;
+
+/// The most that these encoded bytes can become.
+fn plausible(stored: usize) -> usize {
+    stored.saturating_mul(MAX_EXPANSION).saturating_add(MAX_SMALL).min(MAX_UNSIZED)
+}
 
 /// An ordered list of codecs.
 #[derive(Debug, Clone, PartialEq)]
@@ -394,11 +402,13 @@ fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'
     let mut out = SCRATCH.with(|kept| kept.borrow_mut().pop()).unwrap_or_default();
     out.clear();
     let outcome = match size {
-        Some(size) => {
+        // A size that what is stored makes implausible is only believed as it is filled.
+        Some(size) if size / 1024 <= src.len() => {
             out.resize(size, 0);
             step.decode(&src, &mut out)
         }
-        None => step.decode_vec(&src, MAX_UNSIZED, &mut out),
+        Some(size) => step.decode_vec(&src, size.min(plausible(src.len())), &mut out),
+        None => step.decode_vec(&src, plausible(src.len()), &mut out),
     };
     recycle(src);
     outcome.map_err(|error| failed(error, place))?;

@@ -21,7 +21,8 @@ pub(crate) struct IndexFormat {
 }
 
 impl IndexFormat {
-    /// What writers choose: at the end, little-endian, checked.
+    /// What we write, as other writers do: at the end, little-endian, checked.
+    #[cfg(test)]
     pub(crate) const USUAL: Self = Self { at_start: false, checksum: true, big: false };
 
     pub(crate) fn parse(configuration: &Map<String, Value>, doc: Doc<'_>) -> Result<Self> {

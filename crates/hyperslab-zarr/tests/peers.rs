@@ -1,1 +1,98 @@
-//! Against the live libraries.
+//! Against the live libraries: what zarr-python and tensorstore write we read, what we write they read.
+
+mod support;
+
+use hyperslab_core::{Array, Depth, Filter, Report, Store};
+use hyperslab_zarr::{WriteOptions, ZarrFormat};
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn python(script: &str, arguments: &[&Path]) {
+    let interpreter = std::env::var("HYPERSLAB_PEERS")
+        .expect("HYPERSLAB_PEERS must name a Python interpreter that has zarr, numcodecs and tensorstore");
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests").join(script);
+    let output =
+        Command::new(interpreter).arg(script).args(arguments).output().expect("the interpreter starts");
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+#[test]
+fn what_zarr_python_writes_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    python("cases.py", &[folder.path()]);
+    let cases = support::cases(folder.path());
+    assert!(cases.len() > 150, "{} cases", cases.len());
+    for case in &cases {
+        support::check(folder.path(), case);
+    }
+}
+
+#[test]
+fn what_tensorstore_writes_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    python("peers/tensorstore_cases.py", &[folder.path()]);
+    let cases = support::cases(folder.path());
+    assert!(cases.len() > 45, "{} cases", cases.len());
+    for case in &cases {
+        support::check(folder.path(), case);
+    }
+}
+
+/// Every case of the first test, written anew in several ways, read by both libraries.
+#[test]
+fn what_we_write_both_libraries_read() {
+    let folder = tempfile::tempdir().unwrap();
+    python("cases.py", &[folder.path()]);
+    let mut written = Vec::new();
+    for (number, case) in support::cases(folder.path()).iter().enumerate() {
+        let array = support::open(folder.path(), case);
+        for (variant, (format, shard_shape, filters)) in variants(number).into_iter().enumerate() {
+            let target = folder.path().join(format!("out-{number}-{variant}"));
+            let options = WriteOptions { format, shard_shape, replace: false };
+            support::copy(&*array, &target, options, &filters)
+                .unwrap_or_else(|e| panic!("{}: {e}", array.name()));
+            let format = if format == ZarrFormat::V3 { 3 } else { 2 };
+            written.push(serde_json::json!({"path": target, "case": number, "format": format}));
+            // And we ourselves read the same.
+            let store = hyperslab_zarr::open_path(&target).unwrap();
+            let copy = store.array("/g/a").unwrap();
+            assert_eq!(support::read(&copy), support::read(&*array), "{}", copy.name());
+            let mut report = Report::default();
+            store.verify(Depth::Deep, &mut report).unwrap();
+            assert!(report.ok(), "{report:?}");
+        }
+    }
+    std::fs::write(folder.path().join("written.json"), serde_json::to_vec(&written).unwrap()).unwrap();
+    python("peers/check.py", &[folder.path()]);
+}
+
+/// Three ways to write a case, different ones from case to case.
+fn variants(number: usize) -> Vec<(ZarrFormat, Option<Vec<u64>>, Vec<Filter>)> {
+    let zstd = || Filter::new("zstd").with("level", 3);
+    let blosc =
+        |cname: &str, shuffle: &str| Filter::new("blosc").with("cname", cname).with("shuffle", shuffle);
+    let pipelines = [
+        vec![],
+        vec![zstd()],
+        vec![Filter::new("gzip").with("level", 4), Filter::new("crc32c")],
+        vec![blosc("lz4", "shuffle")],
+        vec![blosc("zstd", "bitshuffle")],
+        vec![blosc("zlib", "noshuffle")],
+        vec![Filter::new("lz4")],
+        vec![Filter::new("bz2").with("level", 3)],
+        vec![Filter::new("fletcher32"), Filter::new("zlib")],
+        vec![Filter::new("adler32"), zstd()],
+    ];
+    let pick = |by: usize| pipelines[(number + by) % pipelines.len()].clone();
+    vec![
+        (ZarrFormat::V3, None, pick(0)),
+        (ZarrFormat::V3, Some(vec![4]), pick(3)),
+        (ZarrFormat::V2, None, pick(6)),
+    ]
+}

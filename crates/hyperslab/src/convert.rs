@@ -21,6 +21,8 @@ pub struct ConvertOptions {
     pub selection: Selection,
     /// The target's chunks; the source's own, or a default, when left out.
     pub chunk_shape: Option<Vec<u64>>,
+    /// Gather chunks in shards of this shape, in formats that have them.
+    pub shard_shape: Option<Vec<u64>>,
     /// The target's pipeline; the target's default when left out.
     pub filters: Option<Vec<Filter>>,
     /// Replace a target that exists.
@@ -37,6 +39,7 @@ impl Default for ConvertOptions {
             node: None,
             selection: Selection::all(),
             chunk_shape: None,
+            shard_shape: None,
             filters: None,
             replace: false,
             strict: false,
@@ -87,7 +90,11 @@ pub fn convert(
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
     }
-    let provenance = CreateOptions { replace: options.replace, source: Some(source.format().to_owned()) };
+    let provenance = CreateOptions {
+        replace: options.replace,
+        source: Some(source.format().to_owned()),
+        shard_shape: options.shard_shape.clone(),
+    };
     let mut sink = create(target, format, &provenance)?;
     let mut report = ConvertReport::default();
     let mut copies = Vec::new();

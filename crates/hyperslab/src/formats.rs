@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{Blob, Directory, Error, Result, Sink, Store};
 
-use crate::npy;
+use crate::{OpenOptions, npy};
 
 /// A format that can be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -15,6 +15,12 @@ pub enum Format {
     /// Single-file `.tet`, and packages of them.
     #[cfg(feature = "tet")]
     Tet,
+    /// HDF5, and NetCDF-4 on top of it.
+    #[cfg(feature = "hdf5")]
+    Hdf5,
+    /// TileDB arrays and groups.
+    #[cfg(feature = "tiledb")]
+    TileDb,
     /// Zarr v2 and v3 directories.
     #[cfg(feature = "zarr")]
     Zarr,
@@ -29,6 +35,10 @@ impl Format {
     pub const ALL: &'static [Self] = &[
         #[cfg(feature = "tet")]
         Self::Tet,
+        #[cfg(feature = "hdf5")]
+        Self::Hdf5,
+        #[cfg(feature = "tiledb")]
+        Self::TileDb,
         #[cfg(feature = "zarr")]
         Self::Zarr,
         Self::Npy,
@@ -41,6 +51,10 @@ impl Format {
         match self {
             #[cfg(feature = "tet")]
             Self::Tet => "tet",
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => "hdf5",
+            #[cfg(feature = "tiledb")]
+            Self::TileDb => "tiledb",
             #[cfg(feature = "zarr")]
             Self::Zarr => "zarr",
             Self::Npy => "npy",
@@ -54,6 +68,10 @@ impl Format {
         match self {
             #[cfg(feature = "tet")]
             Self::Tet => &["tet"],
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => &["h5", "hdf5", "he5", "nc", "nc4"],
+            #[cfg(feature = "tiledb")]
+            Self::TileDb => &["tiledb", "tdb"],
             #[cfg(feature = "zarr")]
             Self::Zarr => &["zarr"],
             Self::Npy => &["npy"],
@@ -86,6 +104,10 @@ pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
     if hyperslab_tet::probe(blob)? {
         return Ok(Some(Format::Tet));
     }
+    #[cfg(feature = "hdf5")]
+    if hyperslab_hdf5::probe(blob)? {
+        return Ok(Some(Format::Hdf5));
+    }
     let head = blob.read_range(0..blob.len()?.min(16))?;
     Ok(if head.starts_with(npy::MAGIC) {
         Some(Format::Npy)
@@ -102,6 +124,10 @@ pub(crate) fn recognise_directory(directory: &dyn Directory) -> Result<Option<Fo
     if hyperslab_zarr::probe(directory)? {
         return Ok(Some(Format::Zarr));
     }
+    #[cfg(feature = "tiledb")]
+    if hyperslab_tiledb::probe(directory)? {
+        return Ok(Some(Format::TileDb));
+    }
     #[cfg(feature = "tet")]
     if hyperslab_tet::probe_package(directory)? {
         return Ok(Some(Format::Tet));
@@ -114,11 +140,17 @@ pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Res
     Ok(match format {
         #[cfg(feature = "tet")]
         Format::Tet => Arc::new(hyperslab_tet::open(blob)?),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = hyperslab_hdf5::Folder::new(folder.unwrap_or_else(|| Path::new(".")));
+            Arc::new(hyperslab_hdf5::open(blob, Arc::new(folder))?)
+        }
         Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
         Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
-        #[cfg(feature = "zarr")]
-        Format::Zarr => {
-            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), format.name())));
+        #[cfg(any(feature = "tiledb", feature = "zarr"))]
+        directory => {
+            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), directory.name())));
         }
     })
 }
@@ -128,12 +160,32 @@ pub(crate) fn open_directory(
     format: Format,
     directory: Arc<dyn Directory>,
     path: &Path,
+    options: &OpenOptions,
 ) -> Result<Arc<dyn Store>> {
+    #[cfg(not(feature = "tiledb"))]
+    let _ = options;
     Ok(match format {
         #[cfg(feature = "tet")]
         Format::Tet => Arc::new(hyperslab_tet::open_package(&*directory)?),
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => {
+            let mut tiledb = hyperslab_tiledb::OpenOptions::default();
+            if let Some((start, end)) = options.at {
+                tiledb.at = hyperslab_tiledb::TimeWindow { start, end };
+            }
+            tiledb.key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+            if options.mapped {
+                Arc::new(hyperslab_tiledb::open_path(path, tiledb)?)
+            } else {
+                Arc::new(hyperslab_tiledb::open(directory, tiledb)?)
+            }
+        }
         #[cfg(feature = "zarr")]
         Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
+        }
         Format::Npy | Format::Npz => {
             return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
         }
@@ -147,6 +199,8 @@ pub struct CreateOptions {
     pub replace: bool,
     /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
     pub source: Option<String>,
+    /// Chunks are gathered in shards of this shape, in formats that have them.
+    pub shard_shape: Option<Vec<u64>>,
 }
 
 /// Starts a new store of a format. Nothing stands at `target` before it is committed.
@@ -173,6 +227,15 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
         Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
         #[cfg(feature = "zarr")]
+        Format::Zarr => {
+            let zarr = hyperslab_zarr::WriteOptions {
+                replace: options.replace,
+                shard_shape: options.shard_shape.clone(),
+                ..hyperslab_zarr::WriteOptions::default()
+            };
+            Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
+        }
+        #[cfg(any(feature = "hdf5", feature = "tiledb"))]
         other => {
             return Err(Error::unsupported(
                 target.display().to_string(),

@@ -9,7 +9,11 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
-use crate::{ArrayReader, Depth, Format, formats};
+<<<<<<< HEAD
+use crate::{ArrayReader, Depth, EncryptionKey, Format, formats};
+=======
+use crate::{ArrayReader, Depth, Format, TableReader, formats};
+>>>>>>> 15bfd99 (Arrow and Parquet files; rows of tables and arrays; selections of tables by dimension)
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -20,11 +24,15 @@ pub struct OpenOptions {
     pub mapped: bool,
     /// The most memory that a result may take.
     pub memory: u64,
+    /// The array as of then: what was written between these milliseconds since 1970 (TileDB).
+    pub at: Option<(u64, u64)>,
+    /// The key of an encrypted array (TileDB).
+    pub key: Option<EncryptionKey>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, mapped: true, memory: default_memory() }
+        Self { format: None, mapped: true, memory: default_memory(), at: None, key: None }
     }
 }
 
@@ -69,7 +77,7 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> 
         None => formats::recognise_directory(&*directory)?
             .ok_or_else(|| unrecognised(path, "the directory holds none of the names that they have"))?,
     };
-    formats::open_directory(format, directory, path)
+    formats::open_directory(format, directory, path, options)
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
@@ -157,6 +165,22 @@ impl OpenStore {
     #[must_use]
     pub fn reader(&self, array: Arc<dyn Array>) -> ArrayReader {
         ArrayReader::new(array, Arc::clone(&self.store), self.memory)
+    }
+
+    /// The table at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a table.
+    pub fn table(&self, path: &str) -> Result<TableReader> {
+        match self.node(path)? {
+            Node::Table(table) => Ok(TableReader::new(table)),
+            other => Err(self.not_a(path, &other, "table")),
+        }
+    }
+
+    fn not_a(&self, path: &str, node: &Node, wanted: &str) -> Error {
+        Error::invalid(format!("{}: {path} is a {}, not a {wanted}", self.name(), node.kind()))
     }
 
     /// Every node with its shape, type, filters and attributes.

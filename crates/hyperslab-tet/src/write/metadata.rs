@@ -9,7 +9,7 @@ use hyperslab_core::{ArraySpec, Attributes, Labels};
 use serde_json::Value;
 
 use super::attribute_text;
-use crate::footer::{CoordAxis, DatasetMetadata, Metadata, Own, OwnDataset};
+use crate::footer::{CoordAxis, DatasetMetadata, Footer, Metadata, Own, OwnDataset};
 
 /// The limits of other readers.
 const MOST_TEXT: usize = 1024;
@@ -126,4 +126,27 @@ impl Described {
 pub(crate) fn add_group(path: &str, attributes: &Attributes, own: &mut Own) {
     let attributes: BTreeMap<String, Value> = attributes.to_json().into_iter().collect();
     own.groups.insert(path.to_owned(), attributes);
+}
+
+/// What in a footer is beyond the limits of other readers.
+pub(crate) fn limits(footer: &Footer, problem: &mut dyn FnMut(String)) {
+    if footer.metadata.datasets.len() > MOST_DATASETS {
+        problem(format!("metadata of {} datasets, {MOST_DATASETS} allowed", footer.metadata.datasets.len()));
+    }
+    for (name, dataset) in &footer.metadata.datasets {
+        if dataset.attrs.len() > MOST_ATTRIBUTES {
+            problem(format!("{name}: {} attributes, {MOST_ATTRIBUTES} allowed", dataset.attrs.len()));
+        }
+        let coords = dataset.coords.iter().flatten();
+        for (axis, labels) in coords.clone().filter(|(_, labels)| labels.labels.len() > MOST_LABELS) {
+            problem(format!("{name}: {} labels of {axis}, {MOST_LABELS} allowed", labels.labels.len()));
+        }
+        let attributes = dataset.attrs.iter().flat_map(|(key, text)| [key, text]);
+        let texts = attributes.chain(dataset.dim_names.iter().flatten());
+        let texts =
+            texts.chain(coords.flat_map(|(axis, labels)| std::iter::once(axis).chain(&labels.labels)));
+        if let Some(text) = texts.chain([name]).find(|text| !fits(text)) {
+            problem(format!("{name}: a text of {} bytes, 1 to {MOST_TEXT} allowed", text.len()));
+        }
+    }
 }

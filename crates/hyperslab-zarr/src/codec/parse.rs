@@ -31,6 +31,20 @@ pub(crate) fn parse_v2(value: &Value, item: usize, doc: Doc<'_>) -> Result<Step>
     numcodec(doc.text(doc.field(object, "id")?, "a codec's id")?, object, item, doc)
 }
 
+/// A filter as people name it, with parameters of either spelling.
+pub(crate) fn parse_shown(filter: &hyperslab_core::Filter, item: usize, doc: Doc<'_>) -> Result<Step> {
+    let mut parameters = filter.parameters.clone();
+    if filter.name == "shuffle" && !parameters.contains_key("elementsize") {
+        let size = parameters.get("element_size").cloned().unwrap_or_else(|| Value::from(item));
+        parameters.insert("elementsize".to_owned(), size);
+    }
+    let id = match filter.name.as_str() {
+        "deflate" => "gzip",
+        name => name,
+    };
+    numcodec(id, &parameters, item, doc)
+}
+
 fn numcodec(id: &str, parameters: &Map<String, Value>, item: usize, doc: Doc<'_>) -> Result<Step> {
     let integer = |name: &str, default: i64| match parameters.get(name) {
         None | Some(Value::Null) => Ok(default),

@@ -1,0 +1,403 @@
+//! New stores: built beside their place and put there at once.
+
+mod array;
+mod folder;
+mod shards;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    ArraySink, ArraySpec, Attributes, DType, Error, Extents, Fill, Result, Sink, StructType, normal_path,
+};
+use serde_json::{Map, Value, json};
+
+use crate::codec::{self, Step};
+use crate::dtype;
+use crate::fill;
+use crate::json::Doc;
+use crate::keys::KeyEncoding;
+use crate::pipeline::{Pipeline, Serializer, compose, permuted};
+use crate::shard::IndexFormat;
+use crate::store::join;
+use array::ZarrArraySink;
+use folder::PendingFolder;
+
+/// Which version of Zarr to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ZarrFormat {
+    /// `zarr.json`, shards.
+    #[default]
+    V3,
+    /// `.zarray` and `.zattrs`.
+    V2,
+}
+
+/// How to write a store.
+#[derive(Debug, Clone, Default)]
+pub struct WriteOptions {
+    /// The version.
+    pub format: ZarrFormat,
+    /// Cells of a shard per axis, or one number for all axes; rounded up to whole chunks. `None`: every chunk is an
+    /// object of its own.
+    pub shard_shape: Option<Vec<u64>>,
+    /// Replace what stands at the target.
+    pub replace: bool,
+}
+
+/// A store that is being written.
+#[derive(Debug)]
+pub struct ZarrSink {
+    folder: PendingFolder,
+    options: WriteOptions,
+    name: Arc<str>,
+    /// What stands at each key: an array or not.
+    nodes: BTreeMap<String, bool>,
+    arrays: Vec<Arc<ZarrArraySink>>,
+}
+
+impl ZarrSink {
+    /// Starts a store that will stand at `target`.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when something stands there and is not to be replaced;
+    /// [`Io`](Error::Io) when its folder cannot be written.
+    pub fn create(target: impl AsRef<Path>, options: WriteOptions) -> Result<Self> {
+        let target = target.as_ref();
+        if options.format == ZarrFormat::V2 && options.shard_shape.is_some() {
+            return Err(Error::invalid("Zarr v2 has no shards"));
+        }
+        let folder = PendingFolder::create(target, options.replace)?;
+        let name = target.display().to_string().into();
+        Ok(Self { folder, options, name, nodes: BTreeMap::new(), arrays: Vec::new() })
+    }
+
+    /// Claims a place in the tree.
+    fn claim(&mut self, path: &str, is_array: bool) -> Result<String> {
+        let key = normal_path(path)[1..].to_owned();
+        let reserved = ["..", "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
+        if key.split('/').any(|part| reserved.contains(&part) || part.contains('\\')) {
+            return Err(Error::invalid(format!("{}: {path:?} cannot name a Zarr node", self.name)));
+        }
+        for (at, _) in key.match_indices('/').chain([(0, "")]) {
+            if self.nodes.get(&key[..at]) == Some(&true) {
+                return Err(Error::invalid(format!("{}: an array stands above {path}", self.name)));
+            }
+        }
+        if is_array && self.nodes.keys().any(|own| below(own, &key)) {
+            return Err(Error::invalid(format!("{}: nodes stand below {path}", self.name)));
+        }
+        if self.nodes.insert(key.clone(), is_array).is_some() {
+            return Err(Error::invalid(format!("{}: {path} was made before", self.name)));
+        }
+        Ok(key)
+    }
+
+    fn write_group(&self, key: &str, attributes: &Map<String, Value>) -> Result<()> {
+        match self.options.format {
+            ZarrFormat::V3 => {
+                let document = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
+                self.folder.document(&join(key, "zarr.json"), &document)
+            }
+            ZarrFormat::V2 => {
+                self.folder.document(&join(key, ".zgroup"), &json!({"zarr_format": 2}))?;
+                self.folder.document(&join(key, ".zattrs"), &Value::Object(attributes.clone()))
+            }
+        }
+    }
+
+    /// The shard's shape in whole chunks, where shards are wanted.
+    fn shard_shape(&self, spec: &ArraySpec) -> Result<Option<Extents>> {
+        let Some(wanted) = &self.options.shard_shape else { return Ok(None) };
+        let chunk = spec.grid.chunk_shape();
+        let wanted: Extents = match wanted.as_slice() {
+            [all] => chunk.iter().map(|_| *all).collect(),
+            each => each.into(),
+        };
+        if wanted.len() != chunk.len() {
+            return Err(Error::invalid(format!("shards of {wanted:?} for chunks of {chunk:?}")));
+        }
+        let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
+        let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
+        shape.map(Some).ok_or_else(|| Error::invalid(format!("shards of {wanted:?}")))
+    }
+}
+
+/// Does `own` stand below `key`?
+fn below(own: &str, key: &str) -> bool {
+    if key.is_empty() { true } else { own.strip_prefix(key).is_some_and(|rest| rest.starts_with('/')) }
+}
+
+impl Sink for ZarrSink {
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let key = self.claim(path, false)?;
+        self.write_group(&key, &attributes.to_json())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let plan = ArrayPlan::new(&self.name, path, spec, self.options.format, self.shard_shape(spec)?)?;
+        let key = self.claim(path, true)?;
+        match self.options.format {
+            ZarrFormat::V3 => self.folder.document(&join(&key, "zarr.json"), &plan.v3())?,
+            ZarrFormat::V2 => {
+                self.folder.document(&join(&key, ".zarray"), &plan.v2())?;
+                self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.v2_attributes()))?;
+            }
+        }
+        let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key)));
+        self.arrays.push(Arc::clone(&sink));
+        Ok(sink)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        for array in &self.arrays {
+            array.finish()?;
+        }
+        // Groups that nobody made but whose children are there.
+        let mut missing: Vec<String> = Vec::new();
+        for key in self.nodes.keys() {
+            let above = key.match_indices('/').map(|(at, _)| &key[..at]);
+            missing.extend(above.filter(|above| !self.nodes.contains_key(*above)).map(str::to_owned));
+        }
+        if !self.nodes.contains_key("") {
+            missing.push(String::new());
+        }
+        for key in missing {
+            if self.nodes.insert(key.clone(), false).is_none() {
+                self.write_group(&key, &Map::new())?;
+            }
+        }
+        self.folder.commit()
+    }
+}
+
+/// Everything about an array that is to be written.
+#[derive(Debug)]
+pub(crate) struct ArrayPlan {
+    pub(crate) name: String,
+    pub(crate) spec: ArraySpec,
+    pub(crate) pipeline: Pipeline,
+    pub(crate) keys: KeyEncoding,
+    pub(crate) shard_shape: Option<Extents>,
+    /// One element of the stored size, for cells outside the array.
+    pub(crate) fill: Vec<u8>,
+    /// Where the members of an element with gaps are, to be put together.
+    pub(crate) packing: Vec<(usize, usize)>,
+    data_type: Value,
+    fill_value: Value,
+}
+
+impl ArrayPlan {
+    fn new(
+        store: &str,
+        path: &str,
+        spec: &ArraySpec,
+        format: ZarrFormat,
+        shard_shape: Option<Extents>,
+    ) -> Result<Self> {
+        let name = format!("{store}{}", normal_path(path));
+        let doc = Doc { store, key: &normal_path(path)[1..] };
+        if spec.nullable {
+            return Err(Error::unsupported(name, "missing elements in Zarr"));
+        }
+        let (packed, packing) = packed(&spec.dtype);
+        let data_type = match format {
+            ZarrFormat::V3 => dtype::to_v3(&packed),
+            ZarrFormat::V2 => dtype::to_v2(&packed),
+        };
+        let Some(data_type) = data_type else {
+            return Err(Error::unsupported(name, format!("the type {} in Zarr", spec.dtype)));
+        };
+        let fill_value = match (&spec.fill, packing.is_empty()) {
+            (Fill::Element(element), false) => {
+                let bytes =
+                    pack(element.as_fixed().map_or(&[], |bytes| bytes.as_ref()), &spec.dtype, &packing);
+                fill::to_json(&Fill::Element(hyperslab_core::Elements::fixed(bytes)), &packed)
+            }
+            (other, _) => fill::to_json(other, &packed),
+        };
+        let item = packed.size();
+        let fill = match &spec.fill {
+            Fill::Element(element) => match element.as_fixed() {
+                Some(bytes) => pack(bytes, &spec.dtype, &packing),
+                None => element.variable_at(0).unwrap_or_default().to_vec(),
+            },
+            _ => vec![0; item.unwrap_or(0)],
+        };
+        let pipeline = pipeline(spec, &packed, format, doc)?;
+        let keys = match format {
+            ZarrFormat::V3 => KeyEncoding { prefixed: true, separator: '/' },
+            ZarrFormat::V2 => KeyEncoding { prefixed: false, separator: '.' },
+        };
+        let spec = spec.clone();
+        Ok(Self { name, spec, pipeline, keys, shard_shape, fill, packing, data_type, fill_value })
+    }
+
+    fn v3(&self) -> Value {
+        let own = self.codecs();
+        let chunk = self.spec.grid.chunk_shape();
+        let (objects, codecs) = match &self.shard_shape {
+            None => (chunk, own),
+            Some(shard) => {
+                let sharding = json!({"name": "sharding_indexed", "configuration": {
+                    "chunk_shape": chunk, "codecs": own, "index_codecs": IndexFormat::index_codecs(),
+                    "index_location": "end",
+                }});
+                (shard.as_slice(), vec![sharding])
+            }
+        };
+        let mut document = json!({
+            "zarr_format": 3, "node_type": "array", "shape": self.spec.grid.shape(), "data_type": self.data_type,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": objects}},
+            "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+            "fill_value": self.fill_value, "codecs": codecs, "attributes": self.spec.attributes.to_json(),
+        });
+        if self.spec.dimensions.iter().any(Option::is_some) {
+            document["dimension_names"] = json!(self.spec.dimensions);
+        }
+        document["storage_transformers"] = json!([]);
+        document
+    }
+
+    fn codecs(&self) -> Vec<Value> {
+        let mut codecs = Vec::new();
+        if !self.pipeline.axes.is_empty() {
+            codecs.push(json!({"name": "transpose", "configuration": {"order": self.pipeline.axes}}));
+        }
+        let dtype = &self.spec.dtype;
+        codecs.push(match dtype {
+            DType::Bytes => json!({"name": "vlen-bytes", "configuration": {}}),
+            fixed if !fixed.is_fixed() => json!({"name": "vlen-utf8", "configuration": {}}),
+            // zarr-python gives an order to numbers only.
+            DType::Struct(_) => json!({"name": "bytes"}),
+            other if dtype::all_swaps(other).is_empty() => json!({"name": "bytes"}),
+            _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
+        });
+        codecs.extend(self.pipeline.steps.iter().map(Step::to_v3));
+        codecs
+    }
+
+    fn v2(&self) -> Value {
+        let mut filters: Vec<Value> = self.pipeline.steps.iter().map(Step::to_v2).collect();
+        let compressor = filters.pop().unwrap_or(Value::Null);
+        match &self.spec.dtype {
+            DType::Bytes => filters.insert(0, json!({"id": "vlen-bytes"})),
+            fixed if !fixed.is_fixed() => filters.insert(0, json!({"id": "vlen-utf8"})),
+            _ => {}
+        }
+        json!({
+            "zarr_format": 2, "shape": self.spec.grid.shape(), "chunks": self.spec.grid.chunk_shape(),
+            "dtype": self.data_type, "fill_value": self.fill_value, "compressor": compressor,
+            "order": if self.pipeline.axes.is_empty() { "C" } else { "F" },
+            "filters": if filters.is_empty() { Value::Null } else { Value::Array(filters) },
+            "dimension_separator": ".",
+        })
+    }
+
+    fn v2_attributes(&self) -> Map<String, Value> {
+        let mut attributes = self.spec.attributes.to_json();
+        let names: Option<Vec<&String>> = self.spec.dimensions.iter().map(Option::as_ref).collect();
+        if let Some(names) = names.filter(|names| !names.is_empty()) {
+            attributes.insert("_ARRAY_DIMENSIONS".to_owned(), json!(names));
+        }
+        attributes
+    }
+
+    /// The chunk's shape in the order in which its cells are stored.
+    pub(crate) fn stored_shape(&self) -> Extents {
+        permuted(&self.pipeline.axes, self.spec.grid.chunk_shape())
+    }
+
+    /// Bytes of a stored element.
+    pub(crate) fn item(&self) -> usize {
+        if self.packing.is_empty() {
+            self.spec.dtype.size().unwrap_or(0)
+        } else {
+            self.packing.iter().map(|(_, size)| size).sum()
+        }
+    }
+}
+
+/// The codecs that the filters of a spec ask for.
+fn pipeline(spec: &ArraySpec, packed: &DType, format: ZarrFormat, doc: Doc<'_>) -> Result<Pipeline> {
+    let rank = spec.grid.rank();
+    let mut pipeline = Pipeline::new();
+    if !packed.is_fixed() {
+        pipeline.serializer = Serializer::Variable;
+    } else if cfg!(target_endian = "big") {
+        pipeline.serializer = Serializer::Bytes { swaps: dtype::all_swaps(packed) };
+    }
+    for filter in &spec.filters {
+        if filter.name == "transpose" {
+            let order = filter.parameters.get("order").and_then(Value::as_array);
+            let axes: Option<Vec<u8>> = order.and_then(|order| {
+                order.iter().map(|axis| axis.as_u64().and_then(|axis| u8::try_from(axis).ok())).collect()
+            });
+            let mut sorted = axes.clone().unwrap_or_default();
+            sorted.sort_unstable();
+            let reversed = axes.as_ref().is_some_and(|axes| axes.iter().rev().copied().eq(0..rank as u8));
+            let possible = packed.is_fixed() && (format == ZarrFormat::V3 || reversed);
+            match axes {
+                Some(axes) if sorted.iter().copied().eq(0..rank as u8) && possible => {
+                    pipeline.axes = compose(&pipeline.axes, &axes);
+                }
+                _ => return Err(doc.unsupported(format!("writing the filter {}", filter.to_json()))),
+            }
+            continue;
+        }
+        let step = codec::parse_shown(filter, packed.size().unwrap_or(1), doc)?;
+        if !step.is_writable() {
+            return Err(doc.unsupported(format!("writing the filter {:?}", filter.name)));
+        }
+        pipeline.steps.push(step);
+    }
+    Ok(pipeline)
+}
+
+/// The type without gaps, and the runs of an element's bytes to keep; no runs when there are no gaps.
+fn packed(dtype: &DType) -> (DType, Vec<(usize, usize)>) {
+    let mut runs = Vec::new();
+    let packed = pack_type(dtype, 0, &mut runs);
+    let size = dtype.size().unwrap_or(0);
+    let mut merged: Vec<(usize, usize)> = Vec::new();
+    for (offset, length) in runs {
+        match merged.last_mut() {
+            Some(last) if last.0 + last.1 == offset => last.1 += length,
+            _ => merged.push((offset, length)),
+        }
+    }
+    let whole = !dtype.is_fixed() || merged == [(0, size)];
+    (packed, if whole { Vec::new() } else { merged })
+}
+
+fn pack_type(dtype: &DType, offset: usize, runs: &mut Vec<(usize, usize)>) -> DType {
+    match dtype {
+        DType::Struct(fields) => {
+            let members = fields
+                .members
+                .iter()
+                .map(|member| (member.name.clone(), pack_type(&member.dtype, offset + member.offset, runs)));
+            StructType::packed(members.collect::<Vec<_>>()).into()
+        }
+        other => {
+            runs.push((offset, other.size().unwrap_or(0)));
+            other.clone()
+        }
+    }
+}
+
+/// Elements without their gaps.
+pub(crate) fn pack(bytes: &[u8], dtype: &DType, runs: &[(usize, usize)]) -> Vec<u8> {
+    if runs.is_empty() {
+        return bytes.to_vec();
+    }
+    let mut out = Vec::with_capacity(bytes.len());
+    for element in bytes.chunks_exact(dtype.size().unwrap_or(1).max(1)) {
+        for (offset, length) in runs {
+            out.extend_from_slice(element.get(*offset..offset + length).unwrap_or_default());
+        }
+    }
+    out
+}

@@ -1,0 +1,135 @@
+//! Shards that are being written: chunks come in any order, from any thread.
+
+use std::collections::HashMap;
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_core::{Error, Extents, Result};
+
+use super::array::write_new;
+use crate::shard::ShardIndex;
+
+/// A shard's chunks are gathered in memory up to this size, and all shards' together up to the next.
+const GATHERED: usize = 4 << 20;
+const GATHERED_IN_ALL: usize = 64 << 20;
+
+/// The shards of one array.
+#[derive(Debug)]
+pub(crate) struct ShardWriter {
+    /// Chunks per axis of a shard.
+    counts: Extents,
+    /// Chunks per axis of the array.
+    extents: Extents,
+    open: Mutex<HashMap<Extents, Arc<Mutex<OpenShard>>>>,
+    gathered: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct OpenShard {
+    entries: Vec<Option<(u64, u64)>>,
+    /// Which chunks have come, stored or not.
+    seen: Vec<bool>,
+    /// Chunks that are still to come.
+    left: u64,
+    /// Bytes in the file.
+    flushed: u64,
+    /// Bytes that are not in the file yet.
+    gathered: Vec<u8>,
+}
+
+impl ShardWriter {
+    pub(crate) fn new(counts: Extents, extents: Extents) -> Self {
+        Self { counts, extents, open: Mutex::default(), gathered: AtomicUsize::new(0) }
+    }
+
+    /// Takes a chunk; `None` for one that holds only the fill value.
+    pub(crate) fn write(
+        &self,
+        chunk: &[u64],
+        bytes: Option<&Bytes>,
+        path: &dyn Fn(&[u64]) -> PathBuf,
+    ) -> Result<()> {
+        let coord: Extents = chunk.iter().zip(&self.counts).map(|(at, count)| at / count).collect();
+        let number =
+            chunk.iter().zip(&self.counts).fold(0, |number, (at, count)| number * count + at % count);
+        let shard = {
+            let mut open = held(&self.open);
+            Arc::clone(open.entry(coord.clone()).or_insert_with(|| Arc::new(Mutex::new(self.start(&coord)))))
+        };
+        let mut shard = held(&shard);
+        match shard.seen.get_mut(number as usize) {
+            Some(seen) if !*seen => *seen = true,
+            _ => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
+        }
+        if let Some(bytes) = bytes {
+            let offset = shard.flushed + shard.gathered.len() as u64;
+            shard.entries[number as usize] = Some((offset, bytes.len() as u64));
+            shard.gathered.extend_from_slice(bytes);
+            let all = self.gathered.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+            if shard.gathered.len() >= GATHERED || all >= GATHERED_IN_ALL {
+                self.flush(&mut shard, &path(&coord), &[])?;
+            }
+        }
+        shard.left -= 1;
+        if shard.left == 0 {
+            self.end(&mut shard, &path(&coord))?;
+            // Its place stays, so that a chunk that comes twice is noticed, but it holds nothing.
+            shard.entries = Vec::new();
+        }
+        Ok(())
+    }
+
+    /// Ends the shards to which not every chunk has come.
+    pub(crate) fn finish(&self, path: &dyn Fn(&[u64]) -> PathBuf) -> Result<()> {
+        for (coord, shard) in held(&self.open).drain() {
+            let mut shard = held(&shard);
+            if shard.left > 0 {
+                self.end(&mut shard, &path(&coord))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn start(&self, coord: &[u64]) -> OpenShard {
+        let total: u64 = self.counts.iter().product();
+        let inside = |axis: usize| {
+            self.counts[axis].min(self.extents[axis].saturating_sub(coord[axis] * self.counts[axis]))
+        };
+        let left = (0..coord.len()).map(inside).product();
+        let entries = vec![None; total as usize];
+        OpenShard { entries, seen: vec![false; total as usize], left, flushed: 0, gathered: Vec::new() }
+    }
+
+    /// Writes what is gathered, and the index. A shard without chunks is not stored.
+    fn end(&self, shard: &mut OpenShard, path: &Path) -> Result<()> {
+        if shard.entries.iter().all(Option::is_none) {
+            return Ok(());
+        }
+        let index = ShardIndex::encode(&shard.entries);
+        self.flush(shard, path, &index)
+    }
+
+    fn flush(&self, shard: &mut OpenShard, path: &Path, index: &[u8]) -> Result<()> {
+        if shard.flushed == 0 {
+            write_new(path, &[&shard.gathered, index])?;
+        } else {
+            let failed = |source| Error::io(path.display().to_string(), source);
+            let mut file = OpenOptions::new().append(true).open(path).map_err(failed)?;
+            file.write_all(&shard.gathered).map_err(failed)?;
+            file.write_all(index).map_err(failed)?;
+        }
+        self.gathered.fetch_sub(shard.gathered.len(), Ordering::Relaxed);
+        shard.flushed += shard.gathered.len() as u64;
+        shard.gathered = Vec::new();
+        Ok(())
+    }
+}
+
+/// The lock, whatever a panicking thread was doing: an error ends the whole store.
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

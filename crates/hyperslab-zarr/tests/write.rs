@@ -1,0 +1,157 @@
+//! Writing, seen from outside: whole or not at all, and read back equal whatever the shape, shards and filters.
+
+#[expect(dead_code, reason = "other tests use the rest")]
+mod support;
+
+use hyperslab_core::{
+    ArraySpec, Attributes, DType, Elements, Fill, Filter, Grid, Member, Positions, Sink, Store, StructType,
+    read_serial,
+};
+use hyperslab_zarr::{WriteOptions, ZarrFormat, ZarrSink};
+use proptest::prelude::*;
+
+#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+fn sink(target: &std::path::Path, options: WriteOptions) -> Box<dyn Sink> {
+    Box::new(ZarrSink::create(target, options).unwrap())
+}
+
+#[test]
+fn a_store_appears_at_commit_and_leaves_nothing_when_dropped() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("a.zarr");
+    let spec = ArraySpec::new(DType::UInt8, Grid::new(&[4], &[2]).unwrap());
+    let mut dropped = sink(&target, WriteOptions::default());
+    let array = dropped.array("/x", &spec).unwrap();
+    let chunk = [0].as_slice().into();
+    array.write(&chunk, array.encode(&chunk, &Elements::fixed(vec![1, 2])).unwrap()).unwrap();
+    let again = array.encode(&chunk, &Elements::fixed(vec![1, 2])).unwrap();
+    assert!(array.write(&chunk, again).unwrap_err().to_string().contains("written before"));
+    assert!(!target.exists());
+    drop(dropped);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+
+    let mut made = sink(&target, WriteOptions::default());
+    made.group("/g", &Attributes::new()).unwrap();
+    made.commit().unwrap();
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    assert_eq!(hyperslab_zarr::open_path(&target).unwrap().children("/").unwrap(), ["g"]);
+    assert!(ZarrSink::create(&target, WriteOptions::default()).unwrap_err().to_string().contains("--force"));
+
+    let replace = WriteOptions { replace: true, ..WriteOptions::default() };
+    let mut made = sink(&target, replace);
+    made.group("/h/deep", &Attributes::new()).unwrap();
+    made.commit().unwrap();
+    let store = hyperslab_zarr::open_path(&target).unwrap();
+    assert_eq!(
+        (store.children("/").unwrap(), store.children("/h").unwrap()),
+        (vec!["h".to_owned()], vec!["deep".to_owned()])
+    );
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn what_zarr_cannot_hold_is_refused_before_anything_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = sink(&folder.path().join("a.zarr"), WriteOptions::default());
+    let grid = Grid::new(&[4], &[2]).unwrap();
+    for dtype in [DType::Float128, DType::List(DType::Int8.into()), DType::FixedBytes(0)] {
+        assert!(sink.array("/a", &ArraySpec::new(dtype, grid.clone())).unwrap_err().is_unsupported());
+    }
+    let szip = ArraySpec::new(DType::Int8, grid.clone()).with_filters([Filter::new("szip")]);
+    assert!(sink.array("/a", &szip).unwrap_err().is_unsupported());
+    let spec = ArraySpec::new(DType::Int8, grid);
+    for path in ["/../a", "/zarr.json", "/g/.zarray"] {
+        assert!(sink.array(path, &spec).is_err(), "{path}");
+    }
+    sink.array("/a", &spec).unwrap();
+    assert!(sink.array("/a", &spec).is_err());
+    assert!(sink.group("/a/b", &Attributes::new()).is_err());
+    assert!(sink.array("/", &spec).is_err());
+}
+
+#[test]
+fn structs_lose_their_gaps() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("a.zarr");
+    let member = |name: &str, offset, dtype| Member { name: name.to_owned(), offset, dtype };
+    let members = vec![member("a", 0, DType::UInt8), member("b", 4, DType::Int16)];
+    let mut spec = ArraySpec::new(StructType { members, size: 8 }.into(), Grid::new(&[3], &[2]).unwrap());
+    spec.fill = Fill::Element(Elements::fixed(vec![9, 0, 0, 0, 8, 0, 0, 0]));
+    let mut made = sink(&target, WriteOptions::default());
+    let array = made.array("/", &spec).unwrap();
+    let chunk = [0].as_slice().into();
+    let elements = Elements::fixed(vec![1, 77, 77, 77, 2, 0, 77, 77, 3, 77, 77, 77, 4, 0, 77, 77]);
+    array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
+    made.commit().unwrap();
+    let array = hyperslab_zarr::open_path(&target).unwrap().array("/").unwrap();
+    let values = support::read(&array).to_json();
+    assert_eq!(values, serde_json::json!([{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 9, "b": 8}]));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn what_is_written_is_read(
+        dims in prop::collection::vec((1_u64..12, 1_u64..6, 1_u64..14), 1..4),
+        seed in any::<u32>(),
+        pipeline in 0_usize..4,
+        sharded in any::<bool>(),
+        v2 in any::<bool>(),
+        transposed in any::<bool>(),
+    ) {
+        let shape: Vec<u64> = dims.iter().map(|dim| dim.0).collect();
+        let chunk: Vec<u64> = dims.iter().map(|dim| dim.1).collect();
+        let shard: Vec<u64> = dims.iter().map(|dim| dim.2).collect();
+        let v2 = v2 && !sharded;
+        let mut filters = match pipeline {
+            0 => vec![],
+            1 => vec![Filter::new("zstd")],
+            2 => vec![Filter::new("shuffle"), Filter::new("gzip"), Filter::new("crc32c")],
+            _ => vec![Filter::new("blosc").with("cname", "lz4")],
+        };
+        if transposed {
+            let order: Vec<u64> = (0..shape.len() as u64).rev().collect();
+            filters.insert(0, Filter::new("transpose").with("order", order));
+        }
+        let mut spec = ArraySpec::new(DType::UInt32, Grid::new(&shape, &chunk).unwrap()).with_filters(filters);
+        spec.fill = Fill::Element(Elements::fixed(7_u32.to_ne_bytes().to_vec()));
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a.zarr");
+        let format = if v2 { ZarrFormat::V2 } else { ZarrFormat::V3 };
+        let options = WriteOptions { format, shard_shape: sharded.then_some(shard), replace: false };
+        let mut made = sink(&target, options);
+        let array = made.array("/", &spec).unwrap();
+        let grid = spec.grid.clone();
+        let value = |cell: &[u64]| cell.iter().fold(seed, |h, at| h.wrapping_mul(31).wrapping_add(*at as u32)) % 1000;
+        // Some chunks are never written, others hold the fill value only.
+        let state = |chunk: &[u64]| chunk.iter().sum::<u64>().wrapping_add(u64::from(seed)) % 5;
+        let mut numbers: Vec<u64> = (0..grid.chunks().unwrap()).collect();
+        numbers.sort_by_key(|number| number.wrapping_mul(u64::from(seed) | 1) % 97);
+        for number in numbers {
+            let chunk = grid.coord(number);
+            if state(&chunk) == 0 {
+                continue;
+            }
+            let region = grid.region(&chunk);
+            let inner = Grid::new(&region.shape, &vec![1; shape.len()]).unwrap();
+            let mut bytes = Vec::new();
+            for cell in 0..inner.chunks().unwrap() {
+                let at: Vec<u64> = inner.coord(cell).iter().zip(&region.start).map(|(a, b)| a + b).collect();
+                let element = if state(&chunk) == 1 { 7 } else { value(&at) };
+                bytes.extend(element.to_ne_bytes());
+            }
+            array.write(&chunk, array.encode(&chunk, &Elements::fixed(bytes)).unwrap()).unwrap();
+        }
+        drop(array);
+        made.commit().unwrap();
+        let array = hyperslab_zarr::open_path(&target).unwrap().array("/").unwrap();
+        let values = read_serial(&array, Positions::whole(&shape)).unwrap();
+        let cells = Grid::new(&shape, &vec![1; shape.len()]).unwrap();
+        for (number, found) in values.as_slice::<u32>().unwrap().iter().enumerate() {
+            let at = cells.coord(number as u64);
+            let chunk: Vec<u64> = at.iter().zip(&chunk).map(|(at, extent)| at / extent).collect();
+            let expected = if state(&chunk) < 2 { 7 } else { value(&at) };
+            prop_assert_eq!(*found, expected, "{:?}", at);
+        }
+    }
+}

@@ -9,11 +9,7 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
-<<<<<<< HEAD
-use crate::{ArrayReader, Depth, EncryptionKey, Format, formats};
-=======
-use crate::{ArrayReader, Depth, Format, TableReader, formats};
->>>>>>> 15bfd99 (Arrow and Parquet files; rows of tables and arrays; selections of tables by dimension)
+use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
 #[derive(Debug, Clone)]

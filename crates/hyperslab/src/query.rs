@@ -281,3 +281,6 @@ impl Query {
         self.plan(array)?.run(array)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -21,6 +21,7 @@
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | `table` | [`TableReader`]: rows of a table by dimension and column |
+//! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
@@ -38,6 +39,7 @@ mod catalog;
 pub mod convert;
 pub mod export;
 mod formats;
+pub mod geometry;
 mod key;
 mod labels;
 pub mod npy;

@@ -397,6 +397,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Add to OUT if it exists (.tet): what is there stays as it is
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) append: bool,
+
     /// Refuse to go on when the new format cannot hold something
     #[arg(long)]
     pub(crate) strict: bool,

@@ -79,6 +79,21 @@ fn read_gives_the_same_values_of_every_format() {
 }
 
 #[test]
+fn arrays_are_added_to_a_tet_file() {
+    let folder = samples();
+    std::fs::create_dir(folder.path().join("more")).expect("a folder");
+    told(folder.path(), 0, &["read", "x.npy", "[0]", "-o", "y.npy"]);
+    told(folder.path(), 0, &["convert", "y.npy", "y.npz"]);
+    told(folder.path(), 0, &["convert", "y.npz", "x.tet", "--append"]);
+    let before = json(folder.path(), 0, &["read", "x.npy", "[0]", "--json"]);
+    assert_eq!(json(folder.path(), 0, &["read", "x.tet", "/arr_0", "--json"]), before);
+    assert_eq!(json(folder.path(), 0, &["read", "x.tet", "/data", "[0]", "--json"]), before);
+    told(folder.path(), 0, &["verify", "x.tet", "--deep"]);
+    assert!(told(folder.path(), 2, &["convert", "y.npz", "x.tet", "--append"]).contains("already"));
+    assert!(told(folder.path(), 2, &["convert", "y.npz", "x.zarr", "--append"]).contains("not supported"));
+}
+
+#[test]
 fn wrong_questions_are_answered_with_the_next_step() {
     let folder = samples();
     for (words, why) in [

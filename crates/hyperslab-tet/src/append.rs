@@ -357,6 +357,10 @@ fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
 impl Sink for TetAppend {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = normal_path(path);
+        // A group of the file stays as it is: it only gets new members.
+        if self.old.file.tree.group(&path).is_some() {
+            return Ok(());
+        }
         if !self.paths.insert(path.clone()) {
             return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
         }

@@ -27,6 +27,8 @@ pub struct ConvertOptions {
     pub filters: Option<Vec<Filter>>,
     /// Replace a target that exists.
     pub replace: bool,
+    /// Add to a target that exists, in formats that can.
+    pub append: bool,
     /// Refuse what the target cannot hold, instead of noting it.
     pub strict: bool,
     /// Memory for elements on their way.
@@ -42,6 +44,7 @@ impl Default for ConvertOptions {
             shard_shape: None,
             filters: None,
             replace: false,
+            append: false,
             strict: false,
             memory: 256 << 20,
         }
@@ -92,6 +95,7 @@ pub fn convert(
     }
     let provenance = CreateOptions {
         replace: options.replace,
+        append: options.append,
         source: Some(source.format().to_owned()),
         shard_shape: options.shard_shape.clone(),
     };

@@ -219,6 +219,8 @@ pub(crate) fn open_directory(
 pub struct CreateOptions {
     /// Replace what stands there.
     pub replace: bool,
+    /// Add to what stands there, in formats that can.
+    pub append: bool,
     /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
     pub source: Option<String>,
     /// Chunks are gathered in shards of this shape, in formats that have them.
@@ -232,8 +234,17 @@ pub struct CreateOptions {
 /// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Io`](Error::Io) when its folder cannot be
 /// written.
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-    if !options.replace && target.symlink_metadata().is_ok() {
+    let exists = target.symlink_metadata().is_ok();
+    if !options.replace && !options.append && exists {
         return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
+    }
+    let append = options.append && exists;
+    #[cfg(feature = "tet")]
+    let known = format == Format::Tet;
+    #[cfg(not(feature = "tet"))]
+    let known = false;
+    if append && !known {
+        return Err(Error::unsupported(target.display().to_string(), format!("adding to {}", format.name())));
     }
     Ok(match format {
         #[cfg(feature = "tet")]
@@ -244,7 +255,11 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
             if let Some(source) = &options.source {
                 tet.history.push(hyperslab_tet::HistoryRow::now("convert", source));
             }
-            Box::new(hyperslab_tet::TetSink::create(target, tet)?)
+            if append {
+                Box::new(hyperslab_tet::TetAppend::open(target, tet)?)
+            } else {
+                Box::new(hyperslab_tet::TetSink::create(target, tet)?)
+            }
         }
         Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
         Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hyperslab_core::{Attribute, Attributes, Elements, Extents, Fields, Result, Values};
+use hyperslab_core::{Attribute, Attributes, Elements, Error, Extents, Fields, Result, Values};
 
 use crate::btree2::BTree2;
 use crate::convert::{Element, Heaps};
@@ -17,16 +17,26 @@ use crate::shared;
 pub(crate) fn raw(file: &File, header: &Header) -> Result<Vec<RawAttribute>> {
     let mut found: Vec<(u32, RawAttribute)> = Vec::new();
     for message in header.all(kind::ATTRIBUTE) {
-        let message = header.resolve(file, message)?;
-        found.push((u32::from(message.order), RawAttribute::parse(file, &message)?));
+        let parsed = header.resolve(file, message).and_then(|message| RawAttribute::parse(file, &message));
+        found.push((
+            u32::from(message.order),
+            parsed.unwrap_or_else(|error| damaged(message.address, &error)),
+        ));
     }
-    dense(file, header, &mut found)?;
+    if let Err(error) = dense(file, header, &mut found) {
+        found.push((u32::MAX, damaged(header.address, &error)));
+    }
     if header.ordered {
         found.sort_by_key(|(order, _)| *order);
     } else {
         found.sort_by(|(_, a), (_, b)| a.name.as_bytes().cmp(b.name.as_bytes()));
     }
     Ok(found.into_iter().map(|(_, attribute)| attribute).collect())
+}
+
+/// An attribute of which not even the name can be read: the object and its other attributes are none the worse.
+fn damaged(address: u64, error: &Error) -> RawAttribute {
+    RawAttribute { name: format!("(damaged attribute at {address:#x})"), content: Err(error.to_string()) }
 }
 
 fn dense(file: &File, header: &Header, found: &mut Vec<(u32, RawAttribute)>) -> Result<()> {

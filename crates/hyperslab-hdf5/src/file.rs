@@ -10,6 +10,7 @@ use hyperslab_core::{Blob, Error, Fields, Place, Result};
 use crate::externals::Externals;
 use crate::group::Group;
 use crate::heap::global::Collection;
+use crate::image::CacheImage;
 use crate::paths::Paths;
 use crate::shared::SharedTable;
 use crate::superblock::Superblock;
@@ -87,6 +88,8 @@ pub(crate) struct File {
     /// How many files were opened to come here: external links may lead in a circle.
     pub(crate) distance: u32,
     pub(crate) shared: OnceLock<Option<SharedTable>>,
+    /// Structures that stand elsewhere than at their addresses.
+    image: CacheImage,
     pub(crate) paths: Mutex<Paths>,
     groups: Mutex<HashMap<u64, Arc<Group>>>,
     collections: Mutex<HashMap<u64, Arc<Collection>>>,
@@ -96,7 +99,7 @@ impl File {
     /// Opens the file in this blob.
     pub(crate) fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>, distance: u32) -> Result<Self> {
         let superblock = Superblock::read(&*blob)?;
-        Ok(Self {
+        let mut file = Self {
             name: Arc::clone(blob.name()),
             length: blob.len()?,
             blob,
@@ -104,10 +107,14 @@ impl File {
             externals,
             distance,
             shared: OnceLock::new(),
+            image: CacheImage::default(),
             paths: Mutex::default(),
             groups: Mutex::default(),
             collections: Mutex::default(),
-        })
+        };
+        // An extension that cannot be read costs only what it would have told.
+        file.image = CacheImage::read(&file).unwrap_or_default();
+        Ok(file)
     }
 
     pub(crate) const fn sizes(&self) -> Sizes {
@@ -122,6 +129,12 @@ impl File {
     /// `length` bytes of a structure at `address`.
     pub(crate) fn read(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let place = self.place(structure, address);
+        if let Some(held) = self.image.get(address) {
+            let range = usize::try_from(length).ok().filter(|length| *length <= held.len());
+            return range.map(|length| held.slice(..length)).ok_or_else(|| {
+                place.corrupt(format!("{length} bytes expected, the cache image has {}", held.len()))
+            });
+        }
         let start = self.absolute(place, address)?;
         match start.checked_add(length) {
             Some(end) if end <= self.length => self.blob.read_range(start..end),
@@ -132,7 +145,9 @@ impl File {
     /// Up to `length` bytes of a structure whose size is not known before it is read.
     pub(crate) fn read_some(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let start = self.absolute(self.place(structure, address), address)?;
-        self.read(structure, address, length.min(self.length.saturating_sub(start)))
+        let room =
+            self.image.get(address).map_or(self.length.saturating_sub(start), |held| held.len() as u64);
+        self.read(structure, address, length.min(room))
     }
 
     /// A structure that ends with its checksum, which is compared and cut off.

@@ -26,6 +26,7 @@ pub(crate) mod kind {
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
     pub(crate) const LINK_COUNT: u16 = 0x16;
+    pub(crate) const CACHE_IMAGE: u16 = 0x18;
 }
 
 const STRUCTURE: &str = "object header";
@@ -152,15 +153,16 @@ impl Reader<'_> {
         let mut fields = Fields::new(start, self.file.place(STRUCTURE, address));
         fields.version(&[1])?;
         fields.skip(1)?;
-        let claimed = usize::from(fields.u16()?);
+        // Some writers count too few messages here: like libhdf5, we read what the blocks hold.
+        let _count = fields.u16()?;
         let links = fields.u32()?;
         let length = u64::from(fields.u32()?);
         fields.skip(4)?;
         let first = self.file.read(STRUCTURE, address.saturating_add(16), length)?;
-        self.old_messages(&first, address.saturating_add(16), claimed)?;
+        self.old_messages(&first, address.saturating_add(16))?;
         while let Some((address, length)) = self.next_block()? {
             let block = self.file.read("object header continuation", address, length)?;
-            self.old_messages(&block, address, claimed)?;
+            self.old_messages(&block, address)?;
         }
         Ok(links)
     }
@@ -175,10 +177,9 @@ impl Reader<'_> {
         fields.u32()
     }
 
-    fn old_messages(&mut self, block: &Bytes, address: u64, claimed: usize) -> Result<()> {
+    fn old_messages(&mut self, block: &Bytes, address: u64) -> Result<()> {
         let mut fields = Fields::new(block, self.file.place(STRUCTURE, address));
-        // "nmessages" counts those of all blocks, so that what follows the last one is never read.
-        while fields.remaining() >= 8 && self.messages.len() < claimed {
+        while fields.remaining() >= 8 {
             let (kind, size, flags) = (fields.u16()?, usize::from(fields.u16()?), fields.u8()?);
             fields.skip(3)?;
             let at = fields.position();

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `superblock`, `file` | where the file begins; its bytes, the widths of its numbers, what is kept between look-ups |
+//! | `superblock`, `file`, `image` | where the file begins; its bytes, the widths of its numbers, what is kept between look-ups |
 //! | `header`, `message`, `shared` | object headers and their messages, shared ones too |
 //! | `group`, `symbols`, `btree2`, `heap` | names to objects: old groups, new groups, their trees and heaps |
 //! | `convert` | datatypes: what they become in memory, and how their bytes are turned |
@@ -46,6 +46,7 @@ mod filters;
 mod group;
 mod header;
 mod heap;
+mod image;
 mod index;
 mod message;
 mod paths;

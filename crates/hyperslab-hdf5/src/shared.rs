@@ -23,7 +23,8 @@ fn parse(file: &File, body: &[u8], address: u64) -> Result<Target> {
     let mut fields = Fields::new(body, file.place(STRUCTURE, address));
     let target = match fields.version(&[1, 2, 3])? {
         1 => {
-            fields.skip(7)?;
+            // A symbol table entry's beginning: the offset of a name that nobody needs, then the address.
+            fields.skip(7 + file.sizes().length)?;
             Target::Object(fields.defined(file.sizes())?)
         }
         2 => {

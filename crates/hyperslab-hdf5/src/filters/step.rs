@@ -43,6 +43,13 @@ pub(super) fn decode(spec: &FilterSpec, stored: &[u8], out: &mut [u8], place: Pl
             Some(inner) => bitshuffle::decode_stream(inner, value(2).max(1), stored, out),
         },
         id::SZIP => szip::Szip::parse(&spec.values).and_then(|szip| szip.decode(stored, out)),
+        id::NBIT if nbit_passes(spec) => {
+            if stored.len() != out.len() {
+                return Err(wrong_size("nbit", stored.len(), out.len(), place));
+            }
+            out.copy_from_slice(stored);
+            Ok(())
+        }
         id::NBIT => nbit::NBit::parse(&spec.values).and_then(|nbit| nbit.decode(stored, out)),
         id::SCALE_OFFSET => {
             scale_offset::ScaleOffset::parse(&spec.values).and_then(|scale| scale.decode(stored, out))
@@ -86,6 +93,10 @@ pub(super) fn decode_vec(
             Some(inner) => bitshuffle::decode_stream_vec(inner, value(2).max(1), stored, limit, out),
         },
         id::SZIP => szip::Szip::parse(&spec.values).and_then(|szip| szip.decode_vec(stored, limit, out)),
+        id::NBIT if nbit_passes(spec) => {
+            out.extend_from_slice(stored);
+            Ok(())
+        }
         id::NBIT => nbit::NBit::parse(&spec.values).and_then(|nbit| {
             out.resize(nbit.decoded_len().unwrap_or(usize::MAX).min(limit), 0);
             nbit.decode(stored, out)
@@ -121,6 +132,11 @@ fn bitshuffle_inner(spec: &FilterSpec) -> Option<bitshuffle::Inner> {
 fn bitshuffle_block(spec: &FilterSpec) -> usize {
     let value = |index: usize| spec.values.get(index).copied().unwrap_or(0) as usize;
     if value(3) == 0 { bitshuffle::default_block(value(2).max(1)) } else { value(3) }
+}
+
+/// Where no bit can be saved, n-bit hands on what it is given, whatever that is.
+fn nbit_passes(spec: &FilterSpec) -> bool {
+    spec.values.get(1).is_some_and(|need_not| *need_not != 0)
 }
 
 fn wrong_size(filter: &str, found: usize, expected: usize, place: Place<'_>) -> Error {

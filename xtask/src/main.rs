@@ -1,2 +1,40 @@
 //! The developer's chores.
-fn main() {}
+//!
+//! ```text
+//! cargo xtask test      everything: unit, golden, property, peer and documentation tests, the layers of the house
+//! cargo xtask peers     only make the Python environment of the peers, under target/peers
+//! cargo xtask bench     us and the peers on the same work, as ratios
+//! cargo xtask layers    do the crates depend on each other in one direction only?
+//! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz and a nightly toolchain)
+//! ```
+
+mod bench;
+mod fuzz;
+mod layers;
+mod peers;
+mod run;
+mod test;
+
+use std::process::ExitCode;
+
+/// Why a chore failed.
+type Outcome = Result<(), String>;
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.first().map(String::as_str) {
+        Some("test") => test::run(&words[1..]),
+        Some("peers") => peers::python().map(|_| ()),
+        Some("bench") => bench::run(&words[1..]),
+        Some("layers") => layers::run(),
+        Some("fuzz") => fuzz::run(&words[1..]),
+        other => Err(format!("{}: expected test, peers, bench, layers or fuzz", other.unwrap_or("no chore"))),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            run::say(&format!("xtask: {why}"));
+            ExitCode::FAILURE
+        }
+    }
+}

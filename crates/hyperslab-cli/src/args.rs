@@ -13,6 +13,7 @@ Examples:
   tet demo                                 make samples and walk through everything
   tet info data.h5                         what is in it?
   tet read data.tet /t '[0, 10:20]'        values of a slice
+  tet query data.tet /t --mean time        reductions, groups, windows, filters
   tet convert data.npy data.tet            any format to any other
   tet verify data.tet --deep               is it whole?")]
 pub(crate) struct Args {
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Print or save the values of a selection
     Read(ReadArgs),
+    /// Reduce, group, window and filter values; also runs query documents
+    Query(Box<QueryArgs>),
     /// Convert any format to any other
     Convert(ConvertArgs),
     /// Check whether a file is whole
@@ -61,6 +64,10 @@ pub(crate) struct OpenArgs {
     /// The format, where the bytes are not to decide
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
+
+    /// As of then: T or FROM:TO, in milliseconds since 1970 or as 2020-01-31T12:00:00Z (TileDB)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) at: Option<String>,
 
     /// Read by position instead of mapping the file: safe when another program may cut it short
     #[arg(long)]
@@ -102,14 +109,36 @@ Examples:
   tet read data.tet /t '[0, 10:20, ::2]'   by position, as in NumPy
   tet read data.tet /t 'time[3:7]'         along a named dimension
   tet read data.tet /t 'x=-5..5'           by coordinate label, both ends included
-  tet read data.tet /t -o out.npy          .npy, .json and .csv by the ending")]
+  tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by the ending
+  tet read trades.tdb 'day=2020-01..2020-02' --columns price,volume
+  tet read cells.zv --box 0,0,0,10,10,10 -o part.ply")]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
     /// NODE (may be left out where there is one) and selections
-    #[arg(value_name = "NODE | SELECTION", allow_hyphen_values = true)]
+    #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
+
+    /// Only these columns of a table, members of structs or attributes of a geometry
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) columns: Option<Vec<String>>,
+
+    /// Of a geometry: only what a closed box holds, as x0,y0,z0,x1,y1,z1
+    #[arg(long = "box", value_name = "CORNERS", allow_hyphen_values = true)]
+    pub(crate) region: Option<String>,
+
+    /// Of a geometry: only this object; several may be given
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) object: Vec<i64>,
+
+    /// Of a geometry: only the objects of this group; several may be given
+    #[arg(long, value_name = "G")]
+    pub(crate) group: Vec<u64>,
+
+    /// Of a geometry: the level of detail; 0 is the finest
+    #[arg(long, value_name = "K")]
+    pub(crate) level: Option<usize>,
 
     /// Write to this file instead of the terminal
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -130,6 +159,200 @@ pub(crate) struct ReadArgs {
     /// The most memory that the result may take, such as 4GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+}
+
+impl ReadArgs {
+    /// Was something said that only a geometry understands?
+    pub(crate) const fn is_geometric(&self) -> bool {
+        self.region.is_some() || !self.object.is_empty() || !self.group.is_empty() || self.level.is_some()
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet query data.h5 /t --mean              of all values
+  tet query data.h5 /t --mean time         over one axis, by name or number; several as time,0
+  tet query data.h5 /t 'x=-5..5' --max --where '> 273, <= 310'
+  tet query data.h5 /t --sum --group-by-label station
+  tet query data.h5 /t --mean --rolling time:7
+  tet query data.h5 /t --mean time --explain
+  tet query question.json -t data.tet -x   a query document; without -x it is only checked")]
+pub(crate) struct QueryArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+
+    /// NODE (may be left out where there is one) and selections
+    #[arg(value_name = "NODE | SELECTION")]
+    pub(crate) what: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) operations: OperationArgs,
+
+    /// The axes to reduce, for operations that take another value
+    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    pub(crate) over: Vec<String>,
+
+    /// Only values for which this holds: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    pub(crate) conditions: Vec<String>,
+
+    /// Only positions with this label: AXIS=LABEL
+    #[arg(long, value_name = "AXIS=LABEL")]
+    pub(crate) label: Vec<String>,
+
+    /// Leave out values that are not a number
+    #[arg(long)]
+    pub(crate) skip_nan: bool,
+
+    /// One answer per position along these axes
+    #[arg(long, value_name = "AXES", value_delimiter = ',', conflicts_with = "group_by_label")]
+    pub(crate) group_by: Vec<String>,
+
+    /// One answer per distinct label along these axes
+    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    pub(crate) group_by_label: Vec<String>,
+
+    /// Windows side by side: AXIS:SIZE
+    #[arg(long, value_name = "AXIS:SIZE", conflicts_with = "rolling")]
+    pub(crate) bins: Option<String>,
+
+    /// Overlapping windows: AXIS:SIZE or AXIS:SIZE:STEP
+    #[arg(long, value_name = "AXIS:SIZE[:STEP]")]
+    pub(crate) rolling: Option<String>,
+
+    /// What stands for the positions of a window outside the array
+    #[arg(long, value_name = "VALUE", value_parser = ["none", "0", "nan", "fill"], default_value = "none")]
+    pub(crate) pad: String,
+
+    /// Count windows from the end of the axis
+    #[arg(long)]
+    pub(crate) from_end: bool,
+
+    /// No answer for windows with fewer values
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) min_count: u64,
+
+    /// The most memory for chunks, partial results and the answer, such as 256MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// Let answers rest on statistics that nothing ties to the values, such as .tet zone maps
+    #[arg(long)]
+    pub(crate) trust_hints: bool,
+
+    /// Show chunks, bytes, requests and memory, and read nothing
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Write to this file instead of the terminal: .npy, .json, .csv by the ending
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace OUT if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Print all values, however many
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// PATH is a query document: the file to ask
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: Option<PathBuf>,
+
+    /// PATH is a query document: run it, rather than only check it
+    #[arg(short = 'x', long, requires = "target")]
+    pub(crate) execute: bool,
+
+    /// PATH is a query document: values to show of a result
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) preview: usize,
+}
+
+/// What is made of the values. Several may be asked for; AXES are reduced, all when left out.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Operations")]
+pub(crate) struct OperationArgs {
+    /// How many
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) count: Option<String>,
+    /// Exact for integers, compensated for floats
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) sum: Option<String>,
+    /// The mean
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) mean: Option<String>,
+    /// The smallest
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) min: Option<String>,
+    /// The largest
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) max: Option<String>,
+    /// The variance
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) var: Option<String>,
+    /// The standard deviation
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) std: Option<String>,
+    /// Degrees of freedom lost in --var and --std: 0 for a population, 1 for a sample
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) ddof: u32,
+    /// The product
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) product: Option<String>,
+    /// The sum of magnitudes
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) norm_l1: Option<String>,
+    /// The root of the sum of squares
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) norm_l2: Option<String>,
+    /// Where the smallest is
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) argmin: Option<String>,
+    /// Where the largest is
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) argmax: Option<String>,
+    /// The middle value
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) median: Option<String>,
+    /// The value below which this share lies; axes with --over
+    #[arg(long, value_name = "Q")]
+    pub(crate) quantile: Option<f64>,
+    /// Counts in this many bins; axes with --over
+    #[arg(long, value_name = "BINS")]
+    pub(crate) histogram: Option<usize>,
+    /// From where to where a histogram counts: LOW,HIGH
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub(crate) range: Option<String>,
+    /// The covariance with another array of the store
+    #[arg(long, value_name = "NODE", conflicts_with = "correlation")]
+    pub(crate) covariance: Option<String>,
+    /// The correlation with another array of the store
+    #[arg(long, value_name = "NODE")]
+    pub(crate) correlation: Option<String>,
+    /// Is every value finite?
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) all_finite: Option<String>,
+    /// Is any value not a number?
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) any_nan: Option<String>,
+    /// Is any value infinite?
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) any_inf: Option<String>,
+    /// How many are not a number
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) nan_count: Option<String>,
+    /// How many are infinite
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) inf_count: Option<String>,
+    /// How many are missing
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) null_count: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -161,6 +384,10 @@ pub(crate) struct ConvertArgs {
     /// The new chunks, such as 64,64,64
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) chunks: Option<Vec<u64>>,
+
+    /// Gather chunks in shards of this shape (Zarr), such as 512,512,512
+    #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
+    pub(crate) shards: Option<Vec<u64>>,
 
     /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter
     #[arg(long, value_name = "FILTERS")]

@@ -3,12 +3,13 @@
 mod convert;
 mod demo;
 mod info;
+mod query;
 mod read;
 mod repair;
 mod shell;
 mod verify;
 
-use hyperslab::{OpenOptions, OpenStore, Result};
+use hyperslab::{EncryptionKey, OpenOptions, OpenStore, Result};
 
 use crate::Answer;
 use crate::args::{Args, Command, OpenArgs};
@@ -18,6 +19,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
     match args.command {
         Command::Info(args) => info::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Query(args) => query::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),
@@ -29,7 +31,9 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
 
 fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
     let format = args.format.as_deref().map(str::parse).transpose()?;
-    Ok(OpenOptions { format, mapped: !args.no_map, ..OpenOptions::default() })
+    let at = args.at.as_deref().map(crate::times::window).transpose()?;
+    let key = EncryptionKey::from_environment()?;
+    Ok(OpenOptions { format, mapped: !args.no_map, at, key, ..OpenOptions::default() })
 }
 
 fn open(args: &OpenArgs) -> Result<OpenStore> {

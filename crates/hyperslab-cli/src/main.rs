@@ -7,6 +7,7 @@ mod output;
 mod paint;
 mod pretty;
 mod progress;
+mod times;
 
 use std::process::ExitCode;
 

@@ -20,6 +20,9 @@ use crate::{lz4, shuffle, zstd};
 
 const CODEC: &str = "bitshuffle";
 
+/// The longest buffer that a thread keeps for the next stream.
+const KEPT: usize = 16 << 20;
+
 thread_local! {
     static SCRATCH: RefCell<(Vec<u8>, Vec<u8>)> = const { RefCell::new((Vec::new(), Vec::new())) };
 }
@@ -36,6 +39,15 @@ fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
 
 /// Transposes the 8×8 bits of every eight bytes.
 fn transpose_bits(bytes: &mut [u8]) {
+    #[cfg(target_arch = "x86_64")]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        return wide::transpose_bits(bytes);
+    }
+    transpose_words(bytes);
+}
+
+#[inline(always)]
+fn transpose_words(bytes: &mut [u8]) {
     let (words, _) = bytes.as_chunks_mut::<8>();
     for word in words {
         let mut x = u64::from_le_bytes(*word);
@@ -47,6 +59,22 @@ fn transpose_bits(bytes: &mut [u8]) {
         swap(14, 0x0000_cccc_0000_cccc);
         swap(28, 0x0000_0000_f0f0_f0f0);
         *word = x.to_le_bytes();
+    }
+}
+
+/// The same loop, compiled for wider vectors.
+#[cfg(target_arch = "x86_64")]
+#[expect(unsafe_code, reason = "a call of code for a detected processor")]
+mod wide {
+    /// The caller has seen that the processor has AVX2.
+    pub(super) fn transpose_bits(bytes: &mut [u8]) {
+        // SAFETY: as the caller has seen.
+        unsafe { with_avx2(bytes) }
+    }
+
+    #[target_feature(enable = "avx2")]
+    fn with_avx2(bytes: &mut [u8]) {
+        super::transpose_words(bytes);
     }
 }
 
@@ -82,12 +110,21 @@ pub fn encode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if src.is_empty() {
         return Ok(());
     }
-    with_scratch(src.len(), |planes| {
-        shuffle::encode(size, src, planes)?;
-        transpose_bits(planes);
-        let n = src.len() / size;
-        for (plane, rows) in planes.chunks_exact(n).zip(out.chunks_exact_mut(n)) {
-            shuffle::encode(8, plane, rows)?;
+    let n = src.len() / size;
+    let tile = tile_len(size).min(n);
+    with_scratch(tile * (size + 1), |scratch| {
+        for first in (0..n).step_by(tile) {
+            let count = tile.min(n - first);
+            let (planes, rest) = scratch.split_at_mut(count * size);
+            let rows = &mut rest[..count];
+            shuffle::encode(size, &src[first * size..(first + count) * size], planes)?;
+            transpose_bits(planes);
+            for (plane, out) in planes.chunks_exact(count).zip(out.chunks_exact_mut(n)) {
+                shuffle::encode(8, plane, rows)?;
+                for (row, out) in rows.chunks_exact(count / 8).zip(out.chunks_exact_mut(n / 8)) {
+                    out[first / 8..(first + count) / 8].copy_from_slice(row);
+                }
+            }
         }
         Ok(())
     })
@@ -103,14 +140,30 @@ pub fn decode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if src.is_empty() {
         return Ok(());
     }
-    with_scratch(src.len(), |planes| {
-        let n = src.len() / size;
-        for (rows, plane) in src.chunks_exact(n).zip(planes.chunks_exact_mut(n)) {
-            shuffle::decode(8, rows, plane)?;
+    let n = src.len() / size;
+    let tile = tile_len(size).min(n);
+    with_scratch(tile * (size + 1), |scratch| {
+        for first in (0..n).step_by(tile) {
+            let count = tile.min(n - first);
+            let (planes, rest) = scratch.split_at_mut(count * size);
+            let rows = &mut rest[..count];
+            for (plane, src) in planes.chunks_exact_mut(count).zip(src.chunks_exact(n)) {
+                for (row, src) in rows.chunks_exact_mut(count / 8).zip(src.chunks_exact(n / 8)) {
+                    row.copy_from_slice(&src[first / 8..(first + count) / 8]);
+                }
+                shuffle::decode(8, rows, plane)?;
+            }
+            transpose_bits(planes);
+            shuffle::decode(size, planes, &mut out[first * size..(first + count) * size])?;
         }
-        transpose_bits(planes);
-        shuffle::decode(size, planes, out)
+        Ok(())
     })
+}
+
+/// Elements that go through the three transposes together, so that they stay in the first cache: a multiple of 256,
+/// which fills the widest vectors of the shuffle of groups of eight.
+fn tile_len(size: usize) -> usize {
+    (8192 / size / 256 * 256).max(256)
 }
 
 /// The library's own choice of a block, in elements: about 8 KiB, and at least 128 elements.
@@ -226,7 +279,9 @@ pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> R
         if reader.is_empty() { Ok(()) } else { Err(corrupt(CODEC, "bytes after the last element")) }
     };
     let done = decode_all();
-    SCRATCH.with_borrow_mut(|(_, buffer)| *buffer = unpacked);
+    if unpacked.len() <= KEPT {
+        SCRATCH.with_borrow_mut(|(_, buffer)| *buffer = unpacked);
+    }
     done
 }
 

@@ -35,6 +35,9 @@ const MIN_SPLIT: usize = 128;
 /// The largest element whose blocks C-Blosc 1 splits.
 const MAX_SPLITS: usize = 16;
 
+/// The longest buffer that a thread keeps for the next block.
+const KEPT: usize = 16 << 20;
+
 thread_local! {
     static SCRATCH: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
 }
@@ -46,11 +49,16 @@ fn with_scratch<T>(len: usize, work: impl FnOnce(&mut [u8]) -> T) -> T {
         buffer.resize(len, 0);
     }
     let answer = work(&mut buffer[..len]);
-    SCRATCH.with_borrow_mut(|buffers| buffers.push(buffer));
+    if buffer.len() <= KEPT {
+        SCRATCH.with_borrow_mut(|buffers| buffers.push(buffer));
+    }
     answer
 }
 
 /// A parsed chunk: its header, and the bytes that the blocks are in.
+///
+/// The header's sizes are claims: compare [`Header::decoded_len`] with the size that the chunk must have before decoding parts
+/// of it, since a block may be as long as the chunk.
 #[derive(Debug, Clone)]
 pub struct Chunk<'a> {
     header: Header,

@@ -96,6 +96,20 @@ mod tests {
         assert_ne!(shape.block, shape.chunk);
     }
 
+    #[test]
+    fn frames_of_several_chunks_decode() {
+        for name in [
+            "chunks", "delta", "delta12", "bits", "trunc", "group", "nosplit", "split", "stored", "zeros",
+            "nan", "value", "nans", "cube", "plane", "line", "mixed",
+        ] {
+            let (stored, want) = (data(&format!("frame.{name}.b2")), data(&format!("frame.{name}.raw")));
+            let mut out = vec![1; want.len()];
+            decode(&stored, &mut out).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let first = out.iter().zip(&want).position(|(a, b)| a != b);
+            assert!(out == want, "{name}: differs at byte {first:?}");
+        }
+    }
+
     proptest! {
         #[test]
         fn damage_does_no_harm(

@@ -4,12 +4,12 @@
 //!
 //! | function | used by |
 //! |---|---|
-//! | [`crc32`] | gzip, numcodecs `crc32` |
-//! | [`crc32c`] | Zarr v3 `crc32c` and shard indexes |
+//! | [`crc32()`] | gzip, numcodecs `crc32` |
+//! | [`crc32c()`] | Zarr v3 `crc32c` and shard indexes |
 //! | [`adler32`] | zlib, numcodecs `adler32` |
 //! | [`fletcher32`], [`verify_fletcher32`] | HDF5 filter 3, numcodecs `fletcher32` |
 //! | [`lookup3`] | HDF5 metadata and name hashes, numcodecs `jenkins_lookup3` |
-//! | [`md5`], [`sha256`] | TileDB filters 12 and 13 |
+//! | [`md5()`], [`sha256()`] | TileDB filters 12 and 13 |
 
 use md5::Digest as _;
 
@@ -54,21 +54,34 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 /// ```
 #[must_use]
 pub fn fletcher32(bytes: &[u8]) -> u32 {
-    /// The most words whose weighted sum fits 32 bits.
-    const BLOCK: usize = 360;
+    /// Words that are summed side by side.
+    const LANES: usize = 16;
+    /// The most words of a lane whose weighted sum fits 32 bits.
+    const ROUNDS: usize = 360;
     // Sums modulo 65535; the end-around carry of the definition makes a multiple of 65535 other than 0 itself.
     let (mut sum1, mut sum2) = (0u64, 0u64);
     let (pairs, odd) = bytes.as_chunks::<2>();
-    for block in pairs.chunks(BLOCK) {
-        let (mut plain, mut weighted) = (0u32, 0u32);
-        let n = block.len() as u32;
-        for (weight, pair) in (1..=n).rev().zip(block) {
-            let word = u32::from(u16::from_be_bytes(*pair));
-            plain += word;
-            weighted += weight * word;
+    let (groups, rest) = pairs.as_chunks::<LANES>();
+    for block in groups.chunks(ROUNDS) {
+        // Per lane: the sum, and the sum of the sums, in which the last word counts once.
+        let (mut plain, mut weighted) = ([0u32; LANES], [0u32; LANES]);
+        for group in block {
+            for lane in 0..LANES {
+                plain[lane] += u32::from(u16::from_be_bytes(group[lane]));
+                weighted[lane] += plain[lane];
+            }
         }
-        sum2 = carry(sum2 + u64::from(n) * sum1 + u64::from(weighted));
-        sum1 = carry(sum1 + u64::from(plain));
+        let total: u64 = plain.iter().map(|&sum| u64::from(sum)).sum();
+        let rounds: u64 = weighted.iter().map(|&sum| u64::from(sum)).sum();
+        // Lane j of a group has j words less after it than lane 0.
+        let early: u64 = (0..).zip(&plain).map(|(lane, &sum): (u64, _)| lane * u64::from(sum)).sum();
+        let words = (block.len() * LANES) as u64;
+        sum2 = carry(sum2 + words * sum1 + LANES as u64 * rounds - early);
+        sum1 = carry(sum1 + total);
+    }
+    for pair in rest {
+        sum1 = carry(sum1 + u64::from(u16::from_be_bytes(*pair)));
+        sum2 = carry(sum2 + sum1);
     }
     if let [last] = odd {
         sum1 = carry(sum1 + (u64::from(*last) << 8));

@@ -74,6 +74,8 @@ pub mod bzip2;
 pub mod checksum;
 pub mod deflate;
 mod error;
+#[doc(hidden)]
+pub mod fuzz;
 pub mod hdf5_lz4;
 pub mod lz4;
 pub mod lzf;

@@ -76,16 +76,19 @@ pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
 pub fn encode(src: &[u8], out: &mut Vec<u8>) {
     // Places of three-byte prefixes, plus one; 0 is none.
     let mut seen = vec![0usize; 1 << HASH_BITS];
-    let (mut at, mut literals) = (0, 0);
-    while let Some(&[a, b, c]) = src[at..].first_chunk::<3>() {
+    let (mut at, mut literals, mut misses) = (0, 0, 0);
+    while let Some(&[a, b, c]) = src.get(at..).and_then(|rest| rest.first_chunk::<3>()) {
         let key = u32::from_le_bytes([a, b, c, 0]);
         let slot = (key.wrapping_mul(0x9e37_79b1) >> (32 - HASH_BITS)) as usize;
         let candidate = std::mem::replace(&mut seen[slot], at + 1);
         let from = candidate.wrapping_sub(1);
         if candidate == 0 || at - from > MAX_DISTANCE || src[from..from + 3] != [a, b, c] {
-            at += 1;
+            // Where nothing repeats, look less often.
+            misses += 1;
+            at += 1 + (misses >> 6);
             continue;
         }
+        misses = 0;
         let longest = MAX_COPY.min(src.len() - at);
         let len = (3..longest).find(|&i| src[from + i] != src[at + i]).unwrap_or(longest);
         push_literals(&src[literals..at], out);

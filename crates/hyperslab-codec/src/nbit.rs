@@ -247,8 +247,32 @@ impl NBit {
         if u128::from(self.kind.bits()) * self.elements as u128 > src.len() as u128 * 8 {
             return Err(corrupt(CODEC, format!("ends early: {} bytes", src.len())));
         }
-        out.fill(0);
         let mut bits = BitReader::new(CODEC, src);
+        if let Kind::Atomic {
+            size: size @ (1 | 2 | 4 | 8),
+            big_endian,
+            precision: precision @ ..=57,
+            offset,
+        } = self.kind
+        {
+            /// One loop for every size, so that a number is stored at once.
+            macro_rules! numbers {
+                ($number:ty) => {
+                    for to in out.as_chunks_mut().0 {
+                        let value = (bits.get(precision)? << offset) as $number;
+                        *to = if big_endian { value.to_be_bytes() } else { value.to_le_bytes() };
+                    }
+                };
+            }
+            match size {
+                1 => numbers!(u8),
+                2 => numbers!(u16),
+                4 => numbers!(u32),
+                _ => numbers!(u64),
+            }
+            return Ok(());
+        }
+        out.fill(0);
         for element in out.chunks_exact_mut(self.kind.size()) {
             self.kind.decode(&mut bits, element)?;
         }

@@ -10,6 +10,8 @@
 //! `k + 1`, the parts of all samples above their low `k` bits in unary, then the low bits; zero, one more bit, which tells
 //! a run of zero blocks (its length in unary) from pairs of samples in unary ("second extension").
 
+mod encode;
+
 use crate::bits::BitReader;
 use crate::error::{Result, corrupt, size as size_error, too_long, unsupported};
 use crate::shuffle;
@@ -113,11 +115,7 @@ impl Szip {
         let blocks = self.pixels_per_scanline.div_ceil(self.pixels_per_block);
         let mut line = Scanline {
             bits,
-            id_len: match bits {
-                17.. => 5,
-                9.. => 4,
-                _ => 3,
-            },
+            id_len: id_len(bits),
             block: self.pixels_per_block,
             blocks,
             predict: self.predict,
@@ -125,15 +123,29 @@ impl Szip {
         };
         for out in out.chunks_mut(self.pixels_per_scanline * bytes) {
             line.decode(&mut reader, out.len() / bytes)?;
-            for (sample, to) in line.samples.iter().zip(out.chunks_exact_mut(bytes)) {
-                if self.big_endian {
-                    to.copy_from_slice(&sample.to_be_bytes()[4 - bytes..]);
-                } else {
-                    to.copy_from_slice(&sample.to_le_bytes()[..bytes]);
+            let samples = line.samples.iter();
+            match (bytes, self.big_endian) {
+                (1, _) => samples.zip(out).for_each(|(s, to)| *to = *s as u8),
+                (2, false) => {
+                    samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = (*s as u16).to_le_bytes());
                 }
+                (2, true) => {
+                    samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = (*s as u16).to_be_bytes());
+                }
+                (_, false) => samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = s.to_le_bytes()),
+                (_, true) => samples.zip(out.as_chunks_mut().0).for_each(|(s, to)| *to = s.to_be_bytes()),
             }
         }
         Ok(())
+    }
+}
+
+/// Bits of a block's identifier.
+const fn id_len(bits: u32) -> u32 {
+    match bits {
+        17.. => 5,
+        9.. => 4,
+        _ => 3,
     }
 }
 
@@ -150,20 +162,12 @@ struct Scanline {
 }
 
 impl Scanline {
-    /// Decodes whole blocks until there are `wanted` samples; all of the scanline unless it is the last.
+    /// Decodes whole blocks until there are `wanted` samples: of any scanline but the last, all blocks.
     fn decode(&mut self, reader: &mut BitReader<'_>, wanted: usize) -> Result<()> {
         self.samples.clear();
-        let whole = self.block * self.blocks;
-        // The last scanline is padded like any other, but some writers may have left the padding away.
-        let wanted = if wanted == 0 { whole } else { wanted };
-        let full = wanted + self.block > whole || wanted == whole;
-        while self.samples.len() < if full { whole } else { wanted } {
-            match self.block(reader) {
-                Err(_) if self.samples.len() >= wanted => break,
-                done => done?,
-            }
+        while self.samples.len() < wanted {
+            self.block(reader)?;
         }
-        self.samples.resize(self.samples.len().max(wanted), 0);
         if self.predict {
             self.unfold();
         }
@@ -189,15 +193,22 @@ impl Scanline {
         if id > 0 {
             let k = id - 1;
             let start = self.samples.len();
-            while self.samples.len() < end {
+            self.samples.resize(end, 0);
+            let samples = &mut self.samples[start..];
+            let mut all = 0;
+            for sample in samples.iter_mut() {
                 let high = u64::from(reader.get_unary()?) << k;
-                if high > most {
-                    return Err(corrupt(CODEC, format!("a sample of more than {} bits", self.bits)));
-                }
-                self.samples.push(high as u32);
+                all |= high;
+                *sample = high as u32;
             }
-            for sample in &mut self.samples[start..] {
-                *sample |= reader.get(k)? as u32;
+            if all > most {
+                self.samples.truncate(start);
+                return Err(corrupt(CODEC, format!("a sample of more than {} bits", self.bits)));
+            }
+            if k > 0 {
+                for sample in samples {
+                    *sample |= reader.get(k)? as u32;
+                }
             }
             return Ok(());
         }
@@ -241,8 +252,9 @@ impl Scanline {
         for sample in rest {
             let distance = *sample;
             let near = last.min(most - last);
-            last = if distance / 2 < near || distance == near * 2 {
-                if distance.is_multiple_of(2) { last + distance / 2 } else { last - distance.div_ceil(2) }
+            last = if u64::from(distance) <= u64::from(near) * 2 {
+                // Even distances are upwards, odd ones downwards; without a branch, since that is as good as random.
+                last.wrapping_add((distance >> 1) ^ (distance & 1).wrapping_neg())
             } else if last <= most - last {
                 distance.min(most)
             } else {
@@ -303,6 +315,19 @@ mod tests {
     }
 
     #[test]
+    fn encoding_is_as_short_as_that_of_libaec() {
+        for name in CASES {
+            let filter = Szip::parse(&client(name)).unwrap();
+            let (stored, raw) = (data(&format!("{name}.stored")), data(&format!("{name}.raw")));
+            let (mut back, mut out) = (Vec::new(), vec![0; raw.len()]);
+            filter.encode(&raw, &mut back).unwrap();
+            filter.decode(&back, &mut out).unwrap();
+            assert!(out == raw, "{name}");
+            assert!(back.len() <= stored.len(), "{name}: {} bytes, libaec {}", back.len(), stored.len());
+        }
+    }
+
+    #[test]
     fn wrong_parameters_are_errors() {
         for client in [
             &[][..],
@@ -318,6 +343,22 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn round_trip(
+            src in prop::collection::vec(prop_oneof![4 => 0..3u8, 1 => any::<u8>()], 0..1200),
+            predict: bool,
+            block in 1..=16u32,
+            bits in prop::sample::select(vec![8u32, 16, 32, 64]),
+            line in 1..300u32,
+        ) {
+            let filter = Szip::parse(&[if predict { 32 } else { 4 }, block * 2, bits, line]).unwrap();
+            let src = &src[..src.len() / 8 * 8];
+            let (mut stored, mut out) = (Vec::new(), vec![0; src.len()]);
+            filter.encode(src, &mut stored).unwrap();
+            filter.decode(&stored, &mut out).unwrap();
+            prop_assert_eq!(&out, src);
+        }
+
         #[test]
         fn damage_does_no_harm(which in 0..22usize, at: prop::sample::Index, to: u8, cut: prop::sample::Index) {
             let filter = Szip::parse(&client(CASES[which])).unwrap();

@@ -112,6 +112,16 @@ pub trait Array: Send + Sync + Debug {
         Ok(usage)
     }
 
+    /// What the format keeps of these chunks' values beside them; `None` where it keeps nothing. Only what is stored:
+    /// no chunk is read for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`locate`](Self::locate).
+    fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
+        Ok(vec![None; chunks.len()])
+    }
+
     /// The stored bytes of these spans. Neighbours in one blob are asked for in one call.
     ///
     /// # Errors
@@ -131,6 +141,32 @@ pub trait Array: Send + Sync + Debug {
         }
         Ok(fetched)
     }
+}
+
+/// A number, exactly as an array of its kind holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Number {
+    /// Of an integer, boolean or time type.
+    Integer(i128),
+    /// Of a floating-point type; `float16` and `float32` widened, which loses nothing.
+    Float(f64),
+}
+
+/// What a format keeps of the values of one chunk. Everything speaks of the cells that are neither missing nor
+/// not-a-number, and only of those inside the array.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct ChunkStatistics {
+    /// The smallest value, or one below it.
+    pub min: Option<Number>,
+    /// The largest value, or one above it.
+    pub max: Option<Number>,
+    /// The sum of the values.
+    pub sum: Option<Number>,
+    /// How many cells are missing or not a number.
+    pub nulls: Option<u64>,
+    /// Nothing ties these claims to the stored values (no writer has to keep them, no checksum covers them): they may
+    /// steer what is looked at first, but an answer rests on them only when the caller says so.
+    pub hint: bool,
 }
 
 /// What is stored of an array.

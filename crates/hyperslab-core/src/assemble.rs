@@ -41,31 +41,11 @@ pub fn read_chunk(
     let Some(reference) = reference else { return fill(array, &wanted.coord, window) };
     let shape = schema.decoded_shape(&wanted.coord);
     let item = window.item();
-    let strides = schema.order.strides(&shape);
-    let mut from = Layout { offset: 0, strides: SmallVec::with_capacity(shape.len()) };
-    let mut reach = 0;
-    for (part, stride) in wanted.axes.iter().zip(&strides) {
-        let stride = usize::try_from(*stride).ok().and_then(|stride| stride.checked_mul(item));
-        let step = stride.and_then(|stride| isize::try_from(stride.checked_mul(part.step as usize)?).ok());
-        let (Some(stride), Some(step)) = (stride, step) else { return Err(too_large(array, &wanted.coord)) };
-        from.offset += stride * part.first as usize;
-        reach += step.unsigned_abs() * (part.count - 1) as usize;
-        from.strides.push(step);
-    }
+    let (mut from, reach) = wanted_layout(array, wanted, &shape, item)?;
     if let Some(span) = reference.as_plain() {
-        let (first, needed) = (from.offset as u64, (reach + item) as u64);
-        if first.saturating_add(needed) > span.length {
-            return Err(Place::new(array.name(), "chunk", span.offset).corrupt(format!(
-                "{} stored bytes, chunk {:?} needs {}",
-                span.length,
-                wanted.coord.as_slice(),
-                first.saturating_add(needed)
-            )));
-        }
-        let part = Span { blob: span.blob.clone(), offset: span.offset + first, length: needed };
-        let stored = fetch(array, &[&part])?;
+        let stored = fetch_plain(array, wanted, span, from.offset, reach + item)?;
         from.offset = 0;
-        return window.copy_from(&stored[0], &from);
+        return window.copy_from(&stored, &from);
     }
     let stored = fetch(array, &reference.spans().collect::<SmallVec<[&Span; 4]>>())?;
     if array.decode_part(wanted, reference, &stored, window)? {
@@ -82,6 +62,95 @@ pub fn read_chunk(
         array.decode(&wanted.coord, reference, &stored, scratch)?;
         window.copy_from(scratch, &from)
     })
+}
+
+/// Shows the wanted cells of one chunk to `work`: bytes that hold them, and where in these bytes they stand. `None`:
+/// the chunk was never written, and every cell is the one fill value (strides of zero).
+///
+/// Plain chunks are shown where they are stored (of those bytes, nobody promises an alignment); others are decoded into
+/// scratch memory that the thread keeps. Nothing is copied.
+///
+/// # Errors
+///
+/// Whatever fetching, decoding and `work` say.
+pub fn with_chunk<T>(
+    array: &dyn Array,
+    wanted: &PlannedChunk,
+    reference: Option<&ChunkRef>,
+    work: impl FnOnce(&[u8], &Layout) -> Result<T>,
+) -> Result<T> {
+    let schema = array.schema();
+    let item = schema.dtype.size().unwrap_or(0);
+    let Some(reference) = reference else {
+        let still = Layout { offset: 0, strides: SmallVec::from_elem(0, wanted.axes.len()) };
+        return match &schema.fill {
+            Fill::Refused => Err(missing(array, &wanted.coord)),
+            Fill::Zero => work(&SmallVec::<[u8; 16]>::from_elem(0, item), &still),
+            Fill::Element(element) => match element.as_fixed() {
+                Some(element) if element.len() == item => work(element, &still),
+                _ => Err(Error::invalid(format!(
+                    "{}: a fill value of another kind than the array",
+                    array.name()
+                ))),
+            },
+        };
+    };
+    let shape = schema.decoded_shape(&wanted.coord);
+    let (mut from, reach) = wanted_layout(array, wanted, &shape, item)?;
+    if let Some(span) = reference.as_plain() {
+        let stored = fetch_plain(array, wanted, span, from.offset, reach + item)?;
+        from.offset = 0;
+        return work(&stored, &from);
+    }
+    let stored = fetch(array, &reference.spans().collect::<SmallVec<[&Span; 4]>>())?;
+    let bytes = decoded_bytes(array, &wanted.coord, reference)?;
+    with_scratch(bytes, |scratch| {
+        array.decode(&wanted.coord, reference, &stored, scratch)?;
+        work(scratch, &from)
+    })
+}
+
+/// Where the wanted cells stand in a decoded chunk of this shape, and the bytes from the first to the last of them.
+fn wanted_layout(
+    array: &dyn Array,
+    wanted: &PlannedChunk,
+    shape: &[u64],
+    item: usize,
+) -> Result<(Layout, usize)> {
+    let strides = array.schema().order.strides(shape);
+    let mut from = Layout { offset: 0, strides: SmallVec::with_capacity(shape.len()) };
+    let mut reach = 0;
+    for (part, stride) in wanted.axes.iter().zip(&strides) {
+        let stride = usize::try_from(*stride).ok().and_then(|stride| stride.checked_mul(item));
+        let step = stride.and_then(|stride| isize::try_from(stride.checked_mul(part.step as usize)?).ok());
+        let (Some(stride), Some(step)) = (stride, step) else { return Err(too_large(array, &wanted.coord)) };
+        from.offset += stride * part.first as usize;
+        reach += step.unsigned_abs() * (part.count - 1) as usize;
+        from.strides.push(step);
+    }
+    Ok((from, reach))
+}
+
+/// The `needed` bytes from `first` on of a chunk that is stored as it is.
+fn fetch_plain(
+    array: &dyn Array,
+    wanted: &PlannedChunk,
+    span: &Span,
+    first: usize,
+    needed: usize,
+) -> Result<Bytes> {
+    let (first, needed) = (first as u64, needed as u64);
+    if first.saturating_add(needed) > span.length {
+        return Err(Place::new(array.name(), "chunk", span.offset).corrupt(format!(
+            "{} stored bytes, chunk {:?} needs {}",
+            span.length,
+            wanted.coord.as_slice(),
+            first.saturating_add(needed)
+        )));
+    }
+    let part = Span { blob: span.blob.clone(), offset: span.offset + first, length: needed };
+    let mut stored = fetch(array, &[&part])?;
+    stored.pop().ok_or_else(|| Error::invalid(format!("{}: fetched nothing", array.name())))
 }
 
 /// The bytes that the chunk decodes to, refused when what is stored makes the claim implausible.

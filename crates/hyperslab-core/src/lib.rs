@@ -59,10 +59,10 @@ mod store;
 mod table;
 mod window;
 
-pub use array::{Array, ArraySchema, Edges, Fill, Filter, Labels, Usage};
+pub use array::{Array, ArraySchema, ChunkStatistics, Edges, Fill, Filter, Labels, Number, Usage};
 pub use assemble::{
     LOCATE_BATCH, decoded_bytes, gather_elements, locate, needs_elements, read_chunk, read_chunk_elements,
-    read_serial, result_bytes,
+    read_serial, result_bytes, with_chunk,
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{

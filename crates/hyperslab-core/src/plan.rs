@@ -115,11 +115,10 @@ impl Plan {
                 return Err(Error::invalid(format!("axis {axis}: {wanted:?} is outside {extent} cells")));
             }
         }
-        let touched: Extents =
-            positions.axes.iter().zip(grid.chunk_shape()).map(|(axis, chunk)| axis.touched(*chunk)).collect();
-        let all =
-            product(&touched).ok_or_else(|| Error::invalid("the selection touches more than 2^64 chunks"))?;
-        Ok(Self { grid: grid.clone(), positions, part: 0..all })
+        let mut plan = Self { grid: grid.clone(), positions, part: 0..0 };
+        plan.part.end = product(&plan.touched())
+            .ok_or_else(|| Error::invalid("the selection touches more than 2^64 chunks"))?;
+        Ok(plan)
     }
 
     /// How many chunks it touches.
@@ -144,6 +143,25 @@ impl Plan {
     #[must_use]
     pub const fn positions(&self) -> &Positions {
         &self.positions
+    }
+
+    /// Chunks with a wanted position, per axis. The whole plan's, also after a split.
+    #[must_use]
+    pub fn touched(&self) -> Extents {
+        let axes = self.positions.axes.iter().zip(self.grid.chunk_shape());
+        axes.map(|(axis, chunk)| axis.touched(*chunk)).collect()
+    }
+
+    /// The chunk at this place among the touched ones, per axis: each below [`touched`](Self::touched).
+    #[must_use]
+    pub fn at(&self, place: &[u64]) -> PlannedChunk {
+        let mut planned = PlannedChunk { coord: ChunkCoord::new(), axes: SmallVec::new() };
+        for ((wanted, extent), number) in self.positions.axes.iter().zip(self.grid.chunk_shape()).zip(place) {
+            let (coord, part) = wanted.part(*number, *extent);
+            planned.coord.push(coord);
+            planned.axes.push(part);
+        }
+        planned
     }
 
     /// The `index`-th touched chunk, in C order of the grid; `index` is below [`len`](Self::len).
@@ -257,6 +275,8 @@ mod tests {
             let expected: Vec<_> = (0..wanted.count as i64)
                 .map(|i| Some((wanted.start as i64 + i * wanted.step) as u64)).collect();
             prop_assert_eq!(result, expected);
+            let by_place: Vec<_> = (0..plan.touched()[0]).map(|number| plan.at(&[number])).collect();
+            prop_assert_eq!(by_place, plan.iter().collect::<Vec<_>>());
         }
 
         #[test]

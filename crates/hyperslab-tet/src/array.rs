@@ -127,6 +127,13 @@ fn describe(file: &Inner, name: &str, schema: &mut ArraySchema) {
                 schema.labels[axis] = Labels::Texts(labels.as_slice().into());
             }
         }
+        for (axis, node) in &own.label_nodes {
+            if let Some(axis) = axis.parse().ok().filter(|axis: &usize| *axis < rank)
+                && file.tree.array(&hyperslab_core::normal_path(node)).is_some()
+            {
+                schema.labels[axis] = Labels::Node(node.clone());
+            }
+        }
         for (name, value) in &own.attributes {
             // Where another program has changed the text since, the text counts.
             let text = attributes.iter_mut().find(|(other, _)| other == name);
@@ -153,7 +160,15 @@ impl Array for TetArray {
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         let locate = |chunk: &ChunkCoord| match self.row_number(chunk)? {
-            Some(number) => Ok(Some(self.reference(number)?.1)),
+            Some(number) => {
+                let (coord, reference) = self.reference(number)?;
+                if coord != *chunk {
+                    // The rows are read where they are mapped.
+                    let problem = format!("row {number} was of chunk {chunk:?} when the file was opened");
+                    return Err(self.file.row_place(number).corrupt(problem));
+                }
+                Ok(Some(reference))
+            }
             None => Ok(None),
         };
         chunks.iter().map(locate).collect()

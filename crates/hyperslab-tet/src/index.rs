@@ -180,6 +180,23 @@ impl ChunkIndex {
         }
     }
 
+    /// Two rows of a dataset that claim the same chunk, for every such chunk.
+    pub(crate) fn duplicates(&self, id: usize) -> Vec<(u64, u64)> {
+        match self.datasets.get(id).map(|own| (&own.lookup, own.rank)) {
+            Some((Lookup::Table { slots, again }, _)) => {
+                again.iter().map(|&(chunk, row)| (slots[chunk as usize].into(), row)).collect()
+            }
+            Some((Lookup::Sorted(order), rank)) => {
+                let rows = self.slices();
+                let same = |pair: &&[u64]| {
+                    coords(&rows[pair[0] as usize], rank).eq(coords(&rows[pair[1] as usize], rank))
+                };
+                order.windows(2).filter(same).map(|pair| (pair[0], pair[1])).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
     /// Picks each dataset's way of finding.
     fn choose(&mut self, grids: &[Option<Grid>]) {
         let few_rows = self.len() < u64::from(EMPTY);

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{Directory, Error, LocalDirectory, MappedBlob, Place, Result};
+use hyperslab_core::{Directory, Error, LocalDirectory, MappedBlob, Place, Report, Result};
 
 use crate::store::{TetStore, open};
 
@@ -61,7 +61,8 @@ fn small_file(directory: &dyn Directory, key: &'static str) -> Result<bytes::Byt
     directory.read(key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))
 }
 
-/// Opens the file or the package at a path. Files are mapped.
+/// Opens the file or the package at a path. Files are mapped; an [append](crate::TetAppend) that was cut off after its
+/// commit is completed first.
 ///
 /// # Errors
 ///
@@ -70,7 +71,46 @@ pub fn open_path(path: &Path) -> Result<TetStore> {
     if path.is_dir() {
         return open_package(&LocalDirectory::new(path));
     }
+    // An append that was cut off after its commit is completed. Where that cannot be (a folder that is read-only), the
+    // file is opened as it is: before the head is written it is the old one.
+    let _ = crate::append::recover(path);
     open(Arc::new(MappedBlob::open(path)?))
+}
+
+/// Checks what a package says of its current generation: the length of its file, and the hash of the bytes before
+/// the footer was added, with no footer in the superblock.
+pub(crate) fn verify_package(path: &Path, store: &TetStore, report: &mut Report) {
+    #[derive(serde::Deserialize)]
+    struct Manifest {
+        #[serde(default)]
+        part_ids: Vec<String>,
+        packed_sha256: Option<String>,
+    }
+    let directory = LocalDirectory::new(path);
+    let manifest = current_generation(&directory).and_then(|generation| {
+        let key = format!("generations/{generation:08}/MANIFEST.json");
+        let text = directory.read(&key)?.ok_or_else(|| Error::not_found(directory.name().as_ref(), key))?;
+        crate::footer::parse_json::<Manifest>(&text, Place::new(directory.name(), "MANIFEST.json", 0))
+    });
+    let manifest = match manifest {
+        Ok(manifest) => manifest,
+        Err(error) => return report.failure("current_manifest", &error),
+    };
+    // For a single part the hash is of an image with another footer, which is not there any more.
+    let Some(expected) = manifest.packed_sha256.filter(|_| manifest.part_ids.len() > 1) else { return };
+    match store.file.blob.read_at(0, store.payload_end()) {
+        Ok(image) => {
+            let mut image = image.to_vec();
+            image[12..16].fill(0);
+            let found = crate::zone::hex_text(&hyperslab_codec::checksum::sha256(&image));
+            if found == expected {
+                report.passed("packed_sha256", found);
+            } else {
+                report.error("packed_sha256", format!("{found}, the manifest says {expected}"));
+            }
+        }
+        Err(error) => report.failure("packed_sha256", &error),
+    }
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use hyperslab_core::{
     ArraySchema, Attributes, Blob, Depth, Error, Node, Place, Report, Result, Store, normal_path,
 };
 
+use serde_json::{Map, Value, json};
+
 use crate::array::{TetArray, chunk_bytes};
 use crate::dataset::{Dataset, parse_directory};
 use crate::footer::{Footer, FooterState, HistoryRow, SpillRef, parse_json};
@@ -15,6 +17,9 @@ use crate::secondary::{IndexEntry, SecondaryIndex};
 use crate::superblock::{DIRECTORY_START, MAGIC, Superblock, align8};
 use crate::tree::Tree;
 use crate::zone::ZoneMaps;
+
+/// How many bytes a byte of zstd can decode to.
+const MOST_EXPANSION: u64 = 1 << 15;
 
 /// Is this a `.tet` file, by its first bytes?
 ///
@@ -72,7 +77,9 @@ impl Inner {
         let index = ChunkIndex::new(rows, &datasets);
         let footer = FooterState::read(blob.as_ref(), &superblock, length)?;
         let payload_end = footer.payload_end(length);
-        let tree = Tree::new(&datasets);
+        let own = footer.whole().and_then(|footer| footer.metadata.own.as_ref());
+        let groups = own.into_iter().flat_map(|own| own.groups.keys().map(String::as_str));
+        let tree = Tree::new(&datasets, groups);
         Ok(Self { blob, length, superblock, header, datasets, index, footer, payload_end, tree })
     }
 
@@ -96,6 +103,12 @@ impl Inner {
                 row.raw_length,
                 coord.as_slice()
             )));
+        }
+        // A zstd block is at least 4 bytes and holds at most 128 KiB: whoever claims more is not believed, and no memory
+        // is set aside for it.
+        if codec == Codec::Zstd && row.raw_length / MOST_EXPANSION > row.stored_length {
+            return Err(place
+                .corrupt(format!("{} stored bytes cannot decode to {}", row.stored_length, row.raw_length)));
         }
         Ok(codec)
     }
@@ -295,6 +308,32 @@ impl Store for TetStore {
             Some(_) => Ok(Node::Group(self.group_attributes(&path))),
             None => Err(Error::not_found(self.name().as_ref(), path)),
         }
+    }
+
+    fn details(&self) -> Result<Map<String, Value>> {
+        let (superblock, header) = (self.superblock(), self.index_header());
+        let mut layout = json!({
+            "layout_version": 1,
+            "file_length": self.file_length(),
+            "datasets": self.datasets().len(),
+            "chunk_index_offset": superblock.index_offset,
+            "chunk_index_length": superblock.index_length,
+            "index_rows": header.rows,
+            "payload_end": self.payload_end(),
+            "footer": match self.footer_state() {
+                FooterState::Absent => "none".to_owned(),
+                FooterState::Whole(_) => "whole".to_owned(),
+                FooterState::Damaged { error, .. } => format!("damaged: {error}"),
+            },
+        });
+        if header.memory_budget_bps > 0 {
+            layout["memory_budget_percent"] = (f64::from(header.memory_budget_bps) / 100.0).into();
+        }
+        if header.memory_budget_bytes > 0 {
+            layout["memory_budget_bytes"] = header.memory_budget_bytes.into();
+        }
+        let history = serde_json::to_value(self.history()).unwrap_or_default();
+        Ok(Map::from_iter([("layout".to_owned(), layout), ("history".to_owned(), history)]))
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

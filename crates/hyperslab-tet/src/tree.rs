@@ -24,7 +24,19 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    pub(crate) fn new(datasets: &[Dataset]) -> Self {
+    /// The tree of these datasets, and of groups that need not hold any.
+    pub(crate) fn new<'g>(datasets: &[Dataset], groups: impl Iterator<Item = &'g str>) -> Self {
+        let mut tree = Self::of_datasets(datasets);
+        for path in groups.filter_map(path_of) {
+            // A group is listed as an array would be, unless it is there already.
+            if !tree.arrays.contains_key(&path) && !tree.groups.contains_key(&path) && tree.list(&path) {
+                tree.groups.insert(path, Vec::new());
+            }
+        }
+        tree
+    }
+
+    fn of_datasets(datasets: &[Dataset]) -> Self {
         let mut arrays = HashMap::new();
         let normal: Vec<Option<String>> = datasets.iter().map(|dataset| path_of(&dataset.name)).collect();
         for (id, path) in normal.iter().enumerate() {
@@ -109,13 +121,16 @@ mod tests {
             shape: [1].as_slice().into(),
             chunk_shape: [1].as_slice().into(),
         };
-        Tree::new(&names.iter().map(dataset).collect::<Vec<_>>())
+        Tree::new(&names.iter().map(dataset).collect::<Vec<_>>(), ["g/h", "a/b", "e"].into_iter())
     }
 
     #[test]
     fn slashes_make_groups() {
         let tree = tree(&["a/b/c", "a/b/d", "e", "a/f"]);
-        assert_eq!(tree.group("/").unwrap(), ["a", "e"]);
+        assert_eq!(tree.group("/").unwrap(), ["a", "e", "g"]);
+        assert_eq!(tree.group("/g").unwrap(), ["h"]);
+        assert_eq!(tree.group("/g/h").unwrap(), [""; 0]);
+        assert_eq!(tree.group("/e"), None);
         assert_eq!(tree.group("/a").unwrap(), ["b", "f"]);
         assert_eq!(tree.group("/a/b").unwrap(), ["c", "d"]);
         assert_eq!(tree.array("/a/b/d"), Some(1));
@@ -128,7 +143,10 @@ mod tests {
         let deep = "y/".repeat(1000);
         let names = ["", "a", "a", "a/b", "/a/", "/", "#0", &long, &deep];
         let tree = tree(&names);
-        assert_eq!(tree.group("/").unwrap(), ["##0", "a", "#2", "#3", "#4", "#5", "#0", "#7", "#8"]);
+        assert_eq!(
+            tree.group("/").unwrap(),
+            ["##0", "a", "#2", "#3", "#4", "#5", "#0", "#7", "#8", "g", "e"]
+        );
         assert_eq!(tree.array("/a"), Some(1));
         assert_eq!(tree.array("/a/b"), Some(3));
         assert_eq!(tree.array("/#0"), Some(6));

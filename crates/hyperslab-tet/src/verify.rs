@@ -1,9 +1,228 @@
 //! Is a file whole?
+//!
+//! | check | what |
+//! |---|---|
+//! | `parse` | superblock, directory, index header; codecs, lengths and ends of the payloads |
+//! | `chunk_dataset_ids` | rows of datasets that are not there |
+//! | `dataset_tensor_bytes` | types, chunk shapes, as many rows as chunks, their sizes and coordinates |
+//! | `chunk_coords` | two rows for one chunk |
+//! | `payload_offsets`, `payload_overlap`, `payload_bounds` | payloads on top of each other or of the head |
+//! | `payload_order` | gaps between payloads, which cost others a fast path (a warning) |
+//! | `chunk_decode`, `chunk_checksums` | what is stored decodes, and is what was written |
+//! | `footer`, `footer_flag`, `trailing_bytes`, `footer_metadata`, `zone_maps` | the end of the file |
+//! | `dataset_names`, `reserved` | what cannot be reached by name, fields that should be zero (warnings) |
 
-use hyperslab_core::{Depth, Report, Result};
+mod chunks;
+mod footer;
 
+use std::path::Path;
+
+pub(crate) use footer::last_byte;
+use hyperslab_core::{Depth, Error, Report, Result, Severity, Store};
+use serde::Serialize;
+
+use crate::package::open_path;
 use crate::store::TetStore;
 
-pub(crate) fn verify(_store: &TetStore, _depth: Depth, _report: &mut Report) -> Result<()> {
+/// Findings of one check that are listed; the rest are counted.
+const MOST_FINDINGS: usize = 16;
+
+/// What is said of a file, in the shape that scripts know.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileReport {
+    /// Is everything well?
+    pub ok: bool,
+    /// The file.
+    pub path: String,
+    /// Its length.
+    pub file_len: u64,
+    /// What was looked at, and what to do about it.
+    #[serde(flatten)]
+    pub report: Report,
+    /// Counts, when the file could be opened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+}
+
+/// Counts.
+#[derive(Debug, Clone, Serialize)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Summary {
+    pub layout_version: u32,
+    pub dataset_count: usize,
+    pub chunk_count: u64,
+    pub history_events: usize,
+    pub has_metadata: bool,
+    pub history_footer: bool,
+    pub deep_chunk_decode: bool,
+}
+
+/// Checks the file or the package at a path. A file that cannot even be opened is a finding, not an error.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when there is nothing to check.
+pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
+    let mut report = Report::default();
+    let name = path.display().to_string();
+    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
+    let store = match open_path(path) {
+        Ok(store) => Some(store),
+        Err(error @ Error::Io { .. }) => return Err(error),
+        Err(error) => {
+            report.error("parse", error.to_string());
+            None
+        }
+    };
+    if let Some(store) = &store {
+        store.verify(depth, &mut report)?;
+        if metadata.is_dir() {
+            crate::package::verify_package(path, store, &mut report);
+        }
+    }
+    if store.is_none() {
+        recommend(&name, &mut report);
+    }
+    let file_len = store.as_ref().map_or(metadata.len(), TetStore::file_length);
+    let summary = store.as_ref().map(|store| Summary {
+        layout_version: 1,
+        dataset_count: store.datasets().len(),
+        chunk_count: store.index_header().rows,
+        history_events: store.history().len(),
+        has_metadata: store.footer().is_some_and(|footer| !footer.metadata.datasets.is_empty()),
+        history_footer: store.superblock().has_footer(),
+        deep_chunk_decode: depth == Depth::Deep,
+    });
+    Ok(FileReport { ok: report.ok(), path: name, file_len, report, summary })
+}
+
+/// What [`Store::verify`] does.
+pub(crate) fn verify(store: &TetStore, depth: Depth, report: &mut Report) -> Result<()> {
+    report.passed("superblock", "");
+    report.passed("dataset_directory", format!("{} datasets", store.datasets().len()));
+    report.passed("chunk_index", format!("{} rows", store.index_header().rows));
+    chunks::rows(store, report);
+    chunks::datasets(store, report);
+    chunks::payloads(store, report);
+    chunks::contents(store, depth, report);
+    footer::check(store, depth, report);
+    recommend(store.name(), report);
     Ok(())
 }
+
+/// Findings of one kind: the first few are listed, the others counted.
+struct Findings<'r> {
+    report: &'r mut Report,
+    check: &'static str,
+    severity: Severity,
+    count: usize,
+}
+
+impl<'r> Findings<'r> {
+    fn errors(report: &'r mut Report, check: &'static str) -> Self {
+        Self { report, check, severity: Severity::Error, count: 0 }
+    }
+
+    fn warnings(report: &'r mut Report, check: &'static str) -> Self {
+        Self { report, check, severity: Severity::Warning, count: 0 }
+    }
+
+    fn add(&mut self, detail: impl Into<String>) {
+        self.count += 1;
+        if self.count <= MOST_FINDINGS {
+            self.push(detail.into());
+        }
+    }
+
+    fn add_error(&mut self, error: &Error) {
+        self.add(error.to_string());
+    }
+
+    fn push(&mut self, detail: String) {
+        match self.severity {
+            Severity::Error => self.report.error(self.check, detail),
+            _ => self.report.warning(self.check, detail),
+        }
+    }
+
+    /// Says that all is well, or how many more there are.
+    fn end(mut self, well: impl FnOnce() -> Option<String>) {
+        if self.count > MOST_FINDINGS {
+            self.push(format!("and {} more", self.count - MOST_FINDINGS));
+        } else if self.count == 0
+            && let Some(detail) = well()
+        {
+            self.report.passed(self.check, detail);
+        }
+    }
+}
+
+/// What to do about findings.
+fn recommend(path: &str, report: &mut Report) {
+    let repair = || Some(format!("tet repair {path}"));
+    let failed: Vec<_> = report
+        .findings
+        .iter()
+        .filter(|finding| !finding.ok)
+        .map(|finding| finding.check.to_string())
+        .collect();
+    for check in failed {
+        match check.as_str() {
+            "footer" => report.recommend(
+                "footer_invalid",
+                "The footer is damaged: history and metadata are lost, the arrays are not. Write a new one.",
+                repair(),
+            ),
+            "footer_flag" => report.recommend(
+                "footer_flag",
+                "A footer ends the file, but the superblock does not say so. Set the flag.",
+                repair(),
+            ),
+            "trailing_bytes" => report.recommend(
+                "trailing_bytes",
+                "Bytes follow the last payload that nothing refers to. Cut them off.",
+                repair(),
+            ),
+            "chunk_dataset_ids" => report.recommend(
+                "unreachable_rows",
+                "Rows of the index belong to no dataset or lie outside its grid. Remove them.",
+                repair(),
+            ),
+            "zone_maps" => report.recommend(
+                "zone_maps",
+                "The zone maps do not describe the chunks, so filtered queries may miss values. Remove them.",
+                repair(),
+            ),
+            "parse" => report.recommend(
+                "invalid_layout",
+                "The file is cut short or its structure is damaged. Make it anew from its source.",
+                None,
+            ),
+            "dataset_tensor_bytes"
+            | "chunk_decode"
+            | "chunk_checksums"
+            | "chunk_coords"
+            | "payload_overlap"
+            | "payload_offsets"
+            | "payload_bounds" => report.recommend(
+                "lost_chunks",
+                "Chunks are lost or damaged. Other chunks can be read; make the array anew from its source.",
+                None,
+            ),
+            "chunk_decode_skipped" => report.recommend(
+                "run_deep_verify",
+                "Not every chunk was decoded. Look at all of them.",
+                Some(format!("tet verify --deep {path}")),
+            ),
+            "payload_order" => report.recommend(
+                "non_contiguous_payloads",
+                "Payloads do not stand back to back in the order of the index. Nothing is wrong with them.",
+                None,
+            ),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

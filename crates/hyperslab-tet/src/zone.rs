@@ -1,5 +1,7 @@
 //! Zone maps: the smallest and the largest value of every chunk. A claim of the writer, never trusted for values.
 
+use half::f16;
+use hyperslab_core::{Attributes, DType};
 use serde::{Deserialize, Serialize};
 
 /// The zone maps of a file.
@@ -55,4 +57,202 @@ pub fn hex_bytes(text: &str) -> Option<Vec<u8>> {
 /// The hexadecimal text of bytes.
 pub(crate) fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// What a zone map says of one chunk, before it is text. Elements are little-endian bytes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Statistics {
+    pub(crate) elements: u64,
+    pub(crate) nulls: u64,
+    /// Smallest and largest of the others, in the first bytes.
+    pub(crate) range: Option<([u8; 8], [u8; 8])>,
+}
+
+/// The statistics of cells of one width. Elements are compared by a key: an integer whose order is theirs, and from which
+/// they come back. Without branches, so that the compiler can take many cells at once.
+macro_rules! statistics {
+    ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr) => {{
+        const N: usize = size_of::<$bits>();
+        let (cells, _) = $raw.as_chunks::<N>();
+        let missing = $missing.and_then(|bytes: &[u8]| <[u8; N]>::try_from(bytes).ok());
+        let (any_missing, missing) = (missing.is_some(), <$bits>::from_le_bytes(missing.unwrap_or_default()));
+        let (mut nulls, mut low, mut high) = (0_u64, <$key>::MAX, <$key>::MIN);
+        for cell in cells {
+            let bits = <$bits>::from_le_bytes(*cell);
+            let null = $nan(bits) | (any_missing & (bits == missing));
+            let key: $key = $to_key(bits);
+            nulls += u64::from(null);
+            low = low.min(if null { <$key>::MAX } else { key });
+            high = high.max(if null { <$key>::MIN } else { key });
+        }
+        let wide = |key: $key| {
+            let mut bytes = [0; 8];
+            let bits: $bits = $to_bits(key);
+            bytes[..N].copy_from_slice(&bits.to_le_bytes());
+            bytes
+        };
+        let elements = cells.len() as u64;
+        Statistics { elements, nulls, range: (nulls < elements).then(|| (wide(low), wide(high))) }
+    }};
+}
+
+/// Floats in IEEE total order: negative ones are ordered backwards by their magnitude.
+macro_rules! float_statistics {
+    ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr) => {{
+        // Its own inverse.
+        let flip = |signed: $key| signed ^ (((signed >> (<$key>::BITS - 1)) as $bits) >> 1) as $key;
+        let nan = |bits: $bits| bits & (<$bits>::MAX >> 1) > $infinity;
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| flip(bits as $key), |key| flip(key) as $bits, nan)
+    }};
+}
+
+/// Integers, signed or not, by themselves; none of them is not a number.
+macro_rules! integer_statistics {
+    ($bits:ty => $key:ty, $raw:expr, $missing:expr) => {
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false)
+    };
+}
+
+impl Statistics {
+    /// Of a chunk's little-endian bytes, given the element that stands for a missing one.
+    pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
+        match dtype {
+            DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing),
+            DType::Float32 => float_statistics!(u32 => i32, 0x7f80_0000, raw, missing),
+            DType::Float64 => float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing),
+            DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
+            DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
+            DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
+            DType::UInt16 => integer_statistics!(u16 => u16, raw, missing),
+            DType::UInt32 => integer_statistics!(u32 => u32, raw, missing),
+            DType::UInt64 => integer_statistics!(u64 => u64, raw, missing),
+            _ => integer_statistics!(u8 => u8, raw, missing),
+        }
+    }
+
+    /// Is every value of `other` within the range that this claims?
+    pub(crate) fn covers(&self, other: &Self, dtype: &DType) -> bool {
+        let (low, high) = match (self.range, other.range) {
+            (_, None) => return true,
+            (None, Some(_)) => return false,
+            (Some(claimed), Some(found)) => (claimed, found),
+        };
+        let size = dtype.size().unwrap_or(8);
+        let bytes: Vec<u8> =
+            [low.0, high.0, high.1, low.1].iter().flat_map(|value| &value[..size]).copied().collect();
+        // Ordered as they stand: claimed smallest, found ones, claimed largest.
+        let both = Self::of(dtype, &bytes, None);
+        both.range
+            .is_some_and(|(least, most)| least[..size] == low.0[..size] && most[..size] == low.1[..size])
+    }
+
+    /// As the bytes that travel with an encoded chunk.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let (low, high) = self.range.unwrap_or_default();
+        let mut bytes = vec![u8::from(self.range.is_some())];
+        for field in [self.elements.to_le_bytes(), self.nulls.to_le_bytes(), low, high] {
+            bytes.extend_from_slice(&field);
+        }
+        bytes
+    }
+
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        let (any, fields) = bytes.split_first()?;
+        let [elements, nulls, low, high] = *<&[[u8; 8]; 4]>::try_from(fields.as_chunks().0).ok()?;
+        let range = (*any == 1).then_some((low, high));
+        Some(Self { elements: u64::from_le_bytes(elements), nulls: u64::from_le_bytes(nulls), range })
+    }
+
+    /// As a row of the zone maps.
+    pub(crate) fn zone(&self, dataset: usize, coord: &[u64], item: usize) -> Zone {
+        let text = |value: &[u8; 8]| hex_text(&value[..item.min(8)]);
+        Zone {
+            dataset_id: dataset as u64,
+            chunk_index: coord.to_vec(),
+            element_count: self.elements,
+            null_count: self.nulls,
+            min_le: self.range.as_ref().map(|(low, _)| text(low)),
+            max_le: self.range.as_ref().map(|(_, high)| text(high)),
+        }
+    }
+
+    /// What a zone claims; `None` when its text is no element of `item` bytes.
+    pub(crate) fn of_zone(zone: &Zone, item: usize) -> Option<Self> {
+        let value = |text: &str| {
+            let bytes = hex_bytes(text).filter(|bytes| bytes.len() == item && item <= 8)?;
+            let mut wide = [0; 8];
+            wide[..item].copy_from_slice(&bytes);
+            Some(wide)
+        };
+        let range = match (&zone.min_le, &zone.max_le) {
+            (None, None) => None,
+            (Some(low), Some(high)) => Some((value(low)?, value(high)?)),
+            _ => return None,
+        };
+        Some(Self { elements: zone.element_count, nulls: zone.null_count, range })
+    }
+}
+
+/// The bytes (little-endian) of the element that the attributes say stands for a missing one.
+pub(crate) fn missing_bytes(dtype: &DType, attributes: &Attributes) -> Option<Vec<u8>> {
+    let value = ["_FillValue", "missing_value", "fill_value"].iter().find_map(|name| attributes.get(name))?;
+    parse_element(dtype, &crate::write::attribute_text(&value.to_json()))
+}
+
+/// An element from its decimal text.
+pub(crate) fn parse_element(dtype: &DType, text: &str) -> Option<Vec<u8>> {
+    let text = text.trim();
+    macro_rules! parsed {
+        ($type:ty) => {
+            text.parse::<$type>().ok()?.to_le_bytes().to_vec()
+        };
+    }
+    Some(match dtype {
+        DType::Float16 => f16::from_f64(text.parse().ok()?).to_le_bytes().to_vec(),
+        DType::Float32 => parsed!(f32),
+        DType::Float64 => parsed!(f64),
+        DType::Int16 => parsed!(i16),
+        DType::Int32 => parsed!(i32),
+        DType::Int64 => parsed!(i64),
+        DType::UInt8 => parsed!(u8),
+        DType::UInt16 => parsed!(u16),
+        DType::UInt32 => parsed!(u32),
+        DType::UInt64 => parsed!(u64),
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_in_total_order_and_nans_are_missing() {
+        let cells = [1.5_f32, -0.0, 0.0, f32::NAN, -3.0, f32::INFINITY, 7.0];
+        let raw: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+        let of = |missing: Option<f32>| {
+            let missing = missing.map(f32::to_le_bytes);
+            Statistics::of(&DType::Float32, &raw, missing.as_ref().map(<[u8; 4]>::as_slice))
+        };
+        let zone = of(Some(7.0)).zone(0, &[0], 4);
+        assert_eq!((zone.element_count, zone.null_count), (7, 2));
+        assert_eq!(zone.min_le.as_deref(), Some(hex_text(&(-3.0_f32).to_le_bytes()).as_str()));
+        assert_eq!(zone.max_le.as_deref(), Some(hex_text(&f32::INFINITY.to_le_bytes()).as_str()));
+        assert!(of(None).covers(&of(Some(-3.0)), &DType::Float32));
+        assert!(!of(Some(-3.0)).covers(&of(None), &DType::Float32));
+        assert_eq!(Statistics::decode(&of(None).encode()), Some(of(None)));
+        assert_eq!(Statistics::of_zone(&zone, 4), Some(of(Some(7.0))));
+        let zeros = [0.0_f32, -0.0].iter().flat_map(|cell| cell.to_le_bytes()).collect::<Vec<_>>();
+        let (low, high) = Statistics::of(&DType::Float32, &zeros, None).range.unwrap();
+        assert_eq!((low[3], high[3]), (0x80, 0));
+    }
+
+    #[test]
+    fn integers_are_signed_or_not() {
+        let raw = [0xff, 0xff, 1, 0];
+        let range =
+            |dtype: &DType| Statistics::of(dtype, &raw, None).range.map(|(low, high)| (low[0], high[0]));
+        assert_eq!(range(&DType::Int16), Some((0xff, 1)));
+        assert_eq!(range(&DType::UInt16), Some((1, 0xff)));
+    }
 }

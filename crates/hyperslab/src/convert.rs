@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, DType, Elements, Error, Filter, Grid, Layout, Node, Positions, Region,
-    Result, Selection, Sink, Values, copy_box, product,
+    Result, Selection, Values, copy_box, product,
 };
 use rayon::prelude::*;
 
-use crate::{ArrayReader, Format, OpenStore, npy};
+use crate::{ArrayReader, CreateOptions, Format, OpenStore, create};
 
 /// How to convert.
 #[derive(Debug, Clone)]
@@ -21,6 +21,8 @@ pub struct ConvertOptions {
     pub selection: Selection,
     /// The target's chunks; the source's own, or a default, when left out.
     pub chunk_shape: Option<Vec<u64>>,
+    /// Gather chunks in shards of this shape, in formats that have them.
+    pub shard_shape: Option<Vec<u64>>,
     /// The target's pipeline; the target's default when left out.
     pub filters: Option<Vec<Filter>>,
     /// Replace a target that exists.
@@ -37,6 +39,7 @@ impl Default for ConvertOptions {
             node: None,
             selection: Selection::all(),
             chunk_shape: None,
+            shard_shape: None,
             filters: None,
             replace: false,
             strict: false,
@@ -67,19 +70,6 @@ pub struct ConvertReport {
     pub notes: Vec<String>,
 }
 
-/// Starts a new store of a format.
-///
-/// # Errors
-///
-/// [`Invalid`](Error::Invalid) when the target exists and `replace` is false; [`Io`](Error::Io) when its folder
-/// cannot be written.
-pub fn create(target: &Path, format: Format, replace: bool) -> Result<Box<dyn Sink>> {
-    Ok(match format {
-        Format::Npy => Box::new(npy::NpySink::create(target, replace)?),
-        Format::Npz => Box::new(npy::NpzSink::create(target, replace)?),
-    })
-}
-
 /// Converts a store. The target appears whole or not at all.
 ///
 /// # Errors
@@ -100,7 +90,12 @@ pub fn convert(
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
     }
-    let mut sink = create(target, format, options.replace)?;
+    let provenance = CreateOptions {
+        replace: options.replace,
+        source: Some(source.format().to_owned()),
+        shard_shape: options.shard_shape.clone(),
+    };
+    let mut sink = create(target, format, &provenance)?;
     let mut report = ConvertReport::default();
     let mut copies = Vec::new();
     // All nodes are declared before the first chunk is written: formats lay out their directories then.

@@ -1,61 +1,19 @@
 //! Opening: the format is recognised from the bytes, not the name.
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Blob, Error, FileBlob, MappedBlob, Node, Report, Result, Store, child_path, normal_path,
+    Array, Blob, Directory, Error, FileBlob, LocalDirectory, MappedBlob, Node, Report, Result, Store,
+    child_path, normal_path,
 };
 
 use crate::catalog::Catalog;
-use crate::{ArrayReader, Depth, npy};
-
-/// A format that can be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// NumPy's `.npy`: one array.
-    Npy,
-    /// NumPy's `.npz`: several.
-    Npz,
-}
-
-impl Format {
-    /// All formats of this build.
-    pub const ALL: &'static [Self] = &[Self::Npy, Self::Npz];
-
-    /// The name, as `--format` and `--to` take it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Npy => "npy",
-            Self::Npz => "npz",
-        }
-    }
-
-    /// The format that a file name's ending means, for files that do not exist yet.
-    #[must_use]
-    pub fn from_ending(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        Some(match ending.as_str() {
-            "npy" => Self::Npy,
-            "npz" => Self::Npz,
-            _ => return None,
-        })
-    }
-}
-
-impl FromStr for Format {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
-            Error::invalid(format!("no format {name}; there are {}", names.join(", ")))
-        })
-    }
-}
+<<<<<<< HEAD
+=======
+use crate::geometry::GeometryReader;
+>>>>>>> 1aef21d0772686ed46afa4b7406dd246aa76637a
+use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -66,11 +24,15 @@ pub struct OpenOptions {
     pub mapped: bool,
     /// The most memory that a result may take.
     pub memory: u64,
+    /// The array as of then: what was written between these milliseconds since 1970 (TileDB).
+    pub at: Option<(u64, u64)>,
+    /// The key of an encrypted array (TileDB).
+    pub key: Option<EncryptionKey>,
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, mapped: true, memory: default_memory() }
+        Self { format: None, mapped: true, memory: default_memory(), at: None, key: None }
     }
 }
 
@@ -108,32 +70,29 @@ pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenSt
 }
 
 fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
-    let _ = options;
-    Err(unrecognised(path, "the directory holds none of the names that they have"))
+    let local = LocalDirectory::new(path);
+    let directory: Arc<dyn Directory> = Arc::new(if options.mapped { local } else { local.unmapped() });
+    let format = match options.format {
+        Some(format) => format,
+        None => formats::recognise_directory(&*directory)?
+            .ok_or_else(|| unrecognised(path, "the directory holds none of the names that they have"))?,
+    };
+    formats::open_directory(format, directory, path, options)
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+    // An append that was cut off after its commit is completed, where that can be; without one this looks for a file
+    // and finds none.
+    #[cfg(feature = "tet")]
+    let _ = hyperslab_tet::recover(path);
     let blob: Arc<dyn Blob> =
         if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) };
     let format = match options.format {
         Some(format) => format,
-        None => recognise(&*blob)?.ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
+        None => formats::recognise(&*blob)?
+            .ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
     };
-    Ok(match format {
-        Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
-        Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
-    })
-}
-
-fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
-    let head = blob.read_range(0..blob.len()?.min(16))?;
-    Ok(if head.starts_with(npy::MAGIC) {
-        Some(Format::Npy)
-    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        Some(Format::Npz)
-    } else {
-        None
-    })
+    formats::open_file(format, blob, path)
 }
 
 fn unrecognised(path: &Path, why: &str) -> Error {
@@ -210,6 +169,34 @@ impl OpenStore {
     #[must_use]
     pub fn reader(&self, array: Arc<dyn Array>) -> ArrayReader {
         ArrayReader::new(array, Arc::clone(&self.store), self.memory)
+    }
+
+    /// The table at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a table.
+    pub fn table(&self, path: &str) -> Result<TableReader> {
+        match self.node(path)? {
+            Node::Table(table) => Ok(TableReader::new(table)),
+            other => Err(self.not_a(path, &other, "table")),
+        }
+    }
+
+    /// The geometry at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a geometry.
+    pub fn geometry(&self, path: &str) -> Result<GeometryReader> {
+        match self.node(path)? {
+            Node::Geometry(geometry) => Ok(GeometryReader::new(geometry)),
+            other => Err(self.not_a(path, &other, "geometry")),
+        }
+    }
+
+    fn not_a(&self, path: &str, node: &Node, wanted: &str) -> Error {
+        Error::invalid(format!("{}: {path} is a {}, not a {wanted}", self.name(), node.kind()))
     }
 
     /// Every node with its shape, type, filters and attributes.

@@ -17,6 +17,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     let mut options = ConvertOptions {
         node: args.node.clone(),
         chunk_shape: args.chunks.clone(),
+        shard_shape: args.shards.clone(),
         filters: args.filter.as_deref().map(filters).transpose()?,
         replace: args.force,
         strict: args.strict,

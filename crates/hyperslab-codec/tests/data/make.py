@@ -91,6 +91,10 @@ def blosc1():
     save("ramp8.blosc.lz4.1", numcodecs.Blosc("lz4", 5, 1, blocksize=512).encode(ramp(1029, "<u8")))
     save("stair2.blosc.zstd.2", numcodecs.Blosc("zstd", 5, 2, blocksize=1000).encode(stair(2051, "<u2")))
     save("stair1.blosc.lz4.2", numcodecs.Blosc("lz4", 5, 2).encode(stair(1008, "<u1")))
+    # Several blocks, each split.
+    long = (np.arange(400_000) // 64).astype("<u4")
+    for codec in ("blosclz", "lz4"):
+        save(f"long4.blosc.{codec}.1", numcodecs.Blosc(codec, 1, 1).encode(long))
     save("noise.blosc", numcodecs.Blosc("lz4", 5, 1).encode(np.fromfile(HERE / "noise.raw", "u1")))
 
 
@@ -280,15 +284,20 @@ def hdf5_szip():
     low_chunk("szip.noise", np.r_[np.random.default_rng(3).integers(0, 256, 320, dtype="u1"), np.zeros(1000, "u1")], t.STD_U8LE, szip, (ec, 16))
 
 
-def tile(name, values, filters, var=False):
+KEY = "0123456789abcdef0123456789ABCDEF"
+
+
+def tile(name, values, filters, var=False, key=None):
     """The one tile that libtiledb writes for `values` through `filters`; and the values."""
+    secret = {"sm.encryption_type": "AES_256_GCM", "sm.encryption_key": key} if key else {}
+    context = tiledb.Ctx(tiledb.Config(secret))
     with tempfile.TemporaryDirectory() as folder:
         n = len(values)
-        domain = tiledb.Domain(tiledb.Dim(name="i", domain=(0, n - 1), tile=n, dtype=np.uint64))
+        domain = tiledb.Domain(tiledb.Dim(name="i", domain=(0, n - 1), tile=n, dtype=np.uint64, ctx=context), ctx=context)
         dtype = "ascii" if var else values.dtype
-        attribute = tiledb.Attr(name="a", dtype=dtype, var=var, filters=tiledb.FilterList(filters))
-        tiledb.Array.create(folder, tiledb.ArraySchema(domain=domain, attrs=[attribute]))
-        with tiledb.open(folder, "w") as array:
+        attribute = tiledb.Attr(name="a", dtype=dtype, var=var, filters=tiledb.FilterList(filters), ctx=context)
+        tiledb.Array.create(folder, tiledb.ArraySchema(domain=domain, attrs=[attribute], ctx=context), ctx=context)
+        with tiledb.open(folder, "w", ctx=context) as array:
             array[:] = values
         (file,) = pathlib.Path(folder).glob(f"__fragments/*/a0{'_var' if var else ''}.tdb")
         save(f"tiledb.{name}.tdb", file.read_bytes())
@@ -317,6 +326,7 @@ def tiledb_tiles():
     words = np.array([["", "a", "bb", "quartz", "a" * 300][i // 4 % 5] for i in range(400)], dtype="O")
     tile("rle.words", words, [tiledb.RleFilter()], var=True)
     tile("dict.words", words, [tiledb.DictionaryFilter()], var=True)
+    tile("aes", walk.astype("<i4"), [], key=KEY)
     tile("md5", walk.astype("<i4"), [tiledb.ChecksumMD5Filter()])
 
 

@@ -96,10 +96,16 @@ impl DatasetMetadata {
         let name = self.dim_names.as_ref().and_then(|names| names.get(axis));
         let named = name.and_then(|name| coords.get(name)).or_else(|| coords.get(&axis.to_string()));
         let fits = |labels: &&CoordAxis| labels.labels.len() as u64 == extent;
+        // Labels that say to which axis they belong are not given to another.
+        let is_other = |key: &str| {
+            let named = self.dim_names.as_ref().is_some_and(|names| names.iter().any(|name| name == key));
+            named || key.parse::<usize>().is_ok()
+        };
         let found = match named {
             Some(labels) => Some(labels).filter(fits),
             None => {
-                let mut fitting = coords.values().filter(fits);
+                let free = coords.iter().filter(|(key, _)| !is_other(key)).map(|(_, labels)| labels);
+                let mut fitting = free.filter(fits);
                 fitting.next().filter(|_| fitting.next().is_none())
             }
         };
@@ -227,6 +233,7 @@ mod tests {
         };
         assert_eq!(metadata.labels(0, 2).map(<[_]>::len), Some(2));
         assert_eq!(metadata.labels(0, 3), None);
+        assert_eq!(metadata.labels(2, 2), None);
         assert_eq!(metadata.labels(1, 3).map(<[_]>::len), Some(3));
         assert_eq!(metadata.labels(2, 4).map(<[_]>::len), Some(4));
         metadata.coords.as_mut().unwrap().insert("more".into(), axis(4));

@@ -40,6 +40,9 @@ pub struct OwnDataset {
     /// Labels, by the number of the axis.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub labels: BTreeMap<String, Vec<String>>,
+    /// The arrays that hold the labels, by the number of the axis.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub label_nodes: BTreeMap<String, String>,
     /// Attributes that are not short texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
@@ -47,7 +50,10 @@ pub struct OwnDataset {
 
 impl OwnDataset {
     pub(crate) fn is_empty(&self) -> bool {
-        self.dimensions.is_empty() && self.labels.is_empty() && self.attributes.is_empty()
+        self.dimensions.is_empty()
+            && self.labels.is_empty()
+            && self.label_nodes.is_empty()
+            && self.attributes.is_empty()
     }
 }
 

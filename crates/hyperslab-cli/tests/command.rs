@@ -1,0 +1,166 @@
+//! The command as people use it: output, exit codes, files.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+fn tet(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts")
+}
+
+/// Runs it, expects this exit code, gives stdout.
+fn told(folder: &Path, code: i32, words: &[&str]) -> String {
+    let output = tet(folder, words);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "tet {words:?}\n{out}\n{err}");
+    if code == 2 { err.into_owned() } else { out.into_owned() }
+}
+
+fn json(folder: &Path, code: i32, words: &[&str]) -> Value {
+    serde_json::from_str(&told(folder, code, words)).expect("one JSON document")
+}
+
+/// A folder with a small array in every format that we write.
+fn samples() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    told(folder.path(), 0, &["demo", "samples"]);
+    let samples = folder.path().join("samples");
+    std::fs::copy(samples.join("field.npy"), folder.path().join("x.npy")).expect("the sample");
+    for target in ["x.npz", "x.tet", "x.zarr"] {
+        told(folder.path(), 0, &["convert", "x.npy", target, "--chunks", "8,12,24"]);
+    }
+    folder
+}
+
+#[test]
+fn info_tells_the_same_of_every_format() {
+    let folder = samples();
+    for (file, format) in [("x.npy", "npy"), ("x.npz", "npz"), ("x.tet", "tet"), ("x.zarr", "zarr")] {
+        let document = json(folder.path(), 0, &["info", file, "--json"]);
+        assert_eq!(document["format"], format);
+        assert_eq!(document["path"], file);
+        let nodes = document["nodes"].as_array().expect("nodes");
+        let array = nodes.iter().find(|node| node["kind"] == "array").expect("an array");
+        assert_eq!(array["dtype"], "float32");
+        assert_eq!(array["shape"], serde_json::json!([24, 36, 72]));
+        let text = told(folder.path(), 0, &["info", file]);
+        assert!(text.contains("24 × 36 × 72") && text.contains("float32"), "{text}");
+        assert!(!text.contains('\u{1b}'), "no colours outside a terminal");
+    }
+    let chunks = json(folder.path(), 0, &["info", "x.tet", "--json", "--chunks", "-n", "0"]);
+    let array = chunks["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .find(|node| node["kind"] == "array")
+        .expect("array");
+    assert_eq!(array["chunks"].as_array().map(Vec::len), Some(27));
+    assert_eq!(array["chunks_stored"], 27);
+    assert!(told(folder.path(), 0, &["info", "x.tet", "--chunks", "-n", "5"]).contains("22 more"));
+}
+
+#[test]
+fn read_gives_the_same_values_of_every_format() {
+    let folder = samples();
+    let expected = json(folder.path(), 0, &["read", "x.npy", "[3, ::9, -2:]", "--json"]);
+    assert_eq!(expected.as_array().map(Vec::len), Some(4));
+    for file in ["x.npz", "x.tet", "x.zarr"] {
+        let values = json(folder.path(), 0, &["read", file, "[3, ::9, -2:]", "--json"]);
+        assert_eq!(values, expected, "{file}");
+    }
+    told(folder.path(), 0, &["read", "x.tet", "[0]", "-o", "out.npy"]);
+    assert!(told(folder.path(), 0, &["info", "out.npy"]).contains("36 × 72"));
+    told(folder.path(), 0, &["read", "x.tet", "[0, 0]", "-o", "out.csv"]);
+    let csv = std::fs::read_to_string(folder.path().join("out.csv")).expect("out.csv");
+    assert_eq!(csv.lines().count(), 72);
+    assert!(told(folder.path(), 2, &["read", "x.tet", "-o", "out.csv"]).contains("--force"));
+    told(folder.path(), 0, &["read", "x.tet", "[0]", "-o", "out.csv", "--force"]);
+}
+
+#[test]
+fn wrong_questions_are_answered_with_the_next_step() {
+    let folder = samples();
+    for (words, why) in [
+        (&["read", "x.tet", "[99]"][..], "out of bounds"),
+        (&["read", "x.tet", "/nope"], "not found"),
+        (&["read", "nothing.tet"], "nothing.tet"),
+        (&["read", "x.tet", "[0", "]"], "expected"),
+        (&["convert", "x.npy", "x.unknown"], "--to"),
+        (&["convert", "x.npy", "x.tet"], "--force"),
+        (&["info", "x.npy", "--format", "nonsense"], "there are"),
+        (&["read", "x.tet", "-o", "out.xyz"], ".npy"),
+    ] {
+        let told = told(folder.path(), 2, words);
+        assert!(told.contains(why), "{words:?}: {told}");
+    }
+    std::fs::write(folder.path().join("noise"), b"not an array at all").expect("a file");
+    assert!(told(folder.path(), 2, &["info", "noise"]).contains("not one of"));
+}
+
+#[test]
+fn damage_is_found_and_the_answer_is_no() {
+    let folder = samples();
+    assert!(told(folder.path(), 0, &["verify", "x.tet", "--deep"]).contains("whole"));
+    let path = folder.path().join("x.tet");
+    let mut bytes = std::fs::read(&path).expect("x.tet");
+    // A bit of the last payload: only a checksum can tell.
+    let document = json(folder.path(), 0, &["info", "x.tet", "--json", "--chunks", "-n", "0"]);
+    let array = document["nodes"]
+        .as_array()
+        .expect("nodes")
+        .iter()
+        .find(|node| node["kind"] == "array")
+        .expect("array");
+    let offset = array["chunks"][5]["offset"].as_u64().expect("an offset") as usize;
+    bytes[offset + 100] ^= 4;
+    std::fs::write(&path, &bytes).expect("damaged");
+    let verified = json(folder.path(), 1, &["verify", "x.tet", "--deep", "--json"]);
+    assert_eq!(verified["ok"], false);
+    assert_eq!(verified["file_len"], bytes.len());
+    let failed: Vec<_> =
+        verified["findings"].as_array().expect("findings").iter().filter(|f| f["ok"] == false).collect();
+    assert!(!failed.is_empty() && failed.iter().all(|finding| finding["check"].is_string()));
+    bytes[..4].copy_from_slice(b"JUNK");
+    std::fs::write(&path, &bytes).expect("damaged");
+    let verified = json(folder.path(), 1, &["verify", "x.tet", "--json"]);
+    assert_eq!(verified["findings"][0]["check"], "parse");
+    assert!(told(folder.path(), 2, &["verify", "nothing.tet"]).contains("nothing.tet"));
+}
+
+#[test]
+fn a_closed_pipe_ends_quietly() {
+    let folder = samples();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_tet"))
+        .current_dir(folder.path())
+        .args(["read", "x.tet", "--full"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("tet starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(0));
+    assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn help_opens_with_examples() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for command in ["info", "read", "convert", "verify", "repair", "demo", "completions"] {
+        assert!(told(folder.path(), 0, &[command, "--help"]).starts_with("Examples:"), "{command}");
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(told(folder.path(), 0, &["completions", shell]).contains("verify"));
+    }
+    assert!(told(folder.path(), 0, &["man"]).contains(".TH tet"));
+}
+
+#[test]
+fn the_demo_runs_twice() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for _ in 0..2 {
+        let told = told(folder.path(), 0, &["demo", "samples"]);
+        assert!(told.contains("$ tet info") && told.contains("Try next"), "{told}");
+    }
+}

@@ -1,0 +1,88 @@
+//! An object's attributes, in its header or in a heap.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use hyperslab_core::{Attribute, Attributes, Elements, Extents, Fields, Result, Values};
+
+use crate::btree2::BTree2;
+use crate::convert::{Element, Heaps};
+use crate::file::{File, FileFields};
+use crate::header::{Header, Message, kind};
+use crate::heap::fractal::FractalHeap;
+use crate::message::attribute::{Content, RawAttribute};
+use crate::shared;
+
+/// All attributes, their values not yet decoded: in the order of creation where it is kept, else by name.
+pub(crate) fn raw(file: &File, header: &Header) -> Result<Vec<RawAttribute>> {
+    let mut found: Vec<(u32, RawAttribute)> = Vec::new();
+    for message in header.all(kind::ATTRIBUTE) {
+        let message = header.resolve(file, message)?;
+        found.push((u32::from(message.order), RawAttribute::parse(file, &message)?));
+    }
+    dense(file, header, &mut found)?;
+    if header.ordered {
+        found.sort_by_key(|(order, _)| *order);
+    } else {
+        found.sort_by(|(_, a), (_, b)| a.name.as_bytes().cmp(b.name.as_bytes()));
+    }
+    Ok(found.into_iter().map(|(_, attribute)| attribute).collect())
+}
+
+fn dense(file: &File, header: &Header, found: &mut Vec<(u32, RawAttribute)>) -> Result<()> {
+    let Some(message) = header.find(file, kind::ATTRIBUTE_INFO)? else { return Ok(()) };
+    let mut fields = message.fields(file, "attribute info message");
+    fields.version(&[0])?;
+    if fields.u8()? & 1 != 0 {
+        fields.skip(2)?;
+    }
+    let Some(heap) = fields.address(file.sizes())? else { return Ok(()) };
+    let names = BTree2::read(file, fields.defined(file.sizes())?)?;
+    let heap = FractalHeap::read(file, heap)?;
+    names.visit(file, &mut |record, place| {
+        // Heap id, message flags, order of creation, hash of the name.
+        let mut fields = Fields::new(record, place);
+        let id = fields.bytes(8.max(heap.id_length()).min(record.len().saturating_sub(9)))?;
+        let flags = fields.u8()?;
+        let order = fields.u32()?;
+        let message = if flags & 2 != 0 {
+            shared::from_heap(file, kind::ATTRIBUTE, id, place)?
+        } else {
+            let (body, address) = heap.object(file, id)?;
+            Message { kind: kind::ATTRIBUTE, flags: 0, body, address, order: 0 }
+        };
+        found.push((order, RawAttribute::parse(file, &message)?));
+        Ok(ControlFlow::Continue(()))
+    })
+}
+
+/// All attributes with their values; one that cannot be read says why.
+pub(crate) fn decode(file: &Arc<File>, raw: &[RawAttribute]) -> Attributes {
+    raw.iter()
+        .map(|attribute| {
+            let value = match &attribute.content {
+                Ok(content) => {
+                    values(file, content).unwrap_or_else(|error| Attribute::Unreadable(error.to_string()))
+                }
+                Err(reason) => Attribute::Unreadable(reason.clone()),
+            };
+            (attribute.name.clone(), value)
+        })
+        .collect()
+}
+
+fn values(file: &Arc<File>, content: &Content) -> Result<Attribute> {
+    let element = Element::new(&content.dtype, file.sizes(), &file.name)?;
+    if content.space.null {
+        // No shape and no value: what h5py calls Empty.
+        return Ok(Values {
+            shape: Extents::from_slice(&[0]),
+            elements: Elements::empty(&element.dtype),
+            dtype: element.dtype,
+        }
+        .into());
+    }
+    let mut heaps = Heaps::new(file, file.place("attribute", 0));
+    let elements = element.elements(&content.data, &mut heaps)?;
+    Ok(Values::new(element.dtype, &content.space.shape, elements)?.into())
+}

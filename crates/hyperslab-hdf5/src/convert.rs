@@ -1,0 +1,134 @@
+//! From stored elements to elements in memory: which [`DType`] a file's type becomes, and how its bytes are turned.
+
+mod build;
+mod float;
+mod integer;
+mod variable;
+
+use hyperslab_core::{DType, Place, Result};
+
+pub(crate) use float::FloatPlan;
+pub(crate) use integer::IntegerPlan;
+pub(crate) use variable::Heaps;
+
+use crate::message::datatype::{Padding, ReferenceKind};
+
+/// How one element of a type is turned from its stored bytes into memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Element {
+    /// What it becomes.
+    pub(crate) dtype: DType,
+    /// Bytes in the file.
+    pub(crate) stored: usize,
+    /// Bytes in memory; `None` when elements differ in length.
+    pub(crate) size: Option<usize>,
+    pub(crate) step: Step,
+}
+
+/// What is done to the bytes of one element.
+#[derive(Debug, Clone)]
+pub(crate) enum Step {
+    /// Nothing: they are as memory wants them.
+    Copy,
+    /// The bytes of each number of this size are reversed.
+    Swap(usize),
+    /// What follows the text is zeroed.
+    Trim(Padding),
+    Integer(IntegerPlan),
+    Float(FloatPlan),
+    Struct(Vec<MemberStep>),
+    Array {
+        count: usize,
+        base: Box<Element>,
+    },
+    Text,
+    List(Box<Element>),
+    Reference(ReferenceKind),
+}
+
+/// One member of a struct: where it stands in the file and in memory.
+#[derive(Debug, Clone)]
+pub(crate) struct MemberStep {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) element: Element,
+}
+
+impl Element {
+    /// Are stored bytes the elements themselves?
+    pub(crate) const fn is_plain(&self) -> bool {
+        matches!(self.step, Step::Copy)
+    }
+
+    /// Turns stored elements of a fixed-size type into `out`, which has room for exactly as many.
+    pub(crate) fn convert(&self, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
+        let size = self.size.unwrap_or(0);
+        if size == 0 || stored.len() / self.stored != out.len() / size {
+            return Err(place.corrupt(format!(
+                "{} stored bytes for {} in memory of type {}",
+                stored.len(),
+                out.len(),
+                self.dtype
+            )));
+        }
+        match &self.step {
+            Step::Copy => out.copy_from_slice(&stored[..out.len()]),
+            Step::Swap(unit) => {
+                out.copy_from_slice(&stored[..out.len()]);
+                swap(*unit, out);
+            }
+            Step::Integer(plan) => plan.convert(stored, out, size),
+            Step::Float(plan) => plan.convert(stored, out, size),
+            Step::Trim(padding) => {
+                out.copy_from_slice(&stored[..out.len()]);
+                out.chunks_exact_mut(size).for_each(|text| trim(*padding, text));
+            }
+            Step::Struct(members) => {
+                for (from, to) in stored.chunks_exact(self.stored).zip(out.chunks_exact_mut(size)) {
+                    for member in members {
+                        let length = member.element.size.unwrap_or(0);
+                        let from = &from[member.from..member.from + member.element.stored];
+                        member.element.convert(from, &mut to[member.to..member.to + length], place)?;
+                    }
+                }
+            }
+            Step::Array { base, .. } => {
+                let items = out.len() / base.size.unwrap_or(1).max(1);
+                base.convert(&stored[..items * base.stored], out, place)?;
+            }
+            Step::Text | Step::List(_) | Step::Reference(_) => {
+                return Err(place.corrupt("elements of variable length where a fixed size is needed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reverses the bytes of each number of `unit` bytes.
+pub(crate) fn swap(unit: usize, bytes: &mut [u8]) {
+    macro_rules! swap_as {
+        ($type:ty) => {
+            for number in bytes.chunks_exact_mut(size_of::<$type>()) {
+                number.reverse();
+            }
+        };
+    }
+    // Known widths become single instructions.
+    match unit {
+        0 | 1 => {}
+        2 => swap_as!(u16),
+        4 => swap_as!(u32),
+        8 => swap_as!(u64),
+        unit => bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse),
+    }
+}
+
+/// Zeroes what follows the text, as libhdf5 does when it hands a string to NumPy.
+fn trim(padding: Padding, text: &mut [u8]) {
+    let end = match padding {
+        Padding::Nul => text.len(),
+        Padding::NulTerminated => text.iter().position(|byte| *byte == 0).unwrap_or(text.len()),
+        Padding::Space => text.iter().rposition(|byte| *byte != b' ').map_or(0, |last| last + 1),
+    };
+    text[end..].fill(0);
+}

@@ -1,0 +1,118 @@
+//! Floats of any shape, converted exactly.
+
+use half::f16;
+
+use super::integer::bits;
+use crate::message::datatype::{Float, Order};
+
+/// How a float that is not a native one is read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FloatPlan {
+    pub(crate) stored: usize,
+    pub(crate) float: Float,
+}
+
+impl FloatPlan {
+    /// The value in these bytes: exact while it has at most 53 significant bits in the range of `f64`.
+    pub(crate) fn value(self, bytes: &[u8]) -> f64 {
+        let Float { order, norm, sign, exponent, mantissa, bias, .. } = self.float;
+        let bits = bits(bytes, order);
+        let field = |(at, length): (u8, u8)| {
+            if length == 0 || at > 127 {
+                0
+            } else {
+                bits >> at & (u128::MAX >> (128 - u32::from(length).min(128)))
+            }
+        };
+        let negative = field((sign, 1)) == 1;
+        let (e, m) = (field(exponent) as i64, field(mantissa));
+        let all_ones = exponent.1 > 0 && exponent.1 < 63 && e == (1 << exponent.1) - 1;
+        let fraction = i64::from(mantissa.1);
+        // With an explicit leading bit (x87), infinity has only that bit set.
+        let explicit = norm != 2;
+        let magnitude = if all_ones && order != Order::Vax {
+            let payload = if explicit && fraction > 0 { m & !(1 << (fraction - 1)) } else { m };
+            if payload == 0 { f64::INFINITY } else { f64::NAN }
+        } else if explicit {
+            scale(m, e.max(1) - i64::from(bias) - (fraction - 1))
+        } else if e == 0 {
+            scale(m, 1 - i64::from(bias) - fraction)
+        } else {
+            scale(m | 1_u128.checked_shl(fraction as u32).unwrap_or(0), e - i64::from(bias) - fraction)
+        };
+        if negative { -magnitude } else { magnitude }
+    }
+
+    pub(crate) fn convert(self, stored: &[u8], out: &mut [u8], size: usize) {
+        for (from, to) in stored.chunks_exact(self.stored).zip(out.chunks_exact_mut(size)) {
+            match size {
+                2 => to.copy_from_slice(&f16::from_f64(self.value(from)).to_ne_bytes()),
+                4 => to.copy_from_slice(&(self.value(from) as f32).to_ne_bytes()),
+                8 => to.copy_from_slice(&self.value(from).to_ne_bytes()),
+                // The 80-bit float: its ten bytes, little-endian.
+                _ => {
+                    let bits = bits(from, self.float.order) >> self.float.offset.min(127);
+                    to.fill(0);
+                    to[..10].copy_from_slice(&bits.to_le_bytes()[..10]);
+                }
+            }
+        }
+    }
+}
+
+/// `mantissa * 2^power`, in steps that neither overflow nor lose bits before the last.
+fn scale(mantissa: u128, power: i64) -> f64 {
+    let mut value = mantissa as f64;
+    let mut power = power.clamp(-10_000, 10_000) as i32;
+    while power > 1000 {
+        value *= 2_f64.powi(1000);
+        power -= 1000;
+    }
+    while power < -1000 {
+        // Only the last multiplication may land among the subnormal numbers, so that it alone rounds.
+        let step = (-power - 1000).min(1000);
+        value *= 2_f64.powi(-step);
+        power += step;
+    }
+    value * 2_f64.powi(power)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ieee(stored: usize, exponent: u8, mantissa: u8) -> FloatPlan {
+        let float = Float {
+            order: Order::Little,
+            norm: 2,
+            sign: exponent + mantissa,
+            exponent: (mantissa, exponent),
+            mantissa: (0, mantissa),
+            bias: (1 << (exponent - 1)) - 1,
+            offset: 0,
+            precision: 8 * stored as u16,
+        };
+        FloatPlan { stored, float }
+    }
+
+    #[test]
+    fn known_shapes_give_known_values() {
+        for value in [0.0, -0.0, 1.5, -3.25e-40, 1e-45, f32::MAX, f32::INFINITY, f32::MIN_POSITIVE] {
+            assert_eq!(ieee(4, 8, 23).value(&value.to_le_bytes()).to_bits(), f64::from(value).to_bits());
+        }
+        for value in [1.0, 5e-324, 2.2250738585072014e-308, 1.7976931348623157e308, -1e-310] {
+            assert_eq!(ieee(8, 11, 52).value(&f64::to_le_bytes(value)).to_bits(), value.to_bits());
+        }
+        assert!(ieee(4, 8, 23).value(&f32::NAN.to_le_bytes()).is_nan());
+        // bfloat16 is the upper half of a float32.
+        assert_eq!(ieee(2, 8, 7).value(&[0xc0, 0x3f]), 1.5);
+    }
+
+    #[test]
+    fn every_half_is_exact() {
+        for bits in 0..=u16::MAX {
+            let (ours, theirs) = (ieee(2, 5, 10).value(&bits.to_le_bytes()), f16::from_bits(bits).to_f64());
+            assert!(ours.to_bits() == theirs.to_bits() || ours.is_nan() && theirs.is_nan(), "{bits:#x}");
+        }
+    }
+}

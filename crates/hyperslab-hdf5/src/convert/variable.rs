@@ -1,0 +1,134 @@
+//! Elements of variable length: text, lists, references, and structs that have such members.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Data, Elements, Fields, Place, Result};
+
+use super::{Element, MemberStep, Step};
+use crate::file::{File, FileFields};
+use crate::message::datatype::ReferenceKind;
+use crate::references;
+
+/// What a file may expand to through its heaps, whatever its size: an object may be referred to many times.
+const ALWAYS_ALLOWED: u64 = 256 << 20;
+const EXPANSION: u64 = 16;
+
+/// The heaps of a file, read with a budget.
+#[derive(Debug)]
+pub(crate) struct Heaps<'a> {
+    pub(crate) file: &'a Arc<File>,
+    budget: u64,
+    place: Place<'a>,
+}
+
+impl<'a> Heaps<'a> {
+    pub(crate) fn new(file: &'a Arc<File>, place: Place<'a>) -> Self {
+        let budget = file.length.saturating_mul(EXPANSION).saturating_add(ALWAYS_ALLOWED);
+        Self { file, budget, place }
+    }
+
+    fn spend(&mut self, bytes: u64) -> Result<()> {
+        match self.budget.checked_sub(bytes) {
+            Some(left) => self.budget = left,
+            None => return Err(self.place.corrupt("elements out of proportion to the file")),
+        }
+        Ok(())
+    }
+
+    /// Appends the bytes that a stored variable-length element (count, heap address, heap index) leads to;
+    /// answers the count. `each` bytes make one item.
+    fn fetch(&mut self, stored: &[u8], each: usize, out: &mut Vec<u8>) -> Result<u32> {
+        let mut fields = Fields::new(stored, self.place);
+        let count = fields.u32()?;
+        let address = fields.address(self.file.sizes())?.filter(|address| *address != 0);
+        let index = fields.u32()?;
+        let Some(address) = address.filter(|_| count > 0) else { return Ok(0) };
+        let bytes = u64::from(count).saturating_mul(each as u64);
+        self.spend(bytes)?;
+        let collection = self.file.collection(address)?;
+        let object = collection.object(self.file, index)?;
+        match usize::try_from(bytes).ok().and_then(|bytes| object.get(..bytes)) {
+            Some(held) => out.extend_from_slice(held),
+            None => {
+                let problem = format!("{bytes} bytes expected in a heap object of {}", object.len());
+                return Err(self.place.corrupt(problem));
+            }
+        }
+        Ok(count)
+    }
+}
+
+impl Element {
+    /// Turns stored elements of any type into elements.
+    pub(crate) fn elements(&self, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Elements> {
+        let count = stored.len() / self.stored;
+        if let Some(size) = self.size {
+            heaps.spend((count as u64).saturating_mul(size as u64))?;
+            let mut out = vec![0; count * size];
+            if size > 0 {
+                self.convert(&stored[..count * self.stored], &mut out, heaps.place)?;
+            }
+            return Ok(Elements::fixed(out));
+        }
+        let data = match &self.step {
+            Step::Text => self.texts(stored, heaps)?,
+            Step::List(base) => self.lists(base, stored, heaps)?,
+            Step::Reference(kind) => self.references(*kind, stored, heaps)?,
+            Step::Array { count: each, base } => {
+                Data::FixedList { each: *each, items: Box::new(base.elements(stored, heaps)?) }
+            }
+            Step::Struct(members) => {
+                let members = members.iter().map(|member| self.member(member, stored, heaps));
+                Data::Struct { length: count, members: members.collect::<Result<_>>()? }
+            }
+            _ => return Err(heaps.place.corrupt(format!("{} has no fixed size", self.dtype))),
+        };
+        Ok(Elements { data, validity: None })
+    }
+
+    fn member(&self, member: &MemberStep, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Elements> {
+        heaps.spend(stored.len() as u64)?;
+        let mut column = Vec::with_capacity(stored.len() / self.stored * member.element.stored);
+        for element in stored.chunks_exact(self.stored) {
+            column.extend_from_slice(&element[member.from..member.from + member.element.stored]);
+        }
+        member.element.elements(&column, heaps)
+    }
+
+    fn texts(&self, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Data> {
+        let (mut offsets, mut bytes) = (Vec::with_capacity(stored.len() / self.stored + 1), Vec::new());
+        offsets.push(0);
+        for element in stored.chunks_exact(self.stored) {
+            let before = bytes.len();
+            heaps.fetch(element, 1, &mut bytes)?;
+            // libhdf5 gives C strings: what follows a NUL is never seen.
+            if let Some(end) = bytes[before..].iter().position(|byte| *byte == 0) {
+                bytes.truncate(before + end);
+            }
+            offsets.push(bytes.len() as u64);
+        }
+        Ok(Data::Variable { offsets, bytes: bytes.into() })
+    }
+
+    fn lists(&self, base: &Self, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Data> {
+        let (mut offsets, mut items) = (Vec::with_capacity(stored.len() / self.stored + 1), Vec::new());
+        offsets.push(0);
+        let mut total = 0;
+        for element in stored.chunks_exact(self.stored) {
+            total += u64::from(heaps.fetch(element, base.stored, &mut items)?);
+            offsets.push(total);
+        }
+        Ok(Data::List { offsets, items: Box::new(base.elements(&items, heaps)?) })
+    }
+
+    fn references(&self, kind: ReferenceKind, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Data> {
+        let (mut offsets, mut bytes) = (vec![0], Vec::new());
+        for element in stored.chunks_exact(self.stored) {
+            let text = references::describe(heaps.file, kind, element, heaps.place)?;
+            heaps.spend(text.len() as u64)?;
+            bytes.extend_from_slice(text.as_bytes());
+            offsets.push(bytes.len() as u64);
+        }
+        Ok(Data::Variable { offsets, bytes: bytes.into() })
+    }
+}

@@ -1,0 +1,405 @@
+//! Datasets: what an array is, and how its chunks are found and decoded.
+
+use std::cell::RefCell;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
+    Layout as Strides, Place, Result, copy_box, product,
+};
+use smallvec::SmallVec;
+
+use crate::contiguous::{self, External};
+use crate::convert::{Element, Heaps, Step, swap};
+use crate::file::File;
+use crate::filters::{Pipeline, describe};
+use crate::header::{Header, kind};
+use crate::index::{ChunkIndex, Stored};
+use crate::message::datatype::Type;
+use crate::message::layout::{Chunked, Layout};
+use crate::message::space::Space;
+use crate::message::{external, fill, pipeline};
+use crate::virtuals::Virtual;
+use crate::{attributes, dimensions};
+
+/// A dataset as an array.
+#[derive(Debug)]
+pub(crate) struct Dataset {
+    pub(crate) file: Arc<File>,
+    /// The store and path, for messages.
+    name: String,
+    schema: ArraySchema,
+    element: Element,
+    pipeline: Pipeline,
+    source: Source,
+}
+
+/// Where the elements are.
+#[derive(Debug)]
+enum Source {
+    /// Nowhere: all are the fill value.
+    Nothing,
+    /// In one piece, from this offset of the blob.
+    Piece(u64),
+    /// In other files, one piece after the other.
+    External(External),
+    Chunked {
+        index: Box<ChunkIndex>,
+        plain_edges: bool,
+    },
+    Virtual(Box<Virtual>),
+}
+
+impl Dataset {
+    /// The dataset with this header, which was found at `path`.
+    pub(crate) fn open(file: &Arc<File>, header: &Header, path: &str) -> Result<Self> {
+        let place = file.place("object header", header.address);
+        let need = |kind: u16, what: &str| {
+            header.find(file, kind)?.ok_or_else(|| place.corrupt(format!("a dataset without {what}")))
+        };
+        let dtype = need(kind::DATATYPE, "a datatype")?;
+        let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
+        let space = need(kind::DATASPACE, "a dataspace")?;
+        let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes())?;
+        let element = Element::new(&dtype, file.sizes(), &file.name)?;
+        let layout =
+            header.find(file, kind::LAYOUT)?.map(|message| Layout::parse(file, &message)).transpose()?;
+        let pipeline = match header.find(file, kind::PIPELINE)? {
+            Some(message) => {
+                Pipeline::new(pipeline::parse(&mut message.fields(file, "filter pipeline message"))?)
+            }
+            None => Pipeline::default(),
+        };
+        let name = format!("{}{path}", file.name);
+        let parts =
+            Parts { file, header, element: &element, space: &space, pipeline: &pipeline, name: &name };
+        let (grid, source, chunk_index) = parts.source(layout.as_ref())?;
+        let mut schema = ArraySchema::new(element.dtype.clone(), grid);
+        schema.chunked = matches!(layout, Some(Layout::Chunked(_)));
+        schema.edges = if schema.chunked { Edges::Padded } else { Edges::Clipped };
+        if !space.null {
+            schema.max_shape.clone_from(&space.max_shape);
+        }
+        schema.fill = parts.fill()?;
+        schema.filters = pipeline.specs.iter().map(describe).collect();
+        chunk_index.clone_into(&mut schema.chunk_index);
+        let raw = attributes::raw(file, header)?;
+        dimensions::read(file, &raw, path, &mut schema);
+        schema.attributes = attributes::decode(file, &raw);
+        Ok(Self { file: Arc::clone(file), name, schema, element, pipeline, source })
+    }
+
+    fn place(&self, reference: &ChunkRef) -> Place<'_> {
+        Place::new(&self.name, "chunk", reference.spans().next().map_or(0, |span| span.offset))
+    }
+
+    /// The reference of a stored chunk.
+    fn reference(&self, chunk: &[u64], stored: Stored, plain_edges: bool) -> ChunkRef {
+        let mut mask = stored.mask;
+        if plain_edges && self.schema.grid.is_clipped(chunk) {
+            mask = u32::MAX;
+        }
+        // A chunk that lies outside the file is refused when it is fetched, and costs no other.
+        let offset = self.file.superblock.base.saturating_add(stored.address);
+        let mut reference = ChunkRef::encoded(BlobKey::Main, offset, stored.size, mask);
+        reference.layers[0].plain = self.element.is_plain() && self.pipeline.is_plain(mask);
+        reference
+    }
+
+    fn piece(&self, chunk: &[u64], start: u64) -> ChunkRef {
+        let (offset, length) = contiguous::range(&self.schema.grid, chunk, self.element.stored as u64);
+        let mut reference = ChunkRef::encoded(BlobKey::Main, start.saturating_add(offset), length, 0);
+        reference.layers[0].plain = self.element.is_plain();
+        reference
+    }
+
+    /// Does the chunk count as stored? A virtual one always does: its bytes are elsewhere.
+    fn locate_one(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
+        Ok(match &self.source {
+            Source::Nothing | Source::Chunked { .. } => None,
+            Source::Piece(start) => Some(self.piece(chunk, *start)),
+            Source::External(external) => {
+                let (offset, length) =
+                    contiguous::range(&self.schema.grid, chunk, self.element.stored as u64);
+                Some(external.reference(&self.file, offset, length, self.element.is_plain())?)
+            }
+            Source::Virtual(_) => Some(ChunkRef { layers: SmallVec::new() }),
+        })
+    }
+
+    /// The stored elements of a chunk, filters undone, into `out`.
+    fn raw(&self, reference: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {
+        let place = self.place(reference);
+        let mask = reference.layers.first().map_or(0, |layer| layer.filter_mask);
+        if let Source::External(_) = self.source {
+            // What lies behind the end of an external file reads as zeros.
+            let mut rest = out;
+            for part in stored {
+                let (head, tail) = rest.split_at_mut(part.len().min(rest.len()));
+                head.copy_from_slice(&part[..head.len()]);
+                rest = tail;
+            }
+            rest.fill(0);
+            return Ok(());
+        }
+        match stored {
+            [stored] => self.pipeline.decode(mask, stored, out, place),
+            _ => Err(Error::invalid(format!("{}: {} spans for one chunk", self.name, stored.len()))),
+        }
+    }
+
+    /// Runs `work` on the stored elements of a chunk.
+    fn with_raw<T>(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        work: impl FnOnce(&[u8]) -> Result<T>,
+    ) -> Result<T> {
+        thread_local! {
+            static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+        }
+        let cells = product(&self.schema.decoded_shape(chunk)).and_then(|cells| usize::try_from(cells).ok());
+        let bytes = cells.and_then(|cells| cells.checked_mul(self.element.stored));
+        let available = reference.stored_bytes().saturating_add(1 << 20);
+        let bytes = bytes.filter(|bytes| (*bytes as u64) / (1 << 17) <= available);
+        let bytes =
+            bytes.ok_or_else(|| self.place(reference).corrupt("a chunk out of proportion to its bytes"))?;
+        if let ([stored], true) = (stored, self.pipeline.is_plain(reference.layers[0].filter_mask))
+            && stored.len() == bytes
+        {
+            return work(stored);
+        }
+        let mut scratch = SCRATCH.with(RefCell::take);
+        if scratch.len() < bytes {
+            scratch.resize(bytes, 0);
+        }
+        let result =
+            self.raw(reference, stored, &mut scratch[..bytes]).and_then(|()| work(&scratch[..bytes]));
+        if scratch.capacity() <= 64 << 20 {
+            SCRATCH.with(|kept| kept.replace(scratch));
+        }
+        result
+    }
+}
+
+/// What a dataset is made from.
+struct Parts<'a> {
+    file: &'a Arc<File>,
+    header: &'a Header,
+    element: &'a Element,
+    space: &'a Space,
+    pipeline: &'a Pipeline,
+    name: &'a str,
+}
+
+impl Parts<'_> {
+    /// The grid, where the elements are, and what finds them.
+    fn source(&self, layout: Option<&Layout>) -> Result<(Grid, Source, &'static str)> {
+        let shape: &[u64] = if self.space.null { &[0] } else { &self.space.shape };
+        let slabs = || contiguous::slabs(shape, self.element.stored as u64);
+        let place = self.file.place("data layout message", self.header.address);
+        if self.space.null {
+            return Ok((slabs(), Source::Nothing, "null"));
+        }
+        Ok(match layout {
+            None => (slabs(), Source::Nothing, "contiguous"),
+            Some(Layout::Compact { address, size }) => {
+                self.check_size(*size, place)?;
+                (slabs(), Source::Piece(self.file.absolute(place, *address)?), "compact")
+            }
+            Some(Layout::Contiguous { address, size }) => {
+                if let Some(message) = self.header.find(self.file, kind::EXTERNAL_FILES)? {
+                    let slots = external::parse(self.file, &message)?;
+                    return Ok((slabs(), Source::External(External::new(slots)), "external"));
+                }
+                let source = match address {
+                    Some(address) => {
+                        if let Some(size) = size {
+                            self.check_size(*size, place)?;
+                        }
+                        Source::Piece(self.file.superblock.base.saturating_add(*address))
+                    }
+                    None => Source::Nothing,
+                };
+                (slabs(), source, "contiguous")
+            }
+            Some(Layout::Chunked(chunked)) => {
+                let (grid, source) = self.chunked(chunked, place)?;
+                (grid, source, chunked.index.name())
+            }
+            Some(Layout::Virtual { heap, index }) => {
+                let sources = Virtual::read(self.file, *heap, *index, self.space)?;
+                let grid = contiguous::slabs(&sources.shape, self.element.stored as u64);
+                (grid, Source::Virtual(Box::new(sources)), "virtual")
+            }
+        })
+    }
+
+    /// Refuses a layout that holds fewer bytes than the elements need.
+    fn check_size(&self, size: u64, place: Place<'_>) -> Result<()> {
+        let needed = self.space.elements().checked_mul(self.element.stored as u64);
+        match needed {
+            Some(needed) if needed <= size => Ok(()),
+            _ => Err(place.corrupt(format!(
+                "{size} bytes for {} elements of {}",
+                self.space.elements(),
+                self.element.stored
+            ))),
+        }
+    }
+
+    fn chunked(&self, chunked: &Chunked, place: Place<'_>) -> Result<(Grid, Source)> {
+        if chunked.shape.len() != self.space.shape.len() || chunked.shape.contains(&0) {
+            return Err(place.corrupt(format!(
+                "chunks of {:?} for an array of {:?}",
+                chunked.shape,
+                self.space.shape.as_slice()
+            )));
+        }
+        if chunked.element != self.element.stored as u64 {
+            return Err(place.corrupt(format!(
+                "chunks of elements of {} bytes, the type has {}",
+                chunked.element, self.element.stored
+            )));
+        }
+        let bytes = product(&chunked.shape).and_then(|cells| cells.checked_mul(chunked.element));
+        let bytes = bytes.ok_or_else(|| place.corrupt("chunks larger than memory"))?;
+        let grid = Grid::new(&self.space.shape, &chunked.shape)?;
+        let filtered = !self.pipeline.specs.is_empty();
+        let index = ChunkIndex::new(chunked, grid.clone(), &self.space.max_shape, bytes, filtered);
+        Ok((grid, Source::Chunked { index: Box::new(index), plain_edges: chunked.plain_edges }))
+    }
+
+    fn fill(&self) -> Result<Fill> {
+        let Some(bytes) = fill::read(self.file, self.header)? else { return Ok(Fill::Zero) };
+        let place = Place::new(self.name, "fill value", 0);
+        if bytes.len() != self.element.stored {
+            return Err(place.corrupt(format!(
+                "{} bytes, the type has {}",
+                bytes.len(),
+                self.element.stored
+            )));
+        }
+        if bytes.iter().all(|byte| *byte == 0) {
+            return Ok(Fill::Zero);
+        }
+        let mut heaps = Heaps::new(self.file, place);
+        Ok(Fill::Element(self.element.elements(&bytes, &mut heaps)?))
+    }
+}
+
+impl Array for Dataset {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        if let Source::Chunked { index, plain_edges } = &self.source {
+            let found = index.find(&self.file, chunks)?;
+            let reference = |(chunk, stored): (&ChunkCoord, Option<Stored>)| {
+                stored.map(|stored| self.reference(chunk, stored, *plain_edges))
+            };
+            return Ok(chunks.iter().zip(found).map(reference).collect());
+        }
+        chunks.iter().map(|chunk| self.locate_one(chunk)).collect()
+    }
+
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        match (key, &self.source) {
+            (BlobKey::Main, _) => Ok(Arc::clone(&self.file.blob)),
+            (BlobKey::Named(name), Source::External(external)) => external.blob(&self.file, name),
+            (BlobKey::Named(name), _) => Err(Error::not_found(Arc::clone(&self.file.name), name.to_string())),
+        }
+    }
+
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()> {
+        if let Source::Virtual(sources) = &self.source {
+            return sources.decode(self, chunk, out);
+        }
+        match &self.element.step {
+            Step::Copy => self.raw(reference, stored, out),
+            Step::Swap(unit) => {
+                self.raw(reference, stored, out)?;
+                swap(*unit, out);
+                Ok(())
+            }
+            _ => self.with_raw(chunk, reference, stored, |raw| {
+                self.element.convert(raw, out, self.place(reference))
+            }),
+        }
+    }
+
+    fn decode_elements(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+    ) -> Result<Elements> {
+        if let Source::Virtual(sources) = &self.source {
+            return sources.decode_elements(self, chunk);
+        }
+        self.with_raw(chunk, reference, stored, |raw| {
+            let mut heaps = Heaps::new(&self.file, self.place(reference));
+            let shape = self.schema.grid.region(chunk).shape;
+            let whole = self.schema.decoded_shape(chunk);
+            if shape == whole {
+                return self.element.elements(raw, &mut heaps);
+            }
+            // The cells behind the edge mean nothing, and must not be followed into the heap.
+            let item = self.element.stored;
+            let cells = product(&shape).unwrap_or(0) as usize;
+            let mut inside = vec![0; cells * item];
+            let (from, to) = (Strides::packed(&whole, item), Strides::packed(&shape, item));
+            copy_box(raw, &from, &mut inside, &to, &shape, item)?;
+            self.element.elements(&inside, &mut heaps)
+        })
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        if let Source::Chunked { index, plain_edges } = &self.source {
+            return index.visit(&self.file, &mut |chunk, stored| {
+                let reference = self.reference(&chunk, stored, *plain_edges);
+                visit(chunk, reference)
+            });
+        }
+        if matches!(self.source, Source::Nothing | Source::Virtual(_)) {
+            return Ok(());
+        }
+        // A piece longer than the file is refused, so that its slabs can be walked.
+        let bytes = self.space_bytes();
+        if matches!(self.source, Source::Piece(_)) && bytes.is_none_or(|bytes| bytes > self.file.length) {
+            return Err(Place::new(&self.name, "contiguous data", 0).corrupt("longer than the file"));
+        }
+        for number in 0..self.schema.grid.chunks().unwrap_or(0) {
+            let chunk = self.schema.grid.coord(number);
+            if let Some(reference) = self.locate_one(&chunk)?
+                && visit(chunk, reference)?.is_break()
+            {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Dataset {
+    fn space_bytes(&self) -> Option<u64> {
+        product(self.schema.shape())?.checked_mul(self.element.stored as u64)
+    }
+}

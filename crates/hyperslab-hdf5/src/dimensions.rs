@@ -1,0 +1,146 @@
+//! Dimension scales, as HDF5 and NetCDF-4 write them: names of dimensions, and the arrays that label them.
+
+use std::sync::Arc;
+
+use hyperslab_core::{ArraySchema, Attribute, Fields, Labels};
+
+use crate::attributes;
+use crate::file::{File, FileFields};
+use crate::header::{Header, kind};
+use crate::message::attribute::{Content, RawAttribute};
+use crate::message::datatype::{Class, ReferenceKind};
+use crate::message::link::LinkTarget;
+use crate::message::space::Space;
+use crate::paths::path_of;
+use crate::store::{Found, find};
+
+/// What NetCDF-4 calls a dimension that has no coordinate variable.
+const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
+
+/// Names and labels of the dimensions of the dataset at `path`. What cannot be read leaves a dimension unnamed.
+pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &mut ArraySchema) {
+    let rank = schema.grid.rank();
+    let find = |name: &str| {
+        raw.iter()
+            .find(|attribute| attribute.name == name)
+            .and_then(|attribute| attribute.content.as_ref().ok())
+    };
+    if let Some(labels) = find("DIMENSION_LABELS").and_then(|content| texts(file, content)) {
+        for (name, label) in schema.dimensions.iter_mut().zip(labels) {
+            *name = Some(label).filter(|label| !label.is_empty());
+        }
+    }
+    if let Some(content) = find("DIMENSION_LIST") {
+        for (axis, scale) in scales(file, content).into_iter().enumerate().take(rank) {
+            let Some((name, labels)) = scale.and_then(|scale| scale_of(file, scale)) else { continue };
+            if schema.dimensions[axis].is_none() {
+                schema.dimensions[axis] = Some(name);
+            }
+            schema.labels[axis] = labels;
+        }
+    } else if let Some(ids) = find("_Netcdf4Coordinates").and_then(|content| integers(file, content)) {
+        for (axis, id) in ids.into_iter().enumerate().take(rank) {
+            let Some((name, labels)) = dimension(file, path, id).and_then(|scale| scale_of(file, scale))
+            else {
+                continue;
+            };
+            let own = labels == Labels::Node(path.to_owned());
+            schema.dimensions[axis].get_or_insert(name);
+            schema.labels[axis] = if own && rank > 1 { Labels::None } else { labels };
+        }
+    } else if rank == 1 && is_scale(file, raw) {
+        // A scale is its own coordinate.
+        schema.dimensions[0].get_or_insert_with(|| last_part(path).to_owned());
+        if !is_bare(file, raw) {
+            schema.labels[0] = Labels::Node(path.to_owned());
+        }
+    }
+}
+
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn text(file: &Arc<File>, raw: &[RawAttribute], name: &str) -> Option<String> {
+    let attribute = raw.iter().find(|attribute| attribute.name == name)?;
+    attributes::decode(file, std::slice::from_ref(attribute)).get(name).and_then(Attribute::as_text)
+}
+
+fn is_scale(file: &Arc<File>, raw: &[RawAttribute]) -> bool {
+    text(file, raw, "CLASS").is_some_and(|class| class == "DIMENSION_SCALE")
+}
+
+/// Is it a NetCDF-4 dimension without a variable?
+fn is_bare(file: &Arc<File>, raw: &[RawAttribute]) -> bool {
+    text(file, raw, "NAME").is_some_and(|name| name.starts_with(NO_VARIABLE))
+}
+
+fn texts(file: &Arc<File>, content: &Content) -> Option<Vec<String>> {
+    let raw = RawAttribute { name: String::new(), content: Ok(content.clone()) };
+    let document = attributes::decode(file, &[raw]).get("")?.to_json();
+    let items = document.as_array()?;
+    Some(items.iter().map(|item| item.as_str().unwrap_or_default().to_owned()).collect())
+}
+
+fn integers(file: &Arc<File>, content: &Content) -> Option<Vec<i64>> {
+    let raw = RawAttribute { name: String::new(), content: Ok(content.clone()) };
+    let document = attributes::decode(file, &[raw]).get("")?.to_json();
+    document.as_array()?.iter().map(|number| number.as_i64()).collect()
+}
+
+/// The dataset that NetCDF-4 gave this dimension number: in the group of `path` or in one above.
+fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
+    let mut folder = path;
+    while let Some((above, _)) = folder.rsplit_once('/') {
+        folder = above;
+        let Ok(Found::Object(group)) = find(file, if above.is_empty() { "/" } else { above }) else {
+            continue;
+        };
+        let links = group.file.group(group.address).and_then(|group| group.all(file)).unwrap_or_default();
+        for link in links {
+            let LinkTarget::Hard(address) = link.target else { continue };
+            let raw = Header::read(file, address).and_then(|header| attributes::raw(file, &header));
+            let number = raw.ok().and_then(|raw| {
+                let attribute = raw.iter().find(|attribute| attribute.name == "_Netcdf4Dimid")?;
+                let value = attributes::decode(file, std::slice::from_ref(attribute));
+                value.get("_Netcdf4Dimid")?.to_json().as_i64()
+            });
+            if number == Some(id) {
+                return Some(address);
+            }
+        }
+    }
+    None
+}
+
+/// The address of the first scale of each dimension: a list of object references per dimension.
+fn scales(file: &Arc<File>, content: &Content) -> Vec<Option<u64>> {
+    let Class::Sequence(base) = &content.dtype.class else { return Vec::new() };
+    if base.class != Class::Reference(ReferenceKind::Object) {
+        return Vec::new();
+    }
+    let one = |stored: &[u8]| -> Option<u64> {
+        let mut fields = Fields::new(stored, file.place("dimension list", 0));
+        let count = fields.u32().ok()?;
+        let address = fields.address(file.sizes()).ok()??;
+        let index = fields.u32().ok()?;
+        let collection = file.collection(address).ok().filter(|_| count > 0)?;
+        let object = collection.object(file, index).ok()?;
+        Fields::new(object, file.place("dimension list", 0)).address(file.sizes()).ok()?
+    };
+    content.data.chunks_exact(content.dtype.size).map(one).collect()
+}
+
+/// The name and labels that a scale gives a dimension.
+fn scale_of(file: &Arc<File>, address: u64) -> Option<(String, Labels)> {
+    let path = path_of(file, address)?;
+    let name = last_part(&path).to_owned();
+    let header = Header::read(file, address).ok()?;
+    let raw = attributes::raw(file, &header).ok()?;
+    // Only a scale of one dimension labels one.
+    let space = header.find(file, kind::DATASPACE).ok()??;
+    let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes()).ok()?;
+    let labels =
+        if is_bare(file, &raw) || space.shape.len() != 1 { Labels::None } else { Labels::Node(path) };
+    Some((name, labels))
+}

@@ -1,0 +1,202 @@
+//! The open file: its bytes, the widths of its addresses and lengths, and what is kept between look-ups.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_codec::checksum::lookup3;
+use hyperslab_core::{Blob, Error, Fields, Place, Result};
+
+use crate::externals::Externals;
+use crate::group::Group;
+use crate::heap::global::Collection;
+use crate::paths::Paths;
+use crate::shared::SharedTable;
+use crate::superblock::Superblock;
+
+/// The widths of addresses ("size of offsets") and lengths, in bytes. Both are at most 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) address: usize,
+    pub(crate) length: usize,
+}
+
+/// Fields whose width the superblock gives.
+pub(crate) trait FileFields {
+    /// An address relative to the base; `None` where all bits are one, which means "nowhere".
+    fn address(&mut self, sizes: Sizes) -> Result<Option<u64>>;
+    /// A length or count.
+    fn length(&mut self, sizes: Sizes) -> Result<u64>;
+    /// An address that must lead somewhere.
+    fn defined(&mut self, sizes: Sizes) -> Result<u64>;
+    /// Text up to a NUL, which is consumed.
+    fn text(&mut self) -> Result<String>;
+    /// Refuses any other version than these.
+    fn version(&mut self, known: &[u8]) -> Result<u8>;
+}
+
+impl FileFields for Fields<'_> {
+    fn address(&mut self, sizes: Sizes) -> Result<Option<u64>> {
+        let address = self.uint(sizes.address)?;
+        Ok((address != ones(sizes.address)).then_some(address))
+    }
+
+    fn length(&mut self, sizes: Sizes) -> Result<u64> {
+        self.uint(sizes.length)
+    }
+
+    fn defined(&mut self, sizes: Sizes) -> Result<u64> {
+        let place = self.place();
+        self.address(sizes)?.ok_or_else(|| place.corrupt("an undefined address"))
+    }
+
+    fn text(&mut self) -> Result<String> {
+        let place = self.place();
+        let Some(end) = self.rest().iter().position(|byte| *byte == 0) else {
+            return Err(place.corrupt("text without its NUL"));
+        };
+        let text = String::from_utf8_lossy(self.bytes(end)?).into_owned();
+        self.skip(1)?;
+        Ok(text)
+    }
+
+    fn version(&mut self, known: &[u8]) -> Result<u8> {
+        let place = self.place();
+        let version = self.u8()?;
+        if known.contains(&version) { Ok(version) } else { Err(place.corrupt(format!("version {version}"))) }
+    }
+}
+
+/// The largest number of this many bytes: "undefined" for addresses, "unlimited" for lengths.
+pub(crate) const fn ones(width: usize) -> u64 {
+    if width >= 8 { u64::MAX } else { (1 << (8 * width)) - 1 }
+}
+
+/// How many groups and heap collections are kept between look-ups.
+const KEPT: usize = 256;
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct File {
+    pub(crate) blob: Arc<dyn Blob>,
+    pub(crate) name: Arc<str>,
+    /// Bytes in the blob.
+    pub(crate) length: u64,
+    pub(crate) superblock: Superblock,
+    pub(crate) externals: Arc<dyn Externals>,
+    /// How many files were opened to come here: external links may lead in a circle.
+    pub(crate) distance: u32,
+    pub(crate) shared: OnceLock<Option<SharedTable>>,
+    pub(crate) paths: Mutex<Paths>,
+    groups: Mutex<HashMap<u64, Arc<Group>>>,
+    collections: Mutex<HashMap<u64, Arc<Collection>>>,
+}
+
+impl File {
+    /// Opens the file in this blob.
+    pub(crate) fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>, distance: u32) -> Result<Self> {
+        let superblock = Superblock::read(&*blob)?;
+        Ok(Self {
+            name: Arc::clone(blob.name()),
+            length: blob.len()?,
+            blob,
+            superblock,
+            externals,
+            distance,
+            shared: OnceLock::new(),
+            paths: Mutex::default(),
+            groups: Mutex::default(),
+            collections: Mutex::default(),
+        })
+    }
+
+    pub(crate) const fn sizes(&self) -> Sizes {
+        self.superblock.sizes
+    }
+
+    /// Where a structure stands, for its errors: the address counts from the base, the place from the file's start.
+    pub(crate) fn place(&self, structure: &'static str, address: u64) -> Place<'_> {
+        Place::new(&self.name, structure, self.superblock.base.saturating_add(address))
+    }
+
+    /// `length` bytes of a structure at `address`.
+    pub(crate) fn read(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
+        let place = self.place(structure, address);
+        let start = self.absolute(place, address)?;
+        match start.checked_add(length) {
+            Some(end) if end <= self.length => self.blob.read_range(start..end),
+            _ => Err(place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length))),
+        }
+    }
+
+    /// Up to `length` bytes of a structure whose size is not known before it is read.
+    pub(crate) fn read_some(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
+        let start = self.absolute(self.place(structure, address), address)?;
+        self.read(structure, address, length.min(self.length.saturating_sub(start)))
+    }
+
+    /// A structure that ends with its checksum, which is compared and cut off.
+    pub(crate) fn read_checked(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
+        let bytes = self.read(structure, address, length)?;
+        let place = self.place(structure, address);
+        let body = check_sum(&bytes, place)?;
+        Ok(bytes.slice(..body))
+    }
+
+    /// An address as an offset of the blob.
+    pub(crate) fn absolute(&self, place: Place<'_>, address: u64) -> Result<u64> {
+        match self.superblock.base.checked_add(address) {
+            Some(absolute) if absolute < self.length => Ok(absolute),
+            _ => Err(place.corrupt(format!("lies outside the file, which ends at {:#x}", self.length))),
+        }
+    }
+
+    /// The group whose object header stands at this address.
+    pub(crate) fn group(self: &Arc<Self>, address: u64) -> Result<Arc<Group>> {
+        if let Some(group) = lock(&self.groups).get(&address) {
+            return Ok(Arc::clone(group));
+        }
+        let group = Arc::new(Group::open(self, address)?);
+        keep(&self.groups, address, &group);
+        Ok(group)
+    }
+
+    /// The global heap collection at this address.
+    pub(crate) fn collection(&self, address: u64) -> Result<Arc<Collection>> {
+        if let Some(collection) = lock(&self.collections).get(&address) {
+            return Ok(Arc::clone(collection));
+        }
+        let collection = Arc::new(Collection::read(self, address)?);
+        keep(&self.collections, address, &collection);
+        Ok(collection)
+    }
+
+    pub(crate) fn unsupported(&self, feature: impl Into<String>) -> Error {
+        Error::unsupported(Arc::clone(&self.name), feature)
+    }
+}
+
+/// Compares the four last bytes with the checksum of those before; answers how many those are.
+pub(crate) fn check_sum(bytes: &[u8], place: Place<'_>) -> Result<usize> {
+    let Some((body, stored)) = bytes.split_last_chunk::<4>() else {
+        return Err(place.corrupt("no room for a checksum"));
+    };
+    let (stored, computed) = (u32::from_le_bytes(*stored), lookup3(body, 0));
+    if stored == computed {
+        return Ok(body.len());
+    }
+    Err(place.corrupt(format!("checksum {computed:#010x}, stored {stored:#010x}")))
+}
+
+/// The guard, also when a thread died holding it: what is kept is replaced as a whole, never half changed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn keep<T>(kept: &Mutex<HashMap<u64, Arc<T>>>, address: u64, value: &Arc<T>) {
+    let mut kept = lock(kept);
+    if kept.len() >= KEPT {
+        kept.clear();
+    }
+    kept.insert(address, Arc::clone(value));
+}

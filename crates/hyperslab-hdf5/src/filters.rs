@@ -1,0 +1,122 @@
+//! The filter pipeline: which kernels undo it, in which order, through which buffers.
+
+mod describe;
+mod step;
+
+use std::cell::RefCell;
+
+use hyperslab_core::{Place, Result};
+use smallvec::SmallVec;
+
+pub(crate) use describe::{describe, name_of};
+
+use crate::message::pipeline::FilterSpec;
+
+/// Filter numbers.
+pub(crate) mod id {
+    pub(crate) const DEFLATE: u16 = 1;
+    pub(crate) const SHUFFLE: u16 = 2;
+    pub(crate) const FLETCHER32: u16 = 3;
+    pub(crate) const SZIP: u16 = 4;
+    pub(crate) const NBIT: u16 = 5;
+    pub(crate) const SCALE_OFFSET: u16 = 6;
+    pub(crate) const BZIP2: u16 = 307;
+    pub(crate) const LZF: u16 = 32000;
+    pub(crate) const BLOSC: u16 = 32001;
+    pub(crate) const LZ4: u16 = 32004;
+    pub(crate) const BITSHUFFLE: u16 = 32008;
+    pub(crate) const ZSTD: u16 = 32015;
+    pub(crate) const BLOSC2: u16 = 32026;
+}
+
+/// Scratch memory that a thread keeps from one chunk to the next.
+const KEPT: usize = 64 << 20;
+
+thread_local! {
+    static SCRATCH: RefCell<[Vec<u8>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
+}
+
+/// A dataset's filters, in the order of writing.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Pipeline {
+    pub(crate) specs: Vec<FilterSpec>,
+}
+
+impl Pipeline {
+    pub(crate) const fn new(specs: Vec<FilterSpec>) -> Self {
+        Self { specs }
+    }
+
+    /// Are chunks with this mask stored as they are?
+    pub(crate) fn is_plain(&self, mask: u32) -> bool {
+        (0..self.specs.len()).all(|filter| mask >> filter & 1 == 1)
+    }
+
+    /// Undoes the filters that `mask` does not skip, last to first; the last step writes straight into `out`.
+    pub(crate) fn decode(&self, mask: u32, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
+        let sizes = self.sizes(mask, out.len());
+        let used: SmallVec<[usize; 4]> =
+            (0..self.specs.len()).filter(|filter| mask >> filter & 1 == 0).collect();
+        let Some((&last, before)) = used.split_first() else {
+            if stored.len() != out.len() {
+                return Err(place.corrupt(format!("{} bytes stored, expected {}", stored.len(), out.len())));
+            }
+            out.copy_from_slice(stored);
+            return Ok(());
+        };
+        // Taken out, so that nothing is borrowed while a kernel runs.
+        let [mut from, mut to] = SCRATCH.with(RefCell::take);
+        // How many bytes of `from` count; none before the first step has run.
+        let mut held: Option<usize> = None;
+        let result = (|| {
+            for &filter in before.iter().rev() {
+                let input = held.map_or(stored, |length| &from[..length]);
+                let spec = &self.specs[filter];
+                let length = match sizes[filter] {
+                    Some(length) => {
+                        if to.len() < length {
+                            to.resize(length, 0);
+                        }
+                        step::decode(spec, input, &mut to[..length], place)?;
+                        length
+                    }
+                    None => {
+                        to.clear();
+                        step::decode_vec(spec, input, limit(out.len()), &mut to, place)?;
+                        to.len()
+                    }
+                };
+                held = Some(length);
+                std::mem::swap(&mut from, &mut to);
+            }
+            let input = held.map_or(stored, |length| &from[..length]);
+            step::decode(&self.specs[last], input, out, place)
+        })();
+        if from.capacity() + to.capacity() <= KEPT {
+            SCRATCH.with(|scratch| scratch.replace([from, to]));
+        }
+        result
+    }
+
+    /// The bytes that each filter was given when the chunk was written, where that can be known.
+    fn sizes(&self, mask: u32, chunk: usize) -> SmallVec<[Option<usize>; 4]> {
+        let mut size = Some(chunk);
+        let mut sizes = SmallVec::new();
+        for (filter, spec) in self.specs.iter().enumerate() {
+            sizes.push(size);
+            if mask >> filter & 1 == 0 {
+                size = match spec.id {
+                    id::SHUFFLE => size,
+                    id::FLETCHER32 => size.and_then(|size| size.checked_add(4)),
+                    _ => None,
+                };
+            }
+        }
+        sizes
+    }
+}
+
+/// What a filter in the middle may decode to: coders that expand what they cannot compress do so by little.
+fn limit(chunk: usize) -> usize {
+    chunk.saturating_mul(2).saturating_add(1 << 16)
+}

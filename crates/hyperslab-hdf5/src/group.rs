@@ -1,0 +1,155 @@
+//! Groups: names that lead to objects, in the old and the new form.
+
+use std::cmp::Ordering;
+use std::ops::ControlFlow;
+
+use hyperslab_codec::checksum::lookup3;
+use hyperslab_core::{Fields, Result};
+
+use crate::btree2::BTree2;
+use crate::file::{File, FileFields};
+use crate::header::{Header, Kind, kind};
+use crate::heap::fractal::FractalHeap;
+use crate::message::link::{Link, LinkTarget};
+use crate::symbols::SymbolTable;
+
+/// An open group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    links: Links,
+}
+
+#[derive(Debug)]
+enum Links {
+    /// The old form: a B-tree of symbol nodes, names in a local heap.
+    Symbols(SymbolTable),
+    /// Link messages in the header.
+    Compact(Vec<Link>),
+    /// Link messages in a fractal heap, found by a B-tree of name hashes.
+    Dense(Box<Dense>),
+}
+
+#[derive(Debug)]
+struct Dense {
+    heap: FractalHeap,
+    names: BTree2,
+    /// Is the order of creation kept?
+    ordered: bool,
+}
+
+impl Group {
+    pub(crate) fn open(file: &File, address: u64) -> Result<Self> {
+        let header = Header::read(file, address)?;
+        if header.kind(file)? != Kind::Group {
+            return Err(file.place("object header", address).corrupt("not a group"));
+        }
+        let links = Self::links(file, &header)?;
+        Ok(Self { links })
+    }
+
+    fn links(file: &File, header: &Header) -> Result<Links> {
+        if let Some(message) = header.find(file, kind::SYMBOL_TABLE)? {
+            return Ok(Links::Symbols(SymbolTable::parse(file, &message)?));
+        }
+        if let Some(message) = header.find(file, kind::LINK_INFO)? {
+            let mut fields = message.fields(file, "link info message");
+            fields.version(&[0])?;
+            let flags = fields.u8()?;
+            if flags & 1 != 0 {
+                fields.skip(8)?;
+            }
+            if let Some(heap) = fields.address(file.sizes())? {
+                let names = fields.defined(file.sizes())?;
+                return Ok(Links::Dense(Box::new(Dense {
+                    heap: FractalHeap::read(file, heap)?,
+                    names: BTree2::read(file, names)?,
+                    ordered: flags & 1 != 0,
+                })));
+            }
+        }
+        let links = header.all(kind::LINK).map(|message| {
+            let message = header.resolve(file, message)?;
+            Link::parse(&mut message.fields(file, "link message"), file.sizes())
+        });
+        let mut links = links.collect::<Result<Vec<_>>>()?;
+        sort(&mut links);
+        Ok(Links::Compact(links))
+    }
+
+    /// All links: in the order of creation where it is kept, else by name.
+    pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
+        match &self.links {
+            Links::Symbols(table) => table.all(file),
+            Links::Compact(links) => Ok(links.clone()),
+            Links::Dense(dense) => dense.all(file),
+        }
+    }
+
+    /// The link of this name.
+    pub(crate) fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {
+        match &self.links {
+            Links::Symbols(table) => table.find(file, name),
+            Links::Compact(links) => Ok(links.iter().find(|link| link.name == name).cloned()),
+            Links::Dense(dense) => dense.find(file, name),
+        }
+    }
+}
+
+fn sort(links: &mut [Link]) {
+    if links.iter().all(|link| link.order.is_some()) {
+        links.sort_by_key(|link| link.order);
+    } else {
+        links.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+    }
+}
+
+impl Dense {
+    fn link(&self, file: &File, id: &[u8]) -> Result<Link> {
+        let (bytes, address) = self.heap.object(file, id)?;
+        Link::parse(&mut Fields::new(&bytes, file.place("link message", address)), file.sizes())
+    }
+
+    fn all(&self, file: &File) -> Result<Vec<Link>> {
+        let mut links = Vec::new();
+        self.names.visit(file, &mut |record, place| {
+            // The hash, then the heap id.
+            let id = record.get(4..).ok_or_else(|| place.corrupt("a record shorter than a heap id"))?;
+            links.push(self.link(file, id)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if !self.ordered {
+            links.iter_mut().for_each(|link| link.order = None);
+        }
+        sort(&mut links);
+        Ok(links)
+    }
+
+    fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {
+        let hash = lookup3(name.as_bytes(), 0);
+        let mut found = None;
+        self.names.search(file, &mut |record| Ok(compare_hash(hash, record)), &mut |record| {
+            let link = self.link(file, record.get(4..).unwrap_or_default())?;
+            if link.name == name {
+                found = Some(link);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+}
+
+fn compare_hash(hash: u32, record: &[u8]) -> Ordering {
+    record.first_chunk::<4>().map_or(Ordering::Less, |stored| hash.cmp(&u32::from_le_bytes(*stored)))
+}
+
+impl LinkTarget {
+    /// The target in words, for a link that leads nowhere.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Hard(address) => format!("the object at {address:#x}"),
+            Self::Soft(path) => path.clone(),
+            Self::External { file, path } => format!("{file}:{path}"),
+            Self::Other(kind) => format!("a link of kind {kind}"),
+        }
+    }
+}

@@ -1,0 +1,258 @@
+//! Object headers: the messages that make an object what it is.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use hyperslab_core::{Fields, Result};
+
+use crate::file::{File, FileFields, check_sum};
+use crate::shared;
+
+/// Message types, by their numbers in the file.
+pub(crate) mod kind {
+    pub(crate) const DATASPACE: u16 = 0x01;
+    pub(crate) const LINK_INFO: u16 = 0x02;
+    pub(crate) const DATATYPE: u16 = 0x03;
+    pub(crate) const OLD_FILL: u16 = 0x04;
+    pub(crate) const FILL: u16 = 0x05;
+    pub(crate) const LINK: u16 = 0x06;
+    pub(crate) const EXTERNAL_FILES: u16 = 0x07;
+    pub(crate) const LAYOUT: u16 = 0x08;
+    pub(crate) const GROUP_INFO: u16 = 0x0a;
+    pub(crate) const PIPELINE: u16 = 0x0b;
+    pub(crate) const ATTRIBUTE: u16 = 0x0c;
+    pub(crate) const SHARED_TABLE: u16 = 0x0f;
+    pub(crate) const CONTINUATION: u16 = 0x10;
+    pub(crate) const SYMBOL_TABLE: u16 = 0x11;
+    pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
+    pub(crate) const LINK_COUNT: u16 = 0x16;
+}
+
+const STRUCTURE: &str = "object header";
+
+/// Message flag: the body is a reference to the message, which is shared.
+const SHARED: u8 = 2;
+
+/// No object that any library writes has more messages or continuation blocks than these.
+const MAX_MESSAGES: usize = 1 << 20;
+const MAX_BLOCKS: usize = 1 << 16;
+
+/// One message.
+#[derive(Debug, Clone)]
+pub(crate) struct Message {
+    pub(crate) kind: u16,
+    pub(crate) flags: u8,
+    /// Its body; of a shared message, a reference to it.
+    pub(crate) body: Bytes,
+    /// The address of the body.
+    pub(crate) address: u64,
+    /// Attributes: the order in which they were made, where the header keeps it.
+    pub(crate) order: u16,
+}
+
+impl Message {
+    pub(crate) fn fields<'a>(&'a self, file: &'a File, structure: &'static str) -> Fields<'a> {
+        Fields::new(&self.body, file.place(structure, self.address))
+    }
+}
+
+/// An object's messages.
+#[derive(Debug, Clone)]
+pub(crate) struct Header {
+    pub(crate) address: u64,
+    pub(crate) messages: Vec<Message>,
+    /// Is attribute creation order tracked?
+    pub(crate) ordered: bool,
+    /// Hard links that lead here, as the header says.
+    pub(crate) links: u32,
+}
+
+/// What the messages say an object is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Group,
+    Dataset,
+    Type,
+}
+
+impl Header {
+    /// Reads the header at `address`, with its continuations.
+    pub(crate) fn read(file: &File, address: u64) -> Result<Self> {
+        let start = file.read_some(STRUCTURE, address, 16)?;
+        let mut reader = Reader { file, messages: Vec::new(), pending: Vec::new(), seen: HashSet::new() };
+        let (ordered, links) = if start.starts_with(b"OHDR") {
+            let ordered = reader.new_style(address)?;
+            (ordered, reader.links()?)
+        } else {
+            (false, reader.old_style(address, &start)?)
+        };
+        Ok(Self { address, messages: reader.messages, ordered, links })
+    }
+
+    /// The first message of this kind, as itself where it is shared.
+    pub(crate) fn find(&self, file: &File, kind: u16) -> Result<Option<Message>> {
+        self.messages
+            .iter()
+            .find(|message| message.kind == kind)
+            .map(|message| self.resolve(file, message))
+            .transpose()
+    }
+
+    /// All messages of this kind, as they stand in the header.
+    pub(crate) fn all(&self, kind: u16) -> impl Iterator<Item = &Message> {
+        self.messages.iter().filter(move |message| message.kind == kind)
+    }
+
+    /// The message itself, where the header only has a reference to it.
+    pub(crate) fn resolve(&self, file: &File, message: &Message) -> Result<Message> {
+        if message.flags & SHARED == 0 {
+            return Ok(message.clone());
+        }
+        shared::resolve(file, message.kind, &message.body, message.address)
+    }
+
+    pub(crate) fn has(&self, kind: u16) -> bool {
+        self.messages.iter().any(|message| message.kind == kind)
+    }
+
+    /// What the object is.
+    pub(crate) fn kind(&self, file: &File) -> Result<Kind> {
+        if self.has(kind::SYMBOL_TABLE) || self.has(kind::LINK_INFO) || self.has(kind::GROUP_INFO) {
+            Ok(Kind::Group)
+        } else if self.has(kind::LAYOUT) || (self.has(kind::DATASPACE) && self.has(kind::DATATYPE)) {
+            Ok(Kind::Dataset)
+        } else if self.has(kind::DATATYPE) {
+            Ok(Kind::Type)
+        } else if self.has(kind::LINK) {
+            Ok(Kind::Group)
+        } else {
+            Err(file
+                .place(STRUCTURE, self.address)
+                .corrupt("no message that makes it a group, dataset or type"))
+        }
+    }
+}
+
+struct Reader<'a> {
+    file: &'a File,
+    messages: Vec<Message>,
+    /// Continuation blocks still to read: address, length.
+    pending: Vec<(u64, u64)>,
+    seen: HashSet<u64>,
+}
+
+/// How a version 2 header's messages are laid out.
+#[derive(Clone, Copy)]
+struct NewStyle {
+    ordered: bool,
+}
+
+impl Reader<'_> {
+    fn old_style(&mut self, address: u64, start: &[u8]) -> Result<u32> {
+        let mut fields = Fields::new(start, self.file.place(STRUCTURE, address));
+        fields.version(&[1])?;
+        fields.skip(1)?;
+        let claimed = usize::from(fields.u16()?);
+        let links = fields.u32()?;
+        let length = u64::from(fields.u32()?);
+        fields.skip(4)?;
+        let first = self.file.read(STRUCTURE, address.saturating_add(16), length)?;
+        self.old_messages(&first, address.saturating_add(16), claimed)?;
+        while let Some((address, length)) = self.next_block()? {
+            let block = self.file.read("object header continuation", address, length)?;
+            self.old_messages(&block, address, claimed)?;
+        }
+        Ok(links)
+    }
+
+    /// A version 2 header has a message for it, unless there is exactly one.
+    fn links(&self) -> Result<u32> {
+        let Some(message) = self.messages.iter().find(|message| message.kind == kind::LINK_COUNT) else {
+            return Ok(1);
+        };
+        let mut fields = message.fields(self.file, "reference count message");
+        fields.version(&[0])?;
+        fields.u32()
+    }
+
+    fn old_messages(&mut self, block: &Bytes, address: u64, claimed: usize) -> Result<()> {
+        let mut fields = Fields::new(block, self.file.place(STRUCTURE, address));
+        // "nmessages" counts those of all blocks, so that what follows the last one is never read.
+        while fields.remaining() >= 8 && self.messages.len() < claimed {
+            let (kind, size, flags) = (fields.u16()?, usize::from(fields.u16()?), fields.u8()?);
+            fields.skip(3)?;
+            let at = fields.position();
+            fields.skip(size)?;
+            self.push(kind, flags, block.slice(at..at + size), address.saturating_add(at as u64), 0)?;
+        }
+        Ok(())
+    }
+
+    fn new_style(&mut self, address: u64) -> Result<bool> {
+        let prefix = self.file.read_some(STRUCTURE, address, 64)?;
+        let mut fields = Fields::new(&prefix, self.file.place(STRUCTURE, address));
+        fields.magic(b"OHDR")?;
+        fields.version(&[2])?;
+        let flags = fields.u8()?;
+        if flags & 0x20 != 0 {
+            fields.skip(16)?;
+        }
+        if flags & 0x10 != 0 {
+            fields.skip(4)?;
+        }
+        let length = fields.uint(1 << (flags & 3))?;
+        let start = fields.position();
+        let style = NewStyle { ordered: flags & 4 != 0 };
+        let whole = length.saturating_add(start as u64 + 4);
+        let block = self.file.read_checked(STRUCTURE, address, whole)?;
+        self.new_messages(&block, start, address, style)?;
+        while let Some((address, length)) = self.next_block()? {
+            let structure = "object header continuation";
+            let block = self.file.read(structure, address, length)?;
+            let place = self.file.place(structure, address);
+            Fields::new(&block, place).magic(b"OCHK")?;
+            let end = check_sum(&block, place)?;
+            self.new_messages(&block.slice(..end), 4, address, style)?;
+        }
+        Ok(style.ordered)
+    }
+
+    fn new_messages(&mut self, block: &Bytes, start: usize, address: u64, style: NewStyle) -> Result<()> {
+        let mut fields = Fields::new(block, self.file.place(STRUCTURE, address));
+        fields.skip(start)?;
+        let least = if style.ordered { 6 } else { 4 };
+        // Fewer bytes than a message header are a gap.
+        while fields.remaining() >= least {
+            let (kind, size, flags) = (u16::from(fields.u8()?), usize::from(fields.u16()?), fields.u8()?);
+            let order = if style.ordered { fields.u16()? } else { 0 };
+            let at = fields.position();
+            fields.skip(size)?;
+            self.push(kind, flags, block.slice(at..at + size), address.saturating_add(at as u64), order)?;
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, kind: u16, flags: u8, body: Bytes, address: u64, order: u16) -> Result<()> {
+        if self.messages.len() >= MAX_MESSAGES {
+            return Err(self.file.place(STRUCTURE, address).corrupt("more messages than any object has"));
+        }
+        if kind == kind::CONTINUATION {
+            let mut fields = Fields::new(&body, self.file.place("continuation message", address));
+            let target = (fields.defined(self.file.sizes())?, fields.length(self.file.sizes())?);
+            self.pending.push(target);
+        }
+        self.messages.push(Message { kind, flags, body, address, order });
+        Ok(())
+    }
+
+    fn next_block(&mut self) -> Result<Option<(u64, u64)>> {
+        if self.pending.is_empty() {
+            return Ok(None);
+        }
+        let (address, length) = self.pending.remove(0);
+        if !self.seen.insert(address) || self.seen.len() > MAX_BLOCKS {
+            return Err(self.file.place(STRUCTURE, address).corrupt("continuation blocks in a circle"));
+        }
+        Ok(Some((address, length)))
+    }
+}

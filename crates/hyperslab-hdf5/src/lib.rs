@@ -1,0 +1,98 @@
+//! HDF5 and NetCDF-4 files, read in parallel and without a C library.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `superblock`, `file` | where the file begins; its bytes, the widths of its numbers, what is kept between look-ups |
+//! | `header`, `message`, `shared` | object headers and their messages, shared ones too |
+//! | `group`, `symbols`, `btree2`, `heap` | names to objects: old groups, new groups, their trees and heaps |
+//! | `convert` | datatypes: what they become in memory, and how their bytes are turned |
+//! | `index` | chunk indexes: B-tree v1, single, implicit, fixed array, extensible array, B-tree v2 |
+//! | `filters` | the filter pipeline over the kernels of `hyperslab-codec` |
+//! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
+//! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
+//! | `store`, `externals`, `verify` | paths to nodes, other files, checks |
+//!
+//! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
+//! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is cut into slabs
+//! of our own, and its schema says so (`chunked: false`).
+//!
+//! ```
+//! # fn main() -> hyperslab_core::Result<()> {
+//! use hyperslab_core::{Node, Positions, Store, read_serial};
+//! # let path = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/latest.h5");
+//! let store = hyperslab_hdf5::open_path(path.as_ref())?;
+//! for name in store.children("/")? {
+//!     if let Node::Array(array) = store.node(&name)? {
+//!         let schema = array.schema();
+//!         println!("{name}: {} {:?}", schema.dtype, schema.shape());
+//!         let values = read_serial(&*array, Positions::whole(schema.shape()))?;
+//!         assert_eq!(values.shape.as_slice(), schema.shape());
+//!     }
+//! }
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod attributes;
+mod btree2;
+mod contiguous;
+mod convert;
+mod dataset;
+mod dimensions;
+mod externals;
+mod file;
+mod filters;
+mod group;
+mod header;
+mod heap;
+mod index;
+mod message;
+mod paths;
+mod references;
+mod selection;
+mod shared;
+mod store;
+mod superblock;
+mod symbols;
+mod verify;
+mod virtuals;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{Blob, MappedBlob, Result};
+
+pub use externals::{External, Externals, Folder, NoExternals};
+pub use store::Hdf5Store;
+
+/// Is this an HDF5 file? Its signature stands at byte 0, or behind a user block of 512, 1024, 2048 … bytes.
+///
+/// # Errors
+///
+/// Only when the blob cannot be read.
+pub fn probe(blob: &dyn Blob) -> Result<bool> {
+    Ok(superblock::find_signature(blob)?.is_some())
+}
+
+/// Opens the file in this blob; `externals` finds the other files that it refers to.
+///
+/// # Errors
+///
+/// [`Corrupt`](hyperslab_core::Error::Corrupt) when there is no superblock that can be read.
+pub fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>) -> Result<Hdf5Store> {
+    Ok(Hdf5Store { file: Arc::new(file::File::open(blob, externals, 0)?) })
+}
+
+/// Opens the file at this path. Other files that it refers to are looked for in its own folder and below.
+///
+/// # Errors
+///
+/// As [`open`]; also when the file cannot be mapped.
+pub fn open_path(path: &Path) -> Result<Hdf5Store> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    open(Arc::new(MappedBlob::open(path)?), Arc::new(Folder::new(folder)))
+}

@@ -1,0 +1,10 @@
+//! The messages of an object header, each parsed from its bytes alone.
+
+pub(crate) mod attribute;
+pub(crate) mod datatype;
+pub(crate) mod external;
+pub(crate) mod fill;
+pub(crate) mod layout;
+pub(crate) mod link;
+pub(crate) mod pipeline;
+pub(crate) mod space;

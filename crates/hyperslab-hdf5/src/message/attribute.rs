@@ -1,0 +1,78 @@
+//! Attribute messages: a name, a type, a space and the bytes of the values.
+
+use bytes::Bytes;
+use hyperslab_core::{Fields, Result};
+
+use super::datatype::Type;
+use super::space::Space;
+use crate::file::{File, FileFields};
+use crate::header::{Message, kind};
+use crate::shared;
+
+/// An attribute, its values not yet decoded.
+#[derive(Debug, Clone)]
+pub(crate) struct RawAttribute {
+    pub(crate) name: String,
+    /// Type, space and bytes, or what is wrong with them: the name is good even so.
+    pub(crate) content: Result<Content, String>,
+}
+
+/// What an attribute holds.
+#[derive(Debug, Clone)]
+pub(crate) struct Content {
+    pub(crate) dtype: Type,
+    pub(crate) space: Space,
+    pub(crate) data: Bytes,
+}
+
+impl RawAttribute {
+    pub(crate) fn parse(file: &File, message: &Message) -> Result<Self> {
+        let mut fields = message.fields(file, "attribute message");
+        let version = fields.version(&[1, 2, 3])?;
+        let flags = fields.u8()?;
+        let flags = if version == 1 { 0 } else { flags };
+        let [name, dtype, space] = [fields.u16()?, fields.u16()?, fields.u16()?].map(usize::from);
+        if version == 3 {
+            fields.skip(1)?;
+        }
+        // Version 1 pads each part to a multiple of 8 bytes.
+        let padded = |length: usize| if version == 1 { length.next_multiple_of(8) } else { length };
+        let text = fields.bytes(padded(name))?;
+        let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(name.min(text.len()))];
+        let name = String::from_utf8_lossy(text).into_owned();
+        let parts = Parts { dtype, space, padded: [padded(dtype), padded(space)], flags };
+        let content = parts.parse(file, message, &mut fields).map_err(|error| error.to_string());
+        Ok(Self { name, content })
+    }
+}
+
+/// The sizes of the parts behind the name.
+struct Parts {
+    dtype: usize,
+    space: usize,
+    padded: [usize; 2],
+    flags: u8,
+}
+
+impl Parts {
+    fn parse(&self, file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<Content> {
+        let at = fields.position();
+        fields.skip(self.padded[0])?;
+        let body = message.body.slice(at..at + self.dtype);
+        let address = message.address.saturating_add(at as u64);
+        let dtype = shared::body(file, kind::DATATYPE, body, address, self.flags & 1 != 0)?;
+        let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
+        let at = fields.position();
+        fields.skip(self.padded[1])?;
+        let body = message.body.slice(at..at + self.space);
+        let address = message.address.saturating_add(at as u64);
+        let space = shared::body(file, kind::DATASPACE, body, address, self.flags & 2 != 0)?;
+        let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes())?;
+        let place = fields.place();
+        let bytes = space.elements().checked_mul(dtype.size as u64).and_then(|n| usize::try_from(n).ok());
+        let bytes = bytes.ok_or_else(|| place.corrupt("values larger than memory"))?;
+        let at = fields.position();
+        fields.skip(bytes)?;
+        Ok(Content { dtype, space, data: message.body.slice(at..at + bytes) })
+    }
+}

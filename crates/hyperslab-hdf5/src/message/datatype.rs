@@ -1,0 +1,266 @@
+//! Datatypes as the file says them.
+
+use hyperslab_core::{Fields, Result};
+
+use crate::file::FileFields;
+
+/// Types inside types inside types: deeper than this is refused.
+const MAX_DEPTH: usize = 32;
+
+/// A datatype: its class, and the bytes of one stored element.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Type {
+    pub(crate) class: Class,
+    pub(crate) size: usize,
+}
+
+/// How the bytes of a number are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Order {
+    Little,
+    Big,
+    /// Pairs of bytes, each little-endian, the most significant pair first.
+    Vax,
+}
+
+/// What fills a fixed string behind its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Padding {
+    /// The text ends at the first NUL.
+    NulTerminated,
+    /// NULs.
+    Nul,
+    /// Spaces.
+    Space,
+}
+
+/// What a reference refers to, and how it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReferenceKind {
+    /// The address of an object.
+    Object,
+    /// A global heap id of an object's address and a selection.
+    Region,
+    /// The revised form, which says itself what it is.
+    Revised,
+}
+
+/// Where the parts of a float stand, in bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Float {
+    pub(crate) order: Order,
+    /// 0: no normalisation, 1: the leading bit is stored and set, 2: it is implied.
+    pub(crate) norm: u8,
+    pub(crate) sign: u8,
+    pub(crate) exponent: (u8, u8),
+    pub(crate) mantissa: (u8, u8),
+    pub(crate) bias: u32,
+    pub(crate) offset: u16,
+    pub(crate) precision: u16,
+}
+
+/// Where an integer stands in its bytes, in bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Integer {
+    pub(crate) order: Order,
+    pub(crate) signed: bool,
+    pub(crate) offset: u16,
+    pub(crate) precision: u16,
+}
+
+/// A datatype's class and properties.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Class {
+    Integer(Integer),
+    Float(Float),
+    Time { order: Order },
+    String { padding: Padding },
+    Bitfield(Integer),
+    Opaque { tag: String },
+    Compound { members: Vec<(String, usize, Type)> },
+    Reference(ReferenceKind),
+    Enum { base: Box<Type>, members: Vec<(String, Vec<u8>)> },
+    Sequence(Box<Type>),
+    Text,
+    Array { shape: Vec<usize>, base: Box<Type> },
+    Complex(Box<Type>),
+}
+
+impl Type {
+    /// The type at the start of these fields.
+    pub(crate) fn parse(fields: &mut Fields<'_>) -> Result<Self> {
+        parse(fields, 0)
+    }
+}
+
+fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
+    let place = fields.place();
+    if depth > MAX_DEPTH {
+        return Err(place.corrupt("types nested deeper than any library writes"));
+    }
+    let first = fields.u8()?;
+    let (class, version) = (first & 15, first >> 4);
+    if !(1..=5).contains(&version) {
+        return Err(place.corrupt(format!("version {version}")));
+    }
+    let bits = fields.uint(3)? as u32;
+    let size = fields.u32()? as usize;
+    let order = if bits & 1 == 0 { Order::Little } else { Order::Big };
+    if size == 0 && class != 5 {
+        return Err(place.corrupt("elements of no bytes"));
+    }
+    let class = match class {
+        0 => Class::Integer(integer(fields, order, bits & 8 != 0)?),
+        1 => Class::Float(float(fields, bits)?),
+        2 => {
+            fields.skip(2)?;
+            Class::Time { order }
+        }
+        3 => Class::String { padding: padding(bits) },
+        4 => Class::Bitfield(integer(fields, order, false)?),
+        5 => {
+            let tag = fields.bytes(((bits & 0xff) as usize).next_multiple_of(8).min(fields.remaining()))?;
+            let end = tag.iter().position(|byte| *byte == 0).unwrap_or(tag.len());
+            Class::Opaque { tag: String::from_utf8_lossy(&tag[..end]).into_owned() }
+        }
+        6 => Class::Compound { members: members(fields, version, bits & 0xffff, size, depth)? },
+        7 => Class::Reference(match bits & 15 {
+            0 => ReferenceKind::Object,
+            1 => ReferenceKind::Region,
+            2..=4 => ReferenceKind::Revised,
+            kind => return Err(place.corrupt(format!("a reference of kind {kind}"))),
+        }),
+        8 => enumeration(fields, version, bits & 0xffff, depth)?,
+        9 => {
+            let base = parse(fields, depth + 1)?;
+            if bits & 15 == 1 { Class::Text } else { Class::Sequence(Box::new(base)) }
+        }
+        10 => array(fields, version, size, depth)?,
+        11 => Class::Complex(Box::new(parse(fields, depth + 1)?)),
+        class => return Err(place.corrupt(format!("class {class}"))),
+    };
+    Ok(Type { class, size })
+}
+
+fn padding(bits: u32) -> Padding {
+    match bits & 15 {
+        0 => Padding::NulTerminated,
+        2 => Padding::Space,
+        _ => Padding::Nul,
+    }
+}
+
+fn integer(fields: &mut Fields<'_>, order: Order, signed: bool) -> Result<Integer> {
+    Ok(Integer { order, signed, offset: fields.u16()?, precision: fields.u16()? })
+}
+
+fn float(fields: &mut Fields<'_>, bits: u32) -> Result<Float> {
+    let place = fields.place();
+    let order = match bits & 0x41 {
+        0 => Order::Little,
+        1 => Order::Big,
+        0x41 => Order::Vax,
+        _ => return Err(place.corrupt("a byte order that no float has")),
+    };
+    let (offset, precision) = (fields.u16()?, fields.u16()?);
+    let exponent = (fields.u8()?, fields.u8()?);
+    let mantissa = (fields.u8()?, fields.u8()?);
+    let bias = fields.u32()?;
+    let (norm, sign) = ((bits >> 4 & 3) as u8, (bits >> 8 & 0xff) as u8);
+    Ok(Float { order, norm, sign, exponent, mantissa, bias, offset, precision })
+}
+
+/// A name, padded to a multiple of 8 bytes with its NUL in versions before 3.
+fn name(fields: &mut Fields<'_>, version: u8) -> Result<String> {
+    let before = fields.position();
+    let name = fields.text()?;
+    if version < 3 {
+        let length = fields.position() - before;
+        fields.skip(length.next_multiple_of(8) - length)?;
+    }
+    Ok(name)
+}
+
+/// The fewest bytes that hold numbers up to `most`.
+pub(crate) fn width(most: u64) -> usize {
+    (64 - most.leading_zeros() as usize).div_ceil(8).max(1)
+}
+
+fn members(
+    fields: &mut Fields<'_>,
+    version: u8,
+    count: u32,
+    size: usize,
+    depth: usize,
+) -> Result<Vec<(String, usize, Type)>> {
+    let place = fields.place();
+    // A member takes a name, an offset and a type: never fewer than ten bytes.
+    if count as usize > fields.remaining() / 10 || count == 0 {
+        return Err(place.corrupt(format!("{count} members in {} bytes", fields.remaining())));
+    }
+    let mut members = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let place = fields.place();
+        let name = name(fields, version)?;
+        let offset =
+            if version >= 3 { fields.uint(width(size as u64))? as usize } else { fields.u32()? as usize };
+        let mut shape = Vec::new();
+        if version == 1 {
+            let rank = usize::from(fields.u8()?);
+            fields.skip(3 + 4 + 4)?;
+            for axis in 0..4 {
+                let extent = fields.u32()? as usize;
+                if axis < rank {
+                    shape.push(extent);
+                }
+            }
+        }
+        let mut member = parse(fields, depth + 1)?;
+        if !shape.is_empty() {
+            let whole = shape.iter().try_fold(member.size, |size, extent| size.checked_mul(*extent));
+            let whole = whole.ok_or_else(|| place.corrupt("an array larger than memory"))?;
+            member = Type { class: Class::Array { shape, base: Box::new(member) }, size: whole };
+        }
+        if offset.checked_add(member.size).is_none_or(|end| end > size) {
+            return Err(place.corrupt(format!(
+                "member {name:?} of {} bytes at {offset} in a compound of {size}",
+                member.size
+            )));
+        }
+        members.push((name, offset, member));
+    }
+    Ok(members)
+}
+
+fn enumeration(fields: &mut Fields<'_>, version: u8, count: u32, depth: usize) -> Result<Class> {
+    let place = fields.place();
+    let base = parse(fields, depth + 1)?;
+    let count = count as usize;
+    if count > fields.remaining() {
+        return Err(place.corrupt(format!("{count} members in {} bytes", fields.remaining())));
+    }
+    let names = (0..count).map(|_| name(fields, version)).collect::<Result<Vec<_>>>()?;
+    let mut members = Vec::with_capacity(count);
+    for name in names {
+        members.push((name, fields.bytes(base.size)?.to_vec()));
+    }
+    Ok(Class::Enum { base: Box::new(base), members })
+}
+
+fn array(fields: &mut Fields<'_>, version: u8, size: usize, depth: usize) -> Result<Class> {
+    let place = fields.place();
+    let rank = usize::from(fields.u8()?);
+    if version < 3 {
+        fields.skip(3)?;
+    }
+    let shape = (0..rank).map(|_| Ok(fields.u32()? as usize)).collect::<Result<Vec<_>>>()?;
+    if version < 3 {
+        fields.skip(4 * rank)?;
+    }
+    let base = parse(fields, depth + 1)?;
+    let whole = shape.iter().try_fold(base.size, |size, extent| size.checked_mul(*extent));
+    if whole != Some(size) {
+        return Err(place.corrupt(format!("an array of {shape:?} elements of {} bytes in {size}", base.size)));
+    }
+    Ok(Class::Array { shape, base: Box::new(base) })
+}

@@ -1,0 +1,32 @@
+//! Fill values.
+
+use hyperslab_core::Result;
+
+use crate::file::{File, FileFields};
+use crate::header::{Header, kind};
+
+/// The bytes of the fill value, as stored; `None` where none was set, which means zeros.
+pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
+    if let Some(message) = header.find(file, kind::FILL)? {
+        let mut fields = message.fields(file, "fill value message");
+        let version = fields.version(&[1, 2, 3])?;
+        let defined = if version == 3 {
+            fields.u8()? & 0x20 != 0
+        } else {
+            // Times of allocation and writing; version 1 always has a size, which may be zero.
+            fields.skip(2)?;
+            fields.u8()? != 0 || version == 1
+        };
+        if defined {
+            let size = fields.count_u32(1)?;
+            return (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose();
+        }
+        if version == 3 {
+            return Ok(None);
+        }
+    }
+    let Some(message) = header.find(file, kind::OLD_FILL)? else { return Ok(None) };
+    let mut fields = message.fields(file, "old fill value message");
+    let size = fields.count_u32(1)?;
+    (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()
+}

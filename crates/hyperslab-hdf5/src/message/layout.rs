@@ -1,0 +1,202 @@
+//! Where a dataset's elements are: in the header, in one piece, in chunks, or in other datasets.
+
+use hyperslab_core::{Fields, Result};
+
+use crate::file::{File, FileFields};
+use crate::header::Message;
+use crate::message::space::MAX_RANK;
+
+/// A data layout.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Layout {
+    /// In the message itself: the address of the bytes, and how many.
+    Compact { address: u64, size: u64 },
+    /// In one piece.
+    Contiguous { address: Option<u64>, size: Option<u64> },
+    /// In chunks.
+    Chunked(Chunked),
+    /// In other datasets; the mappings stand in the global heap.
+    Virtual { heap: Option<u64>, index: u32 },
+}
+
+/// A chunked layout.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Chunked {
+    pub(crate) version: u8,
+    /// Elements per dimension.
+    pub(crate) shape: Vec<u64>,
+    /// Bytes per element, as the layout says it.
+    pub(crate) element: u64,
+    /// Chunks that the edge cuts are stored without filters.
+    pub(crate) plain_edges: bool,
+    pub(crate) index: IndexKind,
+    /// Where the index is; `None` while nothing is stored.
+    pub(crate) address: Option<u64>,
+}
+
+/// The kind of chunk index, with what only the layout knows of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IndexKind {
+    BTree1,
+    /// Stored size and filter mask, where the chunk is filtered.
+    Single(Option<(u64, u32)>),
+    Implicit,
+    FixedArray,
+    ExtensibleArray,
+    BTree2,
+}
+
+impl IndexKind {
+    /// What people call it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::BTree1 => "B-tree v1",
+            Self::Single(_) => "single chunk",
+            Self::Implicit => "implicit",
+            Self::FixedArray => "fixed array",
+            Self::ExtensibleArray => "extensible array",
+            Self::BTree2 => "B-tree v2",
+        }
+    }
+}
+
+impl Layout {
+    pub(crate) fn parse(file: &File, message: &Message) -> Result<Self> {
+        let mut fields = message.fields(file, "data layout message");
+        match fields.version(&[1, 2, 3, 4, 5])? {
+            1 | 2 => old(file, message, &mut fields),
+            3 => version_3(file, message, &mut fields),
+            version => version_4(file, message, &mut fields, version),
+        }
+    }
+}
+
+fn old(file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<Layout> {
+    let place = fields.place();
+    let (rank, class) = (usize::from(fields.u8()?), fields.u8()?);
+    if rank > MAX_RANK + 1 {
+        return Err(place.corrupt(format!("rank {rank}")));
+    }
+    fields.skip(5)?;
+    let address = if class == 0 { None } else { fields.address(file.sizes())? };
+    let mut shape = (0..rank).map(|_| fields.u32().map(u64::from)).collect::<Result<Vec<_>>>()?;
+    match class {
+        0 => {
+            let size = fields.count_u32(1)?;
+            Ok(compact(message, fields, size))
+        }
+        // The dims give the size; the dataspace gives it as well.
+        1 => Ok(Layout::Contiguous { address, size: None }),
+        2 => {
+            // In the oldest files the element's size may stand apart; it closes the list everywhere else.
+            let element = match shape.pop() {
+                Some(element) => element,
+                None => return Err(place.corrupt("chunks without dimensions")),
+            };
+            Ok(Layout::Chunked(Chunked {
+                version: 2,
+                shape,
+                element,
+                plain_edges: false,
+                index: IndexKind::BTree1,
+                address,
+            }))
+        }
+        class => Err(place.corrupt(format!("class {class}"))),
+    }
+}
+
+fn compact(message: &Message, fields: &Fields<'_>, size: usize) -> Layout {
+    Layout::Compact { address: message.address.saturating_add(fields.position() as u64), size: size as u64 }
+}
+
+fn version_3(file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<Layout> {
+    let place = fields.place();
+    match fields.u8()? {
+        2 => {
+            let rank = rank(fields)?;
+            let address = fields.address(file.sizes())?;
+            let shape = (0..rank).map(|_| fields.u32().map(u64::from)).collect::<Result<Vec<_>>>()?;
+            let element = u64::from(fields.u32()?);
+            Ok(Layout::Chunked(Chunked {
+                version: 3,
+                shape,
+                element,
+                plain_edges: false,
+                index: IndexKind::BTree1,
+                address,
+            }))
+        }
+        class => simple(file, message, fields, class)
+            .and_then(|layout| layout.ok_or_else(|| place.corrupt(format!("class {class}")))),
+    }
+}
+
+/// Classes that look alike in versions 3 and up.
+fn simple(file: &File, message: &Message, fields: &mut Fields<'_>, class: u8) -> Result<Option<Layout>> {
+    Ok(match class {
+        0 => {
+            let place = fields.place();
+            let size = usize::from(fields.u16()?);
+            if size > fields.remaining() {
+                return Err(place.corrupt(format!("{size} bytes, {} left", fields.remaining())));
+            }
+            Some(compact(message, fields, size))
+        }
+        1 => Some(Layout::Contiguous {
+            address: fields.address(file.sizes())?,
+            size: Some(fields.length(file.sizes())?),
+        }),
+        3 => Some(Layout::Virtual { heap: fields.address(file.sizes())?, index: fields.u32()? }),
+        _ => None,
+    })
+}
+
+/// The rank of the dataset: one dimension more is counted, for the bytes of an element.
+fn rank(fields: &mut Fields<'_>) -> Result<usize> {
+    let place = fields.place();
+    let dims = usize::from(fields.u8()?);
+    if (1..=MAX_RANK + 1).contains(&dims) {
+        return Ok(dims - 1);
+    }
+    Err(place.corrupt(format!("{dims} chunk dimensions")))
+}
+
+fn version_4(file: &File, message: &Message, fields: &mut Fields<'_>, version: u8) -> Result<Layout> {
+    let place = fields.place();
+    let class = fields.u8()?;
+    if class != 2 {
+        let layout = simple(file, message, fields, class)?;
+        return layout.ok_or_else(|| place.corrupt(format!("class {class}")));
+    }
+    let flags = fields.u8()?;
+    let rank = rank(fields)?;
+    let place = fields.place();
+    let width = usize::from(fields.u8()?);
+    if !(1..=8).contains(&width) {
+        return Err(place.corrupt(format!("chunk dimensions of {width} bytes")));
+    }
+    let shape = (0..rank).map(|_| fields.uint(width)).collect::<Result<Vec<_>>>()?;
+    let element = fields.uint(width)?;
+    let place = fields.place();
+    let index = match fields.u8()? {
+        1 if flags & 2 != 0 => IndexKind::Single(Some((fields.length(file.sizes())?, fields.u32()?))),
+        1 => IndexKind::Single(None),
+        2 => IndexKind::Implicit,
+        3 => {
+            fields.skip(1)?;
+            IndexKind::FixedArray
+        }
+        4 => {
+            fields.skip(5)?;
+            IndexKind::ExtensibleArray
+        }
+        5 => {
+            fields.skip(6)?;
+            IndexKind::BTree2
+        }
+        index => return Err(place.corrupt(format!("chunk index type {index}"))),
+    };
+    let address = fields.address(file.sizes())?;
+    Ok(Layout::Chunked(Chunked { version, shape, element, plain_edges: flags & 1 != 0, index, address }))
+}

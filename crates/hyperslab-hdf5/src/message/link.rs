@@ -1,0 +1,58 @@
+//! Links: names in a group.
+
+use hyperslab_core::{Fields, Result};
+
+use crate::file::{FileFields, Sizes};
+
+/// A link.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Link {
+    pub(crate) name: String,
+    pub(crate) target: LinkTarget,
+    /// The order of creation, where it is tracked.
+    pub(crate) order: Option<i64>,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LinkTarget {
+    /// To the object header at this address.
+    Hard(u64),
+    /// To a path.
+    Soft(String),
+    /// To a path in another file.
+    External { file: String, path: String },
+    /// A kind that only the writing program knows.
+    Other(u8),
+}
+
+impl Link {
+    pub(crate) fn parse(fields: &mut Fields<'_>, sizes: Sizes) -> Result<Self> {
+        fields.version(&[1])?;
+        let flags = fields.u8()?;
+        let kind = if flags & 8 != 0 { fields.u8()? } else { 0 };
+        let order = if flags & 4 != 0 { Some(fields.i64()?) } else { None };
+        if flags & 16 != 0 {
+            fields.skip(1)?;
+        }
+        let length = fields.uint(1 << (flags & 3))?;
+        let place = fields.place();
+        let length = usize::try_from(length).ok().filter(|length| *length <= fields.remaining());
+        let length = length.ok_or_else(|| place.corrupt("a name longer than the message"))?;
+        let name = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+        let target = match kind {
+            0 => LinkTarget::Hard(fields.defined(sizes)?),
+            1 => {
+                let length = usize::from(fields.u16()?);
+                LinkTarget::Soft(String::from_utf8_lossy(fields.bytes(length)?).into_owned())
+            }
+            64 => {
+                // Length, then a byte of version and flags.
+                fields.skip(3)?;
+                LinkTarget::External { file: fields.text()?, path: fields.text()? }
+            }
+            other => LinkTarget::Other(other),
+        };
+        Ok(Self { name, target, order })
+    }
+}

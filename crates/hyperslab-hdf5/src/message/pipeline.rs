@@ -1,0 +1,49 @@
+//! The filter pipeline message.
+
+use hyperslab_core::{Fields, Result};
+
+use crate::file::FileFields;
+
+/// One filter, as the file says it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FilterSpec {
+    pub(crate) id: u16,
+    pub(crate) name: String,
+    /// Client data: the filter's parameters.
+    pub(crate) values: Vec<u32>,
+}
+
+/// The filters, in the order of writing.
+pub(crate) fn parse(fields: &mut Fields<'_>) -> Result<Vec<FilterSpec>> {
+    let version = fields.version(&[1, 2])?;
+    let place = fields.place();
+    let count = usize::from(fields.u8()?);
+    // The mask of skipped filters has 32 bits.
+    if count > 32 {
+        return Err(place.corrupt(format!("{count} filters")));
+    }
+    if version == 1 {
+        fields.skip(6)?;
+    }
+    (0..count).map(|_| filter(fields, version)).collect()
+}
+
+fn filter(fields: &mut Fields<'_>, version: u8) -> Result<FilterSpec> {
+    let id = fields.u16()?;
+    let name_length = if version == 1 || id >= 256 { usize::from(fields.u16()?) } else { 0 };
+    let _flags = fields.u16()?;
+    let count = usize::from(fields.u16()?);
+    let padded = if version == 1 { name_length.next_multiple_of(8) } else { name_length };
+    let name = fields.bytes(padded)?;
+    let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
+    let name = String::from_utf8_lossy(&name[..end]).into_owned();
+    let place = fields.place();
+    if count > fields.remaining() / 4 {
+        return Err(place.corrupt(format!("{count} parameters, {} bytes left", fields.remaining())));
+    }
+    let values = (0..count).map(|_| fields.u32()).collect::<Result<Vec<_>>>()?;
+    if version == 1 && count % 2 == 1 {
+        fields.skip(4)?;
+    }
+    Ok(FilterSpec { id, name, values })
+}

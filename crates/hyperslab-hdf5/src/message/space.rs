@@ -1,0 +1,56 @@
+//! Dataspaces: shapes, and how far they may grow.
+
+use hyperslab_core::{Extents, Fields, Result, product};
+
+use crate::file::{FileFields, Sizes, ones};
+
+/// Ranks above this are refused by every library.
+pub(crate) const MAX_RANK: usize = 32;
+
+/// A dataspace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Space {
+    /// Elements per dimension; empty for a scalar.
+    pub(crate) shape: Extents,
+    /// How far each dimension may grow; `None` without end.
+    pub(crate) max_shape: Vec<Option<u64>>,
+    /// The null dataspace: no elements at all, and no shape.
+    pub(crate) null: bool,
+}
+
+impl Space {
+    pub(crate) fn parse(fields: &mut Fields<'_>, sizes: Sizes) -> Result<Self> {
+        let place = fields.place();
+        let version = fields.version(&[1, 2])?;
+        let (rank, flags) = (usize::from(fields.u8()?), fields.u8()?);
+        let mut null = false;
+        if version == 1 {
+            fields.skip(5)?;
+        } else {
+            null = fields.u8()? == 2;
+        }
+        if rank > MAX_RANK {
+            return Err(place.corrupt(format!("rank {rank}")));
+        }
+        let mut shape = Extents::new();
+        for _ in 0..rank {
+            shape.push(fields.length(sizes)?);
+        }
+        let mut max_shape: Vec<_> = shape.iter().map(|extent| Some(*extent)).collect();
+        if flags & 1 != 0 {
+            for most in &mut max_shape {
+                let limit = fields.length(sizes)?;
+                *most = (limit != ones(sizes.length)).then_some(limit);
+            }
+        }
+        if !null && product(&shape).is_none() {
+            return Err(place.corrupt(format!("more elements than can be counted: {shape:?}")));
+        }
+        Ok(Self { shape, max_shape, null })
+    }
+
+    /// How many elements there are.
+    pub(crate) fn elements(&self) -> u64 {
+        if self.null { 0 } else { product(&self.shape).unwrap_or(0) }
+    }
+}

@@ -1,0 +1,72 @@
+//! From addresses back to paths, for references.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hyperslab_core::child_path;
+
+use crate::file::{File, lock};
+use crate::group::Group;
+use crate::header::Header;
+use crate::message::link::LinkTarget;
+
+/// The paths that are known so far.
+#[derive(Debug, Default)]
+pub(crate) struct Paths {
+    known: HashMap<u64, String>,
+    /// Was the whole tree walked?
+    complete: bool,
+}
+
+/// Remembers the paths of a group's children: references mostly lead to neighbours, and none of these is opened.
+pub(crate) fn learn(file: &File, path: &str, group: &Group) {
+    let Ok(links) = group.all(file) else { return };
+    let mut paths = lock(&file.paths);
+    for link in links {
+        if let LinkTarget::Hard(address) = link.target {
+            paths.known.entry(address).or_insert_with(|| child_path(path, &link.name));
+        }
+    }
+}
+
+/// The path of the object at this address; `None` when nothing leads there.
+pub(crate) fn path_of(file: &Arc<File>, address: u64) -> Option<String> {
+    if address == file.superblock.root {
+        return Some("/".to_owned());
+    }
+    let known = lock(&file.paths).known.get(&address).cloned();
+    if known.is_some() && Header::read(file, address).is_ok_and(|header| header.links <= 1) {
+        return known;
+    }
+    if !lock(&file.paths).complete {
+        let walked = walk(file);
+        let mut paths = lock(&file.paths);
+        paths.known.extend(walked);
+        paths.complete = true;
+    }
+    lock(&file.paths).known.get(&address).cloned()
+}
+
+/// All objects, each by the first path to it: depth first, by name, as libhdf5 looks for it. What is damaged is
+/// passed over.
+fn walk(file: &Arc<File>) -> HashMap<u64, String> {
+    let mut found = HashMap::new();
+    let mut pending = vec![(file.superblock.root, "/".to_owned())];
+    while let Some((address, path)) = pending.pop() {
+        if found.contains_key(&address) {
+            continue;
+        }
+        found.insert(address, path.clone());
+        let Ok(group) = Group::open(file, address) else { continue };
+        let Ok(mut links) = group.all(file) else { continue };
+        links.sort_by(|a, b| b.name.as_bytes().cmp(a.name.as_bytes()));
+        for link in links {
+            if let LinkTarget::Hard(address) = link.target
+                && !found.contains_key(&address)
+            {
+                pending.push((address, child_path(&path, &link.name)));
+            }
+        }
+    }
+    found
+}

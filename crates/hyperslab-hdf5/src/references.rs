@@ -1,0 +1,72 @@
+//! References to objects and to regions of them, as the text of a path.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Fields, Place, Result};
+
+use crate::file::{File, FileFields};
+use crate::message::datatype::ReferenceKind;
+use crate::paths::path_of;
+use crate::selection::Selected;
+
+/// The path that a stored reference leads to, with the region behind it; empty for a null reference.
+pub(crate) fn describe(
+    file: &Arc<File>,
+    kind: ReferenceKind,
+    stored: &[u8],
+    place: Place<'_>,
+) -> Result<String> {
+    let mut fields = Fields::new(stored, place);
+    match kind {
+        ReferenceKind::Object => Ok(path(file, fields.address(file.sizes())?)),
+        ReferenceKind::Region => {
+            let Some(address) = fields.address(file.sizes())?.filter(|address| *address != 0) else {
+                return Ok(String::new());
+            };
+            let index = fields.u32()?;
+            let collection = file.collection(address)?;
+            let mut fields = Fields::new(collection.object(file, index)?, place);
+            let target = path(file, fields.address(file.sizes())?);
+            let region = Selected::parse(&mut fields)?;
+            Ok(format!("{target}{region}"))
+        }
+        ReferenceKind::Revised => revised(file, &mut fields, place),
+    }
+}
+
+/// The form of HDF5 1.12: a kind, flags, the size of what stands in the heap, and its heap id.
+fn revised(file: &Arc<File>, fields: &mut Fields<'_>, place: Place<'_>) -> Result<String> {
+    let (kind, flags) = (fields.u8()?, fields.u8()?);
+    let size = fields.u32()?;
+    let address = fields.address(file.sizes())?.filter(|address| *address != 0);
+    let Some(address) = address.filter(|_| size > 0) else { return Ok(String::new()) };
+    let index = fields.u32()?;
+    let collection = file.collection(address)?;
+    let mut fields = Fields::new(collection.object(file, index)?, place);
+    let token = usize::from(fields.u8()?);
+    let object = fields.uint(token.min(8))?;
+    fields.skip(token.saturating_sub(8))?;
+    let target = path(file, Some(object));
+    if flags & 1 != 0 {
+        return Err(place.unsupported("a reference into another file"));
+    }
+    Ok(match kind {
+        3 => {
+            // The size of the selection, the rank of its dataspace.
+            fields.skip(8)?;
+            format!("{target}{}", Selected::parse(&mut fields)?)
+        }
+        4 => {
+            let length = usize::from(fields.u16()?);
+            format!("{target}@{}", String::from_utf8_lossy(fields.bytes(length)?))
+        }
+        _ => target,
+    })
+}
+
+fn path(file: &Arc<File>, address: Option<u64>) -> String {
+    match address {
+        None | Some(0) => String::new(),
+        Some(address) => path_of(file, address).unwrap_or_else(|| format!("the object at {address:#x}")),
+    }
+}

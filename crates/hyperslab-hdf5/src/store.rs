@@ -1,0 +1,248 @@
+//! The open file as a store: paths to nodes.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hyperslab_core::{Depth, Error, Node, Report, Result, Store, child_path, normal_path};
+
+use crate::attributes;
+use crate::convert::Element;
+use crate::dataset::Dataset;
+use crate::externals::External;
+use crate::file::File;
+use crate::header::{Header, Kind, kind};
+use crate::message::datatype::Type;
+use crate::message::link::LinkTarget;
+use crate::paths;
+use crate::verify;
+
+/// Links followed on one path; libhdf5 follows 16.
+const MAX_LINKS: u32 = 64;
+/// Files opened one through the other.
+const MAX_FILES: u32 = 16;
+
+/// An open HDF5 or NetCDF-4 file.
+#[derive(Debug, Clone)]
+pub struct Hdf5Store {
+    pub(crate) file: Arc<File>,
+}
+
+/// What a path leads to.
+pub(crate) enum Found {
+    Object(Object),
+    /// A link that leads nowhere: its target.
+    Dangling(String),
+}
+
+/// An object, and how it was reached.
+pub(crate) struct Object {
+    pub(crate) file: Arc<File>,
+    pub(crate) address: u64,
+    /// Its path in its own file, links resolved.
+    pub(crate) path: String,
+    /// The objects above it, by the path that was asked for.
+    above: Vec<(Arc<File>, u64, String)>,
+}
+
+/// A part of a path still to walk.
+struct Part {
+    name: String,
+    /// Does a part of the path that was asked for end here?
+    asked: bool,
+}
+
+/// Walks from object to object.
+struct Walker {
+    file: Arc<File>,
+    address: u64,
+    path: String,
+    parts: VecDeque<Part>,
+    above: Vec<(Arc<File>, u64, String)>,
+    links: u32,
+}
+
+fn parts(path: &str) -> impl DoubleEndedIterator<Item = String> + '_ {
+    path.split('/').filter(|part| !part.is_empty() && *part != ".").map(str::to_owned)
+}
+
+impl Walker {
+    fn new(file: &Arc<File>, path: &str) -> Self {
+        Self {
+            address: file.superblock.root,
+            file: Arc::clone(file),
+            path: "/".to_owned(),
+            parts: parts(path).map(|name| Part { name, asked: true }).collect(),
+            above: Vec::new(),
+            links: 0,
+        }
+    }
+
+    fn run(mut self) -> Result<Found> {
+        let asked = self.parts.len();
+        while let Some(part) = self.parts.pop_front() {
+            let group = self.file.group(self.address)?;
+            let Some(link) = group.find(&self.file, &part.name)? else {
+                let what = child_path(&self.path, &part.name);
+                if self.links > 0 && self.parts.is_empty() {
+                    return Ok(Found::Dangling(what));
+                }
+                return Err(Error::not_found(Arc::clone(&self.file.name), what));
+            };
+            match link.target {
+                LinkTarget::Hard(address) => {
+                    if part.asked {
+                        self.above.push((Arc::clone(&self.file), self.address, self.path.clone()));
+                    }
+                    self.path = child_path(&self.path, &part.name);
+                    self.address = address;
+                }
+                target => {
+                    let words = target.describe();
+                    if !self.follow(target, part.asked)? {
+                        if self.parts.is_empty() {
+                            return Ok(Found::Dangling(words));
+                        }
+                        return Err(Error::not_found(Arc::clone(&self.file.name), words));
+                    }
+                }
+            }
+        }
+        debug_assert!(self.above.len() <= asked);
+        Ok(Found::Object(Object {
+            file: self.file,
+            address: self.address,
+            path: self.path,
+            above: self.above,
+        }))
+    }
+
+    /// Puts a link's target in front of what is left; `false` when it leads nowhere that we go.
+    fn follow(&mut self, target: LinkTarget, asked: bool) -> Result<bool> {
+        self.links += 1;
+        if self.links > MAX_LINKS {
+            return Ok(false);
+        }
+        if asked {
+            self.above.push((Arc::clone(&self.file), self.address, self.path.clone()));
+        }
+        let path = match target {
+            LinkTarget::Soft(path) => {
+                if path.starts_with('/') {
+                    self.address = self.file.superblock.root;
+                    "/".clone_into(&mut self.path);
+                }
+                path
+            }
+            LinkTarget::External { file, path } => {
+                let Some(file) = open_external(&self.file, &file)? else { return Ok(false) };
+                self.address = file.superblock.root;
+                self.file = file;
+                "/".clone_into(&mut self.path);
+                path
+            }
+            LinkTarget::Hard(_) | LinkTarget::Other(_) => return Ok(false),
+        };
+        for name in parts(&path).rev() {
+            self.parts.push_front(Part { name, asked: false });
+        }
+        Ok(true)
+    }
+}
+
+/// Another file that this one refers to; `None` when there is none, or none that may be opened.
+pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<File>>> {
+    if file.distance >= MAX_FILES {
+        return Ok(None);
+    }
+    let Some(External { blob, externals }) = file.externals.open(name)? else { return Ok(None) };
+    Ok(Some(Arc::new(File::open(blob, externals, file.distance + 1)?)))
+}
+
+/// What a path of a file leads to.
+pub(crate) fn find(file: &Arc<File>, path: &str) -> Result<Found> {
+    Walker::new(file, path).run()
+}
+
+impl Object {
+    /// The path of the group above that this object is, where a link leads back up.
+    fn circle(&self) -> Option<String> {
+        let same = |(file, address, path): &(Arc<File>, u64, String)| {
+            (Arc::ptr_eq(file, &self.file)
+                || file.name == self.file.name && file.distance != self.file.distance)
+                .then_some(path)
+                .filter(|_| *address == self.address)
+                .cloned()
+        };
+        self.above.iter().find_map(same)
+    }
+
+    fn node(&self) -> Result<Node> {
+        let header = Header::read(&self.file, self.address)?;
+        // References mostly lead to neighbours and to what stands above them.
+        if header.has(kind::ATTRIBUTE) || header.has(kind::ATTRIBUTE_INFO) {
+            self.learn();
+        }
+        match header.kind(&self.file)? {
+            Kind::Group => match self.circle() {
+                Some(path) => Ok(Node::Link(path)),
+                None => {
+                    let raw = attributes::raw(&self.file, &header)?;
+                    Ok(Node::Group(attributes::decode(&self.file, &raw)))
+                }
+            },
+            Kind::Dataset => Ok(Node::Array(Arc::new(Dataset::open(&self.file, &header, &self.path)?))),
+            Kind::Type => {
+                let raw = attributes::raw(&self.file, &header)?;
+                let message = header.find(&self.file, kind::DATATYPE)?;
+                let message = message
+                    .ok_or_else(|| self.file.place("object header", self.address).corrupt("no datatype"))?;
+                let dtype = Type::parse(&mut message.fields(&self.file, "datatype message"))?;
+                let element = Element::new(&dtype, self.file.sizes(), &self.file.name)?;
+                Ok(Node::Type(element.dtype, attributes::decode(&self.file, &raw)))
+            }
+        }
+    }
+
+    /// Remembers the paths of the neighbours, once per group.
+    fn learn(&self) {
+        for (file, address, path) in &self.above {
+            if Arc::ptr_eq(file, &self.file)
+                && let Ok(group) = file.group(*address)
+            {
+                paths::learn(file, path, &group);
+            }
+        }
+    }
+}
+
+impl Store for Hdf5Store {
+    fn format(&self) -> &'static str {
+        "hdf5"
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.file.name
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        let path = normal_path(path);
+        match find(&self.file, &path)? {
+            Found::Object(object) => {
+                let links = object.file.group(object.address)?.all(&object.file)?;
+                Ok(links.into_iter().map(|link| link.name).collect())
+            }
+            Found::Dangling(_) => Ok(Vec::new()),
+        }
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        match find(&self.file, &normal_path(path))? {
+            Found::Object(object) => object.node(),
+            Found::Dangling(target) => Ok(Node::Link(target)),
+        }
+    }
+
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        verify::verify(self, depth, report)
+    }
+}

@@ -1,0 +1,110 @@
+//! The superblock: where the file begins, how wide its addresses are, where its root is.
+
+use hyperslab_core::{Blob, Fields, Place, Result};
+
+use crate::file::{FileFields, Sizes, check_sum};
+
+/// The first eight bytes of every HDF5 file (behind its user block).
+pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
+
+const STRUCTURE: &str = "superblock";
+
+/// What the superblock says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Superblock {
+    pub(crate) version: u8,
+    pub(crate) sizes: Sizes,
+    /// Addresses count from here.
+    pub(crate) base: u64,
+    /// Where the file is said to end, counted from its first byte.
+    pub(crate) end: u64,
+    /// The root group's object header.
+    pub(crate) root: u64,
+    /// An object header with messages about the file.
+    pub(crate) extension: Option<u64>,
+    /// Version 3: bit 0 opened for writing, bit 2 for writing while others read; neither when closed well.
+    pub(crate) flags: u8,
+}
+
+/// Where the signature stands: at 0, 512, 1024 and so on, doubling. `None` when it stands nowhere.
+pub(crate) fn find_signature(blob: &dyn Blob) -> Result<Option<u64>> {
+    let length = blob.len()?;
+    let mut offset = 0_u64;
+    while offset.saturating_add(8) <= length {
+        if blob.read_at(offset, 8)?[..] == SIGNATURE {
+            return Ok(Some(offset));
+        }
+        offset = if offset == 0 { 512 } else { offset.saturating_mul(2) };
+    }
+    Ok(None)
+}
+
+impl Superblock {
+    /// Finds and reads it.
+    pub(crate) fn read(blob: &dyn Blob) -> Result<Self> {
+        let name = blob.name();
+        let Some(offset) = find_signature(blob)? else {
+            return Err(Place::new(name, STRUCTURE, 0).corrupt("no HDF5 signature at 0, 512, 1024, …"));
+        };
+        // The longest (version 1 with addresses of 8 bytes) has 100 bytes.
+        let bytes = blob.read_range(offset..blob.len()?.min(offset.saturating_add(256)))?;
+        Self::parse(&bytes, offset, Place::new(name, STRUCTURE, offset))
+    }
+
+    fn parse(bytes: &[u8], offset: u64, place: Place<'_>) -> Result<Self> {
+        let mut fields = Fields::new(bytes, place);
+        fields.magic(&SIGNATURE)?;
+        match fields.version(&[0, 1, 2, 3])? {
+            version @ (0 | 1) => Self::parse_old(&mut fields, version, offset),
+            version => Self::parse_new(&mut fields, version, offset, bytes),
+        }
+    }
+
+    fn parse_old(fields: &mut Fields<'_>, version: u8, offset: u64) -> Result<Self> {
+        fields.skip(4)?;
+        let sizes = sizes(fields)?;
+        // Reserved, leaf K, internal K, consistency flags; version 1: indexed-storage K, reserved.
+        fields.skip(1 + 2 + 2 + 4 + if version == 1 { 4 } else { 0 })?;
+        let base = fields.uint(sizes.address)?;
+        let _free_space = fields.address(sizes)?;
+        let end = fields.uint(sizes.address)?;
+        let _driver = fields.address(sizes)?;
+        let _name = fields.length(sizes)?;
+        let root = fields.defined(sizes)?;
+        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension: None, flags: 0 })
+    }
+
+    fn parse_new(fields: &mut Fields<'_>, version: u8, offset: u64, bytes: &[u8]) -> Result<Self> {
+        let sizes = sizes(fields)?;
+        let flags = fields.u8()?;
+        let base = fields.uint(sizes.address)?;
+        let extension = fields.address(sizes)?;
+        let end = fields.uint(sizes.address)?;
+        let root = fields.defined(sizes)?;
+        let whole = fields.position() + 4;
+        let place = Place { offset, ..fields.place() };
+        let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
+        check_sum(summed, place)?;
+        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, flags })
+    }
+}
+
+/// A file that was moved behind other bytes without a word to its superblock still says base 0: libhdf5 then counts
+/// from where the signature was found.
+fn true_base(stored: u64, found: u64) -> u64 {
+    if stored == found { stored } else { found }
+}
+
+fn sizes(fields: &mut Fields<'_>) -> Result<Sizes> {
+    let place = fields.place();
+    let sizes = Sizes { address: usize::from(fields.u8()?), length: usize::from(fields.u8()?) };
+    match (sizes.address, sizes.length) {
+        (2 | 4 | 8, 2 | 4 | 8) => Ok(sizes),
+        (2 | 4 | 8 | 16 | 32, 2 | 4 | 8 | 16 | 32) => {
+            Err(place.unsupported("addresses or lengths of more than 8 bytes"))
+        }
+        (address, length) => {
+            Err(place.corrupt(format!("addresses of {address} bytes and lengths of {length}")))
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! Old-style groups: a version 1 B-tree of symbol nodes, whose names stand in a local heap.
+
+use bytes::Bytes;
+use hyperslab_core::{Fields, Result};
+
+use crate::file::{File, FileFields};
+use crate::header::Message;
+use crate::heap::local::LocalHeap;
+use crate::message::link::{Link, LinkTarget};
+
+const TREE: &str = "B-tree v1 group node";
+const NODE: &str = "symbol table node";
+const MAX_DEPTH: u8 = 32;
+
+/// A symbol table: the tree, and the heap with the names.
+#[derive(Debug)]
+pub(crate) struct SymbolTable {
+    tree: u64,
+    heap: LocalHeap,
+}
+
+/// A node of the tree: keys and children in turn, one key more.
+struct TreeNode {
+    bytes: Bytes,
+    level: u8,
+    count: usize,
+    key: usize,
+    child: usize,
+}
+
+impl TreeNode {
+    fn read(file: &File, address: u64) -> Result<Self> {
+        let sizes = file.sizes();
+        let head = 8 + 2 * sizes.address;
+        let bytes = file.read(TREE, address, head as u64)?;
+        let mut fields = Fields::new(&bytes, file.place(TREE, address));
+        fields.magic(b"TREE")?;
+        fields.version(&[0])?;
+        let (level, count) = (fields.u8()?, usize::from(fields.u16()?));
+        let (key, child) = (sizes.length, sizes.address);
+        let body = count * (key + child) + key;
+        let bytes = file.read(TREE, address.saturating_add(head as u64), body as u64)?;
+        Ok(Self { bytes, level, count, key, child })
+    }
+
+    fn key(&self, index: usize) -> u64 {
+        uint(&self.bytes[index * (self.key + self.child)..][..self.key])
+    }
+
+    fn child(&self, index: usize) -> u64 {
+        uint(&self.bytes[index * (self.key + self.child) + self.key..][..self.child])
+    }
+}
+
+/// A little-endian number of at most eight bytes.
+pub(crate) fn uint(bytes: &[u8]) -> u64 {
+    bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+impl SymbolTable {
+    pub(crate) fn parse(file: &File, message: &Message) -> Result<Self> {
+        let mut fields = message.fields(file, "symbol table message");
+        let tree = fields.defined(file.sizes())?;
+        let heap = LocalHeap::read(file, fields.defined(file.sizes())?)?;
+        Ok(Self { tree, heap })
+    }
+
+    /// All links, by name.
+    pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
+        let mut links = Vec::new();
+        // Each node has a head of 24 bytes at least: the file has room for no more.
+        let mut budget = file.length / 24 + 1;
+        self.walk(file, self.tree, MAX_DEPTH, &mut budget, &mut links)?;
+        Ok(links)
+    }
+
+    fn walk(
+        &self,
+        file: &File,
+        address: u64,
+        depth: u8,
+        budget: &mut u64,
+        links: &mut Vec<Link>,
+    ) -> Result<()> {
+        let node = TreeNode::read(file, address)?;
+        let place = file.place(TREE, address);
+        match budget.checked_sub(1 + node.count as u64) {
+            Some(left) if node.level < depth => *budget = left,
+            _ => return Err(place.corrupt("nodes in a circle")),
+        }
+        for index in 0..node.count {
+            let child = node.child(index);
+            if node.level > 0 {
+                self.walk(file, child, node.level, budget, links)?;
+            } else {
+                self.node(file, child, &mut |link| links.push(link))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The links of a symbol node.
+    fn node(&self, file: &File, address: u64, visit: &mut dyn FnMut(Link)) -> Result<()> {
+        let sizes = file.sizes();
+        let each = sizes.length + sizes.address + 24;
+        let head = file.read(NODE, address, 8)?;
+        let mut fields = Fields::new(&head, file.place(NODE, address));
+        fields.magic(b"SNOD")?;
+        fields.version(&[1])?;
+        fields.skip(1)?;
+        let count = usize::from(fields.u16()?);
+        let at = address.saturating_add(8);
+        let bytes = file.read(NODE, at, (count * each) as u64)?;
+        let mut fields = Fields::new(&bytes, file.place(NODE, at));
+        for _ in 0..count {
+            let name = fields.length(sizes)?;
+            let object = fields.address(sizes)?;
+            let cached = fields.u32()?;
+            fields.skip(4)?;
+            let scratch = fields.array::<16>()?;
+            let target = match (cached, object) {
+                (2, _) => {
+                    let offset = u32::from_le_bytes([scratch[0], scratch[1], scratch[2], scratch[3]]);
+                    LinkTarget::Soft(self.heap.name(file, u64::from(offset))?)
+                }
+                (_, Some(object)) => LinkTarget::Hard(object),
+                (_, None) => return Err(fields.place().corrupt("an entry that leads nowhere")),
+            };
+            visit(Link { name: self.heap.name(file, name)?, target, order: None });
+        }
+        Ok(())
+    }
+
+    /// The link of this name: down the tree, never across it.
+    pub(crate) fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {
+        let mut address = self.tree;
+        let mut above = MAX_DEPTH;
+        loop {
+            let node = TreeNode::read(file, address)?;
+            if node.level >= above {
+                return Err(file.place(TREE, address).corrupt("nodes in a circle"));
+            }
+            above = node.level;
+            // Child i holds the names above key i, up to and with key i + 1.
+            let (mut low, mut high) = (0, node.count);
+            while low < high {
+                let middle = low + (high - low) / 2;
+                if name.as_bytes() <= self.heap.bytes(file, node.key(middle + 1))? {
+                    high = middle;
+                } else {
+                    low = middle + 1;
+                }
+            }
+            if low == node.count {
+                return Ok(None);
+            }
+            address = node.child(low);
+            if node.level == 0 {
+                break;
+            }
+        }
+        let mut found = None;
+        self.node(file, address, &mut |link| {
+            if link.name == name {
+                found = Some(link);
+            }
+        })?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,196 @@
+//! Virtual datasets: arrays whose elements are those of other datasets.
+
+mod axis;
+mod cast;
+mod mapping;
+mod pieces;
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use hyperslab_core::{
+    Array, ChunkCoord, Elements, Error, Extents, Fill, Layout, Place, Region, Result, copy_box, product,
+    read_serial,
+};
+
+use crate::dataset::Dataset;
+use crate::file::{File, lock};
+use crate::header::{Header, Kind};
+use crate::message::space::Space;
+use crate::store::{Found, find, open_external};
+use mapping::Mapping;
+use pieces::Piece;
+
+/// Virtual datasets of virtual datasets.
+const MAX_DEPTH: u32 = 16;
+
+/// Sources by file and path; `None` for those that are not there.
+type Sources = HashMap<(String, String), Option<Arc<Dataset>>>;
+
+/// The mappings of a virtual dataset.
+#[derive(Debug)]
+pub(crate) struct Virtual {
+    file: Arc<File>,
+    /// Its shape, which follows its sources where it is unlimited.
+    pub(crate) shape: Extents,
+    mappings: Vec<Mapping>,
+    sources: Mutex<Sources>,
+}
+
+thread_local! {
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Runs `work` one level deeper, unless sources lead in a circle.
+fn nested<T>(file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
+    let depth = DEPTH.get();
+    if depth >= MAX_DEPTH {
+        return Err(file.place("virtual dataset", 0).corrupt("virtual datasets nested in a circle"));
+    }
+    DEPTH.set(depth + 1);
+    let result = work();
+    DEPTH.set(depth);
+    result
+}
+
+impl Virtual {
+    pub(crate) fn read(file: &Arc<File>, heap: Option<u64>, index: u32, space: &Space) -> Result<Self> {
+        let mut mappings = Vec::new();
+        if let Some(heap) = heap {
+            let collection = file.collection(heap)?;
+            let place = file.place("virtual dataset mappings", heap);
+            mappings = mapping::parse(collection.object(file, index)?, file.sizes(), place)?;
+        }
+        let sources = Mutex::default();
+        let mut made = Self { file: Arc::clone(file), shape: space.shape.clone(), mappings, sources };
+        nested(file, || {
+            made.expand();
+            Ok(())
+        })?;
+        Ok(made)
+    }
+
+    /// Settles what is unlimited, by what the sources have now.
+    fn expand(&mut self) {
+        let shape_of = |file: &str, dataset: &str| {
+            self.source(file, dataset).map(|source| Extents::from_slice(source.schema().shape()))
+        };
+        let (mappings, shape) = mapping::expand(&self.mappings, &self.shape, &shape_of);
+        self.mappings = mappings;
+        self.shape = shape;
+    }
+
+    /// A source; `None` when it is not there, which reads as the fill value.
+    fn source(&self, file: &str, dataset: &str) -> Option<Arc<Dataset>> {
+        let key = (file.to_owned(), dataset.to_owned());
+        if let Some(source) = lock(&self.sources).get(&key) {
+            return source.clone();
+        }
+        let source = self.open(file, dataset).ok().flatten();
+        lock(&self.sources).insert(key, source.clone());
+        source
+    }
+
+    fn open(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
+        let file = if file == "." {
+            Arc::clone(&self.file)
+        } else {
+            match open_external(&self.file, file)? {
+                Some(file) => file,
+                None => return Ok(None),
+            }
+        };
+        let Found::Object(object) = find(&file, dataset)? else { return Ok(None) };
+        let header = Header::read(&object.file, object.address)?;
+        if header.kind(&object.file)? != Kind::Dataset {
+            return Ok(None);
+        }
+        nested(&file, || Dataset::open(&object.file, &header, &object.path))
+            .map(|source| Some(Arc::new(source)))
+    }
+
+    /// Hands each part of the chunk that a source has to `visit`.
+    fn visit(
+        &self,
+        dataset: &Dataset,
+        region: &Region,
+        visit: &mut dyn FnMut(&Dataset, &Piece) -> Result<()>,
+    ) -> Result<()> {
+        for mapping in &self.mappings {
+            if !mapping.touches(region) {
+                continue;
+            }
+            let Some(source) = self.source(&mapping.file, &mapping.dataset) else { continue };
+            let place = Place::new(dataset.name(), "virtual dataset mapping", 0);
+            pieces::visit(mapping, region, source.schema().shape(), &self.shape, place, &mut |piece| {
+                nested(&self.file, || visit(&source, piece))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// The elements of a chunk.
+    pub(crate) fn decode(&self, dataset: &Dataset, chunk: &ChunkCoord, out: &mut [u8]) -> Result<()> {
+        let schema = dataset.schema();
+        let item = schema.dtype.size().unwrap_or(0);
+        match &schema.fill {
+            Fill::Element(element) => {
+                let element = element.as_fixed().map_or(&[][..], |bytes| bytes);
+                if element.len() == item && item > 0 {
+                    out.chunks_exact_mut(item).for_each(|cell| cell.copy_from_slice(element));
+                }
+            }
+            _ => out.fill(0),
+        }
+        let region = schema.grid.region(chunk);
+        let place = Layout::packed(&region.shape, item);
+        self.visit(dataset, &region, &mut |source, piece| {
+            let values = read_serial(source, piece.positions())?;
+            let bytes = match values.elements.as_fixed() {
+                Some(bytes) if values.dtype == schema.dtype => bytes.clone(),
+                _ => cast::cast(&values, &schema.dtype).ok_or_else(|| other_type(dataset, source))?.into(),
+            };
+            let from = Layout::packed(&piece.counts(), item);
+            let to = piece.place(&region, &place);
+            copy_box(&bytes, &from, out, &to, &piece.counts(), item)
+        })
+    }
+
+    /// The elements of a chunk, of a type of variable length.
+    pub(crate) fn decode_elements(&self, dataset: &Dataset, chunk: &ChunkCoord) -> Result<Elements> {
+        let schema = dataset.schema();
+        let region = schema.grid.region(chunk);
+        let cells = product(&region.shape).and_then(|cells| usize::try_from(cells).ok()).unwrap_or(0);
+        let fill = match &schema.fill {
+            Fill::Element(element) => element.clone(),
+            _ => Elements::zero(&schema.dtype),
+        };
+        let mut rows = vec![fill];
+        let mut picks = vec![(0, 0); cells];
+        let place = Layout::packed(&region.shape, 1);
+        self.visit(dataset, &region, &mut |source, piece| {
+            if source.schema().dtype != schema.dtype {
+                return Err(other_type(dataset, source));
+            }
+            let values = read_serial(source, piece.positions())?;
+            let (counts, to) = (piece.counts(), piece.place(&region, &place));
+            for cell in 0..product(&counts).unwrap_or(0) {
+                let (mut left, mut at) = (cell, to.offset);
+                for axis in (0..counts.len()).rev() {
+                    at += (left % counts[axis]) as usize * to.strides[axis].unsigned_abs();
+                    left /= counts[axis];
+                }
+                picks[at] = (rows.len(), cell as usize);
+            }
+            rows.push(values.elements);
+            Ok(())
+        })?;
+        Elements::gather(&schema.dtype, &rows.iter().collect::<Vec<_>>(), &picks)
+    }
+}
+
+fn other_type(dataset: &Dataset, source: &Dataset) -> Error {
+    let (ours, theirs) = (&dataset.schema().dtype, &source.schema().dtype);
+    dataset.file.unsupported(format!("a virtual dataset of {ours} over a source of {theirs}"))
+}

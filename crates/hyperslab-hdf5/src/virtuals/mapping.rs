@@ -1,0 +1,198 @@
+//! The mappings of a virtual dataset, as stored and as settled by what the sources have.
+
+use hyperslab_core::{Extents, Fields, Place, Region, Result};
+
+use super::axis::Axis;
+use crate::file::{FileFields, Sizes, check_sum};
+use crate::selection::{Selected, Slab, UNLIMITED};
+
+/// Blocks that a pattern of source names may have.
+const MAX_BLOCKS: u64 = 1 << 16;
+
+/// Elements of one source, and where they go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) file: String,
+    pub(crate) dataset: String,
+    /// Of the source.
+    pub(crate) from: Selected,
+    /// Of the virtual dataset.
+    pub(crate) to: Selected,
+    /// How many cells count along the unlimited axes, once that is known.
+    pub(crate) settled: Option<Settled>,
+}
+
+/// The unlimited axes of both sides, and how many cells count along them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Settled {
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) length: u64,
+}
+
+/// The mappings in a global heap object: a version, a count, entries, a checksum.
+pub(super) fn parse(bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Vec<Mapping>> {
+    let end = check_sum(bytes, place)?;
+    let mut fields = Fields::new(&bytes[..end], place);
+    let version = fields.version(&[0, 1])?;
+    let count = fields.length(sizes)?;
+    // An entry has two names and two selections: never fewer than 16 bytes.
+    if count > fields.remaining() as u64 / 16 {
+        return Err(place.corrupt(format!("{count} mappings in {} bytes", fields.remaining())));
+    }
+    let mut mappings: Vec<Mapping> = Vec::with_capacity(count as usize);
+    for _ in 0..count {
+        let flags = if version == 1 { fields.u8()? } else { 0 };
+        let earlier = |fields: &mut Fields<'_>| {
+            let place = fields.place();
+            let index = usize::try_from(fields.length(sizes)?).ok();
+            index.and_then(|index| mappings.get(index)).ok_or_else(|| place.corrupt("no such earlier entry"))
+        };
+        let file = match flags {
+            flags if flags & 4 != 0 => ".".to_owned(),
+            flags if flags & 1 != 0 => earlier(&mut fields)?.file.clone(),
+            _ => fields.text()?,
+        };
+        let dataset = if flags & 2 != 0 { earlier(&mut fields)?.dataset.clone() } else { fields.text()? };
+        let (from, to) = (Selected::parse(&mut fields)?.regular(), Selected::parse(&mut fields)?.regular());
+        mappings.push(Mapping { file, dataset, from, to, settled: None });
+    }
+    Ok(mappings)
+}
+
+impl Selected {
+    /// Old writers list the boxes of a regular selection one by one: a single one is regular.
+    fn regular(self) -> Self {
+        let Self::Boxes(boxes) = &self else { return self };
+        let rank = boxes.first().map_or(0, |(first, _)| first.len());
+        let slabs: Option<Vec<Slab>> = (0..rank).map(|axis| slab_of(boxes, axis)).collect();
+        match slabs {
+            Some(slabs)
+                if slabs.iter().try_fold(1_u64, |n, slab| n.checked_mul(slab.count))
+                    == Some(boxes.len() as u64) =>
+            {
+                Self::Regular(slabs)
+            }
+            _ => self,
+        }
+    }
+
+    /// The unlimited axis.
+    fn unlimited(&self) -> Option<usize> {
+        let Self::Regular(slabs) = self else { return None };
+        slabs.iter().position(|slab| slab.count == UNLIMITED || slab.block == UNLIMITED)
+    }
+}
+
+/// The slab that all boxes make along one axis, where they make one.
+fn slab_of(boxes: &[(Vec<u64>, Vec<u64>)], axis: usize) -> Option<Slab> {
+    let mut parts: Vec<(u64, u64)> = boxes
+        .iter()
+        .map(|(first, last)| Some((*first.get(axis)?, *last.get(axis)?)))
+        .collect::<Option<_>>()?;
+    parts.sort_unstable();
+    parts.dedup();
+    let (start, last) = *parts.first()?;
+    let block = last.checked_sub(start)?.checked_add(1)?;
+    let stride = parts.get(1).map_or(block, |second| second.0 - start);
+    let even = parts.iter().enumerate().all(|(i, part)| {
+        Some(part.0) == (i as u64).checked_mul(stride).and_then(|by| by.checked_add(start))
+            && part.1.checked_sub(part.0).and_then(|n| n.checked_add(1)) == Some(block)
+    });
+    (even && stride >= block).then_some(Slab { start, stride, count: parts.len() as u64, block })
+}
+
+impl Mapping {
+    /// May it have cells of this region?
+    pub(crate) fn touches(&self, region: &Region) -> bool {
+        let Selected::Regular(slabs) = &self.to else { return self.to != Selected::None };
+        slabs.len() == region.start.len()
+            && slabs.iter().zip(region.start.iter().zip(&region.shape)).all(|(slab, (start, extent))| {
+                let axis = Axis::new(*slab, u64::MAX);
+                axis.below(start.saturating_add(*extent)) > axis.below(*start)
+            })
+    }
+
+    /// One behind the last cell along each axis.
+    fn end(&self, rank: usize) -> Option<Extents> {
+        match &self.to {
+            Selected::Regular(slabs) if slabs.len() == rank => {
+                Some(slabs.iter().map(|slab| Axis::new(*slab, 0).end()).collect())
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Settles unlimited selections and patterns of names; answers the mappings and the shape that follows.
+pub(super) fn expand(
+    mappings: &[Mapping],
+    shape: &[u64],
+    shape_of: &dyn Fn(&str, &str) -> Option<Extents>,
+) -> (Vec<Mapping>, Extents) {
+    let mut settled = Vec::with_capacity(mappings.len());
+    // Along axes that some mapping leaves open: how far the sources reach, how far limited mappings do.
+    let mut reach: Vec<Option<u64>> = vec![None; shape.len()];
+    let mut least: Vec<u64> = vec![0; shape.len()];
+    for mapping in mappings {
+        let Some(open) = mapping.to.unlimited().filter(|axis| *axis < shape.len()) else {
+            for (least, end) in least.iter_mut().zip(mapping.end(shape.len()).unwrap_or_default()) {
+                *least = (*least).max(end);
+            }
+            settled.push(mapping.clone());
+            continue;
+        };
+        let end = match mapping.from.unlimited() {
+            Some(from) => expand_unlimited(mapping, open, from, shape_of, &mut settled),
+            None => expand_pattern(mapping, open, shape_of, &mut settled),
+        };
+        reach[open] = Some(reach[open].unwrap_or(0).max(end));
+    }
+    let shape = shape.iter().zip(reach.iter().zip(least));
+    (settled, shape.map(|(stored, (reach, least))| reach.map_or(*stored, |reach| reach.max(least))).collect())
+}
+
+/// Both sides grow together: as far as the source reaches now.
+fn expand_unlimited(
+    mapping: &Mapping,
+    to: usize,
+    from: usize,
+    shape_of: &dyn Fn(&str, &str) -> Option<Extents>,
+    settled: &mut Vec<Mapping>,
+) -> u64 {
+    let Some(shape) = shape_of(&mapping.file, &mapping.dataset) else { return 0 };
+    let (Selected::Regular(theirs), Selected::Regular(ours)) = (&mapping.from, &mapping.to) else { return 0 };
+    let length = Axis::new(theirs[from], shape.get(from).copied().unwrap_or(0)).length;
+    settled.push(Mapping { settled: Some(Settled { from, to, length }), ..mapping.clone() });
+    Axis::new(ours[to], 0).with_length(length).end()
+}
+
+/// `%b` in a name is the number of the block: as many as there are sources without a gap.
+fn expand_pattern(
+    mapping: &Mapping,
+    to: usize,
+    shape_of: &dyn Fn(&str, &str) -> Option<Extents>,
+    settled: &mut Vec<Mapping>,
+) -> u64 {
+    let Selected::Regular(slabs) = &mapping.to else { return 0 };
+    let slab = slabs[to];
+    let mut end = 0;
+    if !mapping.file.contains("%b") && !mapping.dataset.contains("%b") {
+        return 0;
+    }
+    for block in 0..MAX_BLOCKS {
+        let number = block.to_string();
+        let file = mapping.file.replace("%b", &number);
+        let dataset = mapping.dataset.replace("%b", &number);
+        if shape_of(&file, &dataset).is_none() {
+            break;
+        }
+        let mut slabs = slabs.clone();
+        let start = slab.start.saturating_add(block.saturating_mul(slab.stride));
+        slabs[to] = Slab { start, stride: slab.block.max(1), count: 1, block: slab.block };
+        end = start.saturating_add(slab.block);
+        let to = Selected::Regular(slabs);
+        settled.push(Mapping { file, dataset, from: mapping.from.clone(), to, settled: None });
+    }
+    end
+}

@@ -1,0 +1,228 @@
+//! The parts of a chunk that a mapping covers: boxes of the source, and where each goes.
+
+use hyperslab_core::{AxisPositions, Extents, Layout, Place, Positions, Region, Result, product};
+
+use super::axis::{Axis, Run};
+use super::mapping::Mapping;
+use crate::selection::Selected;
+
+/// Selections that are no products of axes are walked cell by cell, up to this many.
+const MAX_CELLS: u64 = 1 << 24;
+
+/// A box of the source and the box of the virtual dataset that it becomes: one run per axis of each.
+#[derive(Debug, Clone)]
+pub(crate) struct Piece {
+    from: Vec<Run>,
+    /// One per axis of the virtual dataset.
+    to: Vec<Run>,
+    /// The axes of the virtual dataset along which the box is longer than one, and those of the source.
+    pairs: Vec<(usize, usize)>,
+}
+
+impl Piece {
+    /// What is read of the source.
+    pub(crate) fn positions(&self) -> Positions {
+        let axis = |run: &Run| AxisPositions {
+            start: run.cell,
+            count: run.count,
+            step: run.step as i64,
+            keep: true,
+        };
+        Positions { axes: self.from.iter().map(axis).collect() }
+    }
+
+    /// Cells along the axes that are longer than one.
+    pub(crate) fn counts(&self) -> Extents {
+        self.pairs.iter().map(|(to, _)| self.to[*to].count).collect()
+    }
+
+    /// Where it goes in a chunk of this region, whose cells stand as `whole` says.
+    pub(crate) fn place(&self, region: &Region, whole: &Layout) -> Layout {
+        let mut offset = whole.offset;
+        for (axis, run) in self.to.iter().enumerate() {
+            offset += (run.cell - region.start[axis]) as usize * whole.strides[axis].unsigned_abs();
+        }
+        let strides = self.pairs.iter().map(|(to, _)| whole.strides[*to] * self.to[*to].step as isize);
+        Layout { offset, strides: strides.collect() }
+    }
+}
+
+/// What a selection selects along each axis; `None` when it is no product of axes.
+fn axes(selected: &Selected, shape: &[u64], settled: Option<(usize, u64)>) -> Option<Vec<Axis>> {
+    match selected {
+        Selected::All => Some(shape.iter().map(|extent| Axis::whole(*extent)).collect()),
+        Selected::Regular(slabs) if slabs.len() == shape.len() => {
+            let axis = |(index, (slab, extent)): (usize, (&crate::selection::Slab, &u64))| match settled {
+                Some((open, length)) if open == index => Axis::new(*slab, *extent).with_length(length),
+                _ => Axis::new(*slab, *extent),
+            };
+            Some(slabs.iter().zip(shape).enumerate().map(axis).collect())
+        }
+        _ => None,
+    }
+}
+
+/// Hands each part of the region that the mapping covers to `visit`.
+pub(crate) fn visit(
+    mapping: &Mapping,
+    region: &Region,
+    source: &[u64],
+    whole: &[u64],
+    place: Place<'_>,
+    visit: &mut dyn FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    if mapping.from == Selected::None || mapping.to == Selected::None {
+        return Ok(());
+    }
+    let settled = mapping.settled;
+    let from = axes(&mapping.from, source, settled.map(|settled| (settled.from, settled.length)));
+    let to = axes(&mapping.to, whole, settled.map(|settled| (settled.to, settled.length)));
+    if let (Some(from), Some(to)) = (&from, &to)
+        && let Some(pairs) = pair(from, to)
+    {
+        return product_of_axes(from, to, &pairs, region, source, visit);
+    }
+    cell_by_cell(mapping, region, source, whole, place, visit)
+}
+
+/// Axes longer than one correspond in order, and are equally long.
+fn pair(from: &[Axis], to: &[Axis]) -> Option<Vec<(usize, usize)>> {
+    let long = |axes: &[Axis]| (0..axes.len()).filter(|axis| axes[*axis].length != 1).collect::<Vec<_>>();
+    let (theirs, ours) = (long(from), long(to));
+    let same = theirs.len() == ours.len()
+        && theirs.iter().zip(&ours).all(|(theirs, ours)| from[*theirs].length == to[*ours].length);
+    same.then(|| ours.into_iter().zip(theirs).collect())
+}
+
+fn product_of_axes(
+    from: &[Axis],
+    to: &[Axis],
+    pairs: &[(usize, usize)],
+    region: &Region,
+    source: &[u64],
+    visit: &mut dyn FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let single = |axis: &Axis| Run { first: 0, count: 1, cell: axis.cell(0), step: 1 };
+    let mut piece = Piece {
+        from: from.iter().map(single).collect(),
+        to: to.iter().map(single).collect(),
+        pairs: pairs.to_vec(),
+    };
+    // The selected numbers that lie in the region, along each axis.
+    let mut ranges = Vec::with_capacity(pairs.len());
+    for (axis, selected) in to.iter().enumerate() {
+        let (start, end) = (region.start[axis], region.start[axis].saturating_add(region.shape[axis]));
+        let (first, end) = (selected.below(start), selected.below(end));
+        if first >= end {
+            return Ok(());
+        }
+        if let Some((_, theirs)) = pairs.iter().find(|(ours, _)| *ours == axis) {
+            // A source that is smaller than the mapping says has nothing behind its end.
+            ranges.push((first, end.min(from[*theirs].below(source[*theirs]))));
+        }
+    }
+    let inside = |axis: usize| piece_inside(&from[axis], source[axis]);
+    if (0..from.len()).any(|axis| from[axis].length == 1 && !inside(axis)) {
+        return Ok(());
+    }
+    walk(from, to, &ranges, 0, &mut piece, visit)
+}
+
+fn piece_inside(axis: &Axis, extent: u64) -> bool {
+    axis.cell(0) < extent
+}
+
+/// All combinations of runs, axis by axis.
+fn walk(
+    from: &[Axis],
+    to: &[Axis],
+    ranges: &[(u64, u64)],
+    depth: usize,
+    piece: &mut Piece,
+    visit: &mut dyn FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let Some(&(mut next, end)) = ranges.get(depth) else { return visit(piece) };
+    let (ours, theirs) = piece.pairs[depth];
+    while next < end {
+        let (mut to_run, mut from_run) = (to[ours].run(next, end), from[theirs].run(next, end));
+        let count = to_run.count.min(from_run.count);
+        if count == 0 {
+            break;
+        }
+        (to_run.count, from_run.count) = (count, count);
+        (piece.to[ours], piece.from[theirs]) = (to_run, from_run);
+        walk(from, to, ranges, depth + 1, piece, visit)?;
+        next += count;
+    }
+    Ok(())
+}
+
+/// The cells of a selection, in its order.
+fn cells(selected: &Selected, shape: &[u64], place: Place<'_>) -> Result<Vec<Extents>> {
+    let too_many = || place.unsupported("a virtual dataset with a large irregular selection");
+    let of_box = |start: &[u64], counts: &[u64], cells: &mut Vec<Extents>| -> Result<()> {
+        let total =
+            product(counts).filter(|total| *total + cells.len() as u64 <= MAX_CELLS).ok_or_else(too_many)?;
+        for number in 0..total {
+            let mut left = number;
+            let mut cell = Extents::from_slice(start);
+            for axis in (0..counts.len()).rev() {
+                cell[axis] = cell[axis].saturating_add(left % counts[axis]);
+                left /= counts[axis];
+            }
+            cells.push(cell);
+        }
+        Ok(())
+    };
+    let mut found = Vec::new();
+    match selected {
+        Selected::None => {}
+        Selected::Points(points) => found.extend(points.iter().map(|point| Extents::from_slice(point))),
+        Selected::Boxes(boxes) => {
+            for (first, last) in boxes {
+                let counts: Vec<u64> = first
+                    .iter()
+                    .zip(last)
+                    .map(|(first, last)| last.checked_sub(*first).map_or(0, |n| n.saturating_add(1)))
+                    .collect();
+                of_box(first, &counts, &mut found)?;
+            }
+            found.sort_unstable();
+            found.dedup();
+        }
+        Selected::All | Selected::Regular(_) => {
+            let axes = axes(selected, shape, None).unwrap_or_default();
+            let counts: Vec<u64> = axes.iter().map(|axis| axis.length).collect();
+            of_box(&vec![0; counts.len()], &counts, &mut found)?;
+            for cell in &mut found {
+                for (at, axis) in cell.iter_mut().zip(&axes) {
+                    *at = axis.cell(*at);
+                }
+            }
+        }
+    }
+    found.retain(|cell| cell.len() == shape.len());
+    Ok(found)
+}
+
+fn cell_by_cell(
+    mapping: &Mapping,
+    region: &Region,
+    source: &[u64],
+    whole: &[u64],
+    place: Place<'_>,
+    visit: &mut dyn FnMut(&Piece) -> Result<()>,
+) -> Result<()> {
+    let (from, to) = (cells(&mapping.from, source, place)?, cells(&mapping.to, whole, place)?);
+    let runs = |cell: &[u64]| cell.iter().map(|at| Run { first: 0, count: 1, cell: *at, step: 1 }).collect();
+    for (from, to) in from.iter().zip(&to) {
+        let within = to
+            .iter()
+            .enumerate()
+            .all(|(axis, at)| *at >= region.start[axis] && *at - region.start[axis] < region.shape[axis]);
+        if within && from.iter().zip(source).all(|(at, extent)| at < extent) {
+            visit(&Piece { from: runs(from), to: runs(to), pairs: Vec::new() })?;
+        }
+    }
+    Ok(())
+}

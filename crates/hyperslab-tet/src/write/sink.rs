@@ -1,0 +1,229 @@
+//! A new file.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink, normal_path};
+
+use super::finish::{encode_footer, encode_head, now};
+use super::metadata::{Described, add_group, describe};
+use super::rows::Dimensioned;
+use super::stage::{Stage, StagedArray, State, head_length, rows_checksum};
+use crate::checksums::Checksums;
+use crate::dataset::Dataset;
+use crate::disk::{Disk, failed};
+use crate::footer::{FileMetadata, HistoryRow, Metadata, Own};
+use crate::index::IndexHeader;
+use crate::zone::ZoneMaps;
+
+/// Zone maps are text, and are written for at most this many chunks.
+pub(crate) const MOST_ZONES: u64 = 16_384;
+
+/// How to write a file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct TetOptions {
+    /// Replace what stands at the path.
+    pub overwrite: bool,
+    /// The program, for the metadata.
+    pub tool: String,
+    /// What was done; one row that says `write` when empty.
+    pub history: Vec<HistoryRow>,
+    /// Write statistics of every chunk, while there are not too many chunks.
+    pub zone_maps: bool,
+    /// Write a checksum of every chunk.
+    pub checksums: bool,
+    /// Bytes kept free behind the index, so that more can be appended without moving payloads.
+    pub reserve: u64,
+    /// The memory that engines are advised to use, in hundredths of a percent; 0 for none.
+    pub memory_budget_bps: u16,
+    /// The same in bytes; 0 for none.
+    pub memory_budget_bytes: u32,
+}
+
+impl Default for TetOptions {
+    fn default() -> Self {
+        Self {
+            overwrite: false,
+            tool: "hyperslab".to_owned(),
+            history: Vec::new(),
+            zone_maps: true,
+            checksums: true,
+            reserve: 4096,
+            memory_budget_bps: 0,
+            memory_budget_bytes: 0,
+        }
+    }
+}
+
+/// A new `.tet` file. Written beside its path, moved there by [`commit`](Sink::commit); dropped, it leaves nothing.
+///
+/// Chunks may come in any order from any thread. Raw arrays have their chunks in C order in the file however they come;
+/// compressed chunks stand in the order in which they came.
+#[derive(Debug)]
+pub struct TetSink {
+    stage: Arc<Stage>,
+    target: PathBuf,
+    options: TetOptions,
+    described: Vec<Described>,
+    paths: BTreeSet<String>,
+    own: Own,
+    finished: bool,
+}
+
+impl TetSink {
+    /// Begins a file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when something stands there that may not be replaced, or the folder cannot be written to.
+    pub fn create(path: &Path, options: TetOptions) -> Result<Self> {
+        if !options.overwrite && path.symlink_metadata().is_ok() {
+            return Err(failed(path, std::io::ErrorKind::AlreadyExists.into()));
+        }
+        let stage = Arc::new(Stage::new(Disk::beside(path)?));
+        let paths = BTreeSet::from(["/".to_owned()]);
+        let own = Own::default();
+        let target = path.to_owned();
+        Ok(Self { stage, target, options, described: Vec::new(), paths, own, finished: false })
+    }
+
+    fn store_name(&self) -> String {
+        self.target.display().to_string()
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let stage = Arc::clone(&self.stage);
+        stage.fill()?;
+        let mut state = stage.close()?;
+        let datasets: Vec<Dataset> = state.arrays.iter().map(|own| own.array.dataset.clone()).collect();
+        let rows: usize = state.arrays.iter().map(|own| own.written.len()).sum();
+        let head_length = head_length(datasets.iter(), rows as u64);
+        make_room(&stage.disk, &mut state, head_length)?;
+        let header = IndexHeader {
+            rows: 0,
+            memory_budget_bps: self.options.memory_budget_bps.min(10_000),
+            memory_budget_bytes: self.options.memory_budget_bytes,
+        };
+        let encoded: Vec<_> = state.rows().map(|(row, _)| row).collect();
+        let head = encode_head(&datasets, encoded.into_iter(), header, true)?;
+        let mut metadata = self.metadata(&datasets);
+        if self.options.checksums && rows > 0 {
+            let sums: Vec<u32> = state.rows().map(|(_, record)| record.checksum).collect();
+            let own = metadata.own.get_or_insert_default();
+            own.checksums = Some(Checksums::new(&sums, rows_checksum(&head, rows)));
+        }
+        let mut history = std::mem::take(&mut self.options.history);
+        if history.is_empty() {
+            history.push(HistoryRow {
+                op: "write".to_owned(),
+                source: self.target.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                at: now(),
+                ..HistoryRow::default()
+            });
+        }
+        let end = state.tail.max(head.len() as u64);
+        let footer = encode_footer(history, metadata, zone_maps(&state, rows).as_ref(), end)?;
+        let disk = &stage.disk;
+        disk.write_at(&footer, end)?;
+        disk.write_at(&head, 0)?;
+        disk.sync()?;
+        if self.options.overwrite {
+            disk.rename(&self.target)?
+        } else {
+            disk.rename_new(&self.target)?
+        }
+        drop(state);
+        self.finished = true;
+        Ok(())
+    }
+
+    fn metadata(&mut self, datasets: &[Dataset]) -> Metadata {
+        let file = FileMetadata {
+            tool: Some(self.options.tool.clone()).filter(|tool| !tool.is_empty()),
+            library_version: Some(env!("CARGO_PKG_VERSION").to_owned()),
+            created_at: Some(now()),
+        };
+        let own = Some(std::mem::take(&mut self.own));
+        let mut metadata = Metadata { file: Some(file), own, ..Metadata::default() };
+        for (dataset, described) in datasets.iter().zip(std::mem::take(&mut self.described)) {
+            described.add_to(&dataset.name, &mut metadata);
+        }
+        metadata
+    }
+}
+
+/// The zone maps of all chunks, when every one has statistics.
+fn zone_maps(state: &State, rows: usize) -> Option<ZoneMaps> {
+    let mut zones = Vec::with_capacity(rows);
+    for (id, own) in state.arrays.iter().enumerate() {
+        let item = own.array.dtype.size().unwrap_or(1);
+        for (number, record) in &own.written {
+            let statistics = record.zone.as_ref()?;
+            zones.push(statistics.zone(id, &own.array.grid.coord(*number), item));
+        }
+    }
+    Some(zones).filter(|zones| !zones.is_empty()).map(ZoneMaps::standalone)
+}
+
+/// Moves payloads that stand where the head will be to the end of the file.
+fn make_room(disk: &Disk, state: &mut State, head_length: u64) -> Result<()> {
+    let State { arrays, tail, .. } = state;
+    *tail = (*tail).max(head_length);
+    for own in arrays.iter_mut() {
+        let item = own.array.dtype.size().unwrap_or(1) as u64;
+        for record in own.written.values_mut().filter(|record| record.offset < head_length) {
+            let to = tail.next_multiple_of(item);
+            disk.copy_from(disk, record.offset, to, record.stored_length)?;
+            record.offset = to;
+            *tail = to + record.stored_length;
+        }
+    }
+    Ok(())
+}
+
+impl Sink for TetSink {
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        if !self.paths.insert(path.clone()) && path != "/" {
+            return Err(Error::invalid(format!("{}: {path} is there already", self.store_name())));
+        }
+        if path != "/" || !attributes.is_empty() {
+            add_group(&path, attributes, &mut self.own);
+        }
+        Ok(())
+    }
+
+    /// As the trait says. An array at `/` is named `data`, since a dataset needs a name; a single value is stored as an
+    /// array of one element.
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let mut path = normal_path(path);
+        if path == "/" {
+            path.push_str("data");
+        }
+        let name = path[1..].to_owned();
+        let mut array = Dimensioned::new(&self.store_name(), &name, spec)?;
+        if !self.paths.insert(path.clone()) {
+            return Err(Error::invalid(format!("{}: {path} is there already", self.store_name())));
+        }
+        array.zones =
+            self.options.zone_maps && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
+        self.described.push(describe(&name, spec));
+        let sink = self.stage.add(StagedArray::new(array, spec.fill.clone()), spec.grid.clone());
+        self.stage.state().keep_room(self.options.reserve);
+        Ok(sink)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.finish()
+    }
+}
+
+impl Drop for TetSink {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = std::fs::remove_file(self.stage.disk.path());
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! An opened array: its schemas, the fragments that the window sees, metadata, deletes.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hyperslab_core::{Attributes, Blob, BlobKey, Directory, Error, Fields, Place, Result};
+
+use crate::OpenOptions;
+use crate::condition::Delete;
+use crate::fragment::Fragment;
+use crate::generic;
+use crate::listing::{Commits, Listing};
+use crate::metadata;
+use crate::names::{TimedName, Window};
+use crate::schema::{ArrayKind, Enumeration, Schema};
+
+/// An opened array.
+pub(crate) struct OpenArray {
+    pub(crate) directory: Arc<dyn Directory>,
+    /// Where the array stands in the directory: empty, or ending in a slash.
+    pub(crate) prefix: String,
+    /// For messages.
+    pub(crate) name: Arc<str>,
+    pub(crate) options: OpenOptions,
+    pub(crate) listing: Listing,
+    pub(crate) schema: Arc<Schema>,
+    schemas: Mutex<HashMap<String, Arc<Schema>>>,
+    commits: OnceLock<Commits>,
+    fragments: OnceLock<Vec<Arc<Fragment>>>,
+    blobs: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
+}
+
+impl std::fmt::Debug for OpenArray {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OpenArray")
+            .field("name", &self.name)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl OpenArray {
+    /// Lists the directory and reads the schema that the window sees.
+    pub(crate) fn open(directory: Arc<dyn Directory>, prefix: String, options: OpenOptions) -> Result<Self> {
+        let name: Arc<str> = match prefix.trim_end_matches('/') {
+            "" => Arc::clone(directory.name()),
+            below => format!("{}/{below}", directory.name()).into(),
+        };
+        let listing = Listing::read(&*directory, &prefix)?;
+        let newest =
+            listing.schema_at(options.at).ok_or_else(|| Error::not_found(Arc::clone(&name), "a schema"))?;
+        let schema = read_schema(&*directory, &prefix, &newest, &options)?;
+        Ok(Self {
+            directory,
+            prefix,
+            name,
+            options,
+            schemas: Mutex::new(HashMap::from([(newest, Arc::clone(&schema))])),
+            listing,
+            schema,
+            commits: OnceLock::new(),
+            fragments: OnceLock::new(),
+            blobs: Mutex::new(HashMap::new()),
+        })
+    }
+
+    pub(crate) const fn window(&self) -> Window {
+        self.options.at
+    }
+
+    /// A schema by the name that a fragment gives it; without a name, the oldest.
+    pub(crate) fn schema_named(&self, name: Option<&str>) -> Result<Arc<Schema>> {
+        let name = match name {
+            Some(name) => name.rsplit('/').next().unwrap_or(name).to_owned(),
+            None => self
+                .listing
+                .oldest_schema()
+                .ok_or_else(|| Error::not_found(Arc::clone(&self.name), "a schema"))?,
+        };
+        let locked = || self.schemas.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = locked().get(&name) {
+            return Ok(Arc::clone(known));
+        }
+        let schema = read_schema(&*self.directory, &self.prefix, &name, &self.options)?;
+        locked().insert(name, Arc::clone(&schema));
+        Ok(schema)
+    }
+
+    /// What was committed, in all of time.
+    pub(crate) fn commits(&self) -> Result<&Commits> {
+        if let Some(known) = self.commits.get() {
+            return Ok(known);
+        }
+        let commits = Commits::read(&*self.directory, &self.prefix, &self.listing)?;
+        Ok(self.commits.get_or_init(|| commits))
+    }
+
+    /// The names and directories of the fragments that the window sees, oldest first.
+    pub(crate) fn visible(&self) -> Result<Vec<(TimedName, String)>> {
+        let commits = self.commits()?;
+        let sparse = self.schema.kind == ArrayKind::Sparse;
+        let window = self.window();
+        // Sparse fragments from version 15 on may hold cells of many times, so an overlap counts.
+        let counts = |name: &TimedName| {
+            if sparse && name.version.is_some_and(|version| version >= 15) {
+                name.overlaps(window)
+            } else {
+                name.inside(window)
+            }
+        };
+        let vacuumed: HashSet<&str> = commits
+            .vacuums
+            .iter()
+            .filter(|(name, _)| counts(name))
+            .flat_map(|(_, names)| names)
+            .map(String::as_str)
+            .collect();
+        let mut visible: Vec<(TimedName, String)> = commits
+            .fragments
+            .values()
+            .filter(|(name, _)| counts(name) && !vacuumed.contains(name.stem.as_str()))
+            .map(|(name, key)| (name.clone(), key.clone()))
+            .collect();
+        visible.sort_by(|a, b| a.0.order().cmp(&b.0.order()));
+        Ok(visible)
+    }
+
+    /// The fragments that the window sees, oldest first.
+    pub(crate) fn fragments(&self) -> Result<&[Arc<Fragment>]> {
+        if let Some(known) = self.fragments.get() {
+            return Ok(known);
+        }
+        let mut fragments = Vec::new();
+        for (name, key) in self.visible()? {
+            fragments.push(Arc::new(self.open_fragment(name, key)?));
+        }
+        Ok(self.fragments.get_or_init(|| fragments))
+    }
+
+    /// Opens one fragment.
+    pub(crate) fn open_fragment(&self, name: TimedName, key: String) -> Result<Fragment> {
+        let mut schemas = |name: Option<&str>| self.schema_named(name);
+        Fragment::open(&*self.directory, key, name, &mut schemas, self.options.key.as_ref())
+    }
+
+    /// The delete conditions that the window sees, oldest first.
+    pub(crate) fn deletes(&self) -> Result<Vec<Delete>> {
+        let mut deletes = Vec::new();
+        for (name, source) in &self.commits()?.deletes {
+            if name.inside(self.window()) {
+                let bytes = match source {
+                    Some(bytes) => bytes.clone(),
+                    None => {
+                        let key = format!("{}__commits/{}.del", self.prefix, name.stem);
+                        self.directory
+                            .read(&key)?
+                            .ok_or_else(|| Error::not_found(Arc::clone(&self.name), key))?
+                    }
+                };
+                let label = format!("{}/__commits/{}.del", self.name, name.stem);
+                let place = Place::new(&label, "delete condition", 0);
+                let payload = generic::decode_whole(&bytes, self.options.key.as_ref(), place)?;
+                deletes.push(Delete::parse(name.clone(), &payload, place)?);
+            }
+        }
+        deletes.sort_by(|a, b| a.name.order().cmp(&b.name.order()));
+        Ok(deletes)
+    }
+
+    /// The array's metadata as attributes, without what belongs to one of its attributes.
+    pub(crate) fn attributes(&self) -> Result<Attributes> {
+        let mut own = Attributes::new();
+        for (key, value) in self.metadata()?.iter() {
+            if !self.schema.attributes.iter().any(|attribute| below(key, &attribute.name).is_some()) {
+                own.set(key, value.clone());
+            }
+        }
+        Ok(own)
+    }
+
+    /// The metadata that belongs to one attribute.
+    pub(crate) fn attributes_of(&self, attribute: &str) -> Result<Attributes> {
+        let mut own = Attributes::new();
+        for (key, value) in self.metadata()?.iter() {
+            if let Some(key) = below(key, attribute) {
+                own.set(key, value.clone());
+            }
+        }
+        Ok(own)
+    }
+
+    fn metadata(&self) -> Result<Attributes> {
+        metadata::read(&*self.directory, &self.prefix, self.window(), self.options.key.as_ref())
+    }
+
+    /// The enumeration of this name.
+    pub(crate) fn enumeration(&self, name: &str) -> Result<Enumeration> {
+        let (_, file) = self
+            .schema
+            .enumerations
+            .iter()
+            .find(|(own, _)| own == name)
+            .ok_or_else(|| Error::not_found(Arc::clone(&self.name), format!("enumeration {name:?}")))?;
+        let key = format!("{}__schema/__enumerations/{file}", self.prefix);
+        let bytes = self
+            .directory
+            .read(&key)?
+            .ok_or_else(|| Error::not_found(Arc::clone(&self.name), key.clone()))?;
+        let label = format!("{}/{key}", self.directory.name());
+        let place = Place::new(&label, "enumeration", 0);
+        Enumeration::parse(&generic::decode_whole(&bytes, self.options.key.as_ref(), place)?, place)
+    }
+
+    /// A blob of the store, kept open.
+    pub(crate) fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        let BlobKey::Named(name) = key else {
+            return Err(Error::invalid(format!("{}: an array has no main file", self.name)));
+        };
+        let locked = || self.blobs.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = locked().get(name) {
+            return Ok(Arc::clone(known));
+        }
+        let blob = self.directory.open(name)?.ok_or_else(|| {
+            Place::new(&self.name, "fragment", 0).corrupt(format!("the file {name} is missing"))
+        })?;
+        locked().insert(Arc::clone(name), Arc::clone(&blob));
+        Ok(blob)
+    }
+
+    /// The consolidated footers that are there: fragment name to file and offset. For checks.
+    pub(crate) fn consolidated_footers(&self) -> Result<BTreeMap<String, Vec<String>>> {
+        let mut all = BTreeMap::new();
+        for name in &self.listing.fragment_metas {
+            let key = format!("{}__fragment_meta/{name}", self.prefix);
+            let bytes = self.directory.read(&key)?.unwrap_or_default();
+            let label = format!("{}/{key}", self.directory.name());
+            let place = Place::new(&label, "consolidated footers", 0);
+            let payload = generic::decode_whole(&bytes, self.options.key.as_ref(), place)?;
+            let mut fields = Fields::new(&payload, place);
+            let count = fields.count_u32(16)?;
+            let mut names = Vec::with_capacity(count);
+            for _ in 0..count {
+                let length = fields.count_u64(1)?;
+                let fragment = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+                fields.u64()?;
+                names.push(fragment.rsplit('/').next().unwrap_or_default().to_owned());
+            }
+            all.insert(name.clone(), names);
+        }
+        Ok(all)
+    }
+}
+
+/// What of a key is left behind an attribute's prefix.
+fn below<'a>(key: &'a str, attribute: &str) -> Option<&'a str> {
+    key.strip_prefix(metadata::ATTRIBUTE_PREFIX)?.strip_prefix(attribute)?.strip_prefix('.')
+}
+
+fn read_schema(
+    directory: &dyn Directory,
+    prefix: &str,
+    name: &str,
+    options: &OpenOptions,
+) -> Result<Arc<Schema>> {
+    let key = if name == "__array_schema.tdb" {
+        format!("{prefix}{name}")
+    } else {
+        format!("{prefix}__schema/{name}")
+    };
+    let bytes =
+        directory.read(&key)?.ok_or_else(|| Error::not_found(Arc::clone(directory.name()), key.clone()))?;
+    let label = format!("{}/{key}", directory.name());
+    let place = Place::new(&label, "array schema", 0);
+    Schema::parse(&generic::decode_whole(&bytes, options.key.as_ref(), place)?, place).map(Arc::new)
+}

@@ -1,0 +1,304 @@
+//! Fragments: one write each. Where its tiles are, what box of the array it covers, when it was made.
+
+mod footer;
+mod legacy;
+mod rtree;
+mod stats;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyperslab_core::{Blob, Directory, Error, Fields, Place, Result};
+
+pub(crate) use footer::Footer;
+pub(crate) use rtree::RTree;
+pub(crate) use stats::{Stats, Totals};
+
+use crate::generic;
+use crate::key::Key;
+use crate::names::TimedName;
+use crate::schema::{ArrayKind, Schema};
+
+/// The lists that fragment metadata has per field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum List {
+    TileOffsets,
+    VarOffsets,
+    VarSizes,
+    ValidityOffsets,
+}
+
+/// Where a fragment's field is in its lists.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Field {
+    Attribute(usize),
+    /// All dimensions of fragments before version 5, in one file.
+    Coords,
+    Dimension(usize),
+    Timestamps,
+    DeleteTimestamps,
+    DeleteConditions,
+}
+
+/// Which file of a field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Values, or offsets of variable-length cells.
+    Fixed,
+    Values,
+    Validity,
+}
+
+/// Lists that were read before.
+type Lists = HashMap<(List, Field), Arc<[u64]>>;
+
+/// A committed fragment.
+#[derive(Debug)]
+pub(crate) struct Fragment {
+    pub(crate) name: TimedName,
+    /// Its directory, from the store's root.
+    pub(crate) key: String,
+    pub(crate) schema: Arc<Schema>,
+    pub(crate) footer: Footer,
+    metadata: Arc<dyn Blob>,
+    encryption: Option<Key>,
+    lists: Mutex<Lists>,
+    rtree: Mutex<Option<Arc<RTree>>>,
+}
+
+impl Fragment {
+    /// Reads the footer, unless it is given (from a consolidated one).
+    pub(crate) fn open(
+        directory: &dyn Directory,
+        key: String,
+        name: TimedName,
+        schemas: &mut dyn FnMut(Option<&str>) -> Result<Arc<Schema>>,
+        encryption: Option<&Key>,
+    ) -> Result<Self> {
+        let file = format!("{key}/__fragment_metadata.tdb");
+        let metadata = directory.open(&file)?.ok_or_else(|| {
+            Place::new(directory.name(), "fragment", 0)
+                .corrupt(format!("{file} is missing, though it was committed"))
+        })?;
+        let version = match name.version {
+            Some(version) => version,
+            // `__UUID_T` is version 1 or 2, `__T1_T2_UUID` is 3 or 4; each pair has one layout.
+            None if name.stem.split('_').count() == 4 => 1,
+            None => 3,
+        };
+        let (footer, schema, lists, rtree) = if version <= 2 {
+            let schema = schemas(None)?;
+            let (footer, lists, rtree) = legacy::read(&*metadata, &schema, encryption)?;
+            (footer, schema, lists, Some(Arc::new(rtree)))
+        } else {
+            let (footer, schema) = Footer::read(&*metadata, version, schemas)?;
+            (footer, schema, HashMap::new(), None)
+        };
+        if footer.dense != (schema.kind == ArrayKind::Dense) {
+            return Err(Error::unsupported(metadata.name().as_ref(), "sparse fragments in dense arrays"));
+        }
+        Ok(Self {
+            name,
+            key,
+            schema,
+            footer,
+            metadata,
+            encryption: encryption.cloned(),
+            lists: Mutex::new(lists),
+            rtree: Mutex::new(rtree),
+        })
+    }
+
+    pub(crate) const fn version(&self) -> u32 {
+        self.footer.version
+    }
+
+    /// The place of a field in the footer's lists.
+    pub(crate) fn slot(&self, field: Field) -> usize {
+        let (attributes, dimensions) = (self.schema.attributes.len(), self.schema.dimensions.len());
+        match field {
+            Field::Attribute(index) => index,
+            Field::Coords => attributes,
+            Field::Dimension(index) => attributes + 1 + index,
+            Field::Timestamps => attributes + 1 + dimensions,
+            Field::DeleteTimestamps => attributes + 1 + dimensions + usize::from(self.footer.has_timestamps),
+            Field::DeleteConditions => attributes + 2 + dimensions + usize::from(self.footer.has_timestamps),
+        }
+    }
+
+    /// The name of a field's file in the store.
+    pub(crate) fn file(&self, field: Field, part: Part) -> String {
+        let suffix = match part {
+            Part::Fixed => "",
+            Part::Values => "_var",
+            Part::Validity => "_validity",
+        };
+        let stem = match field {
+            Field::Attribute(index) if self.version() > 8 => format!("a{index}"),
+            Field::Attribute(index) => self.old_name(&self.schema.attributes[index].name, "__attr"),
+            Field::Dimension(index) if self.version() > 8 => format!("d{index}"),
+            Field::Dimension(index) => self.old_name(&self.schema.dimensions[index].name, "__dim"),
+            Field::Coords => "__coords".to_owned(),
+            Field::Timestamps => "t".to_owned(),
+            Field::DeleteTimestamps => "dt".to_owned(),
+            Field::DeleteConditions => "dci".to_owned(),
+        };
+        format!("{}/{stem}{suffix}.tdb", self.key)
+    }
+
+    /// Before version 9 files had the names of fields, in version 8 with some characters percent-encoded.
+    fn old_name(&self, name: &str, anonymous: &str) -> String {
+        if name.is_empty() {
+            return anonymous.to_owned();
+        }
+        if self.version() < 8 {
+            return name.to_owned();
+        }
+        let mut coded = String::new();
+        for letter in name.chars() {
+            match letter {
+                // These four are coded as other characters would be.
+                '<' => coded.push_str("%20"),
+                '>' => coded.push_str("%2D"),
+                '\\' => coded.push_str("%30"),
+                '|' => coded.push_str("%3C"),
+                letter if "!#$%&'()*+,/:;=?@[]\"".contains(letter) => {
+                    coded.push_str(&format!("%{:02X}", u32::from(letter)));
+                }
+                letter => coded.push(letter),
+            }
+        }
+        coded
+    }
+
+    /// A list of one number per tile.
+    pub(crate) fn list(&self, list: List, field: Field) -> Result<Arc<[u64]>> {
+        let locked = || self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = locked().get(&(list, field)) {
+            return Ok(Arc::clone(known));
+        }
+        let slot = self.slot(field);
+        let offset = self.footer.lists.get(&list).and_then(|offsets| offsets.get(slot)).copied();
+        let offset = offset.ok_or_else(|| {
+            self.place("fragment metadata").corrupt(format!("no {list:?} of {field:?} in the footer"))
+        })?;
+        let payload = generic::read(&*self.metadata, offset, self.encryption.as_ref(), "tile offsets")?;
+        let place = Place::new(self.metadata.name(), "tile offsets", offset);
+        let mut fields = Fields::new(&payload, place);
+        let count = fields.count_u64(8)?;
+        let numbers: Arc<[u64]> = (0..count).map(|_| fields.u64()).collect::<Result<_>>()?;
+        if numbers.len() as u64 != self.footer.tiles(&self.schema) {
+            return Err(place.corrupt(format!(
+                "{} tiles listed, the fragment has {}",
+                numbers.len(),
+                self.footer.tiles(&self.schema)
+            )));
+        }
+        locked().insert((list, field), Arc::clone(&numbers));
+        Ok(numbers)
+    }
+
+    /// Where tile `tile` of a file starts, and how many bytes it has.
+    pub(crate) fn tile_span(&self, field: Field, part: Part, tile: usize) -> Result<(u64, u64)> {
+        let (list, sizes) = match part {
+            Part::Fixed => (List::TileOffsets, &self.footer.file_sizes),
+            Part::Values => (List::VarOffsets, &self.footer.var_sizes),
+            Part::Validity => (List::ValidityOffsets, &self.footer.validity_sizes),
+        };
+        let offsets = self.list(list, field)?;
+        let start = offsets.get(tile).copied();
+        let end = offsets.get(tile + 1).or_else(|| sizes.get(self.slot(field))).copied();
+        match (start, end) {
+            (Some(start), Some(end)) if start <= end => Ok((start, end - start)),
+            _ => Err(self
+                .place("tile offsets")
+                .corrupt(format!("tile {tile} of {field:?} from {start:?} to {end:?}"))),
+        }
+    }
+
+    /// The boxes of a sparse fragment's tiles.
+    pub(crate) fn rtree(&self) -> Result<Arc<RTree>> {
+        let locked = || self.rtree.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(tree) = &*locked() {
+            return Ok(Arc::clone(tree));
+        }
+        let offset = self.footer.rtree_offset;
+        let payload = generic::read(&*self.metadata, offset, self.encryption.as_ref(), "R-tree")?;
+        let place = Place::new(self.metadata.name(), "R-tree", offset);
+        let tree = Arc::new(RTree::parse(&payload, self.version(), &self.schema.dimensions, place)?);
+        if self.schema.kind == ArrayKind::Sparse && tree.leaves().len() as u64 != self.footer.sparse_tiles {
+            return Err(place.corrupt(format!(
+                "{} boxes for {} tiles",
+                tree.leaves().len(),
+                self.footer.sparse_tiles
+            )));
+        }
+        *locked() = Some(Arc::clone(&tree));
+        Ok(tree)
+    }
+
+    /// The delete conditions that are already applied to this fragment.
+    pub(crate) fn processed_conditions(&self) -> Result<Vec<String>> {
+        let Some(offset) = self.footer.conditions_offset else { return Ok(Vec::new()) };
+        let payload =
+            generic::read(&*self.metadata, offset, self.encryption.as_ref(), "processed conditions")?;
+        let mut fields =
+            Fields::new(&payload, Place::new(self.metadata.name(), "processed conditions", offset));
+        let count = fields.count_u64(8)?;
+        let mut names = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = fields.count_u64(1)?;
+            names.push(String::from_utf8_lossy(fields.bytes(length)?).into_owned());
+        }
+        Ok(names)
+    }
+
+    /// The per-tile statistics of an attribute; `None` where the version has none.
+    pub(crate) fn stats(&self, attribute: usize) -> Result<Option<Stats>> {
+        let Some(offsets) = &self.footer.stats else { return Ok(None) };
+        let slot = self.slot(Field::Attribute(attribute));
+        let read = |list: &[u64]| -> Result<Vec<u8>> {
+            let offset = list.get(slot).copied().unwrap_or(u64::MAX);
+            generic::read(&*self.metadata, offset, self.encryption.as_ref(), "tile statistics")
+        };
+        let place = self.place("tile statistics");
+        Stats::parse(
+            &read(&offsets.mins)?,
+            &read(&offsets.maxes)?,
+            &read(&offsets.sums)?,
+            &read(&offsets.null_counts)?,
+            place,
+        )
+        .map(Some)
+    }
+
+    /// The fragment's own statistics, one per slot.
+    pub(crate) fn totals(&self) -> Result<Vec<Totals>> {
+        let Some(offset) = self.footer.totals_offset else { return Ok(Vec::new()) };
+        let payload =
+            generic::read(&*self.metadata, offset, self.encryption.as_ref(), "fragment statistics")?;
+        let place = Place::new(self.metadata.name(), "fragment statistics", offset);
+        Totals::parse(&payload, self.footer.slots(&self.schema), place)
+    }
+
+    /// Cells of a sparse tile.
+    pub(crate) fn sparse_cells(&self, tile: usize) -> u64 {
+        if tile as u64 + 1 == self.footer.sparse_tiles {
+            self.footer.last_cells
+        } else {
+            self.schema.capacity
+        }
+    }
+
+    /// Cells of all sparse tiles.
+    pub(crate) fn sparse_rows(&self) -> u64 {
+        match self.footer.sparse_tiles {
+            0 => 0,
+            tiles => (tiles - 1).saturating_mul(self.schema.capacity).saturating_add(self.footer.last_cells),
+        }
+    }
+
+    pub(crate) fn place(&self, structure: &'static str) -> Place<'_> {
+        Place::new(self.metadata.name(), structure, 0)
+    }
+}

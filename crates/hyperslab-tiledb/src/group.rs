@@ -1,0 +1,106 @@
+//! Groups: arrays and groups under names.
+
+use hyperslab_core::{Directory, Fields, Place, Result};
+
+use crate::OpenOptions;
+use crate::generic;
+use crate::names::TimedName;
+
+/// What a member is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MemberKind {
+    Group,
+    Array,
+}
+
+/// A member of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) name: String,
+    pub(crate) kind: MemberKind,
+    pub(crate) uri: String,
+    /// Is the address relative to the group?
+    pub(crate) relative: bool,
+    deleted: bool,
+}
+
+/// An opened group.
+#[derive(Debug)]
+pub(crate) struct Group {
+    pub(crate) prefix: String,
+    pub(crate) members: Vec<Member>,
+}
+
+impl Group {
+    pub(crate) fn open(directory: &dyn Directory, prefix: String, options: &OpenOptions) -> Result<Self> {
+        let entries = directory.list(&format!("{prefix}__group"))?;
+        let mut names: Vec<TimedName> = entries
+            .iter()
+            .filter_map(|entry| TimedName::parse(&entry.name))
+            .filter(|name| name.ending.is_empty() && name.inside(options.at))
+            .collect();
+        names.sort_by(|a, b| a.order().cmp(&b.order()));
+        let mut members: Vec<Member> = Vec::new();
+        for name in names {
+            let key = format!("{prefix}__group/{}", name.stem);
+            let Some(bytes) = directory.read(&key)? else { continue };
+            let label = format!("{}/{key}", directory.name());
+            let place = Place::new(&label, "group", 0);
+            let payload = generic::decode_whole(&bytes, options.key.as_ref(), place)?;
+            let (version, listed) = parse(&payload, place)?;
+            if version < 2 {
+                // Each file is the whole list.
+                members.clear();
+            }
+            for member in listed {
+                members.retain(|own| own.name != member.name && own.uri != member.uri);
+                if !member.deleted {
+                    members.push(member);
+                }
+            }
+        }
+        members.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(Self { prefix, members })
+    }
+}
+
+/// `u32 version, u64 members`, per member `u32 version, u8 type, u8 relative, u64 len, uri, u8 has_name, [u64 len, name], u8
+/// deleted (version 2)`.
+fn parse(bytes: &[u8], place: Place<'_>) -> Result<(u32, Vec<Member>)> {
+    let mut fields = Fields::new(bytes, place);
+    let version = fields.u32()?;
+    if !(1..=2).contains(&version) {
+        return Err(place.unsupported(format!("group version {version}")));
+    }
+    let count = fields.count_u64(15)?;
+    let mut members = Vec::with_capacity(count);
+    for _ in 0..count {
+        members.push(parse_member(&mut fields)?);
+    }
+    Ok((version, members))
+}
+
+fn parse_member(fields: &mut Fields<'_>) -> Result<Member> {
+    let place = fields.place();
+    let version = fields.u32()?;
+    let kind = match fields.u8()? {
+        1 => MemberKind::Group,
+        2 => MemberKind::Array,
+        other => return Err(place.corrupt(format!("member type {other}, expected 1 or 2"))),
+    };
+    let relative = fields.u8()? != 0;
+    let text = |fields: &mut Fields<'_>| -> Result<String> {
+        let length = fields.count_u64(1)?;
+        Ok(String::from_utf8_lossy(fields.bytes(length)?).into_owned())
+    };
+    let uri = text(fields)?;
+    let name = if fields.u8()? != 0 { text(fields)? } else { String::new() };
+    let deleted = version >= 2 && fields.u8()? != 0;
+    // A node's name cannot have slashes; a member without a name is known by its address.
+    let name = if name.is_empty() {
+        uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
+    } else {
+        name.replace('/', "_")
+    };
+    Ok(Member { name, kind, uri, relative, deleted })
+}

@@ -1,0 +1,191 @@
+//! What stands in an array's directory: schemas, and which fragments were committed.
+
+use std::collections::{BTreeMap, HashSet};
+
+use bytes::Bytes;
+use hyperslab_core::{Directory, Fields, Place, Result};
+
+use crate::names::{TimedName, Window};
+
+/// The names of an array's directory that matter.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listing {
+    /// `__array_schema.tdb` stands in the root, as before version 10.
+    pub(crate) old_schema: bool,
+    /// In `__schema/`, oldest first.
+    pub(crate) schemas: Vec<TimedName>,
+    /// Timestamped names in the root: fragments before version 12, their `.ok` and `.vac` files.
+    pub(crate) root: Vec<(TimedName, bool)>,
+    /// In `__commits/`.
+    pub(crate) commits: Vec<TimedName>,
+    /// Directories in `__fragments/`, committed or not.
+    pub(crate) fragments: Vec<TimedName>,
+    /// In `__fragment_meta/`.
+    pub(crate) fragment_metas: Vec<String>,
+}
+
+impl Listing {
+    pub(crate) fn read(directory: &dyn Directory, prefix: &str) -> Result<Self> {
+        let mut listing = Self::default();
+        for entry in directory.list(prefix.trim_end_matches('/'))? {
+            if entry.name == "__array_schema.tdb" {
+                listing.old_schema = true;
+            } else if let Some(name) = TimedName::parse(&entry.name) {
+                listing.root.push((name, entry.is_directory));
+            }
+        }
+        let timed = |folder: &str| -> Result<Vec<TimedName>> {
+            let entries = directory.list(&format!("{prefix}{folder}"))?;
+            Ok(entries.iter().filter_map(|entry| TimedName::parse(&entry.name)).collect())
+        };
+        listing.schemas = timed("__schema")?;
+        listing.schemas.sort_by(|a, b| a.order().cmp(&b.order()));
+        listing.commits = timed("__commits")?;
+        listing.fragments = timed("__fragments")?;
+        listing.fragment_metas = directory
+            .list(&format!("{prefix}__fragment_meta"))?
+            .into_iter()
+            .map(|entry| entry.name)
+            .collect();
+        Ok(listing)
+    }
+
+    /// The schema of a window: the last that is not younger, else the first.
+    pub(crate) fn schema_at(&self, window: Window) -> Option<String> {
+        let last = self.schemas.iter().rev().find(|name| name.end <= window.end);
+        match last {
+            Some(name) => Some(name.stem.clone()),
+            None => self.oldest_schema(),
+        }
+    }
+
+    pub(crate) fn oldest_schema(&self) -> Option<String> {
+        if self.old_schema {
+            return Some("__array_schema.tdb".to_owned());
+        }
+        self.schemas.first().map(|name| name.stem.clone())
+    }
+}
+
+/// What was committed.
+#[derive(Debug, Default)]
+pub(crate) struct Commits {
+    /// Fragments by name, with their directories from the store's root.
+    pub(crate) fragments: BTreeMap<String, (TimedName, String)>,
+    /// Vacuum lists: which fragments a consolidated one replaces.
+    pub(crate) vacuums: Vec<(TimedName, Vec<String>)>,
+    /// Delete conditions, with their bytes when they stand in a consolidated commit file.
+    pub(crate) deletes: Vec<(TimedName, Option<Bytes>)>,
+    /// Names that ignore files list, last parts only.
+    pub(crate) ignored: HashSet<String>,
+}
+
+/// The last part of a path.
+fn last_part(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+impl Commits {
+    pub(crate) fn read(directory: &dyn Directory, prefix: &str, listing: &Listing) -> Result<Self> {
+        let mut commits = Self::default();
+        commits.read_root(directory, prefix, listing)?;
+        let read = |name: &TimedName| -> Result<Bytes> {
+            let key = format!("{prefix}__commits/{}.{}", name.stem, name.ending);
+            Ok(directory.read(&key)?.unwrap_or_default())
+        };
+        for name in &listing.commits {
+            match name.ending.as_str() {
+                "wrt" => commits.add_fragment(name, prefix),
+                "del" => commits.deletes.push((name.clone(), None)),
+                "vac" => commits.vacuums.push((name.clone(), lines(&read(name)?))),
+                "ign" => commits.ignored.extend(lines(&read(name)?)),
+                "con" => {
+                    let label = format!("{}/{prefix}__commits/{}.con", directory.name(), name.stem);
+                    commits.read_consolidated(&read(name)?, prefix, &label)?;
+                }
+                _ => {}
+            }
+        }
+        let Self { fragments, deletes, ignored, .. } = &mut commits;
+        fragments.retain(|stem, _| !ignored.contains(&format!("{stem}.wrt")) && !ignored.contains(stem));
+        deletes.retain(|(name, _)| !ignored.contains(&format!("{}.del", name.stem)));
+        deletes.sort_by(|a, b| (a.0.order(), a.1.is_some()).cmp(&(b.0.order(), b.1.is_some())));
+        deletes.dedup_by(|a, b| a.0.stem == b.0.stem);
+        Ok(commits)
+    }
+
+    /// Before version 12: directories in the root; from version 5 on with an `.ok` file, before it without.
+    fn read_root(&mut self, directory: &dyn Directory, prefix: &str, listing: &Listing) -> Result<()> {
+        let ok: HashSet<&str> = listing
+            .root
+            .iter()
+            .filter(|(name, _)| name.ending == "ok")
+            .map(|(name, _)| name.stem.as_str())
+            .collect();
+        for (name, is_directory) in &listing.root {
+            if name.ending == "vac" {
+                let bytes = directory.read(&format!("{prefix}{}.vac", name.stem))?.unwrap_or_default();
+                self.vacuums.push((name.clone(), lines(&bytes)));
+            }
+            if !*is_directory || !name.ending.is_empty() {
+                continue;
+            }
+            let key = format!("{prefix}{}", name.stem);
+            let committed = match name.version {
+                Some(_) => ok.contains(name.stem.as_str()),
+                None => directory.size(&format!("{key}/__fragment_metadata.tdb"))?.is_some(),
+            };
+            if committed {
+                self.fragments.insert(name.stem.clone(), (name.clone(), key));
+            }
+        }
+        Ok(())
+    }
+
+    fn add_fragment(&mut self, name: &TimedName, prefix: &str) {
+        let fragment = TimedName { ending: String::new(), ..name.clone() };
+        let key = format!("{prefix}__fragments/{}", name.stem);
+        self.fragments.entry(name.stem.clone()).or_insert((fragment, key));
+    }
+
+    /// Lines of `__commits/NAME.wrt`; a line of a delete is followed by a `u64` length and the file's bytes.
+    fn read_consolidated(&mut self, bytes: &Bytes, prefix: &str, label: &str) -> Result<()> {
+        let place = Place::new(label, "consolidated commits", 0);
+        let mut fields = Fields::new(bytes, place);
+        while fields.remaining() > 0 {
+            let line_place = fields.place();
+            let length = fields.rest().iter().position(|byte| *byte == b'\n').unwrap_or(fields.remaining());
+            let line = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+            fields.skip(1.min(fields.remaining()))?;
+            let Some(name) = TimedName::parse(last_part(&line)) else {
+                return Err(line_place.corrupt(format!("the line {line:?} is not a commit")));
+            };
+            match name.ending.as_str() {
+                "del" | "upd" => {
+                    let length = fields.count_u64(1)?;
+                    let start = fields.position();
+                    fields.skip(length)?;
+                    if name.ending == "del" {
+                        self.deletes.push((name, Some(bytes.slice(start..start + length))));
+                    }
+                }
+                "ok" => {
+                    let key = format!("{prefix}{}", name.stem);
+                    let fragment = TimedName { ending: String::new(), ..name.clone() };
+                    self.fragments.entry(name.stem.clone()).or_insert((fragment, key));
+                }
+                _ => self.add_fragment(&name, prefix),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The last parts of the lines of a list of paths.
+fn lines(bytes: &[u8]) -> Vec<String> {
+    String::from_utf8_lossy(bytes)
+        .lines()
+        .filter(|line| !line.is_empty())
+        .map(|line| last_part(line).to_owned())
+        .collect()
+}

@@ -1,0 +1,124 @@
+//! Metadata of arrays and groups: keys and small typed values.
+
+use hyperslab_core::{Attribute, Attributes, Data, Directory, Elements, Fields, Place, Result, Values};
+
+use crate::datatype::{CellValues, Datatype};
+use crate::generic;
+use crate::key::Key;
+use crate::names::{TimedName, Window};
+
+/// Keys with this prefix, an attribute's name and a dot belong to that attribute, as TileDB-CF has it.
+pub(crate) const ATTRIBUTE_PREFIX: &str = "__tiledb_attr.";
+
+/// One change of a key.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Entry {
+    pub(crate) key: String,
+    /// `None`: the key is removed.
+    pub(crate) value: Option<(Datatype, u32, Vec<u8>)>,
+}
+
+impl Entry {
+    /// `u32 len, key; u8 deleted; if 0: u8 type, u32 count, values`.
+    fn parse(fields: &mut Fields<'_>) -> Result<Self> {
+        let length = fields.count_u32(1)?;
+        let key = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+        if fields.u8()? != 0 {
+            return Ok(Self { key, value: None });
+        }
+        let place = fields.place();
+        let datatype = Datatype::parse(fields.u8()?, place)?;
+        let count = fields.count_u32(datatype.size())?;
+        let bytes = fields.bytes(count * datatype.size())?.to_vec();
+        Ok(Self { key, value: Some((datatype, count as u32, bytes)) })
+    }
+
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+        out.extend((self.key.len() as u32).to_le_bytes());
+        out.extend(self.key.as_bytes());
+        match &self.value {
+            None => out.push(1),
+            Some((datatype, count, bytes)) => {
+                out.extend([0, datatype.code()]);
+                out.extend(count.to_le_bytes());
+                out.extend(bytes);
+            }
+        }
+    }
+
+    /// The value as people know it: text, a number, or a list of numbers.
+    fn attribute(datatype: Datatype, count: u32, bytes: &[u8]) -> Attribute {
+        if datatype.is_bytes() {
+            let text = CellValues::Variable;
+            let data = Data::Variable { offsets: vec![0, bytes.len() as u64], bytes: bytes.to_vec().into() };
+            return Values::scalar(datatype.dtype(text), Elements { data, validity: None })
+                .map_or_else(|error| Attribute::Unreadable(error.to_string()), Attribute::Values);
+        }
+        let dtype = datatype.dtype(CellValues::Fixed(1));
+        let elements = Elements::fixed(bytes.to_vec());
+        let values = match count {
+            1 => Values::scalar(dtype, elements),
+            count => Values::new(dtype, &[u64::from(count)], elements),
+        };
+        values.map_or_else(|error| Attribute::Unreadable(error.to_string()), Attribute::Values)
+    }
+}
+
+/// Parses the payload of a metadata file.
+pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<Vec<Entry>> {
+    let mut fields = Fields::new(bytes, place);
+    let mut entries = Vec::new();
+    while fields.remaining() > 0 {
+        entries.push(Entry::parse(&mut fields)?);
+    }
+    Ok(entries)
+}
+
+/// The metadata files that a window sees, oldest first.
+pub(crate) fn visible(directory: &dyn Directory, prefix: &str, window: Window) -> Result<Vec<TimedName>> {
+    let names: Vec<TimedName> = directory
+        .list(&format!("{prefix}__meta"))?
+        .iter()
+        .filter_map(|entry| TimedName::parse(&entry.name))
+        .filter(|name| name.inside(window))
+        .collect();
+    let mut replaced = Vec::new();
+    for name in names.iter().filter(|name| name.ending == "vac") {
+        let bytes = directory.read(&format!("{prefix}__meta/{}.vac", name.stem))?.unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        replaced.extend(text.lines().filter_map(|line| line.rsplit('/').next().map(str::to_owned)));
+    }
+    let mut files: Vec<TimedName> =
+        names.into_iter().filter(|name| name.ending.is_empty() && !replaced.contains(&name.stem)).collect();
+    files.sort_by(|a, b| a.order().cmp(&b.order()));
+    Ok(files)
+}
+
+/// All keys, as the files of the window leave them.
+pub(crate) fn read(
+    directory: &dyn Directory,
+    prefix: &str,
+    window: Window,
+    key: Option<&Key>,
+) -> Result<Attributes> {
+    let mut current: Vec<(String, Attribute)> = Vec::new();
+    for name in visible(directory, prefix, window)? {
+        let file = format!("{prefix}__meta/{}", name.stem);
+        let Some(bytes) = directory.read(&file)? else { continue };
+        let label = format!("{}/{file}", directory.name());
+        let place = Place::new(&label, "array metadata", 0);
+        for entry in parse(&generic::decode_whole(&bytes, key, place)?, place)? {
+            current.retain(|(own, _)| *own != entry.key);
+            if let Some((datatype, count, bytes)) = entry.value {
+                current.push((entry.key, Entry::attribute(datatype, count, &bytes)));
+            }
+        }
+    }
+    // Keys in order of the alphabet, as the library keeps them.
+    current.sort_by(|a, b| a.0.cmp(&b.0));
+    let mut attributes = Attributes::new();
+    for (key, attribute) in current {
+        attributes.set(key, attribute);
+    }
+    Ok(attributes)
+}

@@ -1,0 +1,256 @@
+//! A directory of TileDB as a store: an array, or a group of them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Depth, Directory, Error, LocalDirectory, Node, Report, Result, Store, child_path, normal_path,
+};
+
+use crate::OpenOptions;
+use crate::array::OpenArray;
+use crate::dense::DenseAttribute;
+use crate::group::{Group, Member};
+use crate::schema::ArrayKind;
+use crate::sparse::SparseTable;
+
+/// How deep groups may be nested: a group can hold itself.
+const MAX_DEPTH: usize = 32;
+
+/// An opened array or group.
+#[derive(Debug)]
+pub struct TileDbStore {
+    directory: Arc<dyn Directory>,
+    name: Arc<str>,
+    options: OpenOptions,
+    /// The root's own absolute path, by which absolute member addresses are recognised.
+    location: Option<String>,
+    root: Place,
+}
+
+/// What stands at some prefix of the directory.
+#[derive(Debug, Clone)]
+enum Place {
+    Array(Arc<OpenArray>),
+    Group(Arc<Group>),
+}
+
+/// What a path leads to.
+enum Found {
+    Place(Place),
+    Attribute(Arc<OpenArray>, usize),
+    Link(String),
+}
+
+/// Is this directory a TileDB array or group?
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when it cannot be listed.
+pub fn probe(directory: &dyn Directory) -> Result<bool> {
+    Ok(is_group(directory, "")? || is_array(directory, "")?)
+}
+
+fn is_array(directory: &dyn Directory, prefix: &str) -> Result<bool> {
+    if directory.size(&format!("{prefix}__array_schema.tdb"))?.is_some() {
+        return Ok(true);
+    }
+    Ok(!directory.list(&format!("{prefix}__schema"))?.is_empty())
+}
+
+fn is_group(directory: &dyn Directory, prefix: &str) -> Result<bool> {
+    if directory.size(&format!("{prefix}__tiledb_group.tdb"))?.is_some() {
+        return Ok(true);
+    }
+    Ok(!directory.list(&format!("{prefix}__group"))?.is_empty())
+}
+
+/// Opens the array or group in this directory.
+///
+/// # Errors
+///
+/// [`NotFound`](Error::NotFound) when there is none; otherwise whatever is wrong with its schema.
+pub fn open(directory: Arc<dyn Directory>, options: OpenOptions) -> Result<TileDbStore> {
+    let root = Place::open(&directory, String::new(), &options)?;
+    let name = Arc::clone(directory.name());
+    Ok(TileDbStore { directory, name, options, location: None, root })
+}
+
+/// Opens the array or group in this folder.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_path(path: &Path, options: OpenOptions) -> Result<TileDbStore> {
+    let mut store = open(Arc::new(LocalDirectory::new(path)), options)?;
+    store.location = std::fs::canonicalize(path).ok().map(|path| path.display().to_string());
+    Ok(store)
+}
+
+impl Place {
+    fn open(directory: &Arc<dyn Directory>, prefix: String, options: &OpenOptions) -> Result<Self> {
+        if is_array(&**directory, &prefix)? {
+            let array = OpenArray::open(Arc::clone(directory), prefix, options.clone())?;
+            return Ok(Self::Array(Arc::new(array)));
+        }
+        if is_group(&**directory, &prefix)? {
+            return Ok(Self::Group(Arc::new(Group::open(&**directory, prefix, options)?)));
+        }
+        Err(Error::not_found(Arc::clone(directory.name()), format!("a TileDB array or group in {prefix:?}")))
+    }
+}
+
+impl TileDbStore {
+    /// The name of an attribute's node: its own, or that of its file when it has none or a slash in it.
+    pub(crate) fn node_name(array: &OpenArray, index: usize) -> String {
+        match array.schema.attributes[index].name.as_str() {
+            "" => format!("a{index}"),
+            name if name.contains('/') => format!("a{index}"),
+            name => name.to_owned(),
+        }
+    }
+
+    /// Follows a path from the root.
+    fn find(&self, path: &str) -> Result<Found> {
+        let normal = normal_path(path);
+        let mut place = self.root.clone();
+        let parts: Vec<&str> = normal.split('/').filter(|part| !part.is_empty()).collect();
+        if parts.len() > MAX_DEPTH {
+            return Err(Error::invalid(format!("{}: a path of more than {MAX_DEPTH} parts", self.name)));
+        }
+        for (depth, part) in parts.iter().enumerate() {
+            let last = depth + 1 == parts.len();
+            let missing = || Error::not_found(Arc::clone(&self.name), normal.clone());
+            match &place {
+                Place::Array(array) => {
+                    let dense = array.schema.kind == ArrayKind::Dense;
+                    let index = (0..array.schema.attributes.len())
+                        .find(|&index| Self::node_name(array, index) == *part)
+                        .filter(|_| dense && last)
+                        .ok_or_else(missing)?;
+                    return Ok(Found::Attribute(Arc::clone(array), index));
+                }
+                Place::Group(group) => {
+                    let member =
+                        group.members.iter().find(|member| member.name == *part).ok_or_else(missing)?;
+                    match self.member_prefix(group, member)? {
+                        Some(prefix) => place = Place::open(&self.directory, prefix, &self.options)?,
+                        None if last => return Ok(Found::Link(member.uri.clone())),
+                        None => return Err(missing()),
+                    }
+                }
+            }
+        }
+        Ok(Found::Place(place))
+    }
+
+    /// Where a member stands in the directory; `None` when it is outside.
+    fn member_prefix(&self, group: &Group, member: &Member) -> Result<Option<String>> {
+        let inside = |key: String| -> Result<Option<String>> {
+            let prefix = format!("{key}/");
+            let there = is_array(&*self.directory, &prefix)? || is_group(&*self.directory, &prefix)?;
+            Ok(there.then_some(prefix))
+        };
+        if member.relative {
+            let uri = member.uri.trim_matches('/');
+            if uri.split('/').any(|part| part == ".." || part.is_empty()) {
+                return Ok(None);
+            }
+            return inside(format!("{}{uri}", group.prefix));
+        }
+        // An absolute address inside this directory, also when the directory was moved since.
+        let path = member.uri.strip_prefix("file://").unwrap_or(&member.uri).trim_end_matches('/');
+        if let Some(below) = self.location.as_deref().and_then(|root| path.strip_prefix(root)) {
+            let below = below.trim_matches('/');
+            if !below.is_empty() && !below.split('/').any(|part| part == "..") {
+                return inside(below.to_owned());
+            }
+        }
+        match path.rsplit('/').next() {
+            Some(last) if !last.is_empty() && last != ".." => inside(format!("{}{last}", group.prefix)),
+            _ => Ok(None),
+        }
+    }
+
+    fn table(array: &Arc<OpenArray>, path: &str) -> Result<Node> {
+        Ok(Node::Table(Arc::new(SparseTable::new(Arc::clone(array), path)?)))
+    }
+
+    /// The opened arrays under a path and their paths, in order, each once.
+    pub(crate) fn walk(&self, path: &str, depth: usize, visit: &mut dyn FnMut(&str, Result<Arc<OpenArray>>)) {
+        if depth > MAX_DEPTH {
+            return;
+        }
+        match self.find(path) {
+            Ok(Found::Place(Place::Array(array))) => visit(path, Ok(array)),
+            Ok(Found::Place(Place::Group(group))) => {
+                for member in &group.members {
+                    self.walk(&child_path(path, &member.name), depth + 1, visit);
+                }
+            }
+            Ok(_) => {}
+            Err(error) => visit(path, Err(error)),
+        }
+    }
+}
+
+impl Store for TileDbStore {
+    fn format(&self) -> &'static str {
+        "tiledb"
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        match self.find(path)? {
+            Found::Place(Place::Array(array)) if array.schema.kind == ArrayKind::Dense => {
+                Ok((0..array.schema.attributes.len()).map(|index| Self::node_name(&array, index)).collect())
+            }
+            Found::Place(Place::Group(group)) => {
+                Ok(group.members.iter().map(|member| member.name.clone()).collect())
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        let normal = normal_path(path);
+        match self.find(&normal)? {
+            Found::Place(Place::Array(array)) => match array.schema.kind {
+                ArrayKind::Dense => Ok(Node::Group(array.attributes()?)),
+                ArrayKind::Sparse => Self::table(&array, &normal),
+            },
+            Found::Place(Place::Group(group)) => {
+                let (window, key) = (self.options.at, self.options.key.as_ref());
+                Ok(Node::Group(crate::metadata::read(&*self.directory, &group.prefix, window, key)?))
+            }
+            Found::Attribute(array, index) => {
+                Ok(Node::Array(Arc::new(DenseAttribute::new(array, index, &normal)?)))
+            }
+            Found::Link(target) => Ok(Node::Link(target)),
+        }
+    }
+
+    fn details(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+        let mut fragments = Vec::new();
+        self.walk("/", 0, &mut |path, array| {
+            let Ok(array) = array else { return };
+            for fragment in array.fragments().unwrap_or_default() {
+                fragments.push(serde_json::json!({
+                    "node": path,
+                    "fragment": fragment.name.stem,
+                    "time": [fragment.name.start, fragment.name.end],
+                    "version": fragment.version(),
+                    "tiles": fragment.footer.tiles(&fragment.schema),
+                }));
+            }
+        });
+        Ok(serde_json::Map::from_iter([("fragments".to_owned(), fragments.into())]))
+    }
+
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        crate::verify::verify(self, depth, report)
+    }
+}

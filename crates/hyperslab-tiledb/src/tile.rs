@@ -1,0 +1,178 @@
+//! Tiles: how a field's cells are framed in chunks, and how a chunk goes back through its pipeline.
+//!
+//! A tile is `u64 chunks`, then per chunk `u32 original, u32 filtered, u32 metadata_len, metadata, data`. Chunks stand
+//! alone, so a reader decodes only those that it needs; without filters it copies cells straight out of them.
+
+mod decode;
+mod encode;
+mod strings;
+
+use hyperslab_core::{Fields, Place, Result};
+
+pub(crate) use decode::no_key;
+
+use crate::datatype::Datatype;
+use crate::key::Key;
+use crate::pipeline::{Filter, Pipeline};
+
+/// Below this, a tile may decode to any size; above, to no more than this many times its stored bytes.
+const PLAUSIBLE_BYTES: u64 = 16 << 20;
+const MAX_EXPANSION: u64 = 1 << 17;
+
+/// Bytes of a chunk's header.
+pub(crate) const CHUNK_HEADER: usize = 12;
+
+/// One chunk of a tile.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TileChunk<'a> {
+    /// Where its bytes start in the decoded tile.
+    pub(crate) start: usize,
+    /// How many bytes it decodes to.
+    pub(crate) original: usize,
+    /// What the filters left behind.
+    pub(crate) metadata: &'a [u8],
+    /// The filtered bytes.
+    pub(crate) data: &'a [u8],
+    /// Where the chunk stands in the file, for messages.
+    pub(crate) offset: u64,
+}
+
+impl TileChunk<'_> {
+    /// Where its bytes end in the decoded tile.
+    pub(crate) const fn end(&self) -> usize {
+        self.start + self.original
+    }
+}
+
+/// The chunks of a tile, in order, back to back: `[..].start` is sorted.
+#[derive(Debug)]
+pub(crate) struct TileChunks<'a> {
+    pub(crate) chunks: Vec<TileChunk<'a>>,
+    /// Bytes of the decoded tile.
+    pub(crate) total: usize,
+}
+
+impl<'a> TileChunks<'a> {
+    /// Cuts a stored tile into its chunks. Claims are checked against the bytes there are.
+    pub(crate) fn parse(tile: &'a [u8], place: Place<'a>) -> Result<Self> {
+        let mut fields = Fields::new(tile, place);
+        let count = fields.count_u64(CHUNK_HEADER)?;
+        let mut chunks = Vec::with_capacity(count);
+        let mut total = 0_usize;
+        for _ in 0..count {
+            let offset = fields.place().offset;
+            let original = fields.u32()? as usize;
+            let (filtered, metadata) = (fields.u32()? as usize, fields.u32()? as usize);
+            let metadata = fields.bytes(metadata)?;
+            let data = fields.bytes(filtered)?;
+            chunks.push(TileChunk { start: total, original, metadata, data, offset });
+            total = total
+                .checked_add(original)
+                .ok_or_else(|| place.corrupt("chunks of more bytes than memory has"))?;
+        }
+        let stored = tile.len() as u64;
+        if total as u64 > PLAUSIBLE_BYTES && total as u64 / MAX_EXPANSION > stored {
+            return Err(place.corrupt(format!("{stored} stored bytes cannot hold {total}")));
+        }
+        Ok(Self { chunks, total })
+    }
+
+    /// As [`parse`](Self::parse), refusing a tile of another size.
+    pub(crate) fn parse_exact(tile: &'a [u8], expected: usize, place: Place<'a>) -> Result<Self> {
+        let chunks = Self::parse(tile, place)?;
+        if chunks.total != expected {
+            return Err(place.corrupt(format!("a tile of {} bytes, expected {expected} bytes", chunks.total)));
+        }
+        Ok(chunks)
+    }
+
+    /// The number of the chunk that holds byte `at` of the decoded tile.
+    pub(crate) fn holding(&self, at: usize) -> Option<usize> {
+        let index = self.chunks.partition_point(|chunk| chunk.end() <= at);
+        (index < self.chunks.len()).then_some(index)
+    }
+
+    /// Do all chunks start and end between cells of this size?
+    pub(crate) fn whole_cells(&self, cell: usize) -> bool {
+        cell > 0 && self.chunks.iter().all(|chunk| chunk.original.is_multiple_of(cell))
+    }
+}
+
+/// Everything needed to turn a field's tiles into cells and back: pipeline, types, key.
+#[derive(Debug, Clone)]
+pub(crate) struct TileCodec {
+    filters: Vec<Filter>,
+    /// The type that each filter is given.
+    types: Vec<Datatype>,
+    /// Bytes of a cell; of a value, when cells have variable length.
+    cell: usize,
+    /// Variable-length text, which RLE and dictionary treat apart.
+    text: bool,
+    /// The format version of the fragment.
+    version: u32,
+    key: Option<Key>,
+}
+
+impl TileCodec {
+    /// The codec of a field. `variable` is for the values of a variable-length field.
+    pub(crate) fn new(
+        pipeline: &Pipeline,
+        datatype: Datatype,
+        cell: usize,
+        variable: bool,
+        version: u32,
+        key: Option<&Key>,
+    ) -> Self {
+        let mut pipeline = pipeline.clone();
+        // Never in a schema's pipelines: encryption is appended at run time when there is a key. Generic tiles
+        // name it, and are not given it twice.
+        if key.is_some() && !pipeline.filters.contains(&Filter::Aes256Gcm) {
+            pipeline.filters.push(Filter::Aes256Gcm);
+        }
+        let types = pipeline.types(datatype);
+        let text = variable && datatype.is_narrow_text();
+        Self { filters: pipeline.filters, types, cell, text, version, key: key.cloned() }
+    }
+
+    /// Does the pipeline change nothing, so that stored chunks are cells?
+    pub(crate) fn is_plain(&self) -> bool {
+        self.filters.iter().all(|filter| *filter == Filter::NoOp)
+    }
+
+    /// Are the offsets of variable-length text kept by the first filter, not in an offsets tile?
+    pub(crate) fn keeps_offsets(&self) -> bool {
+        self.text
+            && match self.filters.first() {
+                Some(Filter::Rle(_)) => self.ascii_or(12, 17),
+                Some(Filter::Dictionary(_)) => self.ascii_or(13, 17),
+                _ => false,
+            }
+    }
+
+    /// Is the version late enough: from the first on for ASCII, from the second on for UTF-8?
+    fn ascii_or(&self, ascii: u32, utf8: u32) -> bool {
+        let least = if self.types.first() == Some(&Datatype::StringAscii) { ascii } else { utf8 };
+        self.version >= least
+    }
+
+    /// A whole tile of exactly `expected` bytes.
+    pub(crate) fn decode_tile(&self, tile: &[u8], expected: usize, place: Place<'_>) -> Result<Vec<u8>> {
+        let chunks = TileChunks::parse_exact(tile, expected, place)?;
+        let mut out = vec![0; chunks.total];
+        self.decode_chunks(&chunks, &mut out, place)?;
+        Ok(out)
+    }
+
+    /// A whole tile into `out`, which it must fill.
+    pub(crate) fn decode_tile_into(&self, tile: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
+        let chunks = TileChunks::parse_exact(tile, out.len(), place)?;
+        self.decode_chunks(&chunks, out, place)
+    }
+
+    fn decode_chunks(&self, chunks: &TileChunks<'_>, out: &mut [u8], place: Place<'_>) -> Result<()> {
+        for chunk in &chunks.chunks {
+            self.decode_chunk(chunk, &mut out[chunk.start..chunk.end()], place)?;
+        }
+        Ok(())
+    }
+}

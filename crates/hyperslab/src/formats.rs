@@ -1,0 +1,268 @@
+//! The formats of this build: names, endings, recognition, opening and creating. The one place that knows them all.
+
+use std::path::Path;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use hyperslab_core::{Blob, Directory, Error, Result, Sink, Store};
+
+use crate::{OpenOptions, npy};
+
+/// A format that can be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Single-file `.tet`, and packages of them.
+    #[cfg(feature = "tet")]
+    Tet,
+    /// HDF5, and NetCDF-4 on top of it.
+    #[cfg(feature = "hdf5")]
+    Hdf5,
+    /// TileDB arrays and groups.
+    #[cfg(feature = "tiledb")]
+    TileDb,
+    /// Zarr v2 and v3 directories.
+    #[cfg(feature = "zarr")]
+    Zarr,
+    /// Zarr Vectors stores, and bare fragment indexes.
+    #[cfg(feature = "zvf")]
+    Zvf,
+    /// NumPy's `.npy`: one array.
+    Npy,
+    /// NumPy's `.npz`: several.
+    Npz,
+}
+
+impl Format {
+    /// All formats of this build, in the order in which they are recognised.
+    pub const ALL: &'static [Self] = &[
+        #[cfg(feature = "tet")]
+        Self::Tet,
+        #[cfg(feature = "hdf5")]
+        Self::Hdf5,
+        #[cfg(feature = "tiledb")]
+        Self::TileDb,
+        #[cfg(feature = "zarr")]
+        Self::Zarr,
+        #[cfg(feature = "zvf")]
+        Self::Zvf,
+        Self::Npy,
+        Self::Npz,
+    ];
+
+    /// The name, as `--format` and `--to` take it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            #[cfg(feature = "tet")]
+            Self::Tet => "tet",
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => "hdf5",
+            #[cfg(feature = "tiledb")]
+            Self::TileDb => "tiledb",
+            #[cfg(feature = "zarr")]
+            Self::Zarr => "zarr",
+            #[cfg(feature = "zvf")]
+            Self::Zvf => "zvf",
+            Self::Npy => "npy",
+            Self::Npz => "npz",
+        }
+    }
+
+    /// The endings that mean the format where a file does not exist yet.
+    #[must_use]
+    pub const fn endings(self) -> &'static [&'static str] {
+        match self {
+            #[cfg(feature = "tet")]
+            Self::Tet => &["tet"],
+            #[cfg(feature = "hdf5")]
+            Self::Hdf5 => &["h5", "hdf5", "he5", "nc", "nc4"],
+            #[cfg(feature = "tiledb")]
+            Self::TileDb => &["tiledb", "tdb"],
+            #[cfg(feature = "zarr")]
+            Self::Zarr => &["zarr"],
+            #[cfg(feature = "zvf")]
+            Self::Zvf => &["zarrvectors", "zv"],
+            Self::Npy => &["npy"],
+            Self::Npz => &["npz"],
+        }
+    }
+
+    /// The format that a file name's ending means.
+    #[must_use]
+    pub fn from_ending(path: &Path) -> Option<Self> {
+        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
+        Self::ALL.iter().copied().find(|format| format.endings().contains(&ending.as_str()))
+    }
+}
+
+impl FromStr for Format {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        Self::ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
+            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
+            Error::invalid(format!("no format {name}; there are {}", names.join(", ")))
+        })
+    }
+}
+
+/// The format whose bytes these are.
+pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
+    #[cfg(feature = "tet")]
+    if hyperslab_tet::probe(blob)? {
+        return Ok(Some(Format::Tet));
+    }
+    #[cfg(feature = "hdf5")]
+    if hyperslab_hdf5::probe(blob)? {
+        return Ok(Some(Format::Hdf5));
+    }
+    let head = blob.read_range(0..blob.len()?.min(16))?;
+    #[cfg(feature = "zvf")]
+    if hyperslab_zvf::probe_fragment_index(&head) {
+        return Ok(Some(Format::Zvf));
+    }
+    Ok(if head.starts_with(npy::MAGIC) {
+        Some(Format::Npy)
+    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
+        Some(Format::Npz)
+    } else {
+        None
+    })
+}
+
+/// The format whose names these are.
+pub(crate) fn recognise_directory(directory: &dyn Directory) -> Result<Option<Format>> {
+    // A Zarr Vectors store is a Zarr store too.
+    #[cfg(feature = "zvf")]
+    if hyperslab_zvf::probe(directory)? {
+        return Ok(Some(Format::Zvf));
+    }
+    #[cfg(feature = "zarr")]
+    if hyperslab_zarr::probe(directory)? {
+        return Ok(Some(Format::Zarr));
+    }
+    #[cfg(feature = "tiledb")]
+    if hyperslab_tiledb::probe(directory)? {
+        return Ok(Some(Format::TileDb));
+    }
+    #[cfg(feature = "tet")]
+    if hyperslab_tet::probe_package(directory)? {
+        return Ok(Some(Format::Tet));
+    }
+    Ok(None)
+}
+
+/// Opens a file of a known format.
+pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Result<Arc<dyn Store>> {
+    Ok(match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => Arc::new(hyperslab_tet::open(blob)?),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            let folder = hyperslab_hdf5::Folder::new(folder.unwrap_or_else(|| Path::new(".")));
+            Arc::new(hyperslab_hdf5::open(blob, Arc::new(folder))?)
+        }
+        #[cfg(feature = "zvf")]
+        Format::Zvf => Arc::new(hyperslab_zvf::open_fragment_index(&*blob)?),
+        Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
+        Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
+        #[cfg(any(feature = "tiledb", feature = "zarr"))]
+        directory => {
+            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), directory.name())));
+        }
+    })
+}
+
+/// Opens a directory of a known format.
+pub(crate) fn open_directory(
+    format: Format,
+    directory: Arc<dyn Directory>,
+    path: &Path,
+    options: &OpenOptions,
+) -> Result<Arc<dyn Store>> {
+    #[cfg(not(feature = "tiledb"))]
+    let _ = options;
+    Ok(match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => Arc::new(hyperslab_tet::open_package(&*directory)?),
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => {
+            let mut tiledb = hyperslab_tiledb::OpenOptions::default();
+            if let Some((start, end)) = options.at {
+                tiledb.at = hyperslab_tiledb::TimeWindow { start, end };
+            }
+            tiledb.key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+            if options.mapped {
+                Arc::new(hyperslab_tiledb::open_path(path, tiledb)?)
+            } else {
+                Arc::new(hyperslab_tiledb::open(directory, tiledb)?)
+            }
+        }
+        #[cfg(feature = "zarr")]
+        Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
+        #[cfg(feature = "zvf")]
+        Format::Zvf => Arc::new(hyperslab_zvf::open(directory)?),
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
+        }
+        Format::Npy | Format::Npz => {
+            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
+        }
+    })
+}
+
+/// How to create a store.
+#[derive(Debug, Clone, Default)]
+pub struct CreateOptions {
+    /// Replace what stands there.
+    pub replace: bool,
+    /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
+    pub source: Option<String>,
+    /// Chunks are gathered in shards of this shape, in formats that have them.
+    pub shard_shape: Option<Vec<u64>>,
+}
+
+/// Starts a new store of a format. Nothing stands at `target` before it is committed.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Io`](Error::Io) when its folder cannot be
+/// written.
+pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+    if !options.replace && target.symlink_metadata().is_ok() {
+        return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
+    }
+    Ok(match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => {
+            let mut tet = hyperslab_tet::TetOptions::default();
+            tet.overwrite = options.replace;
+            tet.tool = concat!("hyperslab ", env!("CARGO_PKG_VERSION")).to_owned();
+            if let Some(source) = &options.source {
+                tet.history.push(hyperslab_tet::HistoryRow::now("convert", source));
+            }
+            Box::new(hyperslab_tet::TetSink::create(target, tet)?)
+        }
+        Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
+        Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
+        #[cfg(feature = "zarr")]
+        Format::Zarr => {
+            let zarr = hyperslab_zarr::WriteOptions {
+                replace: options.replace,
+                shard_shape: options.shard_shape.clone(),
+                ..hyperslab_zarr::WriteOptions::default()
+            };
+            Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
+        }
+        #[cfg(any(feature = "hdf5", feature = "tiledb", feature = "zvf"))]
+        other => {
+            return Err(Error::unsupported(
+                target.display().to_string(),
+                format!("writing {}", other.name()),
+            ));
+        }
+    })
+}

@@ -1,0 +1,86 @@
+//! Keys of encrypted arrays. They come from the environment, never from the command line, and are never shown.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use hyperslab_core::{Error, Result};
+
+/// A 256-bit key.
+#[derive(Clone)]
+pub struct EncryptionKey([u8; 32]);
+
+impl EncryptionKey {
+    /// These bytes.
+    #[must_use]
+    pub const fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    /// The key in the environment: `HYPERSLAB_KEY` holds it, as 32 characters or 64 hexadecimal digits, or
+    /// `HYPERSLAB_KEY_FILE` names a file that does.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when it is of another length, [`Io`](Error::Io) when the file cannot be read. The
+    /// message never holds the key.
+    pub fn from_environment() -> Result<Option<Self>> {
+        if let Some(text) = std::env::var_os("HYPERSLAB_KEY") {
+            return Self::parse(text.as_encoded_bytes()).map(Some);
+        }
+        let Some(path) = std::env::var_os("HYPERSLAB_KEY_FILE") else { return Ok(None) };
+        let path = PathBuf::from(path);
+        let bytes = std::fs::read(&path).map_err(|source| Error::io(path.display().to_string(), source))?;
+        Self::parse(&bytes).map(Some)
+    }
+
+    /// 32 bytes, or 64 hexadecimal digits; white space at the end does not count.
+    fn parse(bytes: &[u8]) -> Result<Self> {
+        let trimmed = bytes.trim_ascii_end();
+        let exact = [bytes, trimmed].into_iter().find_map(|text| <[u8; 32]>::try_from(text).ok());
+        exact.or_else(|| from_digits(trimmed)).map(Self).ok_or_else(|| {
+            Error::invalid(
+                "the key must be 32 bytes or 64 hexadecimal digits (HYPERSLAB_KEY, HYPERSLAB_KEY_FILE)",
+            )
+        })
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub const fn bytes(&self) -> [u8; 32] {
+        self.0
+    }
+}
+
+fn from_digits(digits: &[u8]) -> Option<[u8; 32]> {
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut key = [0; 32];
+    for (byte, pair) in key.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(key)
+}
+
+impl fmt::Debug for EncryptionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EncryptionKey(…)")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_and_never_shown() {
+        let text = b"0123456789abcdeF0123456789abcdeF";
+        let key = EncryptionKey::parse(text).unwrap();
+        assert_eq!(key.bytes(), *text);
+        assert_eq!(EncryptionKey::parse(&[&text[..], b"\n"].concat()).unwrap().bytes(), *text);
+        let digits: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(EncryptionKey::parse(digits.as_bytes()).unwrap().bytes(), *text);
+        let error = EncryptionKey::parse(b"secret").unwrap_err().to_string();
+        assert!(!error.contains("secret") && !format!("{key:?}").contains("0123"));
+    }
+}

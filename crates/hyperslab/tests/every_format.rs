@@ -1,0 +1,234 @@
+//! What every format that we write must do alike: any array, any chunks, any selection, against a plain walk over the
+//! elements; and any format into any other.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::{
+    Attributes, AxisSelection, ChunkCoord, CreateOptions, DType, Elements, Filter, Format, Grid, OpenOptions,
+    Result, Selection, Values, create, export,
+};
+use proptest::prelude::*;
+
+/// The formats that hold an array of any shape and simple type, with their filters.
+fn writable() -> Vec<(Format, Vec<Filter>)> {
+    let zstd = || vec![Filter::new("zstd").with("level", 1)];
+    let mut formats = vec![(Format::Npy, Vec::new()), (Format::Npz, Vec::new())];
+    #[cfg(feature = "tet")]
+    formats.extend([(Format::Tet, Vec::new()), (Format::Tet, zstd())]);
+    #[cfg(feature = "zarr")]
+    formats.extend([(Format::Zarr, Vec::new()), (Format::Zarr, zstd())]);
+    formats
+}
+
+fn file_of(folder: &Path, format: Format) -> std::path::PathBuf {
+    folder.join(format!("x.{}", format.endings()[0]))
+}
+
+/// Element `i` is `i`, in as many bytes as the type has.
+fn counted(dtype: &DType, cells: u64) -> Elements {
+    let size = dtype.size().unwrap();
+    let bytes = (0..cells)
+        .flat_map(|cell| cell.to_le_bytes().into_iter().chain([0; 8]).take(size))
+        .collect::<Vec<u8>>();
+    Elements::fixed(bytes)
+}
+
+/// Writes an array chunk by chunk through the sink.
+fn write(path: &Path, format: Format, values: &Values, chunk: &[u64], filters: &[Filter]) -> Result<()> {
+    let mut sink = create(path, format, &CreateOptions::default())?;
+    sink.group("/", &Attributes::new())?;
+    let spec = hyperslab::ArraySpec::new(values.dtype.clone(), Grid::new(&values.shape, chunk)?)
+        .with_filters(filters.iter().cloned());
+    let array = sink.array("/x", &spec)?;
+    let (item, bytes) = (values.dtype.size().unwrap(), values.elements.as_fixed().unwrap());
+    let grid = array.grid().clone();
+    // Backwards, since any order must do.
+    for number in (0..grid.chunks().unwrap()).rev() {
+        let coord: ChunkCoord = grid.coord(number);
+        let region = grid.region(&coord);
+        let mut part = vec![0; region.cells().unwrap() as usize * item];
+        let mut from = hyperslab::Layout::packed(&values.shape, item);
+        for (start, stride) in region.start.iter().zip(&from.strides) {
+            from.offset += *start as usize * stride.unsigned_abs();
+        }
+        let to = hyperslab::Layout::packed(&region.shape, item);
+        hyperslab::copy_box(bytes, &from, &mut part, &to, &region.shape, item)?;
+        array.write(&coord, array.encode(&coord, &Elements::fixed(part))?)?;
+    }
+    drop(array);
+    sink.commit()
+}
+
+/// The selected elements, cell by cell.
+fn walked(values: &Values, selection: &Selection) -> Vec<u8> {
+    let positions = selection.resolve(&values.shape, &[]).unwrap();
+    let strides = hyperslab::CellOrder::RowMajor.strides(&values.shape);
+    let (item, bytes) = (values.dtype.size().unwrap(), values.elements.as_fixed().unwrap());
+    let counts = positions.counts();
+    let mut picked = Vec::new();
+    for cell in 0..positions.cells().unwrap() {
+        let (mut left, mut at) = (cell, 0_u64);
+        for axis in (0..counts.len()).rev() {
+            let wanted = positions.axes[axis];
+            let step = wanted.step * (left % counts[axis]) as i64;
+            at += wanted.start.checked_add_signed(step).unwrap() * strides[axis];
+            left /= counts[axis];
+        }
+        picked.extend_from_slice(&bytes[at as usize * item..][..item]);
+    }
+    picked
+}
+
+#[derive(Debug, Clone)]
+struct Case {
+    dtype: DType,
+    shape: Vec<u64>,
+    chunk: Vec<u64>,
+    selections: Vec<Selection>,
+}
+
+fn axis(extent: u64) -> impl Strategy<Value = AxisSelection> {
+    let bound = || prop::option::of(-(extent as i64) - 2..extent as i64 + 2);
+    prop_oneof![
+        1 => (0..extent as i64).prop_map(AxisSelection::Index),
+        4 => (bound(), bound(), prop_oneof![Just(1_i64), 2_i64..4, -3_i64..0])
+            .prop_map(|(start, stop, step)| AxisSelection::Slice { start, stop, step }),
+    ]
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let dtypes = vec![DType::UInt8, DType::Int16, DType::Float32, DType::Float64];
+    (prop::sample::select(dtypes), prop::collection::vec((1_u64..14, 1_u64..9), 1..4)).prop_flat_map(
+        |(dtype, dims)| {
+            let (shape, chunk): (Vec<u64>, Vec<u64>) =
+                dims.into_iter().map(|(extent, chunk)| (extent, chunk.min(extent))).unzip();
+            let axes: Vec<_> = shape.iter().map(|extent| axis(*extent)).collect();
+            prop::collection::vec(axes.prop_map(Selection::positions), 1..4).prop_map(move |selections| {
+                Case { dtype: dtype.clone(), shape: shape.clone(), chunk: chunk.clone(), selections }
+            })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_selection_of_any_array(case in case()) {
+        let cells = case.shape.iter().product();
+        let values = Values::new(case.dtype.clone(), &case.shape, counted(&case.dtype, cells)).unwrap();
+        for (format, filters) in writable() {
+            let folder = tempfile::tempdir().unwrap();
+            let path = file_of(folder.path(), format);
+            write(&path, format, &values, &case.chunk, &filters).unwrap();
+            for mapped in [true, false] {
+                let options = OpenOptions { mapped, ..OpenOptions::default() };
+                let store = hyperslab::open_with(&path, &options).unwrap();
+                let array = store.array(&store.only_node().unwrap()).unwrap();
+                prop_assert_eq!(array.schema().dtype.clone(), case.dtype.clone());
+                for selection in &case.selections {
+                    let read = array.read(selection).unwrap();
+                    let expected = walked(&values, selection);
+                    prop_assert_eq!(&read.elements.as_fixed().unwrap()[..], &expected[..], "{} {:?}", format.name(), selection);
+                    let mut buffer = vec![0xaa; expected.len()];
+                    array.read_into(selection, &mut buffer).unwrap();
+                    prop_assert_eq!(&buffer, &expected);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn any_format_into_any_other() -> Result<()> {
+    let shape = [7, 10, 5];
+    let values = Values::new(DType::Float32, &shape, counted(&DType::Float32, 350))?;
+    for (from, filters) in writable() {
+        for (to, target_filters) in writable() {
+            let folder = tempfile::tempdir().unwrap();
+            let source = folder.path().join(format!("source.{}", from.endings()[0]));
+            write(&source, from, &values, &[3, 4, 2], &filters)?;
+            let target = folder.path().join(format!("target.{}", to.endings()[0]));
+            // Little memory, so that the array goes over in several blocks.
+            let options = ConvertOptions {
+                chunk_shape: Some(vec![2, 5, 5]),
+                filters: Some(target_filters),
+                memory: 600,
+                ..ConvertOptions::default()
+            };
+            let progress = Progress::default();
+            convert(&hyperslab::open(&source)?, &target, to, &options, &progress)?;
+            assert_eq!(progress.done.load(Ordering::Relaxed), 1400);
+            let store = hyperslab::open(&target)?;
+            let read = store.array(&store.only_node()?)?.read(&Selection::all())?;
+            assert_eq!(read, values, "{} to {}", from.name(), to.name());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_selection_is_converted_and_a_stop_leaves_nothing() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("source.npy");
+    let values = Values::new(DType::UInt8, &[6, 4], counted(&DType::UInt8, 24))?;
+    export::write(&values, &source, false)?;
+    let options = ConvertOptions { selection: "[::-2, 1]".parse()?, ..ConvertOptions::default() };
+    let store = hyperslab::open(&source)?;
+    let target = folder.path().join("target.npz");
+    convert(&store, &target, Format::Npz, &options, &Progress::default())?;
+    let read = hyperslab::open(&target)?.array("/arr_0")?.read(&Selection::all())?;
+    assert_eq!(read.as_slice::<u8>(), Some(&[21, 13, 5][..]));
+
+    let stopped = Progress::default();
+    stopped.stop.store(true, Ordering::Relaxed);
+    let other = folder.path().join("other.npy");
+    assert!(convert(&store, &other, Format::Npy, &ConvertOptions::default(), &stopped).is_err());
+    assert!(convert(&store, &target, Format::Npz, &ConvertOptions::default(), &Progress::default()).is_err());
+    assert!(
+        convert(
+            &store,
+            &source,
+            Format::Npy,
+            &ConvertOptions { replace: true, ..ConvertOptions::default() },
+            &Progress::default()
+        )
+        .is_err()
+    );
+    let names: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+    Ok(())
+}
+
+#[test]
+fn a_contiguous_selection_of_raw_chunks_is_a_view() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    for (format, chunk) in [(Format::Npy, [8, 6]), (Format::Npz, [8, 6])] {
+        let path = file_of(folder.path(), format);
+        let values = Values::new(DType::UInt8, &[8, 6], counted(&DType::UInt8, 48))?;
+        write(&path, format, &values, &chunk, &[])?;
+        let store = hyperslab::open(&path)?;
+        let array = store.array(&store.only_node()?)?;
+        let (twice, again) = (array.read(&"[2:5]".parse()?)?, array.read(&"[2:5]".parse()?)?);
+        let start = |values: &Values| values.elements.as_fixed().unwrap().as_ptr();
+        assert_eq!(start(&twice), start(&again), "the same bytes of the mapping, not copies of them");
+        assert_eq!(twice.as_slice::<u8>().unwrap(), &(12..30).collect::<Vec<u8>>()[..]);
+        let strided = array.read(&"[2:5, ::2]".parse()?)?;
+        assert_ne!(start(&strided), start(&array.read(&"[2:5, ::2]".parse()?)?));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_result_beyond_memory_is_refused_before_it_is_read() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.npy");
+    export::write(&Values::new(DType::UInt8, &[64], counted(&DType::UInt8, 64))?, &path, false)?;
+    let options = OpenOptions { memory: 16, mapped: false, ..OpenOptions::default() };
+    let array = hyperslab::open_with(&path, &options)?.array("/")?;
+    assert!(array.read(&Selection::all()).unwrap_err().to_string().contains("16 may be used"));
+    assert_eq!(array.read(&"[:16]".parse()?)?.len(), 16);
+    Ok(())
+}

@@ -22,10 +22,7 @@ impl PendingFolder {
         if !replace && target.symlink_metadata().is_ok() {
             return Err(exists(target));
         }
-        let parent = match target.parent() {
-            Some(parent) if parent != Path::new("") => parent,
-            _ => Path::new("."),
-        };
+        let parent = parent_of(target);
         let failed = |source| Error::io(parent.display().to_string(), source);
         let holder =
             tempfile::Builder::new().prefix(".tet-").suffix(".part").tempdir_in(parent).map_err(failed)?;
@@ -67,10 +64,29 @@ impl PendingFolder {
                 std::fs::rename(&old, &self.target).map_err(failed)?;
                 return Err(failed(problem));
             }
-            return Ok(());
+        } else {
+            std::fs::rename(&self.path, &self.target).map_err(failed)?;
         }
-        std::fs::rename(&self.path, &self.target).map_err(failed)
+        sync_folder(parent_of(&self.target)).map_err(failed)
     }
+}
+
+fn parent_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// A rename is durable once the folder is.
+#[cfg(unix)]
+fn sync_folder(folder: &Path) -> std::io::Result<()> {
+    std::fs::File::open(folder)?.sync_all()
+}
+
+#[cfg(not(unix))]
+fn sync_folder(_: &Path) -> std::io::Result<()> {
+    Ok(())
 }
 
 fn exists(target: &Path) -> Error {

@@ -285,11 +285,17 @@ fn extent(chunks: &[PlacedChunk], rank: usize) -> (Coord, Vec<u64>) {
 }
 
 fn positions(source: &Source, chunk: &PlacedChunk) -> Vec<u8> {
-    let rows = chunk.rows.iter().flat_map(|row| source.position(*row as usize));
-    match source.dtype {
-        DType::Float64 => rows.flat_map(|part| part.to_le_bytes()).collect(),
-        _ => rows.flat_map(|part| (*part as f32).to_le_bytes()).collect(),
+    let size = source.dtype.size().unwrap_or(4) * source.rank;
+    let mut bytes = Vec::with_capacity(chunk.rows.len() * size);
+    for row in &chunk.rows {
+        for part in source.position(*row as usize) {
+            match source.dtype {
+                DType::Float64 => bytes.extend_from_slice(&part.to_le_bytes()),
+                _ => bytes.extend_from_slice(&(*part as f32).to_le_bytes()),
+            }
+        }
     }
+    bytes
 }
 
 fn to_little(dtype: &DType, bytes: &mut [u8]) {

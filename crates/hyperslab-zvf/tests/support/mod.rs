@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use hyperslab_core::{Geometry, GeometryData, GeometryQuery, Values};
+use hyperslab_zvf::ZvfGeometry;
 use serde_json::Value;
 
 /// The cases of a folder.
@@ -38,8 +39,17 @@ fn integers(values: &Values) -> Vec<i64> {
 /// Asks what a case asks, and compares.
 pub(crate) fn check(folder: &Path, case: &Value) {
     let name = case["store"].as_str().unwrap();
-    let store = hyperslab_zvf::open_path(folder.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
-    let geometry = store.geometry().unwrap_or_else(|error| panic!("{name}: {error}"));
+    check_with(&open(&folder.join(name)), name, case);
+}
+
+/// The geometry of a store.
+pub(crate) fn open(path: &Path) -> ZvfGeometry {
+    let store = hyperslab_zvf::open_path(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    store.geometry().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// As [`check`], of a store that is open.
+pub(crate) fn check_with(geometry: &ZvfGeometry, name: &str, case: &Value) {
     let query = query(case);
     let data = geometry.query(&query).unwrap_or_else(|error| panic!("{name} {query:?}: {error}"));
     if let Some(positions) = case.get("positions") {
@@ -78,7 +88,7 @@ fn check_numbered(name: &str, case: &Value, query: &GeometryQuery, data: &Geomet
         assert!(found == doubled || data.vertices.shape[1] == 2, "{name}");
     }
     if let Some(links) = case.get("links") {
-        let ordered = case["ordered"] == true || name == "mesh" || name.starts_with("graph");
+        let ordered = case["ordered"] == true || name.starts_with("mesh") || name.starts_with("graph");
         let turn = |mut link: Vec<i64>| {
             if !ordered {
                 link.sort_unstable();

@@ -47,3 +47,38 @@ fn sparse_arrays_are_read() {
 fn features_are_read() {
     read_cases("features.py");
 }
+
+/// Consolidated and vacuumed by us, an array holds what it held, for us and for the library, also at earlier times.
+#[test]
+fn fragments_are_consolidated() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("fragments");
+    let run = |check: &[&str]| {
+        let done =
+            Command::new(interpreter()).arg(script("fragments.py")).arg(&root).args(check).output().unwrap();
+        assert!(done.status.success(), "{check:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let ours = |step: &str| {
+        for entry in std::fs::read_dir(&root).unwrap() {
+            let problems = check_case(&entry.unwrap().path()).1;
+            assert!(problems.is_empty(), "{step}: {}", problems.join("\n"));
+        }
+    };
+    run(&[]);
+    ours("as written");
+    let options = hyperslab_tiledb::WriteOptions::default();
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let array = entry.unwrap().path().join("array");
+        assert!(hyperslab_tiledb::consolidate(&array, &options).unwrap() > 1);
+        assert_eq!(hyperslab_tiledb::consolidate(&array, &options).unwrap(), 0);
+    }
+    ours("consolidated");
+    run(&["check"]);
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let array = entry.unwrap().path().join("array");
+        assert!(hyperslab_tiledb::vacuum(&array, &options).unwrap() > 1);
+        assert_eq!(std::fs::read_dir(array.join("__fragments")).unwrap().count(), 1);
+    }
+    ours("vacuumed");
+    run(&["check"]);
+}

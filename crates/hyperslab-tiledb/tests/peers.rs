@@ -1,11 +1,20 @@
 //! Against the real library: what it writes, we read; what we write, it reads.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 mod common;
+#[path = "peers/write.rs"]
+mod write;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{check_case, interpreter};
+use common::check_case;
+
+/// The interpreter that has the real library.
+pub(crate) fn interpreter() -> std::ffi::OsString {
+    std::env::var_os("HYPERSLAB_PEERS")
+        .expect("HYPERSLAB_PEERS names a Python interpreter that has tiledb 0.36.1")
+}
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)

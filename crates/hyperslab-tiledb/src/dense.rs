@@ -187,6 +187,54 @@ impl DenseAttribute {
         Ok(layers)
     }
 
+    /// A tile of the box `tiles` as all fragments leave it, in the stored order, and those of its cells that lie in the box
+    /// `cells`: what consolidation writes.
+    pub(crate) fn merged_tile(
+        &self,
+        number: u64,
+        tiles: &[(u64, u64)],
+        cells: &[(u64, u64)],
+    ) -> Result<(Elements, Elements)> {
+        let chunk = coord_in(tiles, number, self.array.schema.tile_order);
+        let reference = self.locate_one(&chunk)?.unwrap_or(ChunkRef { layers: SmallVec::new() });
+        let stored = self.fetch(&reference.spans().collect::<Vec<_>>())?;
+        let Fill::Element(fill) = &self.schema.fill else {
+            return Err(Error::invalid(format!("{}: no fill value", self.name)));
+        };
+        let mut rows = vec![fill.clone()];
+        let extents = Extents::from_slice(self.schema.grid.chunk_shape());
+        let strides = self.schema.order.strides(&extents);
+        let too_large = || Error::invalid(format!("{}: a tile larger than memory", self.name));
+        let count = hyperslab_core::product(&extents).and_then(|count| usize::try_from(count).ok());
+        let mut picks = vec![(0, 0); count.ok_or_else(too_large)?];
+        for (fragment, layer, stored) in self.stored_layers(&reference, &stored)? {
+            let row = rows.len();
+            rows.push(self.layer_elements(fragment, layer, stored)?);
+            let region =
+                layer.region.clone().unwrap_or_else(|| Region::whole(&self.schema.grid.region(&chunk).shape));
+            for_each_cell(&region, &extents, &strides, |_, from| picks[from] = (row, from));
+        }
+        let rows: Vec<&Elements> = rows.iter().collect();
+        let whole = Elements::gather(&self.schema.dtype, &rows, &picks)?;
+        let origin: Extents = chunk.iter().zip(&extents).map(|(at, extent)| at * extent).collect();
+        let written = Region {
+            start: cells.iter().map(|(low, _)| *low).collect(),
+            shape: cells.iter().map(|(low, high)| high - low + 1).collect(),
+        };
+        let own = match written.intersect(&Region { start: origin.clone(), shape: extents.clone() }) {
+            Some(mut region) if region.shape != extents => {
+                for (start, origin) in region.start.iter_mut().zip(&origin) {
+                    *start -= origin;
+                }
+                let mut own = Vec::new();
+                for_each_cell(&region, &extents, &strides, |_, from| own.push((0, from)));
+                Elements::gather(&self.schema.dtype, &[&whole], &own)?
+            }
+            _ => whole.clone(),
+        };
+        Ok((whole, own))
+    }
+
     fn fill_bytes(&self) -> &[u8] {
         &self.attribute.fill
     }
@@ -232,17 +280,8 @@ impl DenseFragment {
     }
 
     /// The coordinates of tile `index`: the inverse of [`tile_index`](Self::tile_index).
-    fn tile_coord(&self, mut index: u64, order: Order) -> ChunkCoord {
-        let rank = self.tiles.len();
-        let mut coord: ChunkCoord = SmallVec::from_elem(0, rank);
-        for step in 0..rank {
-            let axis = if order == Order::ColumnMajor { step } else { rank - 1 - step };
-            let (low, high) = self.tiles[axis];
-            let extent = high - low + 1;
-            coord[axis] = low + index % extent;
-            index /= extent;
-        }
-        coord
+    fn tile_coord(&self, index: u64, order: Order) -> ChunkCoord {
+        coord_in(&self.tiles, index, order)
     }
 
     fn place(&self, part: usize, layer: &Layer) -> Place<'_> {
@@ -369,6 +408,20 @@ impl Array for DenseAttribute {
         }
         Ok(())
     }
+}
+
+/// The coordinates of tile `index` of a box of tiles.
+fn coord_in(tiles: &[(u64, u64)], mut index: u64, order: Order) -> ChunkCoord {
+    let rank = tiles.len();
+    let mut coord: ChunkCoord = SmallVec::from_elem(0, rank);
+    for step in 0..rank {
+        let axis = if order == Order::ColumnMajor { step } else { rank - 1 - step };
+        let (low, high) = tiles[axis];
+        let extent = high - low + 1;
+        coord[axis] = low + index % extent;
+        index /= extent;
+    }
+    coord
 }
 
 /// Visits the cells of a region of a chunk: their numbers in C order of the clipped chunk, and in the stored tile.

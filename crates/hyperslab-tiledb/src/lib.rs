@@ -1,13 +1,53 @@
-//! TileDB arrays and groups: schema, fragments, tiles, filters; dense and sparse.
+//! TileDB arrays and groups: schema, fragments, tiles, filters; dense and sparse; reader, writer, checks.
 //!
 //! | TileDB | here |
 //! |---|---|
-//! | dense array | a group `/` with one array per attribute: `/a` |
-//! | sparse array | a table `/`: dimension columns, then attributes |
-//! | group | a group whose members are its children |
-//! | tile | a chunk |
-//! | fragment | a layer of a chunk |
-//! | array metadata | attributes |
+//! | dense array | a group `/` with one array per attribute: `/a` (`/a0` for an attribute without a name) |
+//! | sparse array | a table `/`: dimension columns, then attributes; rows in global order |
+//! | group | a group whose members are its children; a member outside the directory is a link |
+//! | tile | a chunk; its own chunks are decoded one by one, only those that are needed |
+//! | fragment | a layer of a chunk: one write |
+//! | array metadata | attributes; `__tiledb_attr.NAME.KEY` are those of the attribute `NAME` |
+//! | domain that does not start at zero | positions from zero, with the domain as labels |
+//! | enumeration | integers as they are stored; their values are the attribute `enumeration` |
+//! | timestamps | [`OpenOptions::at`]: the window that a reader looks at |
+//!
+//! | module | holds |
+//! |---|---|
+//! | `datatype`, `pipeline` | [`Datatype`] and [`Pipeline`]: codes and options |
+//! | `tile` | tiles in chunks, and chunks through their filters, both ways |
+//! | `generic` | generic tiles, which hold everything but data |
+//! | `schema`, `fragment`, `metadata`, `group`, `condition` | what stands in the files, parsed and written |
+//! | `names`, `listing`, `array` | what a window sees of a directory |
+//! | `field`, `cells` | decoded tiles as elements |
+//! | `dense`, `sparse` | the core's arrays and tables |
+//! | `store`, `verify` | the core's store, and its checks |
+//! | `write` | new arrays, new fragments, consolidation, vacuum |
+//!
+//! Versions 1 to 23 are read, 22 is written. The webp filter, sparse fragments in dense arrays and dimension labels are
+//! not read. Rows whose field is null are kept by a delete on that field, unlike in the library.
+//!
+//! ```
+//! use hyperslab_core::{ArraySpec, DType, Elements, Filter, Grid, Node, Positions, Sink, Store, read_serial};
+//! use hyperslab_tiledb::{OpenOptions, WriteOptions, create, open_path};
+//!
+//! let folder = tempfile::tempdir().unwrap();
+//! let path = folder.path().join("volume");
+//! let mut sink = create(&path, WriteOptions::default())?;
+//! let spec = ArraySpec::new(DType::UInt8, Grid::new(&[2, 3], &[2, 2])?).with_filters([Filter::new("zstd")]);
+//! let array = sink.array("/a", &spec)?;
+//! for (chunk, cells) in [([0, 0], vec![1, 2, 4, 5]), ([0, 1], vec![3, 6])] {
+//!     let encoded = array.encode(&chunk.as_slice().into(), &Elements::fixed(cells))?;
+//!     array.write(&chunk.as_slice().into(), encoded)?;
+//! }
+//! Box::new(sink).commit()?;
+//!
+//! let store = open_path(&path, OpenOptions::default())?;
+//! let Node::Array(array) = store.node("/a")? else { panic!("an array") };
+//! let values = read_serial(&*array, Positions::whole(&[2, 3]))?;
+//! assert_eq!(values.to_json().to_string(), "[[1,2,3],[4,5,6]]");
+//! # Ok::<(), hyperslab_core::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod array;
@@ -38,7 +78,7 @@ pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};
 pub use schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
-pub use write::{TileDbSink, WriteOptions, create, create_sparse, write_sparse};
+pub use write::{TileDbSink, WriteOptions, consolidate, create, create_sparse, vacuum, write_sparse};
 
 /// How to open an array.
 #[derive(Debug, Clone, Default)]

@@ -1,5 +1,6 @@
 //! Writing: fragments whose commit file comes last, so that a killed writer leaves an invisible fragment.
 
+mod consolidate;
 mod dense;
 mod fragment;
 mod metadata;
@@ -13,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyperslab_core::{Error, Result};
 
+pub use consolidate::{consolidate, vacuum};
 pub use dense::{TileDbSink, create};
 pub(crate) use fragment::{FieldTile, FragmentWriter};
 pub use sparse::{create_sparse, write_sparse};

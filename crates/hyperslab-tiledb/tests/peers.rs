@@ -1,11 +1,20 @@
 //! Against the real library: what it writes, we read; what we write, it reads.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 mod common;
+#[path = "peers/write.rs"]
+mod write;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use common::{check_case, interpreter};
+use common::check_case;
+
+/// The interpreter that has the real library.
+pub(crate) fn interpreter() -> std::ffi::OsString {
+    std::env::var_os("HYPERSLAB_PEERS")
+        .expect("HYPERSLAB_PEERS names a Python interpreter that has tiledb 0.36.1")
+}
 
 fn script(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name)
@@ -46,4 +55,39 @@ fn sparse_arrays_are_read() {
 #[test]
 fn features_are_read() {
     read_cases("features.py");
+}
+
+/// Consolidated and vacuumed by us, an array holds what it held, for us and for the library, also at earlier times.
+#[test]
+fn fragments_are_consolidated() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("fragments");
+    let run = |check: &[&str]| {
+        let done =
+            Command::new(interpreter()).arg(script("fragments.py")).arg(&root).args(check).output().unwrap();
+        assert!(done.status.success(), "{check:?}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    let ours = |step: &str| {
+        for entry in std::fs::read_dir(&root).unwrap() {
+            let problems = check_case(&entry.unwrap().path()).1;
+            assert!(problems.is_empty(), "{step}: {}", problems.join("\n"));
+        }
+    };
+    run(&[]);
+    ours("as written");
+    let options = hyperslab_tiledb::WriteOptions::default();
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let array = entry.unwrap().path().join("array");
+        assert!(hyperslab_tiledb::consolidate(&array, &options).unwrap() > 1);
+        assert_eq!(hyperslab_tiledb::consolidate(&array, &options).unwrap(), 0);
+    }
+    ours("consolidated");
+    run(&["check"]);
+    for entry in std::fs::read_dir(&root).unwrap() {
+        let array = entry.unwrap().path().join("array");
+        assert!(hyperslab_tiledb::vacuum(&array, &options).unwrap() > 1);
+        assert_eq!(std::fs::read_dir(array.join("__fragments")).unwrap().count(), 1);
+    }
+    ours("vacuumed");
+    run(&["check"]);
 }

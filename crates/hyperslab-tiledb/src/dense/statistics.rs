@@ -37,15 +37,22 @@ impl DenseAttribute {
             // A fragment that reaches past the array (behind a current domain) counts cells that are not shown.
             let inside =
                 fragment.cells.iter().zip(self.schema.shape()).all(|((_, last), extent)| last < extent);
-            if layer.region.is_some() || !inside {
+            // The library counts padding into the statistics of fragments that it consolidates.
+            let name = &fragment.fragment.name;
+            let padded = name.start != name.end && self.schema.grid.is_clipped(chunk);
+            if layer.region.is_some() || !inside || padded {
                 all.push(None);
                 continue;
             }
-            if !known.contains_key(&number) {
-                let index = fragment.fragment.slot(fragment.field);
-                known.insert(number, fragment.fragment.stats(index)?.map(Arc::new));
-            }
-            let stats = known.get(&number).cloned().flatten();
+            let stats = match known.get(&number) {
+                Some(stats) => stats.clone(),
+                None => {
+                    let index = fragment.fragment.slot(fragment.field);
+                    let stats = fragment.fragment.stats(index)?.map(Arc::new);
+                    known.insert(number, stats.clone());
+                    stats
+                }
+            };
             all.push(stats.and_then(|stats| self.of_tile(&stats, tile)));
         }
         Ok(all)

@@ -178,7 +178,12 @@ impl Merge {
     fn before(&self, context: &Context, a: usize, b: usize) -> bool {
         let (a, b) = (&self.cursors[a], &self.cursors[b]);
         let order = context.order.compare(&a.ordered, a.cell(), &b.ordered, b.cell());
-        order.then(a.reader.cmp(&b.reader)).is_lt()
+        if order.is_eq() {
+            // Of equal coordinates the newest first, as consolidated fragments have them.
+            let (mine, other) = ((a.tile.time(a.cell()), a.reader), (b.tile.time(b.cell()), b.reader));
+            return mine > other;
+        }
+        order.is_lt()
     }
 
     fn sift(&mut self, context: &Context, mut index: usize) {
@@ -221,6 +226,14 @@ impl Merge {
         }
         self.sift(context, 0);
         Ok(())
+    }
+
+    /// The next cell, whether or not an equal one came before.
+    pub(crate) fn next_version(&mut self, context: &Context) -> Result<Option<(Arc<Loaded>, usize)>> {
+        let Some(&top) = self.heap.first() else { return Ok(None) };
+        let found = (Arc::clone(&self.cursors[top].tile), self.cursors[top].cell());
+        self.advance(context)?;
+        Ok(Some(found))
     }
 
     /// The next cell: of all with the same coordinates the newest.

@@ -105,9 +105,16 @@ pub(crate) fn start(
     columns: Vec<usize>,
     region: Vec<DimensionRange>,
 ) -> Result<Batches<'_>> {
+    let context = context(table, columns, region)?;
+    let components = components(table, &context.readers).into();
+    let (units, ready) = (VecDeque::new(), VecDeque::new());
+    Ok(Box::new(Scanner { context, components, units, merge: None, ready, failed: false }))
+}
+
+fn context(table: &SparseTable, columns: Vec<usize>, region: Vec<DimensionRange>) -> Result<Context> {
     let schema = &table.array.schema;
     let all = &hyperslab_core::Table::schema(table).columns;
-    let context = Context {
+    Ok(Context {
         readers: table.readers()?.to_vec(),
         region,
         order: GlobalOrder::new(schema),
@@ -117,16 +124,49 @@ pub(crate) fn start(
         names: all.iter().map(|column| (column.name.clone(), column.nullable)).collect(),
         deletes: Arc::clone(table.deletes()?),
         window: table.array.window(),
-    };
-    let components = components(table, &context.readers).into();
-    Ok(Box::new(Scanner {
-        context,
-        components,
-        units: VecDeque::new(),
-        merge: None,
-        ready: VecDeque::new(),
-        failed: false,
-    }))
+    })
+}
+
+/// Every version of every cell of a table, in global order: what consolidation writes.
+pub(crate) struct VersionRows {
+    context: Context,
+    merge: Merge,
+}
+
+impl VersionRows {
+    pub(crate) fn start(table: &SparseTable) -> Result<Self> {
+        let columns = (0..hyperslab_core::Table::schema(table).columns.len()).collect();
+        let region = vec![DimensionRange::All; table.array.schema.dimensions.len()];
+        let context = context(table, columns, region)?;
+        let readers: Vec<usize> = (0..context.readers.len()).collect();
+        let merge = Merge::start(&context, &readers)?;
+        Ok(Self { context, merge })
+    }
+
+    /// The next cells, at most `capacity` of them: columns, and when each was written.
+    pub(crate) fn next_tile(&mut self, capacity: usize) -> Result<Option<(Vec<Elements>, Vec<u64>)>> {
+        let (mut tiles, mut picks, mut times) = (Vec::new(), Vec::new(), Vec::new());
+        while picks.len() < capacity {
+            let Some((tile, cell)) = self.merge.next_version(&self.context)? else { break };
+            times.push(tile.time(cell));
+            picks.push((place_of(&mut tiles, tile), cell));
+        }
+        if picks.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some((gather(&self.context, &tiles, &picks)?, times)))
+    }
+}
+
+/// The number of a tile among those in use. Almost always one of the last few.
+fn place_of(tiles: &mut Vec<Arc<Loaded>>, tile: Arc<Loaded>) -> usize {
+    match tiles.iter().rposition(|own| Arc::ptr_eq(own, &tile)) {
+        Some(place) => place,
+        None => {
+            tiles.push(tile);
+            tiles.len() - 1
+        }
+    }
 }
 
 /// A tile of a fragment: reader, tile, are all its cells wanted?
@@ -254,16 +294,15 @@ fn merged_batch(context: &Context, merge: &mut Merge) -> Result<(Batch, bool)> {
         if tile.is_deleted(context, cell)? {
             continue;
         }
-        // Almost always one of the last few.
-        let row = match tiles.iter().rposition(|own| Arc::ptr_eq(own, &tile)) {
-            Some(row) => row,
-            None => {
-                tiles.push(tile);
-                tiles.len() - 1
-            }
-        };
+        let row = place_of(&mut tiles, tile);
         picks.push((row, cell));
     }
+    let columns = gather(context, &tiles, &picks)?;
+    Ok((Batch { rows: picks.len(), columns }, done))
+}
+
+/// The wanted columns of these cells.
+fn gather(context: &Context, tiles: &[Arc<Loaded>], picks: &[(usize, usize)]) -> Result<Vec<Elements>> {
     let mut columns = Vec::with_capacity(context.columns.len());
     for (&column, dtype) in context.columns.iter().zip(&context.dtypes) {
         let cells = tiles.iter().map(|tile| tile.column(column)).collect::<Result<Vec<_>>>()?;
@@ -278,7 +317,7 @@ fn merged_batch(context: &Context, merge: &mut Merge) -> Result<(Batch, bool)> {
             picks.iter().map(|&(row, cell)| (row, if same[row] { 0 } else { cell })).collect();
         columns.push(Elements::gather(dtype, &rows, &own)?);
     }
-    Ok((Batch { rows: picks.len(), columns }, done))
+    Ok(columns)
 }
 
 /// A tile whose wanted cells are known.

@@ -4,16 +4,10 @@
 use std::path::Path;
 
 use hyperslab_core::{
-    Bound, Bounds, Depth, Node, Positions, Report, Scan, Store, Table, element_to_json, read_serial,
+    Bound, Bounds, Depth, Node, Positions, Report, Scan, Severity, Store, Table, element_to_json, read_serial,
 };
 use hyperslab_tiledb::{Key, OpenOptions, TimeWindow, open_path};
 use serde_json::Value;
-
-/// The interpreter that has the real library.
-pub(crate) fn interpreter() -> std::ffi::OsString {
-    std::env::var_os("HYPERSLAB_PEERS")
-        .expect("HYPERSLAB_PEERS names a Python interpreter that has tiledb 0.36.1")
-}
 
 /// Compares the array of a case with every record beside it. Returns how many there were, and what differs.
 pub(crate) fn check_case(case: &Path) -> (usize, Vec<String>) {
@@ -44,7 +38,9 @@ fn check_record(array: &Path, record: &Value) -> Result<(), String> {
     let store = open_path(array, options).map_err(|error| error.to_string())?;
     let mut report = Report::default();
     store.verify(Depth::Deep, &mut report).map_err(|error| error.to_string())?;
-    if let Some(bad) = report.findings.iter().find(|finding| !finding.ok) {
+    if let Some(bad) =
+        report.findings.iter().find(|finding| !finding.ok && finding.severity == Severity::Error)
+    {
         return Err(format!("verify: {bad:?}"));
     }
     for (path, expected) in record["nodes"].as_object().unwrap() {

@@ -1,11 +1,11 @@
 //! What we write, the real library reads, aggregates, consolidates and vacuums.
-
-mod common;
+#![expect(clippy::panic, reason = "a test stops at what it did not expect")]
 
 use std::path::Path;
 use std::process::Command;
 
-use common::{interpreter, same, sorted_rows};
+use crate::common::{same, sorted_rows};
+use crate::interpreter;
 use hyperslab_core::{
     ArraySpec, Attributes, ChunkCoord, DType, Elements, Fill, Filter, Grid, Node, Positions, Selection, Sink,
     Store, TimeUnit, Values, element_to_json, read_serial,

@@ -9,6 +9,7 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
+use crate::geometry::GeometryReader;
 use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
@@ -172,6 +173,18 @@ impl OpenStore {
         match self.node(path)? {
             Node::Table(table) => Ok(TableReader::new(table)),
             other => Err(self.not_a(path, &other, "table")),
+        }
+    }
+
+    /// The geometry at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a geometry.
+    pub fn geometry(&self, path: &str) -> Result<GeometryReader> {
+        match self.node(path)? {
+            Node::Geometry(geometry) => Ok(GeometryReader::new(geometry)),
+            other => Err(self.not_a(path, &other, "geometry")),
         }
     }
 

@@ -178,7 +178,7 @@ fn within(positions: &Positions, region: &Region) -> Positions {
 }
 
 /// `count` elements from `first` on; fixed-size ones without a copy.
-fn run(dtype: &DType, elements: &Elements, first: usize, count: usize) -> Result<Elements> {
+pub(crate) fn run(dtype: &DType, elements: &Elements, first: usize, count: usize) -> Result<Elements> {
     if let (Some(size), Some(bytes), None) = (dtype.size(), elements.as_fixed(), &elements.validity) {
         let part = first.checked_mul(size).zip(count.checked_mul(size));
         let part = part.filter(|(start, length)| start + length <= bytes.len());

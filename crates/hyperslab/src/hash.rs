@@ -48,7 +48,7 @@ pub(crate) fn blocks(reader: &ArrayReader, memory: u64) -> Result<(Grid, Grid)> 
     let schema = reader.schema();
     let blocks = Grid::new(schema.shape(), &block_shape(schema.shape()))?;
     let item = schema.dtype.size().unwrap_or(64).max(1) as u64;
-    let boxes = convert::block_grid(&blocks, schema.grid.chunk_shape(), item, memory)?;
+    let boxes = convert::block_grid(&blocks, schema.grid.chunk_shape(), item, memory.min(reader.memory()))?;
     Ok((blocks, boxes))
 }
 
@@ -109,7 +109,9 @@ pub fn array(reader: &ArrayReader) -> Result<Hash> {
     }
     let mut hasher = start("array");
     head(&mut hasher, &schema.dtype, schema.shape());
-    hashes.iter().for_each(|hash| drop(hasher.update(hash)));
+    for hash in &hashes {
+        hasher.update(hash);
+    }
     Ok(hasher.finalize())
 }
 

@@ -79,7 +79,7 @@ fn make_unique(columns: &mut [Column]) {
 fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
     let item = reader.schema().dtype.size().unwrap_or(64).max(1) as u64;
     let shape = positions.shape();
-    let slabs = Grid::slabs(&shape, item, SLAB_BYTES);
+    let slabs = Grid::slabs(&shape, item, SLAB_BYTES.min(reader.memory()));
     let chunks: Vec<u64> = positions
         .axes
         .iter()

@@ -143,12 +143,12 @@ impl ArrayRows {
             let count = BATCH_ROWS.min(rows_of(&values) - first);
             let mut batch =
                 Batch { rows: count, columns: Vec::with_capacity(self.dimensions + columns.len()) };
-            for axis in 0..self.dimensions {
+            for (axis, along) in axes.iter().enumerate().take(self.dimensions) {
                 let inner = product(&values.shape[axis + 1..]).unwrap_or(1).max(1);
                 let extent = values.shape[axis].max(1);
                 let place = |row: usize| {
                     let at = row as u64 / inner % extent;
-                    axes[axis].start.wrapping_add_signed(axes[axis].step.wrapping_mul(at as i64)) as i64
+                    along.start.wrapping_add_signed(along.step.wrapping_mul(at as i64)) as i64
                 };
                 let column: Vec<i64> = (first..first + count).map(place).collect();
                 batch.columns.push(Elements::fixed(to_bytes(&column)));

@@ -15,6 +15,7 @@ Examples:
   tet read data.tet /t '[0, 10:20]'        values of a slice
   tet query data.tet /t --mean time        reductions, groups, windows, filters
   tet convert data.npy data.tet            any format to any other
+  tet diff data.npy data.tet               same values?
   tet verify data.tet --deep               is it whole?")]
 pub(crate) struct Args {
     /// Threads to use; all cores when left out.
@@ -42,6 +43,10 @@ pub(crate) enum Command {
     Query(Box<QueryArgs>),
     /// Convert any format to any other
     Convert(ConvertArgs),
+    /// Tell whether two files hold the same values, whatever their formats and chunks
+    Diff(DiffArgs),
+    /// Print a hash of the values, the same in every format and chunking
+    Hash(HashArgs),
     /// Check whether a file is whole
     Verify(VerifyArgs),
     /// Mend what can be mended safely
@@ -410,6 +415,78 @@ pub(crate) struct ConvertArgs {
     pub(crate) memory: Option<String>,
 
     /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet diff data.h5 data.tet                same nodes, types, shapes, values, attributes?
+  tet diff a.npy b.zarr --rtol 1e-6        floats may be a little apart
+  tet diff a.h5 b.h5 /x /y                 these two nodes
+
+Exit status: 0 they are the same, 1 they differ, 2 they could not be compared.")]
+pub(crate) struct DiffArgs {
+    /// The one file or directory
+    #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
+    pub(crate) a: PathBuf,
+
+    /// The other
+    #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
+    pub(crate) b: PathBuf,
+
+    /// Only this node and what is below it
+    #[arg(value_name = "NODE")]
+    pub(crate) node: Option<String>,
+
+    /// The node of B, where it has another name
+    #[arg(value_name = "NODE_B")]
+    pub(crate) other_node: Option<String>,
+
+    /// Floats may be apart by this much of the second's magnitude
+    #[arg(long, value_name = "R", default_value_t = 0.0)]
+    pub(crate) rtol: f64,
+
+    /// Floats may be apart by this much
+    #[arg(long, value_name = "D", default_value_t = 0.0)]
+    pub(crate) atol: f64,
+
+    /// Leave attributes aside
+    #[arg(long)]
+    pub(crate) no_attributes: bool,
+
+    /// List every difference, however many
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Say nothing: the exit status is the answer
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Memory for values on their way, such as 256MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// One JSON document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet hash data.h5                         of all values, and of each node
+  tet hash data.tet /t                     the same wherever /t is stored, however it is chunked")]
+pub(crate) struct HashArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+
+    /// Only this node and what is below it
+    #[arg(value_name = "NODE")]
+    pub(crate) node: Option<String>,
+
+    /// One JSON document
     #[arg(long)]
     pub(crate) json: bool,
 }

@@ -2,6 +2,8 @@
 
 mod convert;
 mod demo;
+mod diff;
+mod hash;
 mod info;
 mod query;
 mod read;
@@ -21,12 +23,19 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Read(args) => read::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Diff(args) => diff::run(&args),
+        Command::Hash(args) => hash::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::manual(),
     }
+}
+
+/// How to open what is named without options of its own.
+fn default_options() -> Result<OpenOptions> {
+    Ok(OpenOptions { key: EncryptionKey::from_environment()?, ..OpenOptions::default() })
 }
 
 fn open_options(args: &OpenArgs) -> Result<OpenOptions> {

@@ -272,7 +272,7 @@ pub fn default_chunk_shape(shape: &[u64], item: u64) -> Vec<u64> {
 
 /// Blocks of whole target chunks that memory holds, grown from the last axis on so that each source chunk is
 /// decoded once, or as few times as memory allows.
-fn block_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
+pub(crate) fn block_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
     let mut block: Vec<u64> = target.chunk_shape().to_vec();
     let fits =
         |block: &[u64]| product(block).and_then(|cells| cells.checked_mul(item)).is_some_and(|b| b <= memory);
@@ -323,7 +323,7 @@ fn write_block(sink: &dyn ArraySink, dtype: &DType, region: &Region, values: &Va
 }
 
 /// A box of values as a row of elements.
-fn cut(dtype: &DType, values: &Values, region: &Region) -> Result<Elements> {
+pub(crate) fn cut(dtype: &DType, values: &Values, region: &Region) -> Result<Elements> {
     if region.shape[..] == values.shape[..] {
         return Ok(values.elements.clone());
     }

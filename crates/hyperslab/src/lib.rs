@@ -25,6 +25,7 @@
 //! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
+//! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
@@ -38,9 +39,11 @@
 pub mod arrow;
 mod catalog;
 pub mod convert;
+pub mod diff;
 pub mod export;
 mod formats;
 pub mod geometry;
+pub mod hash;
 mod key;
 mod labels;
 pub mod npy;

@@ -16,6 +16,7 @@ mod write;
 
 use hyperslab_core::{Batch, Batches, Column, DType, Data, Elements, Error, Result, StructType};
 
+pub(crate) use array::run;
 pub use csv::write_csv;
 pub use json::write_json;
 pub use npy::write_npy;

@@ -30,7 +30,10 @@ pub fn write_obj(selected: &Selected, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-type Part = (Option<i64>, Vec<(char, Vec<usize>)>);
+/// A point, line or face: its letter and its vertices.
+type Piece = (char, Vec<usize>);
+/// An object, or none, and its pieces.
+type Part = (Option<i64>, Vec<Piece>);
 
 fn parts(selected: &Selected) -> Result<Vec<Part>> {
     let links = view::links(selected)?;
@@ -43,7 +46,7 @@ fn parts(selected: &Selected) -> Result<Vec<Part>> {
         return Ok(selected.data.objects.iter().map(line).collect());
     }
     let owners = selected.owners();
-    let elements: Vec<(Option<i64>, (char, Vec<usize>))> = if links.is_empty() {
+    let elements: Vec<(Option<i64>, Piece)> = if links.is_empty() {
         (0..selected.vertices()).map(|row| (owners[row], ('p', vec![row]))).collect()
     } else {
         let kind = |link: &Vec<usize>| if link.len() > 2 { 'f' } else { 'l' };

@@ -79,7 +79,7 @@ fn make_unique(columns: &mut [Column]) {
 fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
     let item = reader.schema().dtype.size().unwrap_or(64).max(1) as u64;
     let shape = positions.shape();
-    let slabs = Grid::slabs(&shape, item, SLAB_BYTES);
+    let slabs = Grid::slabs(&shape, item, SLAB_BYTES.min(reader.memory()));
     let chunks: Vec<u64> = positions
         .axes
         .iter()
@@ -143,12 +143,12 @@ impl ArrayRows {
             let count = BATCH_ROWS.min(rows_of(&values) - first);
             let mut batch =
                 Batch { rows: count, columns: Vec::with_capacity(self.dimensions + columns.len()) };
-            for axis in 0..self.dimensions {
+            for (axis, along) in axes.iter().enumerate().take(self.dimensions) {
                 let inner = product(&values.shape[axis + 1..]).unwrap_or(1).max(1);
                 let extent = values.shape[axis].max(1);
                 let place = |row: usize| {
                     let at = row as u64 / inner % extent;
-                    axes[axis].start.wrapping_add_signed(axes[axis].step.wrapping_mul(at as i64)) as i64
+                    along.start.wrapping_add_signed(along.step.wrapping_mul(at as i64)) as i64
                 };
                 let column: Vec<i64> = (first..first + count).map(place).collect();
                 batch.columns.push(Elements::fixed(to_bytes(&column)));
@@ -178,7 +178,7 @@ fn within(positions: &Positions, region: &Region) -> Positions {
 }
 
 /// `count` elements from `first` on; fixed-size ones without a copy.
-fn run(dtype: &DType, elements: &Elements, first: usize, count: usize) -> Result<Elements> {
+pub(crate) fn run(dtype: &DType, elements: &Elements, first: usize, count: usize) -> Result<Elements> {
     if let (Some(size), Some(bytes), None) = (dtype.size(), elements.as_fixed(), &elements.validity) {
         let part = first.checked_mul(size).zip(count.checked_mul(size));
         let part = part.filter(|(start, length)| start + length <= bytes.len());

@@ -21,7 +21,10 @@ pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selectio
     let selected = reader.query(&query)?;
     match &args.output {
         Some(path) => geometry::write(&selected, path, args.force),
-        None if args.json => output::print_json(&selected.to_json()),
+        None if args.json => output::print(|out| {
+            serde_json::to_writer(&mut *out, &selected.to_json())?;
+            writeln!(out)
+        }),
         None => show(&selected, args.full),
     }
 }

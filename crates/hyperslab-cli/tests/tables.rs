@@ -1,0 +1,91 @@
+//! Rows, differences and hashes through the command.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+/// Runs it, expects this exit code, gives stdout (stderr where it could not be done).
+fn told(folder: &Path, code: i32, words: &[&str]) -> String {
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts");
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert_eq!(output.status.code(), Some(code), "tet {words:?}\n{out}\n{err}");
+    if code == 2 { err.into_owned() } else { out.into_owned() }
+}
+
+fn json(folder: &Path, code: i32, words: &[&str]) -> Value {
+    serde_json::from_str(&told(folder, code, words)).expect("one JSON document")
+}
+
+/// A `.npy` file: the header NumPy writes, then the data.
+fn npy(path: &Path, descr: &str, shape: &str, data: &[u8]) {
+    let mut header = format!("{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}, }}");
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend_from_slice(&(header.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.extend_from_slice(data);
+    std::fs::write(path, bytes).expect("a file");
+}
+
+fn structs(folder: &Path) {
+    let mut data = Vec::new();
+    for row in 0..30_u8 {
+        data.extend_from_slice(&[row, b'a' + row % 26]);
+    }
+    npy(&folder.join("s.npy"), "[('n', '|u1'), ('t', '|S1')]", "(30,)", &data);
+}
+
+#[test]
+fn structs_are_read_as_columns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    structs(folder.path());
+    let run = |words: &[&str]| told(folder.path(), 0, words);
+    run(&["read", "s.npy", "[1:3]", "-o", "s.csv"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).expect("a file"), "n,t\n1,b\n2,c\n");
+    let text = run(&["read", "s.npy", "--columns", "t,n"]);
+    assert!(text.contains('…') && text.contains("30 rows × 2 columns"), "{text}");
+    assert_eq!(text.lines().count(), 1 + 10 + 1 + 10 + 1);
+    let document = json(folder.path(), 0, &["read", "s.npy", "[:2]", "--columns", "t", "--json"]);
+    assert_eq!(document, json!({"t": ["a", "b"]}));
+    for name in ["s.arrow", "s.parquet"] {
+        run(&["read", "s.npy", "-o", name]);
+        let bytes = std::fs::read(folder.path().join(name)).expect("a file");
+        assert!(bytes.starts_with(b"ARROW1") || bytes.starts_with(b"PAR1"));
+        assert!(told(folder.path(), 2, &["read", "s.npy", "-o", name]).contains("--force"));
+    }
+    assert!(
+        told(folder.path(), 2, &["read", "s.npy", "--columns", "q"]).contains("no column q; there are n, t")
+    );
+    assert!(told(folder.path(), 2, &["read", "s.npy", "--level", "1"]).contains("for a geometry"));
+}
+
+#[test]
+fn differences_and_hashes_agree_in_every_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let numbers: Vec<u8> = (0..600_u16).flat_map(|cell| f32::from(cell).to_le_bytes()).collect();
+    npy(&folder.path().join("a.npy"), "'<f4'", "(20, 30)", &numbers);
+    let mut others = numbers;
+    others[4 * 35..4 * 36].copy_from_slice(&35.5_f32.to_le_bytes());
+    npy(&folder.path().join("b.npy"), "'<f4'", "(20, 30)", &others);
+    let hash = |path: &str| json(folder.path(), 0, &["hash", path, "--json"])["hash"].clone();
+    for target in ["a.tet", "a.zarr"] {
+        told(folder.path(), 0, &["convert", "a.npy", target, "--chunks", "7,11"]);
+        assert_eq!(hash(target), hash("a.npy"), "{target}");
+        let text = told(folder.path(), 0, &["diff", "a.npy", target, "--no-attributes"]);
+        assert!(text.starts_with("same"), "{text}");
+        let text = told(folder.path(), 1, &["diff", target, "b.npy", "--no-attributes"]);
+        assert!(text.contains("1 of 600 differ, first at [1, 5]: 35.0 ≠ 35.5"), "{text}");
+        told(folder.path(), 0, &["diff", target, "b.npy", "--no-attributes", "--atol", "0.5"]);
+    }
+    assert_ne!(hash("a.npy"), hash("b.npy"));
+    let report = json(folder.path(), 1, &["diff", "a.npy", "b.npy", "--json"]);
+    assert_eq!(report["differences"][0]["first"], json!([1, 5]));
+    assert_eq!(report["differences"][0]["largest"], json!(0.5));
+    assert_eq!(told(folder.path(), 1, &["diff", "a.npy", "b.npy", "-q"]), "");
+    assert!(told(folder.path(), 2, &["diff", "a.npy", "none.npy"]).contains("none.npy"));
+}

@@ -109,7 +109,9 @@ Examples:
   tet read data.tet /t '[0, 10:20, ::2]'   by position, as in NumPy
   tet read data.tet /t 'time[3:7]'         along a named dimension
   tet read data.tet /t 'x=-5..5'           by coordinate label, both ends included
-  tet read data.tet /t -o out.npy          .npy, .json and .csv by the ending")]
+  tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by the ending
+  tet read trades.tdb 'day=2020-01..2020-02' --columns price,volume
+  tet read cells.zv --box 0,0,0,10,10,10 -o part.ply")]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
@@ -117,6 +119,26 @@ pub(crate) struct ReadArgs {
     /// NODE (may be left out where there is one) and selections
     #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
+
+    /// Only these columns of a table, members of structs or attributes of a geometry
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) columns: Option<Vec<String>>,
+
+    /// Of a geometry: only what a closed box holds, as x0,y0,z0,x1,y1,z1
+    #[arg(long = "box", value_name = "CORNERS", allow_hyphen_values = true)]
+    pub(crate) region: Option<String>,
+
+    /// Of a geometry: only this object; several may be given
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) object: Vec<i64>,
+
+    /// Of a geometry: only the objects of this group; several may be given
+    #[arg(long, value_name = "G")]
+    pub(crate) group: Vec<u64>,
+
+    /// Of a geometry: the level of detail; 0 is the finest
+    #[arg(long, value_name = "K")]
+    pub(crate) level: Option<usize>,
 
     /// Write to this file instead of the terminal
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
@@ -137,6 +159,13 @@ pub(crate) struct ReadArgs {
     /// The most memory that the result may take, such as 4GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+}
+
+impl ReadArgs {
+    /// Was something said that only a geometry understands?
+    pub(crate) const fn is_geometric(&self) -> bool {
+        self.region.is_some() || !self.object.is_empty() || !self.group.is_empty() || self.level.is_some()
+    }
 }
 
 #[derive(Debug, ClapArgs)]

@@ -13,6 +13,13 @@ pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resu
     work(&mut out).and_then(|()| out.flush()).map_err(|source| Error::io("standard output", source))
 }
 
+/// As [`print`], for work that fails in other ways than writing does.
+pub(crate) fn print_through(work: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let mut out = io::BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
+    work(&mut out)?;
+    out.flush().map_err(|source| Error::io("standard output", source))
+}
+
 /// Prints a JSON document.
 pub(crate) fn print_json(document: &Value) -> Result<()> {
     print(|out| {

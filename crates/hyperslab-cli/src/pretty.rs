@@ -66,11 +66,22 @@ pub(crate) fn shape(extents: &[u64]) -> String {
 pub(crate) struct Table {
     headings: Vec<String>,
     rows: Vec<Vec<String>>,
+    empty_columns: bool,
 }
 
 impl Table {
     pub(crate) fn new(headings: &[&str]) -> Self {
-        Self { headings: headings.iter().map(|heading| (*heading).to_owned()).collect(), rows: Vec::new() }
+        Self {
+            headings: headings.iter().map(|heading| (*heading).to_owned()).collect(),
+            rows: Vec::new(),
+            empty_columns: false,
+        }
+    }
+
+    /// The same, with columns that are empty in every row.
+    pub(crate) fn with_empty_columns(mut self) -> Self {
+        self.empty_columns = true;
+        self
     }
 
     pub(crate) fn row(&mut self, cells: Vec<String>) {
@@ -80,7 +91,8 @@ impl Table {
     pub(crate) fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         let used =
             |column: usize| self.rows.iter().any(|row| row.get(column).is_some_and(|cell| !cell.is_empty()));
-        let columns: Vec<usize> = (0..self.headings.len()).filter(|column| used(*column)).collect();
+        let columns: Vec<usize> =
+            (0..self.headings.len()).filter(|column| self.empty_columns || used(*column)).collect();
         let heading = |column: usize| self.headings[column].trim_start_matches('>');
         let cell = |row: &[String], column: usize| row.get(column).cloned().unwrap_or_default();
         let width = |column: usize| {

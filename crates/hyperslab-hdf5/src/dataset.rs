@@ -86,7 +86,7 @@ impl Dataset {
         schema.filters = pipeline.specs.iter().map(describe).collect();
         chunk_index.clone_into(&mut schema.chunk_index);
         let raw = attributes::raw(file, header)?;
-        dimensions::read(file, header, &raw, path, &mut schema);
+        dimensions::read(file, &raw, path, &mut schema);
         schema.attributes = attributes::decode(file, &raw);
         Ok(Self { file: Arc::clone(file), name, schema, element, pipeline, source })
     }

@@ -9,20 +9,16 @@ use crate::file::{File, FileFields};
 use crate::header::{Header, kind};
 use crate::message::attribute::{Content, RawAttribute};
 use crate::message::datatype::{Class, ReferenceKind};
+use crate::message::link::LinkTarget;
 use crate::message::space::Space;
 use crate::paths::path_of;
+use crate::store::{Found, find};
 
 /// What NetCDF-4 calls a dimension that has no coordinate variable.
 const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
 /// Names and labels of the dimensions of the dataset at `path`. What cannot be read leaves a dimension unnamed.
-pub(crate) fn read(
-    file: &Arc<File>,
-    header: &Header,
-    raw: &[RawAttribute],
-    path: &str,
-    schema: &mut ArraySchema,
-) {
+pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &mut ArraySchema) {
     let rank = schema.grid.rank();
     let find = |name: &str| {
         raw.iter()
@@ -42,9 +38,18 @@ pub(crate) fn read(
             }
             schema.labels[axis] = labels;
         }
+    } else if let Some(ids) = find("_Netcdf4Coordinates").and_then(|content| integers(file, content)) {
+        for (axis, id) in ids.into_iter().enumerate().take(rank) {
+            let Some((name, labels)) = dimension(file, path, id).and_then(|scale| scale_of(file, scale))
+            else {
+                continue;
+            };
+            let own = labels == Labels::Node(path.to_owned());
+            schema.dimensions[axis].get_or_insert(name);
+            schema.labels[axis] = if own && rank > 1 { Labels::None } else { labels };
+        }
     } else if rank == 1 && is_scale(file, raw) {
         // A scale is its own coordinate.
-        let _ = header;
         schema.dimensions[0].get_or_insert_with(|| last_part(path).to_owned());
         if !is_bare(file, raw) {
             schema.labels[0] = Labels::Node(path.to_owned());
@@ -75,6 +80,37 @@ fn texts(file: &Arc<File>, content: &Content) -> Option<Vec<String>> {
     let document = attributes::decode(file, &[raw]).get("")?.to_json();
     let items = document.as_array()?;
     Some(items.iter().map(|item| item.as_str().unwrap_or_default().to_owned()).collect())
+}
+
+fn integers(file: &Arc<File>, content: &Content) -> Option<Vec<i64>> {
+    let raw = RawAttribute { name: String::new(), content: Ok(content.clone()) };
+    let document = attributes::decode(file, &[raw]).get("")?.to_json();
+    document.as_array()?.iter().map(|number| number.as_i64()).collect()
+}
+
+/// The dataset that NetCDF-4 gave this dimension number: in the group of `path` or in one above.
+fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
+    let mut folder = path;
+    while let Some((above, _)) = folder.rsplit_once('/') {
+        folder = above;
+        let Ok(Found::Object(group)) = find(file, if above.is_empty() { "/" } else { above }) else {
+            continue;
+        };
+        let links = group.file.group(group.address).and_then(|group| group.all(file)).unwrap_or_default();
+        for link in links {
+            let LinkTarget::Hard(address) = link.target else { continue };
+            let raw = Header::read(file, address).and_then(|header| attributes::raw(file, &header));
+            let number = raw.ok().and_then(|raw| {
+                let attribute = raw.iter().find(|attribute| attribute.name == "_Netcdf4Dimid")?;
+                let value = attributes::decode(file, std::slice::from_ref(attribute));
+                value.get("_Netcdf4Dimid")?.to_json().as_i64()
+            });
+            if number == Some(id) {
+                return Some(address);
+            }
+        }
+    }
+    None
 }
 
 /// The address of the first scale of each dimension: a list of object references per dimension.

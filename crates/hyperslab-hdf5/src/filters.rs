@@ -6,6 +6,7 @@ mod step;
 use std::cell::RefCell;
 
 use hyperslab_core::{Place, Result};
+use smallvec::SmallVec;
 
 pub(crate) use describe::{describe, name_of};
 
@@ -54,7 +55,8 @@ impl Pipeline {
     /// Undoes the filters that `mask` does not skip, last to first; the last step writes straight into `out`.
     pub(crate) fn decode(&self, mask: u32, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
         let sizes = self.sizes(mask, out.len());
-        let used: Vec<usize> = (0..self.specs.len()).filter(|filter| mask >> filter & 1 == 0).collect();
+        let used: SmallVec<[usize; 4]> =
+            (0..self.specs.len()).filter(|filter| mask >> filter & 1 == 0).collect();
         let Some((&last, before)) = used.split_first() else {
             if stored.len() != out.len() {
                 return Err(place.corrupt(format!("{} bytes stored, expected {}", stored.len(), out.len())));
@@ -97,9 +99,9 @@ impl Pipeline {
     }
 
     /// The bytes that each filter was given when the chunk was written, where that can be known.
-    fn sizes(&self, mask: u32, chunk: usize) -> Vec<Option<usize>> {
+    fn sizes(&self, mask: u32, chunk: usize) -> SmallVec<[Option<usize>; 4]> {
         let mut size = Some(chunk);
-        let mut sizes = Vec::with_capacity(self.specs.len());
+        let mut sizes = SmallVec::new();
         for (filter, spec) in self.specs.iter().enumerate() {
             sizes.push(size);
             if mask >> filter & 1 == 0 {

@@ -14,6 +14,7 @@ use hyperslab_core::{ChunkCoord, Error, Extents, Fields, Grid, Place, Result};
 use crate::btree2::BTree2;
 use crate::file::{File, FileFields, Sizes};
 use crate::message::layout::{Chunked, IndexKind};
+use crate::symbols::uint;
 use extensible::ExtensibleArray;
 use fixed::FixedArray;
 
@@ -160,8 +161,13 @@ impl ChunkIndex {
     pub(crate) fn visit(&self, file: &File, visit: Visit<'_>) -> Result<()> {
         let Some(address) = self.address else { return Ok(()) };
         // Chunks that shrinking left behind the edge are no longer part of the array.
+        let extents = self.grid.extents();
         let mut inside = |chunk: ChunkCoord, stored: Stored| {
-            if self.grid.contains(&chunk) { visit(chunk, stored) } else { Ok(ControlFlow::Continue(())) }
+            if chunk.len() == extents.len() && chunk.iter().zip(&extents).all(|(at, extent)| at < extent) {
+                visit(chunk, stored)
+            } else {
+                Ok(ControlFlow::Continue(()))
+            }
         };
         match self.kind {
             IndexKind::Single(filtered) => {
@@ -254,13 +260,14 @@ impl ChunkIndex {
 
     /// An element of a fixed or extensible array: an address, and, where chunks are filtered, a size and a mask.
     fn element(&self, bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Option<Stored>> {
+        if !self.filtered {
+            let missing = bytes.iter().all(|byte| *byte == 0xff);
+            return Ok((!missing).then(|| Stored { address: uint(bytes), size: self.chunk_bytes, mask: 0 }));
+        }
         let mut fields = Fields::new(bytes, place);
         let address = fields.address(sizes)?;
-        let (mut size, mut mask) = (self.chunk_bytes, 0);
-        if self.filtered {
-            size = fields.uint(bytes.len().saturating_sub(sizes.address + 4))?;
-            mask = fields.u32()?;
-        }
+        let size = fields.uint(bytes.len().saturating_sub(sizes.address + 4))?;
+        let mask = fields.u32()?;
         Ok(address.map(|address| Stored { address, size, mask }))
     }
 }

@@ -1,6 +1,7 @@
 //! Virtual datasets: arrays whose elements are those of other datasets.
 
 mod axis;
+mod cast;
 mod mapping;
 mod pieces;
 
@@ -9,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use hyperslab_core::{
-    Array, ChunkCoord, DType, Elements, Extents, Fill, Layout, Place, Region, Result, copy_box, product,
+    Array, ChunkCoord, Elements, Error, Extents, Fill, Layout, Place, Region, Result, copy_box, product,
     read_serial,
 };
 
@@ -121,7 +122,6 @@ impl Virtual {
                 continue;
             }
             let Some(source) = self.source(&mapping.file, &mapping.dataset) else { continue };
-            same_type(dataset, &source)?;
             let place = Place::new(dataset.name(), "virtual dataset mapping", 0);
             pieces::visit(mapping, region, source.schema().shape(), &self.shape, place, &mut |piece| {
                 nested(&self.file, || visit(&source, piece))
@@ -147,10 +147,13 @@ impl Virtual {
         let place = Layout::packed(&region.shape, item);
         self.visit(dataset, &region, &mut |source, piece| {
             let values = read_serial(source, piece.positions())?;
-            let Some(bytes) = values.elements.as_fixed() else { return Ok(()) };
+            let bytes = match values.elements.as_fixed() {
+                Some(bytes) if values.dtype == schema.dtype => bytes.clone(),
+                _ => cast::cast(&values, &schema.dtype).ok_or_else(|| other_type(dataset, source))?.into(),
+            };
             let from = Layout::packed(&piece.counts(), item);
             let to = piece.place(&region, &place);
-            copy_box(bytes, &from, out, &to, &piece.counts(), item)
+            copy_box(&bytes, &from, out, &to, &piece.counts(), item)
         })
     }
 
@@ -167,6 +170,9 @@ impl Virtual {
         let mut picks = vec![(0, 0); cells];
         let place = Layout::packed(&region.shape, 1);
         self.visit(dataset, &region, &mut |source, piece| {
+            if source.schema().dtype != schema.dtype {
+                return Err(other_type(dataset, source));
+            }
             let values = read_serial(source, piece.positions())?;
             let (counts, to) = (piece.counts(), piece.place(&region, &place));
             for cell in 0..product(&counts).unwrap_or(0) {
@@ -184,10 +190,7 @@ impl Virtual {
     }
 }
 
-fn same_type(dataset: &Dataset, source: &Dataset) -> Result<()> {
-    let (ours, theirs): (&DType, &DType) = (&dataset.schema().dtype, &source.schema().dtype);
-    if ours == theirs {
-        return Ok(());
-    }
-    Err(dataset.file.unsupported(format!("a virtual dataset of {ours} over a source of {theirs}")))
+fn other_type(dataset: &Dataset, source: &Dataset) -> Error {
+    let (ours, theirs) = (&dataset.schema().dtype, &source.schema().dtype);
+    dataset.file.unsupported(format!("a virtual dataset of {ours} over a source of {theirs}"))
 }

@@ -80,7 +80,9 @@ pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
             crate::package::verify_package(path, store, &mut report);
         }
     }
-    recommend(&name, &mut report);
+    if store.is_none() {
+        recommend(&name, &mut report);
+    }
     let file_len = store.as_ref().map_or(metadata.len(), TetStore::file_length);
     let summary = store.as_ref().map(|store| Summary {
         layout_version: 1,
@@ -104,6 +106,7 @@ pub(crate) fn verify(store: &TetStore, depth: Depth, report: &mut Report) -> Res
     chunks::payloads(store, report);
     chunks::contents(store, depth, report);
     footer::check(store, depth, report);
+    recommend(store.name(), report);
     Ok(())
 }
 

@@ -68,67 +68,65 @@ pub(crate) struct Statistics {
     pub(crate) range: Option<([u8; 8], [u8; 8])>,
 }
 
-/// The smallest and the largest of the elements that are not missing, and how many are missing.
-macro_rules! range {
-    ($type:ty, $raw:expr, $missing:expr, $key:expr, $nan:expr) => {{
-        const N: usize = size_of::<$type>();
+/// The statistics of cells of one width. Elements are compared by a key: an integer whose order is theirs, and from which
+/// they come back. Without branches, so that the compiler can take many cells at once.
+macro_rules! statistics {
+    ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr) => {{
+        const N: usize = size_of::<$bits>();
         let (cells, _) = $raw.as_chunks::<N>();
         let missing = $missing.and_then(|bytes: &[u8]| <[u8; N]>::try_from(bytes).ok());
-        let (mut nulls, mut range): (u64, Option<($type, $type)>) = (0, None);
+        let (any_missing, missing) = (missing.is_some(), <$bits>::from_le_bytes(missing.unwrap_or_default()));
+        let (mut nulls, mut low, mut high) = (0_u64, <$key>::MAX, <$key>::MIN);
         for cell in cells {
-            let value = <$type>::from_le_bytes(*cell);
-            if $nan(value) || missing.is_some_and(|missing| missing == *cell) {
-                nulls += 1;
-                continue;
-            }
-            range = Some(match range {
-                None => (value, value),
-                Some((low, high)) => (
-                    if $key(value) < $key(low) { value } else { low },
-                    if $key(value) > $key(high) { value } else { high },
-                ),
-            });
+            let bits = <$bits>::from_le_bytes(*cell);
+            let null = $nan(bits) | (any_missing & (bits == missing));
+            let key: $key = $to_key(bits);
+            nulls += u64::from(null);
+            low = low.min(if null { <$key>::MAX } else { key });
+            high = high.max(if null { <$key>::MIN } else { key });
         }
-        let wide = |value: $type| {
+        let wide = |key: $key| {
             let mut bytes = [0; 8];
-            bytes[..N].copy_from_slice(&value.to_le_bytes());
+            let bits: $bits = $to_bits(key);
+            bytes[..N].copy_from_slice(&bits.to_le_bytes());
             bytes
         };
-        let range = range.map(|(low, high)| (wide(low), wide(high)));
-        Statistics { elements: cells.len() as u64, nulls, range }
+        let elements = cells.len() as u64;
+        Statistics { elements, nulls, range: (nulls < elements).then(|| (wide(low), wide(high))) }
     }};
 }
 
-/// Integers are always numbers.
-const fn never<T: Copy>(_: T) -> bool {
-    false
+/// Floats in IEEE total order: negative ones are ordered backwards by their magnitude.
+macro_rules! float_statistics {
+    ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr) => {{
+        // Its own inverse.
+        let flip = |signed: $key| signed ^ (((signed >> (<$key>::BITS - 1)) as $bits) >> 1) as $key;
+        let nan = |bits: $bits| bits & (<$bits>::MAX >> 1) > $infinity;
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| flip(bits as $key), |key| flip(key) as $bits, nan)
+    }};
 }
 
-/// A number whose order is the IEEE total order of floats of this many bits.
-fn total_order(bits: u64, width: u32) -> i64 {
-    let signed = (bits << (64 - width)) as i64;
-    // Negative numbers are ordered backwards by their magnitude.
-    signed ^ ((signed >> 63) as u64 >> 1) as i64
+/// Integers, signed or not, by themselves; none of them is not a number.
+macro_rules! integer_statistics {
+    ($bits:ty => $key:ty, $raw:expr, $missing:expr) => {
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false)
+    };
 }
 
 impl Statistics {
     /// Of a chunk's little-endian bytes, given the element that stands for a missing one.
     pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
         match dtype {
-            DType::Float16 => {
-                range!(f16, raw, missing, |v: f16| total_order(v.to_bits().into(), 16), f16::is_nan)
-            }
-            DType::Float32 => {
-                range!(f32, raw, missing, |v: f32| total_order(v.to_bits().into(), 32), f32::is_nan)
-            }
-            DType::Float64 => range!(f64, raw, missing, |v: f64| total_order(v.to_bits(), 64), f64::is_nan),
-            DType::Int16 => range!(i16, raw, missing, |v: i16| v, never),
-            DType::Int32 => range!(i32, raw, missing, |v: i32| v, never),
-            DType::Int64 => range!(i64, raw, missing, |v: i64| v, never),
-            DType::UInt16 => range!(u16, raw, missing, |v: u16| v, never),
-            DType::UInt32 => range!(u32, raw, missing, |v: u32| v, never),
-            DType::UInt64 => range!(u64, raw, missing, |v: u64| v, never),
-            _ => range!(u8, raw, missing, |v: u8| v, never),
+            DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing),
+            DType::Float32 => float_statistics!(u32 => i32, 0x7f80_0000, raw, missing),
+            DType::Float64 => float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing),
+            DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
+            DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
+            DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
+            DType::UInt16 => integer_statistics!(u16 => u16, raw, missing),
+            DType::UInt32 => integer_statistics!(u32 => u32, raw, missing),
+            DType::UInt64 => integer_statistics!(u64 => u64, raw, missing),
+            _ => integer_statistics!(u8 => u8, raw, missing),
         }
     }
 

@@ -167,8 +167,29 @@ impl OpenArray {
         Ok(deletes)
     }
 
-    /// The array's metadata as attributes.
+    /// The array's metadata as attributes, without what belongs to one of its attributes.
     pub(crate) fn attributes(&self) -> Result<Attributes> {
+        let mut own = Attributes::new();
+        for (key, value) in self.metadata()?.iter() {
+            if !self.schema.attributes.iter().any(|attribute| below(key, &attribute.name).is_some()) {
+                own.set(key, value.clone());
+            }
+        }
+        Ok(own)
+    }
+
+    /// The metadata that belongs to one attribute.
+    pub(crate) fn attributes_of(&self, attribute: &str) -> Result<Attributes> {
+        let mut own = Attributes::new();
+        for (key, value) in self.metadata()?.iter() {
+            if let Some(key) = below(key, attribute) {
+                own.set(key, value.clone());
+            }
+        }
+        Ok(own)
+    }
+
+    fn metadata(&self) -> Result<Attributes> {
         metadata::read(&*self.directory, &self.prefix, self.window(), self.options.key.as_ref())
     }
 
@@ -228,6 +249,11 @@ impl OpenArray {
         }
         Ok(all)
     }
+}
+
+/// What of a key is left behind an attribute's prefix.
+fn below<'a>(key: &'a str, attribute: &str) -> Option<&'a str> {
+    key.strip_prefix(metadata::ATTRIBUTE_PREFIX)?.strip_prefix(attribute)?.strip_prefix('.')
 }
 
 fn read_schema(

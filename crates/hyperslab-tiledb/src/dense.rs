@@ -1,6 +1,7 @@
 //! Attributes of dense arrays as arrays.
 
 mod part;
+mod statistics;
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -8,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Attributes, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Extents,
-    Fill, Grid, Labels, Layer, Layout, Place, PlannedChunk, Region, Result, Span, Window, copy_box,
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Extents, Fill, Grid,
+    Labels, Layer, Layout, Place, PlannedChunk, Region, Result, Span, Window, copy_box,
 };
 use smallvec::SmallVec;
 
@@ -28,6 +29,9 @@ pub(crate) struct DenseAttribute {
     name: String,
     fragments: OnceLock<Vec<DenseFragment>>,
 }
+
+/// A layer of a chunk: its fragment, where it is, its bytes.
+type StoredLayer<'a> = (&'a DenseFragment, &'a Layer, &'a [Bytes]);
 
 /// A fragment that has the attribute.
 #[derive(Debug)]
@@ -48,8 +52,10 @@ impl DenseAttribute {
     pub(crate) fn new(array: Arc<OpenArray>, index: usize, node: &str) -> Result<Self> {
         let attribute = array.schema.attributes[index].clone();
         let mut schema = dense_schema(&array.schema, &attribute, &array.name)?;
+        // Damaged metadata must not cost the values.
+        schema.attributes = array.attributes_of(&attribute.name).unwrap_or_default();
         if let Some(name) = &attribute.enumeration {
-            schema.attributes = enumeration_attributes(&array, name);
+            schema.attributes.set("enumeration", enumeration_attribute(&array, name));
         }
         let name = format!("{}{node}", array.directory.name());
         Ok(Self { array, attribute, schema, name, fragments: OnceLock::new() })
@@ -165,7 +171,7 @@ impl DenseAttribute {
         &'a self,
         reference: &'a ChunkRef,
         stored: &'a [Bytes],
-    ) -> Result<SmallVec<[(&'a DenseFragment, &'a Layer, &'a [Bytes]); 1]>> {
+    ) -> Result<SmallVec<[StoredLayer<'a>; 1]>> {
         let fragments = self.fragments()?;
         let mut rest = stored;
         let mut layers = SmallVec::new();
@@ -334,6 +340,10 @@ impl Array for DenseAttribute {
         Elements::gather(&self.schema.dtype, &rows.iter().collect::<Vec<_>>(), &picks)
     }
 
+    fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<hyperslab_core::ChunkStatistics>>> {
+        self.chunk_statistics(chunks)
+    }
+
     fn visit_chunks(
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
@@ -384,16 +394,12 @@ fn for_each_cell(region: &Region, shape: &[u64], strides: &[u64], mut visit: imp
     }
 }
 
-/// The attribute's values that an enumeration's integers stand for, as an attribute of the node.
-pub(crate) fn enumeration_attributes(array: &OpenArray, name: &str) -> Attributes {
-    let mut attributes = Attributes::new();
+/// The values that an enumeration's integers stand for, as an attribute of the node.
+fn enumeration_attribute(array: &OpenArray, name: &str) -> hyperslab_core::Attribute {
     match array.enumeration(name) {
-        Ok(enumeration) => attributes.set("enumeration", enumeration.to_json()),
-        Err(error) => {
-            attributes.set("enumeration", hyperslab_core::Attribute::Unreadable(error.to_string()));
-        }
+        Ok(enumeration) => enumeration.to_json().into(),
+        Err(error) => hyperslab_core::Attribute::Unreadable(error.to_string()),
     }
-    attributes
 }
 
 /// The schema of an attribute in the words of the core.

@@ -1,7 +1,7 @@
 //! The codecs of one field: values, and for some fields offsets and validity.
 
 use bytes::Bytes;
-use hyperslab_core::{Data, Elements, Place, Result};
+use hyperslab_core::{Data, Elements, Error, Place, Result};
 
 use crate::cells;
 use crate::datatype::{CellValues, Datatype};
@@ -9,6 +9,7 @@ use crate::key::Key;
 use crate::pipeline::Pipeline;
 use crate::schema::Schema;
 use crate::tile::TileCodec;
+use crate::write::FieldTile;
 
 /// How the tiles of one field are decoded.
 #[derive(Debug, Clone)]
@@ -100,5 +101,57 @@ impl FieldCodecs {
             None => None,
         };
         Ok(elements.with_validity(validity))
+    }
+}
+
+impl FieldCodecs {
+    /// Cells, in the tile's order, as they are stored. The inverse of [`decode`](Self::decode).
+    pub(crate) fn encode(&self, elements: &Elements, cells: usize) -> Result<FieldTile> {
+        let mut tile = FieldTile::default();
+        match (&elements.data, &self.offsets) {
+            (Data::Fixed(bytes), None) => tile.fixed = self.values.encode_tile(bytes)?.into(),
+            (Data::Variable { offsets, bytes }, Some(codec)) => {
+                self.encode_variable(offsets, bytes, 1, codec, &mut tile)?;
+            }
+            (Data::List { offsets, items }, Some(codec)) => {
+                let bytes = items.as_fixed().ok_or_else(|| Error::invalid("lists of other than numbers"))?;
+                self.encode_variable(offsets, bytes, self.datatype.size() as u64, codec, &mut tile)?;
+            }
+            _ => return Err(Error::invalid("elements that are not held as their attribute is")),
+        }
+        if let Some(codec) = &self.validity {
+            let flags: Vec<u8> = (0..cells).map(|cell| u8::from(!elements.is_missing(cell))).collect();
+            tile.validity = Some(codec.encode_tile(&flags)?.into());
+        }
+        Ok(tile)
+    }
+
+    fn encode_variable(
+        &self,
+        offsets: &[u64],
+        bytes: &[u8],
+        size: u64,
+        codec: &TileCodec,
+        tile: &mut FieldTile,
+    ) -> Result<()> {
+        let first = offsets.first().copied().unwrap_or(0);
+        let last = offsets.last().copied().unwrap_or(0);
+        let values = bytes
+            .get((first * size) as usize..(last * size) as usize)
+            .ok_or_else(|| Error::invalid("offsets outside their values"))?;
+        let starts: Vec<u64> = offsets
+            .iter()
+            .take(offsets.len().saturating_sub(1))
+            .map(|offset| (offset - first) * size)
+            .collect();
+        tile.fixed = if self.values.keeps_offsets() {
+            // The values' filter keeps the offsets: their tile is empty.
+            0_u64.to_le_bytes().to_vec().into()
+        } else {
+            let coded: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();
+            codec.encode_tile(&coded)?.into()
+        };
+        tile.values = Some((self.values.encode_values(values, &starts)?.into(), values.len() as u64));
+        Ok(())
     }
 }

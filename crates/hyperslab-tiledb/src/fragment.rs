@@ -49,6 +49,9 @@ pub(crate) enum Part {
     Validity,
 }
 
+/// Lists that were read before.
+type Lists = HashMap<(List, Field), Arc<[u64]>>;
+
 /// A committed fragment.
 #[derive(Debug)]
 pub(crate) struct Fragment {
@@ -59,7 +62,7 @@ pub(crate) struct Fragment {
     pub(crate) footer: Footer,
     metadata: Arc<dyn Blob>,
     encryption: Option<Key>,
-    lists: Mutex<HashMap<(List, Field), Arc<[u64]>>>,
+    lists: Mutex<Lists>,
     rtree: Mutex<Option<Arc<RTree>>>,
 }
 
@@ -297,9 +300,5 @@ impl Fragment {
 
     pub(crate) fn place(&self, structure: &'static str) -> Place<'_> {
         Place::new(self.metadata.name(), structure, 0)
-    }
-
-    pub(crate) fn metadata_blob(&self) -> &Arc<dyn Blob> {
-        &self.metadata
     }
 }

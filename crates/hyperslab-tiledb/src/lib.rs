@@ -30,6 +30,7 @@ mod sparse;
 mod store;
 mod tile;
 mod verify;
+mod write;
 
 pub use datatype::{CellValues, Datatype, Number};
 pub use key::Key;
@@ -37,6 +38,7 @@ pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};
 pub use schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
+pub use write::{TileDbSink, WriteOptions, create, create_sparse, write_sparse};
 
 /// How to open an array.
 #[derive(Debug, Clone, Default)]

@@ -50,11 +50,6 @@ impl Listing {
         Ok(listing)
     }
 
-    /// Is there an array here?
-    pub(crate) fn is_array(&self) -> bool {
-        self.old_schema || !self.schemas.is_empty()
-    }
-
     /// The schema of a window: the last that is not younger, else the first.
     pub(crate) fn schema_at(&self, window: Window) -> Option<String> {
         let last = self.schemas.iter().rev().find(|name| name.end <= window.end);

@@ -7,6 +7,9 @@ use crate::generic;
 use crate::key::Key;
 use crate::names::{TimedName, Window};
 
+/// Keys with this prefix, an attribute's name and a dot belong to that attribute, as TileDB-CF has it.
+pub(crate) const ATTRIBUTE_PREFIX: &str = "__tiledb_attr.";
+
 /// One change of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {

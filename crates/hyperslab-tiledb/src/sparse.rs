@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 use hyperslab_core::{Batches, Column, Error, Result, Scan, Table, TableSchema};
 
 pub(crate) use coords::{Keys, key_of, keys_of};
-pub(crate) use hilbert::Hilbert;
 pub(crate) use merge::GlobalOrder;
 pub(crate) use region::DimensionRange;
+pub(crate) use scan::join;
 
 use crate::array::OpenArray;
 use crate::condition::Delete;
@@ -75,10 +75,7 @@ impl SparseTable {
         let fragments = self.array.fragments()?;
         let readers = fragments
             .iter()
-            .enumerate()
-            .map(|(order, fragment)| {
-                FragmentReader::new(&self.array, Arc::clone(fragment), order).map(Arc::new)
-            })
+            .map(|fragment| FragmentReader::new(&self.array, Arc::clone(fragment)).map(Arc::new))
             .collect::<Result<Vec<_>>>()?;
         Ok(self.readers.get_or_init(|| readers))
     }

@@ -192,14 +192,6 @@ impl TileDbStore {
             Err(error) => visit(path, Err(error)),
         }
     }
-
-    pub(crate) fn directory(&self) -> &Arc<dyn Directory> {
-        &self.directory
-    }
-
-    pub(crate) const fn options(&self) -> &OpenOptions {
-        &self.options
-    }
 }
 
 impl Store for TileDbStore {
@@ -239,6 +231,23 @@ impl Store for TileDbStore {
             }
             Found::Link(target) => Ok(Node::Link(target)),
         }
+    }
+
+    fn details(&self) -> Result<serde_json::Map<String, serde_json::Value>> {
+        let mut fragments = Vec::new();
+        self.walk("/", 0, &mut |path, array| {
+            let Ok(array) = array else { return };
+            for fragment in array.fragments().unwrap_or_default() {
+                fragments.push(serde_json::json!({
+                    "node": path,
+                    "fragment": fragment.name.stem,
+                    "time": [fragment.name.start, fragment.name.end],
+                    "version": fragment.version(),
+                    "tiles": fragment.footer.tiles(&fragment.schema),
+                }));
+            }
+        });
+        Ok(serde_json::Map::from_iter([("fragments".to_owned(), fragments.into())]))
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

@@ -23,6 +23,7 @@
 //! | `level`, `query` | one level, and what is asked of it |
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
 //! | `verify` | checks |
+//! | `write` | [`write`]: new stores, with coarser levels |
 //!
 //! ```
 //! use bytes::Bytes;
@@ -50,7 +51,9 @@ mod objects;
 mod query;
 mod store;
 mod verify;
+mod write;
 
 pub use fragment::{Fragment, FragmentIndex, MAGIC, encode as encode_fragments};
 pub use geometry::ZvfGeometry;
 pub use store::{FragmentStore, ZvfStore, open, open_fragment_index, open_path, probe, probe_fragment_index};
+pub use write::{Kind, WriteOptions, write};

@@ -5,7 +5,8 @@ mod support;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hyperslab_core::{Depth, Geometry, Report, Store};
+use hyperslab_core::{Depth, Geometry, GeometryQuery, Report, Store};
+use hyperslab_zvf::{Kind, WriteOptions};
 
 fn python(script: &str, arguments: &[&Path]) {
     let interpreter = std::env::var("HYPERSLAB_PEERS")
@@ -42,4 +43,57 @@ fn what_zarr_vectors_writes_is_answered_by_the_truth() {
             }
         }
     }
+}
+
+/// Every store of the first test, read whole and written anew in several ways: answered by the same truth, by us and by the library.
+#[test]
+fn what_we_write_is_answered_by_the_truth_and_valid_to_zarr_vectors() {
+    let folder = tempfile::tempdir().unwrap();
+    python("cases.py", &[folder.path()]);
+    let cases = support::cases(folder.path());
+    let mut written = Vec::new();
+    let mut stores: Vec<&str> = cases.iter().filter_map(|case| case["store"].as_str()).collect();
+    stores.dedup();
+    for store in stores.into_iter().filter(|store| !store.starts_with("pyramid")) {
+        let geometry = hyperslab_zvf::open_path(folder.path().join(store)).unwrap().geometry().unwrap();
+        let kind = Kind::from_name(&geometry.schema().kinds[0]).unwrap();
+        let data = geometry.query(&GeometryQuery::default()).unwrap();
+        let rank = geometry.schema().axes.len();
+        for variant in 0..3 {
+            let mut options = WriteOptions::new(vec![[50.0, 30.0, 40.0][variant]; rank]);
+            options.compression = if variant == 1 { None } else { Some(0) };
+            options.shard_shape = (variant == 1).then_some(2);
+            options.factors = if variant == 2 { vec![1.0, 2.0] } else { Vec::new() };
+            options.bin_shape = (variant == 0).then(|| vec![12.5; rank]);
+            options.groups = if data.objects.len() > 6 && !data.objects.iter().any(|(id, _)| *id < 0) {
+                vec![vec![0, 1, 2], vec![3, 6]]
+            } else {
+                Vec::new()
+            };
+            let name = format!("{store}-{variant}");
+            let target = folder.path().join(&name);
+            hyperslab_zvf::write(&target, kind, &data, &options).unwrap_or_else(|e| panic!("{store}: {e}"));
+            for case in cases.iter().filter(|case| case["store"] == store && case.get("groups").is_none()) {
+                let mut case = case.clone();
+                case["store"] = serde_json::json!(name);
+                support::check(folder.path(), &case);
+            }
+            let copy = hyperslab_zvf::open_path(&target).unwrap();
+            let mut report = Report::default();
+            copy.verify(Depth::Deep, &mut report).unwrap();
+            assert!(report.ok(), "{name}: {report:?}");
+            let levels = copy.geometry().unwrap().levels().unwrap();
+            assert_eq!(levels.len(), 1 + options.factors.len());
+            for (number, level) in levels.iter().enumerate() {
+                let query = GeometryQuery { level: Some(number), ..Default::default() };
+                let coarse = copy.geometry().unwrap().query(&query).unwrap();
+                assert_eq!(coarse.vertices.shape[0], level.vertices, "{name} {level:?}");
+                assert_eq!(coarse.links.map_or(0, |links| links.shape[0]), level.links, "{name} {level:?}");
+                assert_eq!(coarse.attributes.len(), data.attributes.len(), "{name}");
+            }
+            written.push(serde_json::json!({"path": target, "store": store, "kind": kind.name(), "levels": levels.len()}));
+        }
+    }
+    std::fs::write(folder.path().join("written.json"), serde_json::to_vec(&written).unwrap()).unwrap();
+    python("peers/check.py", &[folder.path()]);
 }

@@ -22,6 +22,7 @@
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | `table` | [`TableReader`]: rows of a table by dimension and column |
+//! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
@@ -39,6 +40,7 @@ mod catalog;
 pub mod convert;
 pub mod export;
 mod formats;
+pub mod geometry;
 mod key;
 mod labels;
 pub mod npy;

@@ -9,6 +9,10 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
+<<<<<<< HEAD
+=======
+use crate::geometry::GeometryReader;
+>>>>>>> 1aef21d0772686ed46afa4b7406dd246aa76637a
 use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
@@ -77,6 +81,10 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> 
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
+    // An append that was cut off after its commit is completed, where that can be; without one this looks for a file
+    // and finds none.
+    #[cfg(feature = "tet")]
+    let _ = hyperslab_tet::recover(path);
     let blob: Arc<dyn Blob> =
         if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) };
     let format = match options.format {
@@ -172,6 +180,18 @@ impl OpenStore {
         match self.node(path)? {
             Node::Table(table) => Ok(TableReader::new(table)),
             other => Err(self.not_a(path, &other, "table")),
+        }
+    }
+
+    /// The geometry at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a geometry.
+    pub fn geometry(&self, path: &str) -> Result<GeometryReader> {
+        match self.node(path)? {
+            Node::Geometry(geometry) => Ok(GeometryReader::new(geometry)),
+            other => Err(self.not_a(path, &other, "geometry")),
         }
     }
 

@@ -19,6 +19,7 @@ use hyperslab_core::{Batch, Batches, Column, DType, Data, Elements, Error, Resul
 pub use csv::write_csv;
 pub use json::write_json;
 pub use npy::write_npy;
+pub(crate) use write::ending;
 pub use write::{ENDINGS, write, writes};
 
 /// Rows of named columns, batch after batch.

@@ -1,6 +1,11 @@
 //! `tet read`: values of a selection, to the terminal or a file.
 
-use hyperslab::{Error, Node, OpenOptions, Result, Values, export};
+mod geometry;
+mod table;
+
+use std::path::Path;
+
+use hyperslab::{ArrayReader, DType, Error, Node, OpenOptions, Result, Selection, Values, export, rows};
 
 use crate::args::ReadArgs;
 use crate::{Answer, address, output, paint, pretty};
@@ -13,23 +18,55 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let node = address::chosen_node(&store, node)?;
-    let values = match store.node(&node)? {
-        Node::Array(array) => store.reader(array).read(&selection)?,
+    let found = store.node(&node)?;
+    if !matches!(found, Node::Geometry(_)) && args.is_geometric() {
+        return Err(Error::invalid(format!(
+            "{node} is a {}: --box, --object, --group and --level are for a geometry",
+            found.kind()
+        )));
+    }
+    match found {
+        Node::Array(array) => read_array(args, &store.reader(array), &selection)?,
+        Node::Table(_) => {
+            let table = store.table(&node)?;
+            let rows = table.rows(&selection, args.columns.as_deref())?;
+            table::put(rows, args)?;
+        }
+        Node::Geometry(_) => geometry::put(&store.geometry(&node)?, args, &selection)?,
         other => {
             return Err(Error::invalid(format!(
                 "{node} is a {}, which has no values of its own",
                 other.kind()
             )));
         }
-    };
-    match &args.output {
-        Some(path) => export::write(&values, path, args.force)?,
-        None if args.json => {
-            output::print(|out| export::write_json(&values, &mut &mut *out).map_err(std::io::Error::other))?
-        }
-        None => show(&values, args.full)?,
     }
     Ok(Answer::Yes)
+}
+
+fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> Result<()> {
+    let structs = matches!(reader.schema().dtype, DType::Struct(_));
+    if let Some(columns) = &args.columns {
+        return table::put(reader.rows(selection)?.project(columns)?, args);
+    }
+    if let Some(path) = args.output.as_deref().filter(|path| as_rows(path, structs)) {
+        return rows::write(reader.rows(selection)?, path, args.force);
+    }
+    let values = reader.read(selection)?;
+    match &args.output {
+        Some(path) => export::write(&values, path, args.force),
+        None if args.json => output::print_through(|out| export::write_json(&values, &mut &mut *out)),
+        None => show(&values, args.full),
+    }
+}
+
+/// Files of columns take arrays as rows; `.csv` takes structs so, anything else by lines of the last axis.
+fn as_rows(path: &Path, structs: bool) -> bool {
+    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
+    match ending.as_str() {
+        "csv" => structs,
+        "json" | "npy" => false,
+        _ => rows::writes(path),
+    }
 }
 
 fn show(values: &Values, full: bool) -> Result<()> {

@@ -1,6 +1,6 @@
 //! Fractal heaps: links, attributes and shared messages of new-style objects.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use bytes::Bytes;
@@ -36,8 +36,9 @@ pub(crate) struct FractalHeap {
     root: Option<u64>,
     rows: u64,
     filters: Option<RootFilter>,
-    /// Direct blocks that were read, checked and, where they are filtered, decoded.
-    blocks: Mutex<HashMap<u64, Bytes>>,
+    /// Direct blocks that were read, checked and, where they are filtered, decoded: by the heap offset at which
+    /// they start, with their addresses.
+    blocks: Mutex<BTreeMap<u64, (u64, Bytes)>>,
 }
 
 #[derive(Debug)]
@@ -154,6 +155,9 @@ impl FractalHeap {
     }
 
     fn managed(&self, file: &File, offset: u64, length: u64) -> Result<(Bytes, u64)> {
+        if let Some(found) = self.cached(offset, length) {
+            return Ok(found);
+        }
         let block = self.find(file, offset)?;
         let bytes = self.block(file, &block)?;
         let within = offset - block.start;
@@ -166,6 +170,15 @@ impl FractalHeap {
                 .place(DIRECT, block.address)
                 .corrupt(format!("an object of {length} bytes at {within} of {}", block.size))),
         }
+    }
+
+    /// The object, where its block is at hand.
+    fn cached(&self, offset: u64, length: u64) -> Option<(Bytes, u64)> {
+        let blocks = lock(&self.blocks);
+        let (start, (address, bytes)) = blocks.range(..=offset).next_back()?;
+        let within = offset - start;
+        let end = within.checked_add(length).filter(|end| *end <= bytes.len() as u64)?;
+        Some((bytes.slice(within as usize..end as usize), address.saturating_add(within)))
     }
 
     /// Bytes of a block in this row of the doubling table.
@@ -245,9 +258,6 @@ impl FractalHeap {
 
     /// A direct block's bytes, its own header included: heap offsets count from there.
     fn block(&self, file: &File, block: &Block) -> Result<Bytes> {
-        if let Some(bytes) = lock(&self.blocks).get(&block.address) {
-            return Ok(bytes.clone());
-        }
         let place = file.place(DIRECT, block.address);
         let bytes = match (&self.filters, block.stored) {
             (Some(filter), Some((stored, mask))) => {
@@ -270,7 +280,7 @@ impl FractalHeap {
         if blocks.len() >= 1024 {
             blocks.clear();
         }
-        blocks.insert(block.address, bytes.clone());
+        blocks.insert(block.start, (block.address, bytes.clone()));
         Ok(bytes)
     }
 

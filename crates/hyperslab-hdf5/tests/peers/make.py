@@ -321,6 +321,9 @@ def virtual(file):
     layout[1:11:2, 10:] = h5py.VirtualSource("source1.hdf", "data", shape=(5, 20))[:, ::2]
     layout[19, 0:3] = h5py.VirtualSource("missing.hdf", "data", shape=(5, 20))[0, 0:3]
     file.create_virtual_dataset("strided", layout, fillvalue=-5)
+    layout = h5py.VirtualLayout((5, 20), "<f4")
+    layout[...] = h5py.VirtualSource("source1.hdf", "data", shape=(5, 20))
+    file.create_virtual_dataset("other_type", layout)
     file["inner"] = np.arange(10.0)
     layout = h5py.VirtualLayout((30,), "f8")
     layout[5:15] = h5py.VirtualSource(".", "inner", shape=(10,))
@@ -388,6 +391,7 @@ def netcdf(path):
         group.createVariable("v", "i2", ("time", "x"))[:] = np.arange(20).reshape(5, 4)
         group.createVariable("s", str, ("x",))[:] = np.array(["a", "bb", "", "dddd"], dtype=object)
         kind = made.createEnumType(np.int8, "sky", {"clear": 0, "cloudy": 1})
+        made.createVariable("lat", "f4", ("x", "bare"))[:] = rng.normal(size=(4, 3))
         made.createVariable("clouds", kind, ("x",))[:] = [0, 1, 1, 0]
 
 

@@ -84,7 +84,7 @@ impl Dimensioned {
     }
 
     /// Elements of a chunk to the bytes that will be stored. Statistics travel as a second part, the checksum as tag.
-    pub(crate) fn encode(&self, chunk: &[u64], elements: &[u8]) -> Result<EncodedChunk> {
+    pub(crate) fn encode(&self, chunk: &[u64], elements: &Bytes) -> Result<EncodedChunk> {
         let item = self.dtype.size().unwrap_or(1);
         let expected = crate::array::chunk_bytes(&self.grid, item, &self.coord(chunk));
         if expected != Some(elements.len() as u64) {
@@ -94,16 +94,17 @@ impl Dimensioned {
                 elements.len()
             )));
         }
-        let mut raw = elements.to_vec();
         if cfg!(target_endian = "big") {
+            let mut raw = elements.to_vec();
             raw.chunks_exact_mut(item).for_each(<[u8]>::reverse);
+            return pack_chunk(self, raw.into());
         }
-        pack_chunk(self, raw.into())
+        pack_chunk(self, elements.clone())
     }
 }
 
 /// Little-endian bytes of a chunk to what will be stored.
-pub(crate) fn pack_chunk(array: &Dimensioned, raw: Bytes) -> Result<EncodedChunk> {
+fn pack_chunk(array: &Dimensioned, raw: Bytes) -> Result<EncodedChunk> {
     let raw_length = raw.len() as u64;
     let zone = array.zones.then(|| Statistics::of(&array.dtype, &raw, array.missing.as_deref()));
     let mut stored = raw;

@@ -167,7 +167,7 @@ fn filled(array: &Dimensioned, chunk: &[u64], fill: &Fill, cells: u64) -> Result
         )));
     }
     let cells = usize::try_from(cells).map_err(|_| Error::invalid("a chunk larger than memory"))?;
-    array.encode(chunk, &element.repeat(cells))
+    array.encode(chunk, &element.repeat(cells).into())
 }
 
 impl State {

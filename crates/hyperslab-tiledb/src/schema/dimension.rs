@@ -53,7 +53,7 @@ impl Dimension {
         let dimension = Self { name, datatype, values, pipeline, domain, extent };
         if let (Some(extent), false) = (&dimension.extent, dimension.is_text()) {
             let zero = if datatype.number().is_float() {
-                !(float(datatype.number(), extent) > 0.0)
+                float(datatype.number(), extent).partial_cmp(&0.0) != Some(std::cmp::Ordering::Greater)
             } else {
                 integer(datatype.number(), extent) == 0
             };

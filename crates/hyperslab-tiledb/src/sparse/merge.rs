@@ -88,6 +88,37 @@ impl GlobalOrder {
         Ordered { places, tiles: tiles.collect(), keys }
     }
 
+    /// The cells as plain numbers that sort as the cells do, when there are at most two numeric dimensions: tile (or place on
+    /// the curve), first coordinate, second coordinate, row.
+    pub(crate) fn flat(&self, ordered: &Ordered, cells: usize) -> Option<Vec<(u64, u64, u64, u32)>> {
+        let key = |axis: Option<&usize>| match axis.map(|&axis| &ordered.keys[axis]) {
+            None => Some(None),
+            Some(Keys::Fixed(keys)) => Some(Some(keys)),
+            Some(Keys::Text { .. }) => None,
+        };
+        if self.cell_axes.len() > 2 {
+            return None;
+        }
+        let (first, second) = (key(self.cell_axes.first())?, key(self.cell_axes.get(1))?);
+        // Tiles of two dimensions as one number: the slower one counts whole rows of the faster.
+        let width = ordered.tiles.get(1).map_or(1, |tiles| tiles.iter().max().copied().unwrap_or(0) + 1);
+        let slowest = ordered.tiles.first().map_or(0, |tiles| tiles.iter().max().copied().unwrap_or(0));
+        slowest.checked_add(1)?.checked_mul(width)?;
+        let tile = |cell: usize| {
+            if let Some(place) = ordered.places.get(cell) {
+                return *place;
+            }
+            let at = |index: usize| ordered.tiles.get(index).map_or(0, |tiles| tiles[cell]);
+            at(0) * width + at(1)
+        };
+        let value = |keys: Option<&Vec<u64>>, cell: usize| keys.map_or(0, |keys| keys[cell]);
+        Some(
+            (0..cells)
+                .map(|cell| (tile(cell), value(first, cell), value(second, cell), cell as u32))
+                .collect(),
+        )
+    }
+
     pub(crate) fn compare(&self, a: &Ordered, i: usize, b: &Ordered, j: usize) -> Ordering {
         let mut order = match (a.places.get(i), b.places.get(j)) {
             (Some(a), Some(b)) => a.cmp(b),

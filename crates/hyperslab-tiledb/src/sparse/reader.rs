@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use hyperslab_core::{BlobKey, Data, Elements, Error, Fill, Place, Result};
 
-use super::Keys;
 use super::region::{DimensionRange, Relation};
 use crate::array::OpenArray;
 use crate::datatype::Datatype;
@@ -20,8 +19,6 @@ const MAX_TILE_CELLS: u64 = 1 << 32;
 pub(crate) struct FragmentReader {
     array: Arc<OpenArray>,
     pub(crate) fragment: Arc<Fragment>,
-    /// Its place among the fragments, oldest first.
-    pub(crate) order: usize,
     /// One per column of the table: dimensions, then attributes.
     columns: Vec<ColumnSource>,
     times: FieldCodecs,
@@ -33,7 +30,7 @@ pub(crate) struct FragmentReader {
 enum ColumnSource {
     Stored {
         field: Field,
-        codecs: FieldCodecs,
+        codecs: Box<FieldCodecs>,
     },
     /// One of the dimensions that share a file, as before version 5.
     Coordinates(usize),
@@ -42,14 +39,14 @@ enum ColumnSource {
 }
 
 impl FragmentReader {
-    pub(crate) fn new(array: &Arc<OpenArray>, fragment: Arc<Fragment>, order: usize) -> Result<Self> {
+    pub(crate) fn new(array: &Arc<OpenArray>, fragment: Arc<Fragment>) -> Result<Self> {
         let (schema, version, key) = (&fragment.schema, fragment.version(), array.options.key.as_ref());
         let mut columns = Vec::new();
         for index in 0..schema.dimensions.len() {
             columns.push(if version < 5 {
                 ColumnSource::Coordinates(index)
             } else {
-                let codecs = FieldCodecs::dimension(schema, index, version, key);
+                let codecs = Box::new(FieldCodecs::dimension(schema, index, version, key));
                 ColumnSource::Stored { field: Field::Dimension(index), codecs }
             });
         }
@@ -64,7 +61,7 @@ impl FragmentReader {
                             format!("attribute {:?} changing its type between fragments", attribute.name),
                         ));
                     }
-                    let codecs = FieldCodecs::attribute(schema, index, version, key);
+                    let codecs = Box::new(FieldCodecs::attribute(schema, index, version, key));
                     ColumnSource::Stored { field: Field::Attribute(index), codecs }
                 }
                 None => match attribute.fill() {
@@ -74,7 +71,7 @@ impl FragmentReader {
             });
         }
         let times = FieldCodecs::times(schema, version, key);
-        Ok(Self { array: Arc::clone(array), fragment, order, columns, times, processed: OnceLock::new() })
+        Ok(Self { array: Arc::clone(array), fragment, columns, times, processed: OnceLock::new() })
     }
 
     /// Cells of all tiles.
@@ -191,14 +188,6 @@ impl FragmentReader {
         Ok(Elements::fixed(Bytes::from(all).slice(index * cells * size..(index + 1) * cells * size)))
     }
 
-    /// The keys of a dimension in one tile.
-    pub(crate) fn keys(&self, dimension: usize, tile: usize) -> Result<Keys> {
-        let number = self.fragment.schema.dimensions[dimension].datatype.number();
-        match self.column(dimension, tile)? {
-            ColumnCells::Each(elements) | ColumnCells::Same(elements) => Ok(Keys::of(number, &elements)),
-        }
-    }
-
     /// When each cell of a tile was written; `None` when all were at the fragment's own time.
     pub(crate) fn timestamps(&self, tile: usize) -> Result<Option<Vec<u64>>> {
         if !self.fragment.footer.has_timestamps {
@@ -233,10 +222,6 @@ impl FragmentReader {
         Ok(processed
             .iter()
             .any(|name| name.rsplit('/').next().and_then(|last| last.split('.').next()) == Some(delete)))
-    }
-
-    pub(crate) fn array(&self) -> &OpenArray {
-        &self.array
     }
 
     /// The type of an attribute or dimension column.

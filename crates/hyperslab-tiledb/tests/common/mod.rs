@@ -1,20 +1,22 @@
 //! Comparing a store with what the library says it holds.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
 use std::path::Path;
 
-use hyperslab_core::{Bound, Bounds, Node, Positions, Scan, Store, Table, element_to_json, read_serial};
+use hyperslab_core::{
+    Bound, Bounds, Depth, Node, Positions, Report, Scan, Store, Table, element_to_json, read_serial,
+};
 use hyperslab_tiledb::{Key, OpenOptions, TimeWindow, open_path};
 use serde_json::Value;
 
 /// The interpreter that has the real library.
-#[allow(dead_code, reason = "not every test binary runs it")]
-pub fn interpreter() -> std::ffi::OsString {
+pub(crate) fn interpreter() -> std::ffi::OsString {
     std::env::var_os("HYPERSLAB_PEERS")
         .expect("HYPERSLAB_PEERS names a Python interpreter that has tiledb 0.36.1")
 }
 
 /// Compares the array of a case with every record beside it. Returns how many there were, and what differs.
-pub fn check_case(case: &Path) -> (usize, Vec<String>) {
+pub(crate) fn check_case(case: &Path) -> (usize, Vec<String>) {
     let mut problems = Vec::new();
     let mut count = 0;
     for entry in std::fs::read_dir(case).unwrap() {
@@ -40,6 +42,11 @@ fn check_record(array: &Path, record: &Value) -> Result<(), String> {
         options.key = Some(Key::new(key.as_bytes().try_into().unwrap()));
     }
     let store = open_path(array, options).map_err(|error| error.to_string())?;
+    let mut report = Report::default();
+    store.verify(Depth::Deep, &mut report).map_err(|error| error.to_string())?;
+    if let Some(bad) = report.findings.iter().find(|finding| !finding.ok) {
+        return Err(format!("verify: {bad:?}"));
+    }
     for (path, expected) in record["nodes"].as_object().unwrap() {
         check_node(&store, path, expected).map_err(|problem| format!("{path}: {problem}"))?;
     }
@@ -107,7 +114,7 @@ fn region(record: Option<&Value>) -> Vec<(String, Bounds)> {
 }
 
 /// All columns of a scan as JSON.
-pub fn columns(table: &dyn Table, scan: &Scan) -> Result<Vec<(String, Vec<Value>)>, String> {
+pub(crate) fn columns(table: &dyn Table, scan: &Scan) -> Result<Vec<(String, Vec<Value>)>, String> {
     let schema = table.schema();
     let mut columns: Vec<(String, Vec<Value>)> =
         schema.columns.iter().map(|column| (column.name.clone(), Vec::new())).collect();
@@ -124,7 +131,7 @@ pub fn columns(table: &dyn Table, scan: &Scan) -> Result<Vec<(String, Vec<Value>
 }
 
 /// Rows as text, in one order: the library promises none.
-pub fn sorted_rows(mut columns: Vec<(String, Vec<Value>)>) -> Vec<String> {
+pub(crate) fn sorted_rows(mut columns: Vec<(String, Vec<Value>)>) -> Vec<String> {
     columns.sort_by(|a, b| a.0.cmp(&b.0));
     let count = columns.first().map_or(0, |(_, values)| values.len());
     let mut rows: Vec<String> = (0..count)
@@ -135,7 +142,7 @@ pub fn sorted_rows(mut columns: Vec<(String, Vec<Value>)>) -> Vec<String> {
 }
 
 /// Are they the same, and if not, where?
-pub fn same(found: &Value, expected: &Value) -> Result<(), String> {
+pub(crate) fn same(found: &Value, expected: &Value) -> Result<(), String> {
     match (found, expected) {
         (Value::Array(a), Value::Array(b)) => {
             if a.len() != b.len() {

@@ -1,0 +1,48 @@
+//! Geometries: a summary for people, JSON, or a file.
+
+use hyperslab::geometry::{self, GeometryReader, Selected, parse_box};
+use hyperslab::{Error, GeometryQuery, Result, Selection};
+
+use super::table;
+use crate::args::ReadArgs;
+use crate::{output, paint};
+
+pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selection) -> Result<()> {
+    if *selection != Selection::all() {
+        return Err(Error::invalid("a geometry is selected by --box, --object, --group and --level"));
+    }
+    let query = GeometryQuery {
+        level: args.level,
+        region: args.region.as_deref().map(parse_box).transpose()?,
+        objects: args.object.clone(),
+        groups: args.group.clone(),
+        attributes: args.columns.clone(),
+    };
+    let selected = reader.query(&query)?;
+    match &args.output {
+        Some(path) => geometry::write(&selected, path, args.force),
+        None if args.json => output::print_json(&selected.to_json()),
+        None => show(&selected, args.full),
+    }
+}
+
+fn show(selected: &Selected, full: bool) -> Result<()> {
+    table::show(selected.rows()?, full)?;
+    output::print(|out| {
+        let width = selected.data.links.as_ref().and_then(|links| links.shape.get(1)).copied();
+        let links = match width {
+            Some(2) => format!(", {} edges", selected.links()),
+            Some(3) => format!(", {} triangles", selected.links()),
+            Some(_) => format!(", {} links", selected.links()),
+            None => String::new(),
+        };
+        let objects = selected.data.objects.len();
+        let about = format!(
+            "{}: {} vertices{links}, {objects} object{}",
+            selected.kinds.join(", "),
+            selected.vertices(),
+            if objects == 1 { "" } else { "s" }
+        );
+        writeln!(out, "{}", paint::dim(about))
+    })
+}

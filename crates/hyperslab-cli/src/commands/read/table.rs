@@ -1,0 +1,75 @@
+//! Rows: to a file, as JSON, or as a table for people.
+
+use std::collections::VecDeque;
+
+use hyperslab::rows::{self, Rows};
+use hyperslab::{Batch, Column, DType, Result, element_to_text};
+
+use crate::args::ReadArgs;
+use crate::{output, paint, pretty};
+
+/// Rows shown at each end of a long table.
+const EDGE: usize = 10;
+/// Cells are cut at this width.
+const WIDTH: usize = 40;
+
+/// Puts rows where they were asked for.
+pub(super) fn put(rows: Rows<'_>, args: &ReadArgs) -> Result<()> {
+    match &args.output {
+        Some(path) => rows::write(rows, path, args.force),
+        None if args.json => output::print_through(|out| rows::write_json(rows, out)),
+        None => show(rows, args.full),
+    }
+}
+
+/// The first and the last rows, or all of them; only those are kept while the others pass.
+pub(super) fn show(rows: Rows<'_>, full: bool) -> Result<()> {
+    let Rows { columns, batches } = rows;
+    let (mut head, mut tail, mut count, mut kept) = (Vec::new(), VecDeque::new(), 0, 0);
+    for batch in batches {
+        let batch = batch?;
+        for row in 0..batch.rows {
+            if !full && head.len() > 2 * EDGE {
+                break;
+            }
+            head.push(cells(&columns, &batch, row));
+        }
+        count += batch.rows;
+        kept += batch.rows;
+        tail.push_back(batch);
+        while tail.front().is_some_and(|first: &Batch| kept - first.rows >= EDGE) {
+            kept -= tail.pop_front().map_or(0, |first| first.rows);
+        }
+    }
+    if !full && count > 2 * EDGE + 1 {
+        head.truncate(EDGE);
+        head.push(columns.iter().map(|_| "…".to_owned()).collect());
+        let last = tail.iter().flat_map(|batch| (0..batch.rows).map(move |row| (batch, row)));
+        head.extend(last.skip(kept - EDGE).map(|(batch, row)| cells(&columns, batch, row)));
+    }
+    let headings: Vec<String> = columns.iter().map(heading).collect();
+    let mut table =
+        pretty::Table::new(&headings.iter().map(String::as_str).collect::<Vec<_>>()).with_empty_columns();
+    head.into_iter().for_each(|row| table.row(row));
+    output::print(|out| {
+        table.write(out)?;
+        let rows = if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
+        writeln!(out, "{}", paint::dim(format!("{rows} × {} columns", columns.len())))
+    })
+}
+
+fn heading(column: &Column) -> String {
+    let right = column.dtype.is_numeric() || matches!(column.dtype, DType::Bool);
+    format!("{}{}", if right { ">" } else { "" }, column.name)
+}
+
+fn cells(columns: &[Column], batch: &Batch, row: usize) -> Vec<String> {
+    let cell = |(column, elements): (&Column, &hyperslab::Elements)| {
+        let text = element_to_text(&column.dtype, elements, row).replace(['\n', '\r', '\t'], " ");
+        match text.char_indices().nth(WIDTH) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        }
+    };
+    columns.iter().zip(&batch.columns).map(cell).collect()
+}

@@ -1,0 +1,98 @@
+//! What fragment metadata keeps of a tile's values.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use hyperslab_core::{ChunkCoord, ChunkStatistics, Number as CoreNumber, Result};
+
+use super::DenseAttribute;
+use crate::datatype::{CellValues, Datatype, Number};
+use crate::fragment::Stats;
+use crate::schema::{float, integer};
+
+impl DenseAttribute {
+    /// The statistics of tiles that one fragment has whole. Text has none: the library writes wrong ones.
+    pub(super) fn chunk_statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
+        let numeric = self.attribute.values == CellValues::Fixed(1)
+            && !self.attribute.datatype.is_bytes()
+            && !matches!(
+                self.attribute.datatype,
+                Datatype::StringUtf16 | Datatype::StringUtf32 | Datatype::StringUcs2 | Datatype::StringUcs4
+            );
+        if !numeric {
+            return Ok(vec![None; chunks.len()]);
+        }
+        let mut known: HashMap<u64, Option<Arc<Stats>>> = HashMap::new();
+        let fragments = self.fragments()?;
+        let mut all = Vec::with_capacity(chunks.len());
+        for chunk in chunks {
+            let reference = self.locate_one(chunk)?;
+            let layers = reference.as_ref().map_or(&[][..], |reference| reference.layers.as_slice());
+            let [layer] = layers else {
+                all.push(None);
+                continue;
+            };
+            let (number, tile) = (layer.tag >> 40, (layer.tag & ((1 << 40) - 1)) as usize);
+            let fragment = &fragments[number as usize];
+            // A fragment that reaches past the array (behind a current domain) counts cells that are not shown.
+            let inside =
+                fragment.cells.iter().zip(self.schema.shape()).all(|((_, last), extent)| last < extent);
+            if layer.region.is_some() || !inside {
+                all.push(None);
+                continue;
+            }
+            if !known.contains_key(&number) {
+                let index = fragment.fragment.slot(fragment.field);
+                known.insert(number, fragment.fragment.stats(index)?.map(Arc::new));
+            }
+            let stats = known.get(&number).cloned().flatten();
+            all.push(stats.and_then(|stats| self.of_tile(&stats, tile)));
+        }
+        Ok(all)
+    }
+
+    fn of_tile(&self, stats: &Stats, tile: usize) -> Option<ChunkStatistics> {
+        let number = self.attribute.datatype.number();
+        let size = number.size();
+        let value = |bytes: &[u8]| -> Option<CoreNumber> {
+            let bytes = bytes.get(tile * size..(tile + 1) * size)?;
+            Some(if number.is_float() {
+                CoreNumber::Float(float(number, bytes))
+            } else {
+                CoreNumber::Integer(integer(number, bytes))
+            })
+        };
+        let nulls = if self.attribute.nullable { *stats.null_counts.get(tile)? } else { 0 };
+        let cells = hyperslab_core::product(self.schema.grid.chunk_shape())?;
+        if nulls >= cells {
+            return None;
+        }
+        let sum = sum_of(number, *stats.sums.get(tile)?);
+        if let Some(CoreNumber::Float(sum)) = sum
+            && !sum.is_finite()
+        {
+            // Something in there is not a number, or infinite: what the extremes mean then is not written down.
+            return None;
+        }
+        Some(ChunkStatistics {
+            min: value(&stats.mins),
+            max: value(&stats.maxes),
+            sum,
+            nulls: Some(nulls),
+            hint: false,
+        })
+    }
+}
+
+/// A stored sum; `None` when it may have been cut off at the end of its type.
+fn sum_of(number: Number, bytes: [u8; 8]) -> Option<CoreNumber> {
+    if number.is_float() {
+        return Some(CoreNumber::Float(f64::from_le_bytes(bytes)));
+    }
+    if number.is_signed() {
+        let sum = i64::from_le_bytes(bytes);
+        return (sum != i64::MAX && sum != i64::MIN).then_some(CoreNumber::Integer(sum.into()));
+    }
+    let sum = u64::from_le_bytes(bytes);
+    (sum != u64::MAX).then_some(CoreNumber::Integer(sum.into()))
+}

@@ -1,0 +1,515 @@
+//! Dense arrays through the core's sink.
+//!
+//! Each array becomes one attribute. A group whose arrays all have the same grid and dimensions is one TileDB array with an
+//! attribute each, so that its nodes keep their paths; otherwise it is a TileDB group, and each array in it a TileDB array of
+//! one attribute. Tiles are encoded by any number of threads and written in tile order.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_core::{
+    ArraySink, ArraySpec, Attributes, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents, Fields, Grid,
+    Labels, Layout, Place, Result, Sink, Validity, copy_box, normal_path,
+};
+
+use super::fragment::{FieldFiles, FragmentWriter};
+use super::{FieldTile, Staging, TileStats, WriteOptions, metadata, put_commit, put_file, put_schema, types};
+use crate::datatype::{CellValues, Datatype};
+use crate::field::FieldCodecs;
+use crate::fragment::RTree;
+use crate::generic;
+use crate::pipeline::{Filter, Pipeline};
+use crate::schema::{ArrayKind, Attribute, Dimension, Order, Range, Schema, WRITTEN};
+
+/// Tiles that arrive early wait in memory up to this many bytes, then on disk.
+const WAITING_BYTES: usize = 64 << 20;
+
+/// A new array or group, invisible until it is committed.
+#[derive(Debug)]
+pub struct TileDbSink {
+    staging: Staging,
+    options: WriteOptions,
+    groups: BTreeMap<String, Attributes>,
+    arrays: Vec<(String, Arc<DenseSink>)>,
+}
+
+/// Starts a new array or group at `path`.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when something stands there and `force` is not set; [`Io`](Error::Io) when the folder beside
+/// it cannot be made.
+pub fn create(path: &Path, options: WriteOptions) -> Result<TileDbSink> {
+    let staging = Staging::new(path, options.force)?;
+    Ok(TileDbSink { staging, options, groups: BTreeMap::new(), arrays: Vec::new() })
+}
+
+/// The parent of a path and its last part.
+fn split(path: &str) -> (String, String) {
+    match path.rsplit_once('/') {
+        Some(("", last)) => ("/".to_owned(), last.to_owned()),
+        Some((parent, last)) => (parent.to_owned(), last.to_owned()),
+        None => ("/".to_owned(), path.to_owned()),
+    }
+}
+
+impl Sink for TileDbSink {
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        self.groups.insert(normal_path(path), attributes.clone());
+        Ok(())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let path = normal_path(path);
+        let (_, name) = split(&path);
+        if self.arrays.iter().any(|(own, _)| *own == path) || self.groups.contains_key(&path) {
+            return Err(Error::invalid(format!("{path} was made before")));
+        }
+        let stem = self.staging.path.join(format!("part{}", self.arrays.len()));
+        let name = if name.is_empty() { "data".to_owned() } else { name };
+        let sink = Arc::new(DenseSink::new(&name, spec, stem, &self.options)?);
+        self.arrays.push((path, Arc::clone(&sink)));
+        Ok(sink)
+    }
+
+    fn commit(self: Box<Self>) -> Result<()> {
+        let Self { staging, options, mut groups, arrays } = *self;
+        let at = super::next_time(options.at, 0);
+        let content = staging.path.join("content");
+        let mut members: BTreeMap<String, Vec<(String, Arc<DenseSink>)>> = BTreeMap::new();
+        for (path, sink) in arrays {
+            let (parent, name) = split(&path);
+            members.entry(parent).or_default().push((name, sink));
+        }
+        for path in members.keys().cloned().collect::<Vec<_>>() {
+            groups.entry(path).or_default();
+        }
+        // Every group on the way is one, whether or not it was named.
+        for path in groups.keys().cloned().collect::<Vec<_>>() {
+            let mut parent = path;
+            while parent != "/" {
+                parent = split(&parent).0;
+                groups.entry(parent.clone()).or_default();
+            }
+        }
+        groups.entry("/".to_owned()).or_default();
+        for (path, attributes) in &groups {
+            let folder = content.join(path.trim_start_matches('/'));
+            std::fs::create_dir_all(&folder).map_err(|error| super::io(&folder, error))?;
+            let own = members.remove(path).unwrap_or_default();
+            let below: Vec<String> = groups
+                .keys()
+                .filter(|other| *other != "/" && split(other).0 == *path)
+                .map(|other| split(other).1)
+                .collect();
+            if !own.is_empty() && below.is_empty() && one_array(&own) {
+                put_array(&folder, &own, attributes, at, &options)?;
+                continue;
+            }
+            let mut listed: Vec<(String, u8)> = below.into_iter().map(|name| (name, 1)).collect();
+            for (name, sink) in own {
+                put_array(&folder.join(&name), &[(name.clone(), sink)], &Attributes::new(), at, &options)?;
+                listed.push((name, 2));
+            }
+            put_group(&folder, &listed, attributes, at, &options)?;
+        }
+        // The content alone moves to the target.
+        staging.publish_part(&content)
+    }
+}
+
+/// Can these be attributes of one array?
+fn one_array(own: &[(String, Arc<DenseSink>)]) -> bool {
+    let shape = |sink: &DenseSink| {
+        (sink.spec.grid.clone(), sink.spec.max_shape.clone(), sink.spec.dimensions.clone())
+    };
+    own.windows(2)
+        .all(|pair| shape(&pair[0].1) == shape(&pair[1].1) && pair[0].1.spec.labels == pair[1].1.spec.labels)
+}
+
+fn put_group(
+    folder: &Path,
+    members: &[(String, u8)],
+    attributes: &Attributes,
+    at: u64,
+    options: &WriteOptions,
+) -> Result<()> {
+    let mut payload = 2_u32.to_le_bytes().to_vec();
+    payload.extend((members.len() as u64).to_le_bytes());
+    for (name, kind) in members {
+        payload.extend(2_u32.to_le_bytes());
+        payload.extend([*kind, 1]);
+        payload.extend((name.len() as u64).to_le_bytes());
+        payload.extend(name.as_bytes());
+        payload.push(1);
+        payload.extend((name.len() as u64).to_le_bytes());
+        payload.extend(name.as_bytes());
+        payload.push(0);
+    }
+    put_file(&folder.join("__tiledb_group.tdb"), &[])?;
+    let name = format!("{}_2", super::timed_name(at, at, false)?);
+    let key = options.key.as_ref();
+    put_file(&folder.join("__group").join(name), &generic::encode(&payload, WRITTEN, key)?)?;
+    metadata::put(folder, attributes, at, key)
+}
+
+/// Puts an array of one or more attributes together out of their finished files.
+fn put_array(
+    folder: &Path,
+    own: &[(String, Arc<DenseSink>)],
+    attributes: &Attributes,
+    at: u64,
+    options: &WriteOptions,
+) -> Result<()> {
+    let Some((_, first)) = own.first() else { return Ok(()) };
+    let mut schema = first.schema.clone();
+    schema.attributes = own.iter().map(|(_, sink)| sink.attribute.clone()).collect();
+    let schema = Arc::new(schema);
+    let schema_name = put_schema(folder, &schema, at, options.key.as_ref())?;
+    let prefixed: Vec<(String, &Attributes)> = own
+        .iter()
+        .map(|(name, sink)| (format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX), &sink.spec.attributes))
+        .collect();
+    let sets =
+        std::iter::once(("", attributes)).chain(prefixed.iter().map(|(prefix, own)| (prefix.as_str(), *own)));
+    metadata::put_prefixed(folder, sets, at, options.key.as_ref())?;
+    if own.iter().all(|(_, sink)| sink.is_untouched()) {
+        return Ok(());
+    }
+    let name = super::timed_name(at, at, true)?;
+    let fragment = folder.join("__fragments").join(&name);
+    let mut writer = FragmentWriter::create(
+        fragment.clone(),
+        Arc::clone(&schema),
+        schema_name,
+        false,
+        options.key.clone(),
+    )?;
+    for (index, (_, sink)) in own.iter().enumerate() {
+        let files = sink.complete()?;
+        for (path, suffix) in files.paths() {
+            let target = fragment.join(format!("a{index}{suffix}"));
+            std::fs::rename(path, &target).map_err(|error| super::io(&target, error))?;
+        }
+        writer.fields[index] = files;
+    }
+    let tiles = first.spec.grid.chunks().unwrap_or(0);
+    let cells = hyperslab_core::product(&first.tile_shape).unwrap_or(0);
+    let domain: Vec<Range> = schema
+        .dimensions
+        .iter()
+        .zip(first.spec.grid.shape())
+        .map(|(dimension, extent)| written_range(dimension, *extent))
+        .collect();
+    writer.finish(&domain, tiles, cells, &RTree::default())?;
+    put_commit(folder, &name)
+}
+
+/// The first `extent` coordinates of a dimension.
+fn written_range(dimension: &Dimension, extent: u64) -> Range {
+    let (low, _) = dimension.bounds().unwrap_or((0, 0));
+    let high = low + i128::from(extent) - 1;
+    Range {
+        low: (low as i64).to_le_bytes().to_vec(),
+        high: (high as i64).to_le_bytes().to_vec(),
+        text: false,
+    }
+}
+
+/// One attribute that is being written.
+#[derive(Debug)]
+struct DenseSink {
+    spec: ArraySpec,
+    attribute: Attribute,
+    /// With no attributes yet.
+    schema: Schema,
+    codecs: FieldCodecs,
+    tile_shape: Extents,
+    stem: PathBuf,
+    state: Mutex<State>,
+}
+
+/// Tiles go to the files in order; those that come early wait.
+#[derive(Debug, Default)]
+struct State {
+    files: FieldFiles,
+    next: u64,
+    waiting: BTreeMap<u64, Waiting>,
+    waiting_bytes: usize,
+    seen: std::collections::HashSet<u64>,
+}
+
+#[derive(Debug)]
+enum Waiting {
+    Memory(FieldTile),
+    Disk(PathBuf),
+}
+
+impl DenseSink {
+    fn new(name: &str, spec: &ArraySpec, stem: PathBuf, options: &WriteOptions) -> Result<Self> {
+        let attribute = types::attribute(name, spec)?;
+        let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
+        if shape.is_empty() || shape.contains(&0) {
+            return Err(Error::unsupported("tiledb", format!("writing an array of shape {shape:?}")));
+        }
+        let tile_shape: Extents =
+            shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent)).collect();
+        let mut schema = Schema {
+            version: WRITTEN,
+            allows_duplicates: false,
+            kind: ArrayKind::Dense,
+            tile_order: Order::RowMajor,
+            cell_order: Order::RowMajor,
+            capacity: 10_000,
+            coords: Pipeline::of([Filter::Zstd(3)]),
+            offsets: Pipeline::of([Filter::Zstd(3)]),
+            validity: Pipeline::of([Filter::Rle(-1)]),
+            dimensions: dimensions(spec, &tile_shape)?,
+            attributes: vec![attribute.clone()],
+            enumerations: Vec::new(),
+            current_domain: None,
+        };
+        if spec.max_shape.iter().zip(shape).any(|(max, extent)| *max != Some(*extent)) {
+            let ranges =
+                schema.dimensions.iter().zip(shape).map(|(d, extent)| written_range(d, *extent)).collect();
+            schema.current_domain = Some(ranges);
+        }
+        let codecs = FieldCodecs::attribute(&schema, 0, WRITTEN, options.key.as_ref());
+        schema.attributes.clear();
+        Ok(Self { spec: spec.clone(), attribute, schema, codecs, tile_shape, stem, state: Mutex::default() })
+    }
+
+    fn locked(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_untouched(&self) -> bool {
+        self.locked().seen.is_empty()
+    }
+
+    /// A clipped chunk in C order as a whole tile: what lies outside is zeros, and null.
+    fn padded(&self, chunk: &[u64], elements: &Elements) -> Result<Elements> {
+        let shape = self.spec.grid.region(chunk).shape;
+        if shape == self.tile_shape {
+            return Ok(elements.clone());
+        }
+        let cells = hyperslab_core::product(&self.tile_shape).unwrap_or(0) as usize;
+        if let (Data::Fixed(bytes), Some(item), None) =
+            (&elements.data, self.spec.dtype.size(), &elements.validity)
+        {
+            let mut tile = vec![0; cells * item];
+            let (from, to) = (Layout::packed(&shape, item), Layout::packed(&self.tile_shape, item));
+            copy_box(bytes, &from, &mut tile, &to, &shape, item)?;
+            return Ok(Elements::fixed(tile));
+        }
+        let size = self.attribute.datatype.size();
+        let zero = match (&elements.data, self.attribute.values) {
+            (Data::Variable { .. }, _) => Elements::variable([vec![0; size]]),
+            (_, CellValues::Variable) => Elements {
+                data: Data::List { offsets: vec![0, 1], items: Box::new(Elements::fixed(vec![0; size])) },
+                validity: None,
+            },
+            _ => Elements::zero(&self.spec.dtype),
+        };
+        let zero = zero.with_validity(self.spec.nullable.then(|| Validity::from_flags([false])));
+        let mut picks = vec![(1, 0); cells];
+        let strides = hyperslab_core::CellOrder::RowMajor.strides(&self.tile_shape);
+        let mut at: Extents = smallvec::SmallVec::from_elem(0, shape.len());
+        for cell in 0..hyperslab_core::product(&shape).unwrap_or(0) as usize {
+            let to: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
+            picks[to as usize] = (0, cell);
+            for axis in (0..shape.len()).rev() {
+                at[axis] += 1;
+                if at[axis] < shape[axis] {
+                    break;
+                }
+                at[axis] = 0;
+            }
+        }
+        Elements::gather(&self.spec.dtype, &[elements, &zero], &picks)
+    }
+
+    fn encode_tile(&self, chunk: &[u64], elements: &Elements) -> Result<FieldTile> {
+        let cells = hyperslab_core::product(&self.tile_shape).unwrap_or(0) as usize;
+        let padded = self.padded(chunk, elements)?;
+        let mut tile = self.codecs.encode(&padded, cells)?;
+        let own = elements.len(&self.spec.dtype);
+        tile.stats = TileStats::of(&self.attribute, elements, own);
+        Ok(tile)
+    }
+
+    /// Puts fill values where nothing was written, and closes the files.
+    fn complete(&self) -> Result<FieldFiles> {
+        let tiles =
+            self.spec.grid.chunks().ok_or_else(|| Error::invalid("more tiles than can be counted"))?;
+        loop {
+            let (next, missing) = {
+                let state = self.locked();
+                (state.next, state.next < tiles)
+            };
+            if !missing {
+                break;
+            }
+            let chunk = self.spec.grid.coord(next);
+            let cells = self.spec.grid.region(&chunk).cells().unwrap_or(0) as usize;
+            let fill = match self.attribute.fill() {
+                hyperslab_core::Fill::Element(element) => element,
+                _ => Elements::zero(&self.spec.dtype),
+            };
+            let elements = Elements::gather(&self.spec.dtype, &[&fill], &vec![(0, 0); cells])?;
+            let tile = self.encode_tile(&chunk, &elements)?;
+            self.locked().put(next, tile, &self.stem)?;
+        }
+        let mut files = std::mem::take(&mut self.locked().files);
+        files.finish()?;
+        Ok(files)
+    }
+}
+
+impl State {
+    /// Takes a tile: into the files when it is the next one, else aside.
+    fn put(&mut self, number: u64, tile: FieldTile, stem: &Path) -> Result<()> {
+        if number != self.next {
+            let bytes = tile_bytes(&tile);
+            let waiting = if self.waiting_bytes + bytes > WAITING_BYTES {
+                let mut path = stem.as_os_str().to_owned();
+                path.push(format!(".{number}.wait"));
+                let path = PathBuf::from(path);
+                std::fs::write(&path, pack(&tile)).map_err(|error| super::io(&path, error))?;
+                Waiting::Disk(path)
+            } else {
+                self.waiting_bytes += bytes;
+                Waiting::Memory(tile)
+            };
+            self.waiting.insert(number, waiting);
+            return Ok(());
+        }
+        self.files.append(stem, &tile)?;
+        self.next += 1;
+        while let Some(waiting) = self.waiting.remove(&self.next) {
+            let tile = match waiting {
+                Waiting::Memory(tile) => {
+                    self.waiting_bytes -= tile_bytes(&tile);
+                    tile
+                }
+                Waiting::Disk(path) => {
+                    let bytes = std::fs::read(&path).map_err(|error| super::io(&path, error))?;
+                    let _ = std::fs::remove_file(&path);
+                    unpack(&bytes.into())?
+                }
+            };
+            self.files.append(stem, &tile)?;
+            self.next += 1;
+        }
+        Ok(())
+    }
+}
+
+fn tile_bytes(tile: &FieldTile) -> usize {
+    tile.fixed.len()
+        + tile.values.as_ref().map_or(0, |(values, _)| values.len())
+        + tile.validity.as_ref().map_or(0, Bytes::len)
+}
+
+/// A tile as parts: what the field has, then its statistics.
+fn parts(tile: FieldTile) -> Vec<Bytes> {
+    let mut note = vec![u8::from(tile.values.is_some()), u8::from(tile.validity.is_some())];
+    note.extend(tile.values.as_ref().map_or(0, |(_, size)| *size).to_le_bytes());
+    note.extend(tile.stats.pack());
+    let mut parts = vec![tile.fixed];
+    parts.extend(tile.values.map(|(values, _)| values));
+    parts.extend(tile.validity);
+    parts.push(note.into());
+    parts
+}
+
+/// The inverse of [`parts`].
+fn from_parts(mut parts: Vec<Bytes>) -> Result<FieldTile> {
+    let wrong = || Error::invalid("a chunk that was not encoded here");
+    let note = parts.pop().ok_or_else(wrong)?;
+    let mut fields = Fields::new(&note, Place::new("encoded chunk", "statistics", 0));
+    let (values, validity, size) = (fields.u8()? != 0, fields.u8()? != 0, fields.u64()?);
+    let stats = TileStats::unpack(&mut fields)?;
+    let mut parts = parts.into_iter();
+    let fixed = parts.next().ok_or_else(wrong)?;
+    let values = if values { Some((parts.next().ok_or_else(wrong)?, size)) } else { None };
+    let validity = if validity { Some(parts.next().ok_or_else(wrong)?) } else { None };
+    Ok(FieldTile { fixed, values, validity, stats })
+}
+
+fn pack(tile: &FieldTile) -> Vec<u8> {
+    let mut out = Vec::new();
+    for part in parts(tile.clone()) {
+        out.extend((part.len() as u64).to_le_bytes());
+        out.extend(&part);
+    }
+    out
+}
+
+fn unpack(bytes: &Bytes) -> Result<FieldTile> {
+    let mut fields = Fields::new(bytes, Place::new("waiting tile", "parts", 0));
+    let mut parts = Vec::new();
+    while fields.remaining() > 0 {
+        let length = fields.count_u64(1)?;
+        parts.push(Bytes::copy_from_slice(fields.bytes(length)?));
+    }
+    from_parts(parts)
+}
+
+impl ArraySink for DenseSink {
+    fn grid(&self) -> &Grid {
+        &self.spec.grid
+    }
+
+    fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
+        self.spec.check_chunk(chunk, elements)?;
+        let raw_length = elements.as_fixed().map_or(0, |bytes| bytes.len() as u64);
+        let tile = self.encode_tile(chunk, elements)?;
+        Ok(EncodedChunk { parts: parts(tile), filter_mask: 0, raw_length, tag: 0 })
+    }
+
+    fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
+        let number = self.spec.grid.linear(chunk);
+        let number = number.ok_or_else(|| Error::invalid(format!("chunk {chunk:?} is outside the grid")))?;
+        let tile = from_parts(encoded.parts)?;
+        let mut state = self.locked();
+        if !state.seen.insert(number) {
+            return Err(Error::invalid(format!("chunk {chunk:?} was written before")));
+        }
+        state.put(number, tile, &self.stem)
+    }
+}
+
+/// The dimensions of an array: integers from zero, or the domain that the labels give.
+fn dimensions(spec: &ArraySpec, tile_shape: &[u64]) -> Result<Vec<Dimension>> {
+    let mut dimensions = Vec::new();
+    for (axis, extent) in spec.grid.shape().iter().enumerate() {
+        let too_large = || Error::unsupported("tiledb", format!("axis {axis} of {extent} cells"));
+        let (datatype, first) = match spec.labels.get(axis) {
+            Some(Labels::Domain { first, dtype }) => match types::datatype(dtype) {
+                Some((datatype @ Datatype::DateTime(_), _)) => (datatype, *first),
+                _ => (Datatype::Int64, *first),
+            },
+            _ => (Datatype::Int64, 0),
+        };
+        let tile = i64::try_from(tile_shape[axis]).map_err(|_| too_large())?;
+        let last = match spec.max_shape.get(axis).copied().flatten() {
+            Some(max) => i64::try_from(max.max(*extent) - 1).ok().and_then(|last| first.checked_add(last)),
+            // As far as whole tiles fit before the end of the type.
+            None => Some((i64::MAX - 1 - tile - first.max(0)) / tile * tile + first.max(0) - 1),
+        };
+        let last = last.filter(|last| last.checked_add(tile).is_some()).ok_or_else(too_large)?;
+        let name = spec.dimensions.get(axis).cloned().flatten().unwrap_or_else(|| format!("__dim_{axis}"));
+        dimensions.push(Dimension {
+            name,
+            datatype,
+            values: CellValues::Fixed(1),
+            pipeline: Pipeline::default(),
+            domain: [first.to_le_bytes(), last.to_le_bytes()].concat(),
+            extent: Some(tile.to_le_bytes().to_vec()),
+        });
+    }
+    Ok(dimensions)
+}

@@ -1,0 +1,266 @@
+//! One fragment on its way: data files tile by tile, then the metadata.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hyperslab_core::Result;
+
+use super::statistics::{TileStats, lists};
+use super::{io, put_file};
+use crate::fragment::{RTree, Stats, Totals};
+use crate::generic;
+use crate::key::Key;
+use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
+
+/// One data file.
+#[derive(Debug)]
+pub(crate) struct TileFile {
+    path: PathBuf,
+    file: BufWriter<File>,
+    offsets: Vec<u64>,
+    size: u64,
+}
+
+impl TileFile {
+    fn create(path: PathBuf) -> Result<Self> {
+        let file = File::create(&path).map_err(|error| io(&path, error))?;
+        Ok(Self { file: BufWriter::with_capacity(1 << 18, file), path, offsets: Vec::new(), size: 0 })
+    }
+
+    fn append(&mut self, tile: &[u8]) -> Result<()> {
+        self.offsets.push(self.size);
+        self.size += tile.len() as u64;
+        self.file.write_all(tile).map_err(|error| io(&self.path, error))
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
+        flushed.map_err(|error| io(&self.path, error))
+    }
+}
+
+/// An encoded tile of one field.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FieldTile {
+    /// Values, or offsets.
+    pub(crate) fixed: bytes::Bytes,
+    /// Values of variable length, and how many bytes they were before filtering.
+    pub(crate) values: Option<(bytes::Bytes, u64)>,
+    pub(crate) validity: Option<bytes::Bytes>,
+    pub(crate) stats: TileStats,
+}
+
+/// The files of one field.
+#[derive(Debug, Default)]
+pub(crate) struct FieldFiles {
+    fixed: Option<TileFile>,
+    values: Option<TileFile>,
+    validity: Option<TileFile>,
+    var_sizes: Vec<u64>,
+    stats: Vec<TileStats>,
+}
+
+impl FieldFiles {
+    /// Appends a tile; files are made with the first one, `stem.tdb` and its companions.
+    pub(crate) fn append(&mut self, stem: &Path, tile: &FieldTile) -> Result<()> {
+        let file = |slot: &mut Option<TileFile>, suffix: &str, bytes: &[u8]| -> Result<()> {
+            if slot.is_none() {
+                let mut name = stem.as_os_str().to_owned();
+                name.push(suffix);
+                *slot = Some(TileFile::create(name.into())?);
+            }
+            slot.as_mut().map_or(Ok(()), |file| file.append(bytes))
+        };
+        file(&mut self.fixed, ".tdb", &tile.fixed)?;
+        if let Some((values, size)) = &tile.values {
+            file(&mut self.values, "_var.tdb", values)?;
+            self.var_sizes.push(*size);
+        }
+        if let Some(validity) = &tile.validity {
+            file(&mut self.validity, "_validity.tdb", validity)?;
+        }
+        self.stats.push(tile.stats.clone());
+        Ok(())
+    }
+
+    /// Flushes to the disk.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        for file in [&mut self.fixed, &mut self.values, &mut self.validity].into_iter().flatten() {
+            file.finish()?;
+        }
+        Ok(())
+    }
+
+    /// Where the files are, by the end of their names.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = (&Path, &'static str)> {
+        [(&self.fixed, ".tdb"), (&self.values, "_var.tdb"), (&self.validity, "_validity.tdb")]
+            .into_iter()
+            .filter_map(|(file, suffix)| file.as_ref().map(|file| (file.path.as_path(), suffix)))
+    }
+}
+
+/// A fragment that is being written.
+#[derive(Debug)]
+pub(crate) struct FragmentWriter {
+    pub(crate) path: PathBuf,
+    schema: Arc<Schema>,
+    schema_name: String,
+    key: Option<Key>,
+    has_timestamps: bool,
+    /// One per slot: attributes, the unused one, dimensions, timestamps.
+    pub(crate) fields: Vec<FieldFiles>,
+}
+
+impl FragmentWriter {
+    pub(crate) fn create(
+        path: PathBuf,
+        schema: Arc<Schema>,
+        schema_name: String,
+        has_timestamps: bool,
+        key: Option<Key>,
+    ) -> Result<Self> {
+        std::fs::create_dir_all(&path).map_err(|error| io(&path, error))?;
+        let slots = schema.attributes.len() + 1 + schema.dimensions.len() + usize::from(has_timestamps);
+        let fields = std::iter::repeat_with(FieldFiles::default).take(slots).collect();
+        Ok(Self { path, schema, schema_name, key, has_timestamps, fields })
+    }
+
+    /// The name of a slot's file.
+    fn stem(&self, slot: usize) -> PathBuf {
+        let (attributes, dimensions) = (self.schema.attributes.len(), self.schema.dimensions.len());
+        self.path.join(if slot < attributes {
+            format!("a{slot}")
+        } else if slot <= attributes + dimensions {
+            format!("d{}", slot.saturating_sub(attributes + 1))
+        } else {
+            "t".to_owned()
+        })
+    }
+
+    /// Appends a tile of a field.
+    pub(crate) fn append(&mut self, slot: usize, tile: &FieldTile) -> Result<()> {
+        let stem = self.stem(slot);
+        self.fields[slot].append(&stem, tile)
+    }
+
+    /// Writes the metadata. The fragment is complete then, and invisible until its commit file is there.
+    pub(crate) fn finish(
+        mut self,
+        domain: &[Range],
+        tiles: u64,
+        last_cells: u64,
+        rtree: &RTree,
+    ) -> Result<()> {
+        for field in &mut self.fields {
+            field.finish()?;
+        }
+        let dense = self.schema.kind == ArrayKind::Dense;
+        let mut file = MetadataFile { bytes: Vec::new(), key: self.key.as_ref() };
+        let mut payload = Vec::new();
+        rtree.encode(&mut payload);
+        let rtree_offset = file.put(&payload)?;
+        let count = tiles as usize;
+        let offsets =
+            |file: Option<&TileFile>| file.map_or_else(|| vec![0; count], |file| file.offsets.clone());
+        let mut groups: Vec<Vec<u64>> = Vec::new();
+        for pick in [
+            (|field: &FieldFiles, _| field.fixed.as_ref().map(|file| file.offsets.clone()))
+                as fn(&FieldFiles, usize) -> _,
+            |field, _| field.values.as_ref().map(|file| file.offsets.clone()),
+            |field, count| (!field.var_sizes.is_empty() || count == 0).then(|| field.var_sizes.clone()),
+            |field, _| field.validity.as_ref().map(|file| file.offsets.clone()),
+        ] {
+            let mut zeros = None;
+            let mut group = Vec::new();
+            for field in &self.fields {
+                group.push(match pick(field, count) {
+                    Some(numbers) => file.put(&coded(&numbers))?,
+                    // Fields without such tiles share one list of zeros.
+                    None => match zeros {
+                        Some(offset) => offset,
+                        None => *zeros.insert(file.put(&coded(&offsets(None)))?),
+                    },
+                });
+            }
+            groups.push(group);
+        }
+        let mut totals = Vec::new();
+        let mut stats = Vec::new();
+        for (slot, field) in self.fields.iter().enumerate() {
+            match self.schema.attributes.get(slot) {
+                Some(attribute) => {
+                    let (own, total) = lists(attribute, &field.stats);
+                    stats.push(own);
+                    total.encode(&mut totals);
+                }
+                None => {
+                    stats.push(Stats::default());
+                    Totals::default().encode(&mut totals);
+                }
+            }
+        }
+        for encode in [Stats::encode_mins, Stats::encode_maxes, Stats::encode_sums, Stats::encode_null_counts]
+        {
+            let mut empty = None;
+            let mut group = Vec::new();
+            for own in &stats {
+                let payload = encode(own);
+                let nothing = payload == encode(&Stats::default());
+                group.push(match (nothing, empty) {
+                    (true, Some(offset)) => offset,
+                    (true, None) => *empty.insert(file.put(&payload)?),
+                    _ => file.put(&payload)?,
+                });
+            }
+            groups.push(group);
+        }
+        let totals_offset = file.put(&totals)?;
+        let conditions_offset = file.put(&0_u64.to_le_bytes())?;
+        let mut footer = WRITTEN.to_le_bytes().to_vec();
+        footer.extend((self.schema_name.len() as u64).to_le_bytes());
+        footer.extend(self.schema_name.as_bytes());
+        footer.extend([u8::from(dense), 0]);
+        for range in domain {
+            range.encode(&mut footer);
+        }
+        footer.extend(if dense { 0 } else { tiles }.to_le_bytes());
+        footer.extend(last_cells.to_le_bytes());
+        footer.extend([u8::from(self.has_timestamps), 0]);
+        let size = |file: Option<&TileFile>| file.map_or(0, |file| file.size).to_le_bytes();
+        footer.extend(self.fields.iter().flat_map(|field| size(field.fixed.as_ref())));
+        footer.extend(self.fields.iter().flat_map(|field| size(field.values.as_ref())));
+        footer.extend(self.fields.iter().flat_map(|field| size(field.validity.as_ref())));
+        footer.extend(rtree_offset.to_le_bytes());
+        footer.extend(groups.iter().flatten().flat_map(|offset| offset.to_le_bytes()));
+        footer.extend(totals_offset.to_le_bytes());
+        footer.extend(conditions_offset.to_le_bytes());
+        let mut bytes = file.bytes;
+        let length = footer.len() as u64;
+        bytes.extend(footer);
+        bytes.extend(length.to_le_bytes());
+        put_file(&self.path.join("__fragment_metadata.tdb"), &bytes)
+    }
+}
+
+fn coded(numbers: &[u64]) -> Vec<u8> {
+    let mut out = (numbers.len() as u64).to_le_bytes().to_vec();
+    out.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    out
+}
+
+/// Generic tiles one after the other.
+struct MetadataFile<'a> {
+    bytes: Vec<u8>,
+    key: Option<&'a Key>,
+}
+
+impl MetadataFile<'_> {
+    /// Appends a payload; says where it starts.
+    fn put(&mut self, payload: &[u8]) -> Result<u64> {
+        let offset = self.bytes.len() as u64;
+        self.bytes.extend(generic::encode(payload, WRITTEN, self.key)?);
+        Ok(offset)
+    }
+}

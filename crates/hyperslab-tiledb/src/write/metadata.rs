@@ -1,0 +1,71 @@
+//! Attributes as array metadata.
+
+use std::path::Path;
+
+use hyperslab_core::{Attribute, Attributes, DType, Data, Result};
+
+use super::{put_file, timed_name};
+use crate::datatype::{CellValues, Datatype};
+use crate::generic;
+use crate::key::Key;
+use crate::metadata::Entry;
+use crate::schema::WRITTEN;
+
+/// Writes attributes beside an array or group; nothing when there are none. What the format has no type for is
+/// written as JSON text.
+pub(crate) fn put(folder: &Path, attributes: &Attributes, at: u64, key: Option<&Key>) -> Result<()> {
+    put_prefixed(folder, [("", attributes)], at, key)
+}
+
+/// The same for several sets of attributes, each under a prefix of its keys.
+pub(crate) fn put_prefixed<'a>(
+    folder: &Path,
+    sets: impl IntoIterator<Item = (&'a str, &'a Attributes)>,
+    at: u64,
+    key: Option<&Key>,
+) -> Result<()> {
+    let mut payload = Vec::new();
+    for (prefix, attributes) in sets {
+        for (name, attribute) in attributes.iter() {
+            if let Some(value) = value_of(attribute) {
+                Entry { key: format!("{prefix}{name}"), value: Some(value) }.encode(&mut payload);
+            }
+        }
+    }
+    if payload.is_empty() {
+        return Ok(());
+    }
+    let name = timed_name(at, at, false)?;
+    put_file(&folder.join("__meta").join(name), &generic::encode(&payload, WRITTEN, key)?)
+}
+
+fn value_of(attribute: &Attribute) -> Option<(Datatype, u32, Vec<u8>)> {
+    if let Attribute::Values(values) = attribute {
+        let single = values.shape.is_empty();
+        match (&values.dtype, &values.elements.data) {
+            (DType::String, Data::Variable { bytes, .. }) if single => {
+                return Some((Datatype::StringUtf8, bytes.len() as u32, bytes.to_vec()));
+            }
+            (DType::Bytes, Data::Variable { bytes, .. }) if single => {
+                return Some((Datatype::Blob, bytes.len() as u32, bytes.to_vec()));
+            }
+            (dtype, Data::Fixed(bytes)) if values.shape.len() <= 1 && values.elements.validity.is_none() => {
+                if let Some((datatype, CellValues::Fixed(1))) = super::types::datatype(dtype)
+                    && !datatype.is_bytes()
+                    && !bytes.is_empty()
+                {
+                    return Some((datatype, (bytes.len() / datatype.size()) as u32, bytes.to_vec()));
+                }
+            }
+            _ => {}
+        }
+    }
+    if matches!(attribute, Attribute::Unreadable(_)) {
+        return None;
+    }
+    let text = match attribute.to_json() {
+        serde_json::Value::String(text) => text,
+        other => other.to_string(),
+    };
+    Some((Datatype::StringUtf8, text.len() as u32, text.into_bytes()))
+}

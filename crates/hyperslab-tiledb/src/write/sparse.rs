@@ -1,0 +1,258 @@
+//! Sparse arrays: columns in, one fragment out.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{Data, Elements, Error, Result};
+use rayon::prelude::*;
+
+use super::{
+    FieldTile, FragmentWriter, Staging, TileStats, WriteOptions, put_commit, put_schema, timed_name,
+};
+use crate::OpenOptions;
+use crate::datatype::Number;
+use crate::field::FieldCodecs;
+use crate::fragment::RTree;
+use crate::names::TimedName;
+use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
+use crate::sparse::{GlobalOrder, Keys, join};
+
+/// Tiles encoded at a time.
+const GROUP: usize = 32;
+
+/// Makes an empty sparse array.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when something stands at the path and `force` is not set, or the schema is not of a sparse array.
+pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Result<()> {
+    if schema.kind != ArrayKind::Sparse || schema.capacity == 0 {
+        return Err(Error::invalid("the schema is not that of a sparse array"));
+    }
+    let staging = Staging::new(path, options.force)?;
+    put_schema(&staging.path, schema, super::next_time(options.at, 0), options.key.as_ref())?;
+    staging.publish()
+}
+
+/// Appends rows to a sparse array, as one fragment. Columns come dimensions first, then attributes, in the schema's order.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when columns are missing or differ in length, lie outside the domain, or two rows have the same
+/// coordinates in an array that does not allow it.
+pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -> Result<()> {
+    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
+    let directory = Arc::new(hyperslab_core::LocalDirectory::new(path));
+    let array = crate::array::OpenArray::open(directory, String::new(), open)?;
+    let schema = Arc::clone(&array.schema);
+    let after = array.commits()?.fragments.values().map(|(name, _)| name.end).max().unwrap_or(0);
+    let schema_name = array
+        .listing
+        .schema_at(crate::TimeWindow::default())
+        .ok_or_else(|| Error::not_found(Arc::clone(&array.name), "a schema"))?;
+    let schema_time = TimedName::parse(&schema_name).map_or(0, |name| name.end);
+    let at = super::next_time(options.at, after.max(schema_time));
+    let rows = check_columns(&schema, columns)?;
+    if rows == 0 {
+        return Ok(());
+    }
+    let name = timed_name(at, at, true)?;
+    let fragment = path.join("__fragments").join(&name);
+    let writer = FragmentWriter::create(
+        fragment.clone(),
+        Arc::clone(&schema),
+        schema_name,
+        false,
+        options.key.clone(),
+    )?;
+    let written = write_rows(writer, &schema, columns, rows, options);
+    if written.is_err() {
+        let _ = std::fs::remove_dir_all(&fragment);
+    }
+    written?;
+    put_commit(path, &name)
+}
+
+/// All columns are there, equally long.
+fn check_columns(schema: &Schema, columns: &[Elements]) -> Result<usize> {
+    let dtypes: Vec<_> = schema
+        .dimensions
+        .iter()
+        .map(crate::schema::Dimension::dtype)
+        .chain(schema.attributes.iter().map(crate::schema::Attribute::dtype))
+        .collect();
+    if dtypes.len() != columns.len() {
+        return Err(Error::invalid(format!(
+            "{} columns given, the array has {}",
+            columns.len(),
+            dtypes.len()
+        )));
+    }
+    let rows = columns.first().zip(dtypes.first()).map_or(0, |(column, dtype)| column.len(dtype));
+    for (column, dtype) in columns.iter().zip(&dtypes) {
+        if column.len(dtype) != rows {
+            return Err(Error::invalid(format!("columns of {rows} and {} rows", column.len(dtype))));
+        }
+    }
+    if u32::try_from(rows).is_err() {
+        return Err(Error::invalid("more than 2^32 rows in one write; write several fragments"));
+    }
+    Ok(rows)
+}
+
+fn write_rows(
+    mut writer: FragmentWriter,
+    schema: &Arc<Schema>,
+    columns: &[Elements],
+    rows: usize,
+    options: &WriteOptions,
+) -> Result<()> {
+    let rank = schema.dimensions.len();
+    let numbers: Vec<Number> =
+        schema.dimensions.iter().map(|dimension| dimension.datatype.number()).collect();
+    let keys: Vec<Keys> =
+        numbers.iter().zip(columns).map(|(number, column)| Keys::of(*number, column)).collect();
+    check_domain(schema, &keys, rows)?;
+    let sorted = sorted_rows(schema, keys, &numbers, rows)?;
+    let capacity = usize::try_from(schema.capacity).unwrap_or(usize::MAX);
+    let codecs = codecs(schema, options);
+    let dtypes: Vec<_> = schema
+        .dimensions
+        .iter()
+        .map(crate::schema::Dimension::dtype)
+        .chain(schema.attributes.iter().map(crate::schema::Attribute::dtype))
+        .collect();
+    let tiles: Vec<&[u32]> = sorted.chunks(capacity).collect();
+    let mut leaves: Vec<Vec<Range>> = Vec::with_capacity(tiles.len());
+    for group in tiles.chunks(GROUP) {
+        let encoded = group
+            .par_iter()
+            .map(|cells| encode_tile(schema, &dtypes, &codecs, columns, cells))
+            .collect::<Result<Vec<_>>>()?;
+        for (fields, leaf) in encoded {
+            for (column, tile) in fields.iter().enumerate() {
+                // Attributes first, then the unused slot, then dimensions.
+                let slot = match column.checked_sub(rank) {
+                    Some(attribute) => attribute,
+                    None => schema.attributes.len() + 1 + column,
+                };
+                writer.append(slot, tile)?;
+            }
+            leaves.push(leaf);
+        }
+    }
+    let count = leaves.len() as u64;
+    let domain = leaves.iter().skip(1).fold(leaves[0].clone(), |all, leaf| join(schema, &all, leaf));
+    let join_all = |boxes: &[Vec<Range>]| {
+        boxes.iter().skip(1).fold(boxes[0].clone(), |all, leaf| join(schema, &all, leaf))
+    };
+    let rtree = RTree::build(leaves, join_all);
+    let last = tiles.last().map_or(0, |tile| tile.len()) as u64;
+    writer.finish(&domain, count, last, &rtree)
+}
+
+/// One codec per column, dimensions first.
+pub(super) fn codecs(schema: &Schema, options: &WriteOptions) -> Vec<FieldCodecs> {
+    let key = options.key.as_ref();
+    (0..schema.dimensions.len())
+        .map(|index| FieldCodecs::dimension(schema, index, WRITTEN, key))
+        .chain((0..schema.attributes.len()).map(|index| FieldCodecs::attribute(schema, index, WRITTEN, key)))
+        .collect()
+}
+
+fn check_domain(schema: &Schema, keys: &[Keys], rows: usize) -> Result<()> {
+    for (dimension, keys) in schema.dimensions.iter().zip(keys) {
+        let Keys::Fixed(keys) = keys else { continue };
+        let (number, size) = (dimension.datatype.number(), dimension.datatype.size());
+        let low = crate::sparse::key_of(number, &dimension.domain[..size]);
+        let high = crate::sparse::key_of(number, &dimension.domain[size..]);
+        if let Some(row) = (0..rows).find(|&row| !(low..=high).contains(&keys[row])) {
+            return Err(Error::invalid(format!(
+                "row {row} lies outside the domain of dimension {:?}",
+                dimension.name
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The rows in global order. Two numeric dimensions, the common case, are sorted as plain numbers side by side.
+fn sorted_rows(schema: &Schema, keys: Vec<Keys>, numbers: &[Number], rows: usize) -> Result<Vec<u32>> {
+    let order = GlobalOrder::new(schema);
+    let ordered = order.prepare(keys, numbers, rows);
+    let sorted: Vec<u32> = if let Some(mut flat) = order.flat(&ordered, rows) {
+        flat.par_sort_unstable();
+        flat.into_iter().map(|(_, _, _, row)| row).collect()
+    } else {
+        let mut sorted: Vec<u32> = (0..rows as u32).collect();
+        sorted.par_sort_by(|&a, &b| order.compare(&ordered, a as usize, &ordered, b as usize));
+        sorted
+    };
+    if !schema.allows_duplicates {
+        let twice = sorted
+            .par_windows(2)
+            .find_any(|pair| order.compare(&ordered, pair[0] as usize, &ordered, pair[1] as usize).is_eq());
+        if let Some(pair) = twice {
+            return Err(Error::invalid(format!(
+                "rows {} and {} have the same coordinates",
+                pair[0], pair[1]
+            )));
+        }
+    }
+    Ok(sorted)
+}
+
+/// One tile of every column, and its box.
+fn encode_tile(
+    schema: &Schema,
+    dtypes: &[hyperslab_core::DType],
+    codecs: &[FieldCodecs],
+    columns: &[Elements],
+    cells: &[u32],
+) -> Result<(Vec<FieldTile>, Vec<Range>)> {
+    let rank = schema.dimensions.len();
+    let (mut fields, mut leaf) = (Vec::with_capacity(columns.len()), Vec::with_capacity(rank));
+    for (index, (column, codec)) in columns.iter().zip(codecs).enumerate() {
+        let own = pick(&dtypes[index], column, cells)?;
+        let mut tile = codec.encode(&own, cells.len())?;
+        match index.checked_sub(rank) {
+            None => leaf.push(range_of(&schema.dimensions[index], &own, cells.len())?),
+            Some(attribute) => {
+                tile.stats = TileStats::of(&schema.attributes[attribute], &own, cells.len());
+            }
+        }
+        fields.push(tile);
+    }
+    Ok((fields, leaf))
+}
+
+/// These rows of a column.
+fn pick(dtype: &hyperslab_core::DType, column: &Elements, cells: &[u32]) -> Result<Elements> {
+    if let (Data::Fixed(bytes), None, Some(8)) = (&column.data, &column.validity, dtype.size()) {
+        let (words, _) = bytes.as_chunks::<8>();
+        let mut own = Vec::with_capacity(cells.len() * 8);
+        for &cell in cells {
+            own.extend_from_slice(&words[cell as usize]);
+        }
+        return Ok(Elements::fixed(own));
+    }
+    let picks: Vec<(usize, usize)> = cells.iter().map(|&cell| (0, cell as usize)).collect();
+    Elements::gather(dtype, &[column], &picks)
+}
+
+/// Lowest and highest coordinate.
+pub(super) fn range_of(dimension: &crate::schema::Dimension, own: &Elements, cells: usize) -> Result<Range> {
+    let empty = || Error::invalid("a tile without cells");
+    if dimension.is_text() {
+        let texts = || (0..cells).filter_map(|cell| own.variable_at(cell));
+        let (low, high) = (texts().min().ok_or_else(empty)?, texts().max().ok_or_else(empty)?);
+        return Ok(Range { low: low.to_vec(), high: high.to_vec(), text: true });
+    }
+    let size = dimension.datatype.size();
+    let bytes = own.as_fixed().ok_or_else(empty)?;
+    let keys = crate::sparse::keys_of(dimension.datatype.number(), bytes);
+    let low = (0..cells).min_by_key(|&cell| keys[cell]).ok_or_else(empty)?;
+    let high = (0..cells).max_by_key(|&cell| keys[cell]).ok_or_else(empty)?;
+    let value = |cell: usize| bytes[cell * size..(cell + 1) * size].to_vec();
+    Ok(Range { low: value(low), high: value(high), text: false })
+}

@@ -1,0 +1,227 @@
+//! Minimum, maximum, sum and nulls of a tile, as fragment metadata has them.
+
+use hyperslab_core::{Data, Elements};
+
+use crate::datatype::{CellValues, Datatype, Number};
+use crate::fragment::{Stats, Totals};
+use crate::schema::{Attribute, float, integer};
+
+/// Of one tile.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct TileStats {
+    /// `None` when every cell is null or the type has none.
+    pub(crate) min: Option<Vec<u8>>,
+    pub(crate) max: Option<Vec<u8>>,
+    pub(crate) sum: [u8; 8],
+    pub(crate) nulls: u64,
+}
+
+/// Has the attribute minima and maxima? One number a cell, or `char` and ASCII strings.
+pub(crate) fn has_extremes(attribute: &Attribute) -> bool {
+    match attribute.datatype {
+        Datatype::Char | Datatype::StringAscii => true,
+        Datatype::StringUtf8
+        | Datatype::StringUtf16
+        | Datatype::StringUtf32
+        | Datatype::StringUcs2
+        | Datatype::StringUcs4
+        | Datatype::Any
+        | Datatype::Blob
+        | Datatype::GeomWkb
+        | Datatype::GeomWkt => false,
+        _ => attribute.values == CellValues::Fixed(1),
+    }
+}
+
+/// Has the attribute sums? One number a cell.
+pub(crate) fn has_sum(attribute: &Attribute) -> bool {
+    attribute.values == CellValues::Fixed(1)
+        && has_extremes(attribute)
+        && attribute.datatype != Datatype::StringAscii
+}
+
+impl TileStats {
+    /// The statistics of these cells.
+    pub(crate) fn of(attribute: &Attribute, elements: &Elements, cells: usize) -> Self {
+        let nulls = elements.validity.as_ref().map_or(0, |validity| validity.missing() as u64);
+        let mut stats = Self { nulls, ..Self::default() };
+        if !has_extremes(attribute) {
+            return stats;
+        }
+        let text =
+            matches!(attribute.datatype, Datatype::Char | Datatype::StringAscii) && !has_sum(attribute);
+        if text {
+            stats.of_text(elements, attribute.cell_size(), cells);
+        } else if let Data::Fixed(bytes) = &elements.data {
+            stats.of_numbers(attribute.datatype.number(), bytes, elements);
+        }
+        stats
+    }
+
+    fn of_text(&mut self, elements: &Elements, cell: Option<usize>, cells: usize) {
+        for index in (0..cells).filter(|&index| !elements.is_missing(index)) {
+            let bytes = match (&elements.data, cell) {
+                (Data::Fixed(bytes), Some(cell)) => bytes.get(index * cell..(index + 1) * cell),
+                _ => elements.variable_at(index),
+            };
+            let Some(bytes) = bytes else { continue };
+            if self.min.as_deref().is_none_or(|min| bytes < min) {
+                self.min = Some(bytes.to_vec());
+            }
+            if self.max.as_deref().is_none_or(|max| bytes > max) {
+                self.max = Some(bytes.to_vec());
+            }
+        }
+    }
+
+    fn of_numbers(&mut self, number: Number, bytes: &[u8], elements: &Elements) {
+        macro_rules! integers {
+            ($type:ty, $wide:ty) => {{
+                let values =
+                    bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().map(|b| <$type>::from_le_bytes(*b));
+                let (mut min, mut max, mut sum, mut any) = (<$type>::MAX, <$type>::MIN, 0 as $wide, false);
+                if elements.validity.is_none() {
+                    for value in values {
+                        (min, max, sum, any) =
+                            (min.min(value), max.max(value), sum.saturating_add(value as $wide), true);
+                    }
+                } else {
+                    for (_, value) in values.enumerate().filter(|(index, _)| !elements.is_missing(*index)) {
+                        (min, max, sum, any) =
+                            (min.min(value), max.max(value), sum.saturating_add(value as $wide), true);
+                    }
+                }
+                if any {
+                    (self.min, self.max) =
+                        (Some(min.to_le_bytes().to_vec()), Some(max.to_le_bytes().to_vec()));
+                }
+                self.sum = sum.to_le_bytes();
+            }};
+        }
+        macro_rules! floats {
+            ($type:ty) => {{
+                let values =
+                    bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().map(|b| <$type>::from_le_bytes(*b));
+                let (mut min, mut max, mut sum, mut any) =
+                    (<$type>::INFINITY, <$type>::NEG_INFINITY, 0_f64, false);
+                for (_, value) in values.enumerate().filter(|(index, _)| !elements.is_missing(*index)) {
+                    // What is not a number is neither; the sum becomes it.
+                    (min, max, sum, any) = (min.min(value), max.max(value), sum + f64::from(value), true);
+                }
+                if any {
+                    if min > max {
+                        (min, max) = (<$type>::NAN, <$type>::NAN);
+                    }
+                    (self.min, self.max) =
+                        (Some(min.to_le_bytes().to_vec()), Some(max.to_le_bytes().to_vec()));
+                }
+                self.sum = sum.to_le_bytes();
+            }};
+        }
+        match number {
+            Number::I8 => integers!(i8, i64),
+            Number::I16 => integers!(i16, i64),
+            Number::I32 => integers!(i32, i64),
+            Number::I64 => integers!(i64, i64),
+            Number::U8 => integers!(u8, u64),
+            Number::U16 => integers!(u16, u64),
+            Number::U32 => integers!(u32, u64),
+            Number::U64 => integers!(u64, u64),
+            Number::F32 => floats!(f32),
+            Number::F64 => floats!(f64),
+        }
+    }
+
+    /// For a chunk's journey from encoding to writing.
+    pub(crate) fn pack(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        for extreme in [&self.min, &self.max] {
+            out.push(u8::from(extreme.is_some()));
+            let bytes = extreme.as_deref().unwrap_or_default();
+            out.extend((bytes.len() as u64).to_le_bytes());
+            out.extend(bytes);
+        }
+        out.extend(self.sum);
+        out.extend(self.nulls.to_le_bytes());
+        out
+    }
+
+    /// The inverse of [`pack`](Self::pack).
+    pub(crate) fn unpack(fields: &mut hyperslab_core::Fields<'_>) -> hyperslab_core::Result<Self> {
+        let mut extreme = || -> hyperslab_core::Result<Option<Vec<u8>>> {
+            let there = fields.u8()? != 0;
+            let length = fields.count_u64(1)?;
+            let bytes = fields.bytes(length)?.to_vec();
+            Ok(there.then_some(bytes))
+        };
+        let (min, max) = (extreme()?, extreme()?);
+        Ok(Self { min, max, sum: fields.array()?, nulls: fields.u64()? })
+    }
+}
+
+/// The lists and totals of an attribute out of its tiles' statistics.
+pub(crate) fn lists(attribute: &Attribute, tiles: &[TileStats]) -> (Stats, Totals) {
+    let (mut stats, mut totals) = (Stats::default(), Totals::default());
+    if attribute.nullable {
+        stats.null_counts = tiles.iter().map(|tile| tile.nulls).collect();
+        totals.null_count = tiles.iter().map(|tile| tile.nulls).sum();
+    }
+    if has_extremes(attribute) {
+        for tile in tiles {
+            put_extreme(attribute, tile.min.as_deref(), &mut stats.mins, &mut stats.min_var);
+            put_extreme(attribute, tile.max.as_deref(), &mut stats.maxes, &mut stats.max_var);
+        }
+        let below = |a: &[u8], b: &[u8]| before(attribute, a, b);
+        let mins = tiles.iter().filter_map(|tile| tile.min.clone());
+        let maxes = tiles.iter().filter_map(|tile| tile.max.clone());
+        totals.min = mins.reduce(|a, b| if below(&b, &a) { b } else { a }).unwrap_or_default();
+        totals.max = maxes.reduce(|a, b| if below(&a, &b) { b } else { a }).unwrap_or_default();
+    }
+    if has_sum(attribute) {
+        stats.sums = tiles.iter().map(|tile| tile.sum).collect();
+        totals.sum = tiles.iter().fold([0; 8], |sum, tile| add(attribute.datatype.number(), sum, tile.sum));
+    }
+    // A fragment of nulls alone keeps zeros.
+    if has_extremes(attribute)
+        && let Some(cell) = attribute.cell_size()
+    {
+        for extreme in [&mut totals.min, &mut totals.max] {
+            if extreme.is_empty() {
+                *extreme = vec![0; cell];
+            }
+        }
+    }
+    (stats, totals)
+}
+
+fn put_extreme(attribute: &Attribute, value: Option<&[u8]>, fixed: &mut Vec<u8>, var: &mut Vec<u8>) {
+    match attribute.cell_size() {
+        Some(cell) => fixed.extend(value.map_or_else(|| vec![0; cell], <[u8]>::to_vec)),
+        None => {
+            fixed.extend((var.len() as u64).to_le_bytes());
+            var.extend(value.unwrap_or_default());
+        }
+    }
+}
+
+fn before(attribute: &Attribute, a: &[u8], b: &[u8]) -> bool {
+    if !has_sum(attribute) {
+        return a < b;
+    }
+    let number = attribute.datatype.number();
+    if number.is_float() {
+        float(number, a) < float(number, b)
+    } else {
+        integer(number, a) < integer(number, b)
+    }
+}
+
+fn add(number: Number, a: [u8; 8], b: [u8; 8]) -> [u8; 8] {
+    if number.is_float() {
+        (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes()
+    } else if number.is_signed() {
+        i64::from_le_bytes(a).saturating_add(i64::from_le_bytes(b)).to_le_bytes()
+    } else {
+        u64::from_le_bytes(a).saturating_add(u64::from_le_bytes(b)).to_le_bytes()
+    }
+}

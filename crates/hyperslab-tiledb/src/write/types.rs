@@ -1,0 +1,132 @@
+//! The types and filters of the core in TileDB's words.
+
+use hyperslab_core::{ArraySpec, DType, Data, Elements, Error, Fill, Filter as ShownFilter, Result};
+
+use crate::datatype::{CellValues, Datatype};
+use crate::pipeline::{Filter, Pipeline};
+use crate::schema::Attribute;
+
+/// The type and number of values of a cell; `None` for what the format cannot hold.
+pub(crate) fn datatype(dtype: &DType) -> Option<(Datatype, CellValues)> {
+    let one = |datatype| Some((datatype, CellValues::Fixed(1)));
+    match dtype {
+        DType::Bool => one(Datatype::Bool),
+        DType::Int8 => one(Datatype::Int8),
+        DType::Int16 => one(Datatype::Int16),
+        DType::Int32 => one(Datatype::Int32),
+        DType::Int64 => one(Datatype::Int64),
+        DType::UInt8 => one(Datatype::UInt8),
+        DType::UInt16 => one(Datatype::UInt16),
+        DType::UInt32 => one(Datatype::UInt32),
+        DType::UInt64 => one(Datatype::UInt64),
+        DType::Float32 => one(Datatype::Float32),
+        DType::Float64 => one(Datatype::Float64),
+        DType::Complex64 => Some((Datatype::Float32, CellValues::Fixed(2))),
+        DType::Complex128 => Some((Datatype::Float64, CellValues::Fixed(2))),
+        DType::DateTime(unit) => one(Datatype::DateTime(*unit)),
+        DType::Duration(unit) => {
+            let datatype = Datatype::Time(*unit);
+            // Times reach from hours down; longer units have no code.
+            (Datatype::from_code(datatype.code()) == Some(datatype))
+                .then_some((datatype, CellValues::Fixed(1)))
+        }
+        DType::FixedBytes(size) if *size > 0 => {
+            Some((Datatype::Char, CellValues::Fixed(u32::try_from(*size).ok()?)))
+        }
+        DType::FixedText(size) if *size > 0 => {
+            Some((Datatype::StringUcs4, CellValues::Fixed(u32::try_from(*size).ok()?)))
+        }
+        DType::Opaque(opaque) if opaque.size > 0 => {
+            Some((Datatype::Char, CellValues::Fixed(u32::try_from(opaque.size).ok()?)))
+        }
+        DType::Enum(named) => datatype(&named.base),
+        DType::String | DType::Reference => Some((Datatype::StringUtf8, CellValues::Variable)),
+        DType::Bytes => Some((Datatype::Char, CellValues::Variable)),
+        DType::List(base) => match datatype(base)? {
+            (datatype, CellValues::Fixed(1)) if !datatype.is_bytes() => {
+                Some((datatype, CellValues::Variable))
+            }
+            _ => None,
+        },
+        DType::Array(base, shape) => match datatype(base)? {
+            (datatype, CellValues::Fixed(1)) if !datatype.is_bytes() => {
+                let count = shape
+                    .iter()
+                    .try_fold(1_u32, |count, extent| count.checked_mul(u32::try_from(*extent).ok()?))?;
+                (count > 0).then_some((datatype, CellValues::Fixed(count)))
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// The attribute that holds an array's elements.
+pub(crate) fn attribute(name: &str, spec: &ArraySpec) -> Result<Attribute> {
+    let (datatype, values) = datatype(&spec.dtype)
+        .ok_or_else(|| Error::unsupported("tiledb", format!("writing elements of type {}", spec.dtype)))?;
+    let mut attribute = Attribute::new(name, datatype, values);
+    attribute.nullable = spec.nullable;
+    attribute.pipeline = pipeline(&spec.filters)?;
+    match &spec.fill {
+        Fill::Element(element) => {
+            attribute.fill = fill_bytes(element).filter(|bytes| !bytes.is_empty()).unwrap_or(attribute.fill);
+            attribute.fill_validity = u8::from(!element.is_missing(0));
+        }
+        Fill::Zero | Fill::Refused => {
+            attribute.fill.fill(0);
+            attribute.fill_validity = u8::from(spec.nullable);
+        }
+    }
+    Ok(attribute)
+}
+
+fn fill_bytes(element: &Elements) -> Option<Vec<u8>> {
+    match &element.data {
+        Data::Fixed(bytes) | Data::Variable { bytes, .. } => Some(bytes.to_vec()),
+        Data::List { items, .. } => fill_bytes(items),
+        _ => None,
+    }
+}
+
+/// A pipeline by the names that people know, ours and those of other formats.
+pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
+    let level = |filter: &ShownFilter, default: i32| {
+        filter
+            .parameters
+            .get("level")
+            .and_then(serde_json::Value::as_i64)
+            .map_or(default, |level| level as i32)
+    };
+    let window = |filter: &ShownFilter, default: u32| {
+        filter
+            .parameters
+            .get("window")
+            .and_then(serde_json::Value::as_u64)
+            .map_or(default, |size| size as u32)
+    };
+    let mut pipeline = Pipeline::default();
+    for filter in filters {
+        pipeline.filters.push(match filter.name.as_str() {
+            "gzip" | "deflate" | "zlib" => Filter::Gzip(level(filter, 6)),
+            "zstd" => Filter::Zstd(level(filter, 3)),
+            "lz4" => Filter::Lz4(level(filter, 1)),
+            "bzip2" | "bz2" => Filter::Bzip2(level(filter, 9)),
+            "rle" => Filter::Rle(-1),
+            "double_delta" => Filter::DoubleDelta(-1, None),
+            "delta" => Filter::Delta(-1, None),
+            "bit_width_reduction" => Filter::BitWidthReduction(window(filter, 256)),
+            "positive_delta" => Filter::PositiveDelta(window(filter, 1024)),
+            "shuffle" | "byteshuffle" => Filter::Byteshuffle,
+            "bitshuffle" => Filter::Bitshuffle,
+            "checksum_md5" => Filter::Md5,
+            // Other formats' checksums become the one that is strong here.
+            "checksum_sha256" | "fletcher32" | "crc32" | "crc32c" => Filter::Sha256,
+            "dictionary" => Filter::Dictionary(-1),
+            "xor" => Filter::Xor,
+            "noop" => Filter::NoOp,
+            other => return Err(Error::unsupported("tiledb", format!("writing through the filter {other}"))),
+        });
+    }
+    Ok(pipeline)
+}

@@ -1,0 +1,47 @@
+//! Selected geometry to a file, in the form that its ending means.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use hyperslab_core::{Error, PendingFile, Result};
+
+use super::{Selected, write_obj, write_ply, write_swc};
+use crate::rows;
+
+/// The endings of files that hold geometry; rows have more.
+pub const ENDINGS: &[&str] = &["json", "ply", "obj", "swc"];
+
+/// Writes selected geometry: `.json`, `.ply`, `.obj` and `.swc` with its links, any other form of rows as one row a vertex.
+/// The file appears whole or not at all.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for an ending that we do not know or what the form cannot hold, and when the file exists
+/// and `replace` is false; [`Io`](Error::Io) when the system refuses.
+pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
+    let ending = rows::ending(path);
+    if !ENDINGS.contains(&ending.as_str()) {
+        if rows::writes(path) {
+            return rows::write(selected.rows()?, path, replace);
+        }
+        let all: Vec<_> =
+            ENDINGS.iter().chain(rows::ENDINGS.iter().filter(|own| **own != "json")).copied().collect();
+        return Err(Error::invalid(format!(
+            "{}: the ending is none of .{}",
+            path.display(),
+            all.join(", .")
+        )));
+    }
+    let pending = PendingFile::create(path, replace)?;
+    let mut out = BufWriter::with_capacity(1 << 20, pending.file());
+    match ending.as_str() {
+        "ply" => write_ply(selected, &mut out)?,
+        "obj" => write_obj(selected, &mut out)?,
+        "swc" => write_swc(selected, &mut out)?,
+        _ => serde_json::to_writer(&mut out, &selected.to_json())
+            .map_err(|error| pending.failed(error.into()))?,
+    }
+    out.flush().map_err(|source| pending.failed(source))?;
+    drop(out);
+    pending.commit()
+}

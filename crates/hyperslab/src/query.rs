@@ -21,7 +21,8 @@
 //! | module | does |
 //! |---|---|
 //! | `plan` | [`QueryPlan`]: a query resolved against one array; splits, serialises, explains |
-//! | `run` | plan → tiles of the result → chunks → accumulators → answer |
+//! | `run`, `finish` | plan → tiles of the result → chunks → accumulators → answer |
+//! | `explain` | what a plan will cost |
 //! | `accumulate`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
@@ -36,6 +37,8 @@ mod answer;
 mod axes;
 mod condition;
 pub mod document;
+mod explain;
+mod finish;
 mod lane;
 mod order;
 mod pairs;

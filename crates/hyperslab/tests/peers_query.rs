@@ -1,5 +1,7 @@
 //! Queries against NumPy, and the conformance pack of the tetration crate, from its published sources.
 
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 

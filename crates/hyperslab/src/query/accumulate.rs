@@ -559,28 +559,14 @@ pub(super) fn bin_of(value: f64, bins: usize, low: f64, high: f64, clamp: bool) 
 }
 
 impl Accumulator {
-    /// Folds cell `from` into cell `to` of the same accumulator.
-    pub(super) fn copy_merge(&mut self, to: usize, from: usize) {
-        let one = self.cell(from);
-        self.merge_cell(to, &one, 0);
-    }
-
-    /// One cell alone.
-    fn cell(&self, cell: usize) -> Self {
-        let each = self.u.len() / self.cells.max(1);
-        let pick = |values: &Vec<f64>| values.get(cell).copied().into_iter().collect::<Vec<_>>();
-        Self {
-            kind: self.kind.clone(),
-            float: self.float,
-            cells: 1,
-            n: self.n.get(cell).copied().into_iter().collect(),
-            a: pick(&self.a),
-            b: pick(&self.b),
-            c: pick(&self.c),
-            i: self.i.get(cell).copied().into_iter().collect(),
-            u: self.u[cell * each..(cell + 1) * each].to_vec(),
-            v: self.v.get(cell).cloned().into_iter().collect(),
-            places: Vec::new(),
-        }
+    /// Becomes what another of the same kind is, in the memory that it has.
+    pub(super) fn become_like(&mut self, other: &Self) {
+        self.n.clone_from(&other.n);
+        self.a.clone_from(&other.a);
+        self.b.clone_from(&other.b);
+        self.c.clone_from(&other.c);
+        self.i.clone_from(&other.i);
+        self.u.clone_from(&other.u);
+        self.v.clone_from(&other.v);
     }
 }

@@ -4,9 +4,10 @@
 //! that neither the number of threads nor their luck shows in the answer.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ChunkRef, ChunkStatistics, Error, Layout, PlannedChunk, Result, read_chunk_elements, with_chunk,
+    Array, Blob, BlobKey, ChunkRef, Error, Layout, PlannedChunk, Result, read_chunk_elements, with_chunk,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -16,14 +17,15 @@ use super::accumulate::{Accumulator, Kind};
 use super::answer::{Answer, AnswerAxis, Column};
 use super::axes::AxisMap;
 use super::condition::Mask;
-use super::lane::{Cell, KeyKind, Stored, for_stored};
-use super::plan::{Explanation, Geometry, QueryPlan, Tile};
-use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box};
+use super::explain::statistics;
+use super::lane::{Cell, Stored, for_stored};
+use super::plan::{Geometry, QueryPlan, Tile};
+use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
 
 /// Chunks that a task looks up at once.
-const LOCATED: u64 = 256;
+pub(super) const LOCATED: u64 = 256;
 
 /// What some of a plan's tasks found. Serialises, so that tasks can run anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -126,7 +128,7 @@ impl QueryPlan {
         whole
     }
 
-    fn check_array(&self, array: &ArrayReader) -> Result<()> {
+    pub(super) fn check_array(&self, array: &ArrayReader) -> Result<()> {
         let schema = array.schema();
         if schema.grid != *self.plan.grid() || schema.dtype != self.dtype {
             return Err(Error::invalid(format!("{}: the plan is of another array", array.inner().name())));
@@ -232,7 +234,7 @@ impl QueryPlan {
         wanted: &PlannedChunk,
         layout: &mut Layout,
         indexed: bool,
-    ) -> Option<(SmallVec<[Loop<'a>; 6]>, (usize, u64))> {
+    ) -> Option<(Loops<'a>, (usize, u64))> {
         let (mut cell, mut index, mut each) = (0_usize, 0_u64, 1_u64);
         let mut loops = SmallVec::new();
         for axis in (0..self.maps.len()).rev() {
@@ -393,85 +395,10 @@ impl QueryPlan {
         let cells = self.plan.positions().cells().unwrap_or(u64::MAX);
         Ok(Answer { operation: self.operation.name(), axes, cells, edges, dtype, column })
     }
-
-    /// What running will cost. Looks chunks up, reads none.
-    ///
-    /// # Errors
-    ///
-    /// Whatever the chunk index says.
-    pub fn explain(&self, array: &ArrayReader) -> Result<Explanation> {
-        self.check_array(array)?;
-        for_stored!(Stored::of(&self.dtype, &self.name)?, explain(self, array))
-    }
 }
 
-fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanation> {
-    let array = &**reader.inner();
-    let kind = plan.first_kind()?;
-    let geometry = plan.geometry(&kind)?;
-    let mask = Mask::<C::Lane>::new(&plan.conditions, plan.fill, plan.mask_nan());
-    let mut told = Explanation {
-        chunks: plan.plan.len(),
-        unwritten: 0,
-        skipped: 0,
-        stored_bytes: 0,
-        decoded_bytes: 0,
-        requests: 0,
-        tasks: geometry.tiles * geometry.runs,
-        memory: 0,
-        shape: plan.shape(),
-    };
-    let item = plan.dtype.size().unwrap_or(0) as u64;
-    let (mut plain, mut end) = (true, None);
-    for start in (0..plan.plan.len()).step_by(LOCATED as usize) {
-        let chunks: Vec<_> =
-            (start..(start + LOCATED).min(plan.plan.len())).map(|i| plan.plan.chunk(i)).collect();
-        let coords: Vec<_> = chunks.iter().map(|chunk| chunk.coord.clone()).collect();
-        let known = statistics(plan, array, &coords, mask.as_ref())?;
-        for (number, (reference, chunk)) in array.locate(&coords)?.iter().zip(&chunks).enumerate() {
-            let Some(reference) = reference else {
-                told.unwritten += 1;
-                continue;
-            };
-            if known.get(number).is_some_and(|ruled_out| *ruled_out) {
-                told.skipped += 1;
-                continue;
-            }
-            let wanted = hyperslab_core::product(&chunk.bounds().shape).unwrap_or(0).saturating_mul(item);
-            if reference.as_plain().is_some() {
-                told.decoded_bytes = told.decoded_bytes.saturating_add(wanted);
-            } else {
-                plain = false;
-                let whole = array.schema().decoded_bytes(&chunk.coord).unwrap_or(0) as u64;
-                told.decoded_bytes = told.decoded_bytes.saturating_add(whole);
-            }
-            for span in reference.spans() {
-                if end.as_ref() != Some(&(span.blob.clone(), span.offset)) {
-                    told.requests += 1;
-                }
-                end = Some((span.blob.clone(), span.offset.saturating_add(span.length)));
-                told.stored_bytes = told.stored_bytes.saturating_add(span.length);
-            }
-        }
-    }
-    told.memory = plan.memory_needed(&kind, plain)?;
-    Ok(told)
-}
-
-/// Which of these chunks no value of which can count; empty when nothing is known.
-fn statistics<T: super::lane::Lane>(
-    plan: &QueryPlan,
-    array: &dyn Array,
-    coords: &[hyperslab_core::ChunkCoord],
-    mask: Option<&Mask<T>>,
-) -> Result<Vec<bool>> {
-    let Some(mask) = mask.filter(|_| !plan.conditions.is_empty()) else { return Ok(Vec::new()) };
-    let known = array.statistics(coords)?;
-    let ruled_out = |known: &Option<ChunkStatistics>| {
-        known.as_ref().is_some_and(|known| (!known.hint || plan.trust_hints) && mask.rules_out(known))
-    };
-    Ok(known.iter().map(ruled_out).collect())
-}
+/// The loops over one chunk.
+type Loops<'a> = SmallVec<[Loop<'a>; 6]>;
 
 enum Done {
     Part(Accumulator),
@@ -529,6 +456,7 @@ fn fold_chunks<C: Cell>(
 ) -> Result<()> {
     let mask = Mask::<C::Lane>::new(&plan.conditions, plan.fill, plan.mask_nan());
     let mut scratch = Scratch::new();
+    let mut whole = WholeChunks::new(plan, into);
     let mut start = chunks.start;
     while start < chunks.end {
         let end = chunks.end.min(start + LOCATED);
@@ -545,6 +473,10 @@ fn fold_chunks<C: Cell>(
                 fold_elements::<C>(plan, array, tile, wanted, reference.as_ref(), mask.as_ref(), into)?;
                 continue;
             }
+            if let Some(bytes) = whole.bytes(array, wanted, reference.as_ref())? {
+                fold_run::<C>(bytes, mask.as_ref(), &mut scratch, into);
+                continue;
+            }
             with_chunk(array, wanted, reference.as_ref(), |bytes, layout| {
                 let mut layout = layout.clone();
                 match plan.loops(tile, wanted, &mut layout, into.indexed()) {
@@ -558,6 +490,49 @@ fn fold_chunks<C: Cell>(
         start = end;
     }
     Ok(())
+}
+
+/// Whole chunks that are stored as they are, in a blob that is mapped, and go into one cell in any order: their bytes are
+/// one run. Of small chunks there can be very many, so nothing is looked up or allocated for each.
+struct WholeChunks {
+    /// Cells per axis, and bytes in all; `None` where chunks are never folded so.
+    shape: Option<(SmallVec<[u64; 4]>, usize)>,
+    blob: Option<(BlobKey, Arc<dyn Blob>)>,
+}
+
+impl WholeChunks {
+    fn new(plan: &QueryPlan, into: &Accumulator) -> Self {
+        let fine = !into.indexed() && !plan.nullable && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
+        let shape = plan.plan.grid().chunk_shape();
+        let bytes = hyperslab_core::product(shape)
+            .and_then(|cells| usize::try_from(cells).ok()?.checked_mul(plan.dtype.size()?));
+        Self { shape: bytes.filter(|_| fine).map(|bytes| (shape.into(), bytes)), blob: None }
+    }
+
+    /// The chunk's bytes, when it is one of these.
+    fn bytes(
+        &mut self,
+        array: &dyn Array,
+        wanted: &PlannedChunk,
+        reference: Option<&ChunkRef>,
+    ) -> Result<Option<&[u8]>> {
+        let (Some((shape, length)), Some(span)) = (&self.shape, reference.and_then(ChunkRef::as_plain))
+        else {
+            return Ok(None);
+        };
+        let all = wanted.axes.iter().zip(shape).all(|(part, extent)| part.count == *extent);
+        if !all || span.length != *length as u64 {
+            return Ok(None);
+        }
+        if self.blob.as_ref().is_none_or(|(key, _)| *key != span.blob) {
+            self.blob = Some((span.blob.clone(), array.blob(&span.blob)?));
+        }
+        let mapped = self.blob.as_ref().and_then(|(_, blob)| blob.mapped());
+        // A span that reaches past the end is left to the usual way, which says so.
+        Ok(mapped
+            .zip(usize::try_from(span.offset).ok())
+            .and_then(|(bytes, start)| bytes.get(start..start.checked_add(*length)?)))
+    }
 }
 
 /// Folds a chunk some of whose elements may be missing, cell by cell.
@@ -611,137 +586,4 @@ fn fold_elements<C: Cell>(
         }
     }
     Ok(())
-}
-
-impl QueryPlan {
-    /// The values of a tile, of what was remembered.
-    pub(super) fn finish(&self, mut accumulator: Accumulator, tile: &Tile) -> Column {
-        let shape = self.tile_shape(tile);
-        let key = self.key_kind();
-        if let Some(places) = self.places
-            && places.rolling
-        {
-            accumulator = places.roll(&accumulator, key, &tile.shape);
-        }
-        let real = if self.places.is_some() { accumulator.n.clone() } else { Vec::new() };
-        if let (Some(places), Some(pad)) = (self.places, self.pad) {
-            let others = (0..self.maps.len()).filter(|axis| self.maps[*axis] == AxisMap::Reduce);
-            let others = others.map(|axis| self.plan.positions().axes[axis].count).product();
-            places.pad(&mut accumulator, &shape, pad, key, others);
-        }
-        let sizes: Vec<Vec<u64>> = if accumulator.n.is_empty() {
-            (0..self.maps.len())
-                .map(|axis| match &self.maps[axis] {
-                    AxisMap::Keep => Vec::new(),
-                    map => map.sizes(self.plan.positions().axes[axis].count),
-                })
-                .collect()
-        } else {
-            Vec::new()
-        };
-        let mut column = Column::default();
-        for cell in 0..accumulator.cells {
-            let n = match accumulator.n.get(cell) {
-                Some(n) => *n,
-                None => {
-                    let at = |axis: usize| cell / tile.strides[axis] % tile.shape[axis];
-                    let size = |(axis, sizes): (usize, &Vec<u64>)| sizes.get(at(axis)).copied().unwrap_or(1);
-                    sizes.iter().enumerate().map(size).product()
-                }
-            };
-            let enough = real.get(cell).is_none_or(|real| *real >= self.min_count);
-            self.finish_cell(&mut accumulator, cell, n, enough, &mut column);
-            if let (Some(places), true) = (self.places, accumulator.indexed()) {
-                self.relative(places, cell, &shape, &mut column);
-            }
-        }
-        column
-    }
-
-    /// Positions in a window are counted from its own start.
-    fn relative(&self, places: super::windows::Places, cell: usize, shape: &[usize], column: &mut Column) {
-        let inner: usize = shape[places.axis + 1..].iter().product();
-        let window = (cell / inner % places.count as usize) as u64;
-        let each: u64 = (places.axis + 1..self.maps.len())
-            .filter(|axis| self.maps[*axis] == AxisMap::Reduce)
-            .map(|axis| self.plan.positions().axes[axis].count)
-            .product();
-        if let Some(index) = column.integers.last_mut() {
-            *index -= i128::from(places.start(window)) * i128::from(each);
-        }
-    }
-
-    fn finish_cell(&self, own: &mut Accumulator, cell: usize, n: u64, enough: bool, column: &mut Column) {
-        let float = self.key_kind() == KeyKind::Float;
-        let some = n > 0 && enough;
-        let count = n as f64;
-        match self.operation {
-            Operation::Count => column.push_integer(enough.then_some(n.into())),
-            Operation::Sum if float => column.push_float(enough.then(|| own.sum(cell))),
-            Operation::Sum => column.push_integer(enough.then(|| own.i[cell])),
-            Operation::Mean => column
-                .push_float(some.then(|| if float { own.sum(cell) / count } else { mean(own.i[cell], n) })),
-            Operation::Min | Operation::Max if float => {
-                let nans = own.u[cell];
-                let value = match nans {
-                    0 => own.a[cell] + 0.0,
-                    _ if !self.skip_nan => f64::NAN,
-                    _ => own.a[cell] + 0.0,
-                };
-                column.push_float((some && (nans < n || !self.skip_nan)).then_some(value));
-            }
-            Operation::Min | Operation::Max => column.push_integer(some.then(|| own.i[cell])),
-            Operation::Var { ddof } | Operation::Std { ddof } => {
-                let freedom = own.c[cell] - f64::from(ddof);
-                let var = own.b[cell] / freedom;
-                let root = matches!(self.operation, Operation::Std { .. });
-                column.push_float((some && freedom > 0.0).then(|| if root { var.sqrt() } else { var }));
-            }
-            Operation::Product if float => column.push_float(some.then(|| own.a[cell])),
-            Operation::Product => {
-                let exact = own.integer_product(cell);
-                column.inexact |= some
-                    && exact
-                        .is_none_or(|exact| i64::try_from(exact).is_err() && u64::try_from(exact).is_err());
-                column.floats.push(if some {
-                    exact.map_or(own.a[cell], |exact| exact as f64)
-                } else {
-                    f64::NAN
-                });
-                column.push_integer(some.then(|| exact.unwrap_or(0)));
-            }
-            Operation::NormL1 if float => column.push_float(some.then(|| own.sum(cell))),
-            Operation::NormL1 => column.push_integer(some.then(|| own.i[cell])),
-            Operation::NormL2 => column.push_float(some.then(|| own.sum(cell).sqrt())),
-            Operation::ArgMin | Operation::ArgMax => {
-                let at = own.u[cell];
-                column.push_integer((some && at != u64::MAX).then_some(at.into()));
-            }
-            Operation::Median => column.push_float(order::quantile(own, cell, 0.5, self.key_kind())),
-            Operation::Quantile(q) => column.push_float(order::quantile(own, cell, q, self.key_kind())),
-            Operation::Histogram { bins, .. } => {
-                for bin in 0..bins {
-                    column.push_integer(Some(own.u[cell * bins + bin].into()));
-                }
-            }
-            _ => {
-                let [nan, inf, null] = [own.u[cell * 3], own.u[cell * 3 + 1], own.u[cell * 3 + 2]];
-                let value = match self.operation {
-                    Operation::AllFinite => u64::from(nan + inf == 0),
-                    Operation::AnyNan => u64::from(nan > 0),
-                    Operation::AnyInf => u64::from(inf > 0),
-                    Operation::NanCount => nan,
-                    Operation::InfCount => inf,
-                    _ => null,
-                };
-                column.push_integer(enough.then_some(value.into()));
-            }
-        }
-    }
-}
-
-/// The mean of integers with this sum, without losing what a float of the sum would.
-fn mean(sum: i128, n: u64) -> f64 {
-    let n = i128::from(n);
-    (sum / n) as f64 + (sum % n) as f64 / n as f64
 }

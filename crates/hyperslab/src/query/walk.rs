@@ -73,6 +73,18 @@ pub(super) fn fold_box<C: Cell>(
     Ok(())
 }
 
+/// Folds elements that follow each other into the only cell.
+pub(super) fn fold_run<C: Cell>(
+    bytes: &[u8],
+    mask: Option<&Mask<C::Lane>>,
+    scratch: &mut Scratch<C::Lane>,
+    into: &mut Accumulator,
+) {
+    let size = size_of::<C>();
+    let inner = Loop { count: bytes.len() / size, stride: size as isize, to: To::Same, index: 0 };
+    Walk::<C> { bytes, mask, into, scratch }.run(&inner, 0, 0, 0);
+}
+
 /// Every cell of the box is inside the bytes.
 fn check<C: Cell>(bytes: &[u8], layout: &Layout, loops: &[Loop<'_>]) -> Result<()> {
     let (mut low, mut high) = (layout.offset as i128, layout.offset as i128 + size_of::<C>() as i128);

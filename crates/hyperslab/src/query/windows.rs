@@ -147,22 +147,31 @@ impl Places {
         let counted = !single.n.is_empty();
         let fresh = |cells| Accumulator::new(&single.kind, key, cells, counted);
         let mut rolled = fresh(outer * count * inner);
+        let nothing = fresh(1);
+        let (mut running, mut next) = (fresh(1), fresh(1));
         for line in 0..outer * inner {
             let (before, after) = (line / inner, line % inner);
             let at = |position: usize| (before * extent + position) * inner + after;
             // Heads run forward from each block's start, tails backward from its end.
             let (mut heads, mut tails) = (fresh(extent), fresh(extent));
+            running.become_like(&nothing);
             for position in 0..extent {
-                if position % size != 0 {
-                    heads.copy_merge(position, position - 1);
+                if position % size == 0 {
+                    running.become_like(&nothing);
                 }
-                heads.merge_cell(position, single, at(position));
+                running.merge_cell(0, single, at(position));
+                heads.merge_cell(position, &running, 0);
             }
+            running.become_like(&nothing);
             for position in (0..extent).rev() {
-                tails.merge_cell(position, single, at(position));
-                if position % size != size - 1 && position + 1 < extent {
-                    tails.copy_merge(position, position + 1);
+                if position % size == size - 1 {
+                    running.become_like(&nothing);
                 }
+                next.become_like(&nothing);
+                next.merge_cell(0, single, at(position));
+                next.merge_cell(0, &running, 0);
+                std::mem::swap(&mut running, &mut next);
+                tails.merge_cell(position, &running, 0);
             }
             for window in 0..count {
                 let (start, end) = self.inside(window as u64);

@@ -272,7 +272,13 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
             };
             Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
         }
-        #[cfg(any(feature = "hdf5", feature = "tiledb", feature = "zvf"))]
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => {
+            let mut tiledb = hyperslab_tiledb::WriteOptions::default();
+            tiledb.force = options.replace;
+            Box::new(hyperslab_tiledb::create(target, tiledb)?)
+        }
+        #[cfg(any(feature = "hdf5", feature = "zvf"))]
         other => {
             return Err(Error::unsupported(
                 target.display().to_string(),

@@ -17,6 +17,8 @@ fn writable() -> Vec<(Format, Vec<Filter>)> {
     let mut formats = vec![(Format::Npy, Vec::new()), (Format::Npz, Vec::new())];
     #[cfg(feature = "tet")]
     formats.extend([(Format::Tet, Vec::new()), (Format::Tet, zstd())]);
+    #[cfg(feature = "tiledb")]
+    formats.extend([(Format::TileDb, Vec::new()), (Format::TileDb, zstd())]);
     #[cfg(feature = "zarr")]
     formats.extend([(Format::Zarr, Vec::new()), (Format::Zarr, zstd())]);
     formats

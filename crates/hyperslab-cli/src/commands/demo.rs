@@ -22,21 +22,44 @@ pub(crate) fn run(args: &DemoArgs) -> Result<Answer> {
 
 fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
     let at = |name: &str| folder.join(name);
-    let npz = at("field.npz");
-    step("What is in it?", &["info"], &[sample])?;
-    step("A slice of it, as in NumPy.", &["read", "{}", "[0, ::6, ::12]"], &[sample])?;
-    step("Another format.", &["convert", "--force"], &[sample, &npz])?;
-    step("Is it whole?", &["verify", "--deep"], &[&npz])?;
+    let (tet, zarr, tiledb, damaged) =
+        (at("field.tet"), at("field.zarr"), at("field.tiledb"), at("damaged.tet"));
+    let chunks = ["convert", "--force", "--chunks", "8,12,24", "--filter", "zstd:3"];
+    step("A chunked file of it, compressed.", &chunks, &[sample, &tet])?;
+    step("What is in it?", &["info"], &[&tet])?;
+    step("Where are its chunks?", &["info", "--chunks", "-n", "4"], &[&tet])?;
+    step("A slice of it, as in NumPy.", &["read", "{}", "[0, ::6, ::12]"], &[&tet])?;
+    step(
+        "Its mean over the months and longitudes, never more than a chunk in memory.",
+        &["query", "{}", "--mean", "0,2"],
+        &[&tet],
+    )?;
+    step("Any format into any other.", &["convert", "--force"], &[&tet, &zarr])?;
+    step("And another.", &["convert", "--force"], &[&zarr, &tiledb])?;
+    step("Are the values still the same?", &["diff"], &[&tet, &tiledb])?;
+    step("Is it whole?", &["verify", "--deep"], &[&tet])?;
+    damage(&tet, &damaged)?;
+    say("\nA copy with its last bytes cut off, as after a full disk:")?;
+    step("What is wrong with it?", &["verify"], &[&damaged])?;
+    step("Mend it.", &["repair"], &[&damaged])?;
     output::print(|out| {
         writeln!(out, "\nThe samples are in {}. Try next:", paint::strong(folder.display()))?;
-        for next in ["info --json", "read", "info --chunks"] {
+        for next in ["info --json", "read", "query --max 0", "info --all"] {
             let (command, rest) = next.split_once(' ').unwrap_or((next, ""));
-            let text = format!("tet {command} {} {rest}", npz.display());
+            let text = format!("tet {command} {} {rest}", tet.display());
             writeln!(out, "  {}", paint::command(text.trim_end()))?;
         }
         writeln!(out, "  {}", paint::command("tet --help"))
     })?;
     Ok(Answer::Yes)
+}
+
+/// A copy without the end of its footer: the arrays are whole, what is said about them is not.
+fn damage(whole: &Path, damaged: &Path) -> Result<()> {
+    let failed = |source| Error::io(damaged.display().to_string(), source);
+    let mut bytes = std::fs::read(whole).map_err(failed)?;
+    bytes.truncate(bytes.len() - 40);
+    std::fs::write(damaged, bytes).map_err(failed)
 }
 
 fn say(text: &str) -> Result<()> {

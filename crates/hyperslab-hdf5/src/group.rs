@@ -85,6 +85,14 @@ impl Group {
         }
     }
 
+    /// The names alone, in the same order: 100,000 of them are sorted faster without what they lead to.
+    pub(crate) fn names(&self, file: &File) -> Result<Vec<String>> {
+        match &self.links {
+            Links::Dense(dense) => dense.names(file),
+            _ => Ok(self.all(file)?.into_iter().map(|link| link.name).collect()),
+        }
+    }
+
     /// The link of this name.
     pub(crate) fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {
         match &self.links {
@@ -122,6 +130,26 @@ impl Dense {
         }
         sort(&mut links);
         Ok(links)
+    }
+
+    fn names(&self, file: &File) -> Result<Vec<String>> {
+        let mut names = Vec::new();
+        let mut orders = Vec::new();
+        self.names.visit(file, &mut |record, place| {
+            let id = record.get(4..).ok_or_else(|| place.corrupt("a record shorter than a heap id"))?;
+            let link = self.link(file, id)?;
+            if let Some(order) = link.order.filter(|_| self.ordered) {
+                orders.push((order, names.len()));
+            }
+            names.push(link.name);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        if orders.len() < names.len() {
+            names.sort_unstable();
+            return Ok(names);
+        }
+        orders.sort_unstable();
+        Ok(orders.into_iter().map(|(_, index)| std::mem::take(&mut names[index])).collect())
     }
 
     fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {

@@ -227,10 +227,7 @@ impl Store for Hdf5Store {
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
         match find(&self.file, &path)? {
-            Found::Object(object) => {
-                let links = object.file.group(object.address)?.all(&object.file)?;
-                Ok(links.into_iter().map(|link| link.name).collect())
-            }
+            Found::Object(object) => object.file.group(object.address)?.names(&object.file),
             Found::Dangling(_) => Ok(Vec::new()),
         }
     }

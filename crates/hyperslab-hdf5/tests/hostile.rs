@@ -3,13 +3,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
-mod common;
-
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{Depth, MemoryBlob, Node, Report, Store, child_path, product};
+use hyperslab_core::{Depth, MemoryBlob, Node, Positions, Report, Store, child_path, product, read_serial};
 use hyperslab_hdf5::{NoExternals, open};
 
 /// Drives the whole reader: open, list, all nodes, attributes, every value, both checks.
@@ -32,7 +30,7 @@ fn drive(bytes: Vec<u8>) {
                 let _ = array.usage();
                 // What a caller asks for is the caller's: a shape that a file claims is not read as a whole.
                 if product(array.schema().shape()).is_some_and(|cells| cells < 1 << 16) {
-                    let _ = common::read_all(&*array);
+                    let _ = read_serial(&*array, Positions::whole(array.schema().shape()));
                 }
             }
             _ => {}

@@ -20,15 +20,12 @@ fn python(script: &str, folder: &Path) {
 }
 
 fn compare_all(script: &str) {
-    let folder = match std::env::var_os("HYPERSLAB_PEERS_KEEP") {
-        Some(kept) => Path::new(&kept).to_path_buf(),
-        None => tempfile::tempdir().unwrap().keep(),
-    };
-    std::fs::create_dir_all(&folder).unwrap();
-    python(script, &folder);
+    let scratch = tempfile::tempdir().unwrap();
+    let folder = scratch.path();
+    python(script, folder);
     let mut problems = Vec::new();
     let mut files = 0;
-    for entry in std::fs::read_dir(&folder).unwrap() {
+    for entry in std::fs::read_dir(folder).unwrap() {
         let expected = entry.unwrap().path();
         if expected.extension().is_none_or(|extension| extension != "json") {
             continue;

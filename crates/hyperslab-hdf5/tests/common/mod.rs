@@ -7,7 +7,7 @@ use hyperslab_hdf5::{Hdf5Store, open_path};
 use serde_json::{Map, Value};
 
 /// All values of an array.
-pub fn read_all(array: &dyn Array) -> hyperslab_core::Result<Values> {
+fn read_all(array: &dyn Array) -> hyperslab_core::Result<Values> {
     read_serial(array, Positions::whole(array.schema().shape()))
 }
 
@@ -117,7 +117,7 @@ fn compare_array(array: &dyn Array, expected: &Value, problems: &mut Vec<String>
 }
 
 /// Everything that differs between a file as we read it and what h5py read.
-pub fn compare(path: &Path, expected: &Value) -> Vec<String> {
+pub(crate) fn compare(path: &Path, expected: &Value) -> Vec<String> {
     let store: Hdf5Store = match open_path(path) {
         Ok(store) => store,
         Err(error) => return vec![error.to_string()],

@@ -274,8 +274,10 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         }
         #[cfg(feature = "tiledb")]
         Format::TileDb => {
-            let mut tiledb = hyperslab_tiledb::WriteOptions::default();
-            tiledb.force = options.replace;
+            let tiledb = hyperslab_tiledb::WriteOptions {
+                force: options.replace,
+                ..hyperslab_tiledb::WriteOptions::default()
+            };
             Box::new(hyperslab_tiledb::create(target, tiledb)?)
         }
         #[cfg(any(feature = "hdf5", feature = "zvf"))]

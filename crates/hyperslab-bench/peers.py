@@ -68,5 +68,156 @@ def tet_boxes(path):
     median(lambda: [file.read_numpy(name, selection=box) for box in wanted])
 
 
+CHUNK = (64, 64, 64)
+
+
+def make_hdf5(source, path, **filters):
+    import h5py
+
+    field = np.load(source, mmap_mode="r")
+    with h5py.File(path, "w") as file:
+        file.create_dataset("field", data=field, chunks=CHUNK, **filters)
+
+
+@case
+def make_hdf5_raw(source, path):
+    make_hdf5(source, path)
+
+
+@case
+def make_hdf5_gzip(source, path):
+    make_hdf5(source, path, shuffle=True, compression="gzip", compression_opts=4)
+
+
+@case
+def make_hdf5_zstd(source, path):
+    import hdf5plugin
+
+    make_hdf5(source, path, shuffle=True, **hdf5plugin.Zstd(clevel=3))
+
+
+def hdf5(path):
+    import h5py
+    import hdf5plugin  # noqa: F401
+
+    return h5py.File(path)["field"]
+
+
+@case
+def hdf5_full(path):
+    field = hdf5(path)
+    median(lambda: field[...])
+
+
+@case
+def hdf5_into(path):
+    field = hdf5(path)
+    buffer = np.zeros(field.shape, field.dtype)
+    median(lambda: field.read_direct(buffer))
+
+
+@case
+def hdf5_boxes(path):
+    field = hdf5(path)
+    wanted = boxes(field.shape)
+    median(lambda: [field[box] for box in wanted])
+
+
+def make_tiledb(source, path, filters):
+    import tiledb
+
+    field = np.load(source, mmap_mode="r")
+    axes = [tiledb.Dim(f"d{i}", domain=(0, n - 1), tile=64, dtype=np.int64) for i, n in enumerate(field.shape)]
+    attribute = tiledb.Attr("field", dtype=field.dtype, filters=tiledb.FilterList(filters))
+    tiledb.Array.create(path, tiledb.ArraySchema(domain=tiledb.Domain(*axes), attrs=[attribute]))
+    with tiledb.open(path, "w") as array:
+        array[:] = np.array(field)
+
+
+@case
+def make_tiledb_raw(source, path):
+    make_tiledb(source, path, [])
+
+
+@case
+def make_tiledb_zstd(source, path):
+    import tiledb
+
+    make_tiledb(source, path, [tiledb.ZstdFilter(3)])
+
+
+def tiledb_array(path):
+    import tiledb
+
+    return tiledb.open(path)
+
+
+@case
+def tiledb_full(path):
+    array = tiledb_array(path)
+    median(lambda: array[:]["field"])
+
+
+@case
+def tiledb_into(path):
+    tiledb_full(path)
+
+
+@case
+def tiledb_boxes(path):
+    array = tiledb_array(path)
+    wanted = boxes(array.shape)
+    median(lambda: [array[box]["field"] for box in wanted])
+
+
+def make_zarr(source, path, **options):
+    import zarr
+
+    field = np.load(source, mmap_mode="r")
+    array = zarr.create_array(path, shape=field.shape, chunks=CHUNK, dtype=field.dtype, **options)
+    array[...] = field
+
+
+@case
+def make_zarr_raw(source, path):
+    make_zarr(source, path, compressors=None)
+
+
+@case
+def make_zarr_zstd(source, path):
+    from zarr.codecs import ZstdCodec
+
+    make_zarr(source, path, compressors=ZstdCodec(level=3))
+
+
+@case
+def make_zarr_shards(source, path):
+    from zarr.codecs import ZstdCodec
+
+    make_zarr(source, path, compressors=ZstdCodec(level=3), shards=(256, 256, 256))
+
+
+@case
+def zarr_full(path):
+    import zarr
+
+    array = zarr.open_array(path, mode="r")
+    median(lambda: array[...])
+
+
+@case
+def zarr_into(path):
+    zarr_full(path)
+
+
+@case
+def zarr_boxes(path):
+    import zarr
+
+    array = zarr.open_array(path, mode="r")
+    wanted = boxes(array.shape)
+    median(lambda: [array[box] for box in wanted])
+
+
 if __name__ == "__main__":
-    CASES[sys.argv[1]](sys.argv[2])
+    CASES[sys.argv[1]](*sys.argv[2:])

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hyperslab::{DType, Elements, Grid, Values};
+use hyperslab::{DType, Elements, Values};
 
 use crate::harness::Outcome;
 
@@ -59,9 +59,4 @@ pub(crate) fn boxes(shape: &[u64]) -> Vec<Vec<u64>> {
                 .collect()
         })
         .collect()
-}
-
-/// The grid of the field.
-pub(crate) fn grid(bytes: u64) -> Outcome<Grid> {
-    Ok(Grid::new(&shape(bytes), &CHUNK)?)
 }

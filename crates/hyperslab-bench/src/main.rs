@@ -7,6 +7,7 @@
 mod data;
 mod harness;
 mod peers;
+mod reads;
 mod tet;
 
 use harness::{Bench, Outcome};
@@ -23,6 +24,9 @@ fn main() -> std::process::ExitCode {
 
 fn run() -> Outcome {
     let mut bench = Bench::from_arguments(std::env::args().skip(1))?;
-    tet::run(&mut bench)?;
+    if tet::LINES.iter().any(|line| bench.wants(line)) {
+        tet::run(&mut bench)?;
+    }
+    reads::run(&mut bench)?;
     bench.print()
 }

@@ -19,10 +19,10 @@ pub(crate) fn timed(bench: &Bench, name: &str, case: &str, file: &Path) -> Outco
     Ok(Some((name.to_owned(), seconds)))
 }
 
-/// Runs a case that makes a file.
-pub(crate) fn make(bench: &Bench, case: &str, file: &Path) -> Outcome {
+/// Runs a case that makes a file out of another.
+pub(crate) fn make_from(bench: &Bench, case: &str, source: &Path, file: &Path) -> Outcome {
     let python = bench.python.as_ref().ok_or("HYPERSLAB_PEERS names no Python with the peers")?;
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("peers.py");
-    let status = Command::new(python).arg(script).arg(case).arg(file).status()?;
+    let status = Command::new(python).arg(script).arg(case).arg(source).arg(file).status()?;
     if status.success() { Ok(()) } else { Err(format!("peers.py {case}: {status}").into()) }
 }

@@ -4,12 +4,17 @@ use std::hint::black_box;
 use std::path::Path;
 
 use hyperslab::convert::{ConvertOptions, Progress, convert};
-use hyperslab::{ArrayReader, Buffer, Filter, Format, Region, Selection, export};
+use hyperslab::{Buffer, Filter, Format, Selection, export};
 use rayon::prelude::*;
 
-use crate::data::{self, BOX};
+use crate::data;
 use crate::harness::{Bench, Outcome, median, timed};
 use crate::peers;
+use crate::reads::{array, box_selections};
+
+/// The lines of this module.
+pub(crate) const LINES: [&str; 5] =
+    ["tet raw full", "tet raw view", "tet raw boxes", "tet zstd full", "tet open"];
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
     let bytes = bench.bytes;
@@ -42,11 +47,6 @@ fn make(source: &Path, path: &Path, level: Option<i64>) -> Outcome {
     };
     convert(&hyperslab::open(source)?, path, Format::Tet, &options, &Progress::default())?;
     Ok(())
-}
-
-fn array(path: &Path) -> Outcome<ArrayReader> {
-    let store = hyperslab::open(path)?;
-    Ok(store.array(&store.only_node()?)?)
 }
 
 /// A full read into a buffer that is new each time, and into one that is reused, against copies of the same bytes.
@@ -102,10 +102,7 @@ fn view(bench: &mut Bench, npy: &Path) -> Outcome {
 
 fn boxes(bench: &mut Bench, raw: &Path, npy: &Path) -> Outcome {
     let reader = array(raw)?;
-    let selections = data::boxes(reader.schema().shape())
-        .iter()
-        .map(|start| Selection::region(&Region::new(start, &[BOX; 3])))
-        .collect::<Result<Vec<_>, _>>()?;
+    let selections = box_selections(&reader)?;
     let ours = timed("hyperslab", || {
         for selection in &selections {
             black_box(reader.read(selection)?);

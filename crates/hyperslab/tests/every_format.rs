@@ -1,6 +1,8 @@
 //! What every format that we write must do alike: any array, any chunks, any selection, against a plain walk over the
 //! elements; and any format into any other.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use std::path::Path;
 use std::sync::atomic::Ordering;
 

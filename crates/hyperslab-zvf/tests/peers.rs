@@ -57,12 +57,13 @@ fn what_we_write_is_answered_by_the_truth_and_valid_to_zarr_vectors() {
     let mut written = Vec::new();
     let mut stores: Vec<&str> = cases.iter().filter_map(|case| case["store"].as_str()).collect();
     stores.dedup();
-    for store in stores.into_iter().filter(|store| !store.starts_with("pyramid")) {
+    for (number, store) in stores.into_iter().filter(|store| !store.starts_with("pyramid")).enumerate() {
         let geometry = hyperslab_zvf::open_path(folder.path().join(store)).unwrap().geometry().unwrap();
         let kind = Kind::from_name(&geometry.schema().kinds[0]).unwrap();
         let data = geometry.query(&GeometryQuery::default()).unwrap();
         let rank = geometry.schema().axes.len();
-        for variant in 0..3 {
+        // Two of three ways for each: the library takes seconds to validate one store.
+        for variant in [number % 2, 2] {
             let mut options = WriteOptions::new(vec![[50.0, 30.0, 40.0][variant]; rank]);
             options.compression = if variant == 1 { None } else { Some(0) };
             options.shard_shape = (variant == 1).then_some(2);

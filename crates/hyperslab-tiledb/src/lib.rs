@@ -78,7 +78,7 @@ pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};
 pub use schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
-pub use write::{TileDbSink, WriteOptions, consolidate, create, create_sparse, vacuum, write_sparse};
+pub use write::{TileDbSink, WriteOptions, consolidate, create, create_sparse, repair, vacuum, write_sparse};
 
 /// How to open an array.
 #[derive(Debug, Clone, Default)]

@@ -4,6 +4,7 @@ mod consolidate;
 mod dense;
 mod fragment;
 mod metadata;
+mod repair;
 mod sparse;
 mod statistics;
 mod types;
@@ -17,6 +18,7 @@ use hyperslab_core::{Error, Result};
 pub use consolidate::{consolidate, vacuum};
 pub use dense::{TileDbSink, create};
 pub(crate) use fragment::{FieldTile, FragmentWriter};
+pub use repair::repair;
 pub use sparse::{create_sparse, write_sparse};
 pub(crate) use statistics::TileStats;
 

@@ -132,3 +132,31 @@ fn a_wrong_key_shows_nothing() {
     let wrong = drive(&blobs, OpenOptions { key, ..OpenOptions::default() }).unwrap_err().to_string();
     assert!(wrong.contains("key is wrong") && !wrong.contains("ABCDE!"), "{wrong}");
 }
+
+/// A fragment without its commit is invisible, is found, and is removed.
+#[test]
+fn an_orphan_is_found_and_removed() {
+    let case = golden().into_iter().find(|case| case.ends_with("dense-history")).unwrap();
+    let mut blobs = BTreeMap::new();
+    files(&case.join("array"), "", &mut blobs);
+    let folder = tempfile::tempdir().unwrap();
+    let newest = blobs.keys().filter(|name| name.ends_with(".wrt")).max().unwrap().clone();
+    for (name, bytes) in blobs.iter().filter(|(name, _)| **name != newest) {
+        let path = folder.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+    let warnings = || {
+        let mut report = Report::default();
+        let store = hyperslab_tiledb::open_path(folder.path(), OpenOptions::default()).unwrap();
+        store.verify(Depth::Quick, &mut report).unwrap();
+        assert!(report.ok(), "{:?}", report.findings);
+        report.findings.iter().filter(|finding| finding.check == "orphan_fragment").count()
+    };
+    assert_eq!(warnings(), 1);
+    let options = hyperslab_tiledb::WriteOptions::default();
+    let planned = hyperslab_tiledb::repair(folder.path(), &options, true).unwrap();
+    assert_eq!((planned.len(), warnings()), (1, 1));
+    assert_eq!(hyperslab_tiledb::repair(folder.path(), &options, false).unwrap(), planned);
+    assert_eq!(warnings(), 0);
+}

@@ -1,0 +1,35 @@
+//! The native half of the Python package `hyperslab`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `store` | `Store`: an open file, its groups and nodes |
+//! | `array` | `Array`: what an array is, and reading it |
+//! | `key` | the brackets of `a[...]` to positions |
+//! | `memory` | bytes of the engine as NumPy arrays, without a copy |
+//! | `dtype` | element types to NumPy's and back |
+//! | `values` | values, attributes and JSON as Python objects |
+//! | `refs` | where chunks are stored, as NumPy arrays |
+//! | `threads` | pools of threads, by size |
+//! | `errors` | errors as exceptions |
+#![deny(unsafe_code)]
+
+mod array;
+mod dtype;
+mod errors;
+mod key;
+mod memory;
+mod refs;
+mod store;
+mod threads;
+mod values;
+
+/// What Rust brings to the package.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::array::{Array, Outer, Points};
+    #[pymodule_export]
+    use crate::store::{Store, formats};
+    #[pymodule_export]
+    use crate::threads::_after_fork;
+}

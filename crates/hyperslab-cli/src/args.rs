@@ -13,6 +13,7 @@ Examples:
   tet demo                                 make samples and walk through everything
   tet info data.h5                         what is in it?
   tet read data.tet /t '[0, 10:20]'        values of a slice
+  tet query data.tet /t --mean time        reductions, groups, windows, filters
   tet convert data.npy data.tet            any format to any other
   tet verify data.tet --deep               is it whole?")]
 pub(crate) struct Args {
@@ -37,6 +38,8 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Print or save the values of a selection
     Read(ReadArgs),
+    /// Reduce, group, window and filter values; also runs query documents
+    Query(Box<QueryArgs>),
     /// Convert any format to any other
     Convert(ConvertArgs),
     /// Check whether a file is whole
@@ -134,6 +137,187 @@ pub(crate) struct ReadArgs {
     /// The most memory that the result may take, such as 4GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet query data.h5 /t --mean              of all values
+  tet query data.h5 /t --mean time         over one axis, by name or number; several as time,0
+  tet query data.h5 /t 'x=-5..5' --max --where '> 273, <= 310'
+  tet query data.h5 /t --sum --group-by-label station
+  tet query data.h5 /t --mean --rolling time:7
+  tet query data.h5 /t --mean time --explain
+  tet query question.json -t data.tet -x   a query document; without -x it is only checked")]
+pub(crate) struct QueryArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+
+    /// NODE (may be left out where there is one) and selections
+    #[arg(value_name = "NODE | SELECTION")]
+    pub(crate) what: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) operations: OperationArgs,
+
+    /// The axes to reduce, for operations that take another value
+    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    pub(crate) over: Vec<String>,
+
+    /// Only values for which this holds: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    pub(crate) conditions: Vec<String>,
+
+    /// Only positions with this label: AXIS=LABEL
+    #[arg(long, value_name = "AXIS=LABEL")]
+    pub(crate) label: Vec<String>,
+
+    /// Leave out values that are not a number
+    #[arg(long)]
+    pub(crate) skip_nan: bool,
+
+    /// One answer per position along these axes
+    #[arg(long, value_name = "AXES", value_delimiter = ',', conflicts_with = "group_by_label")]
+    pub(crate) group_by: Vec<String>,
+
+    /// One answer per distinct label along these axes
+    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    pub(crate) group_by_label: Vec<String>,
+
+    /// Windows side by side: AXIS:SIZE
+    #[arg(long, value_name = "AXIS:SIZE", conflicts_with = "rolling")]
+    pub(crate) bins: Option<String>,
+
+    /// Overlapping windows: AXIS:SIZE or AXIS:SIZE:STEP
+    #[arg(long, value_name = "AXIS:SIZE[:STEP]")]
+    pub(crate) rolling: Option<String>,
+
+    /// What stands for the positions of a window outside the array
+    #[arg(long, value_name = "VALUE", value_parser = ["none", "0", "nan", "fill"], default_value = "none")]
+    pub(crate) pad: String,
+
+    /// Count windows from the end of the axis
+    #[arg(long)]
+    pub(crate) from_end: bool,
+
+    /// No answer for windows with fewer values
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) min_count: u64,
+
+    /// The most memory for chunks, partial results and the answer, such as 256MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// Let answers rest on statistics that nothing ties to the values, such as .tet zone maps
+    #[arg(long)]
+    pub(crate) trust_hints: bool,
+
+    /// Show chunks, bytes, requests and memory, and read nothing
+    #[arg(long)]
+    pub(crate) explain: bool,
+
+    /// Write to this file instead of the terminal: .npy, .json, .csv by the ending
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace OUT if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Print all values, however many
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// PATH is a query document: the file to ask
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
+    pub(crate) target: Option<PathBuf>,
+
+    /// PATH is a query document: run it, rather than only check it
+    #[arg(short = 'x', long, requires = "target")]
+    pub(crate) execute: bool,
+
+    /// PATH is a query document: values to show of a result
+    #[arg(long, value_name = "N", default_value_t = 16)]
+    pub(crate) preview: usize,
+}
+
+/// What is made of the values. Several may be asked for; AXES are reduced, all when left out.
+#[derive(Debug, ClapArgs)]
+#[command(next_help_heading = "Operations")]
+pub(crate) struct OperationArgs {
+    /// How many
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) count: Option<String>,
+    /// Exact for integers, compensated for floats
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) sum: Option<String>,
+    /// The mean
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) mean: Option<String>,
+    /// The smallest
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) min: Option<String>,
+    /// The largest
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) max: Option<String>,
+    /// The variance
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) var: Option<String>,
+    /// The standard deviation
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) std: Option<String>,
+    /// Degrees of freedom lost in --var and --std: 0 for a population, 1 for a sample
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) ddof: u32,
+    /// The product
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) product: Option<String>,
+    /// The sum of magnitudes
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) norm_l1: Option<String>,
+    /// The root of the sum of squares
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) norm_l2: Option<String>,
+    /// Where the smallest is
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) argmin: Option<String>,
+    /// Where the largest is
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) argmax: Option<String>,
+    /// The middle value
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) median: Option<String>,
+    /// The value below which this share lies; axes with --over
+    #[arg(long, value_name = "Q")]
+    pub(crate) quantile: Option<f64>,
+    /// Counts in this many bins; axes with --over
+    #[arg(long, value_name = "BINS")]
+    pub(crate) histogram: Option<usize>,
+    /// From where to where a histogram counts: LOW,HIGH
+    #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
+    pub(crate) range: Option<String>,
+    /// Is every value finite?
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) all_finite: Option<String>,
+    /// Is any value not a number?
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) any_nan: Option<String>,
+    /// Is any value infinite?
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) any_inf: Option<String>,
+    /// How many are not a number
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) nan_count: Option<String>,
+    /// How many are infinite
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) inf_count: Option<String>,
+    /// How many are missing
+    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
+    pub(crate) null_count: Option<String>,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -3,6 +3,7 @@
 mod convert;
 mod demo;
 mod info;
+mod query;
 mod read;
 mod repair;
 mod shell;
@@ -18,6 +19,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
     match args.command {
         Command::Info(args) => info::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Query(args) => query::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),

@@ -20,6 +20,7 @@
 //! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
+//! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
@@ -37,6 +38,7 @@ mod key;
 mod labels;
 pub mod npy;
 mod open;
+pub mod query;
 mod read;
 pub mod repair;
 pub mod verify;

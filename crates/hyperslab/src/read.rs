@@ -66,6 +66,16 @@ impl ArrayReader {
         &self.array
     }
 
+    /// The store that the array is in.
+    pub(crate) const fn store(&self) -> &Arc<dyn Store> {
+        &self.store
+    }
+
+    /// The most memory that a result may take.
+    pub(crate) const fn memory(&self) -> u64 {
+        self.memory
+    }
+
     /// The positions that a selection means here: names and labels looked up, bounds checked.
     ///
     /// # Errors

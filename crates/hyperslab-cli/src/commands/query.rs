@@ -1,0 +1,236 @@
+//! `tet query`: reductions, groups, windows and filters of any array; query documents.
+
+use hyperslab::query::{Answer as Found, Axis, Explanation, Group, Operation, Pad, Query, Window};
+use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export};
+use serde_json::{Value, json};
+
+use crate::args::{OperationArgs, QueryArgs};
+use crate::{Answer, address, output, paint, pretty};
+
+pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
+    let (node, selection) = address::node_and_selection(&args.what)?;
+    let mut options = super::open_options(&args.open)?;
+    if let Some(memory) = &args.memory {
+        options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
+    }
+    let store = hyperslab::open_with(&args.open.path, &options)?;
+    let node = address::chosen_node(&store, node)?;
+    let array = store.array(&node)?;
+    let operations = operations(&args.operations)?;
+    if operations.is_empty() {
+        return Err(Error::invalid(
+            "what is to be made of the values? --mean, --sum, --max …: tet query --help",
+        ));
+    }
+    let mut base = Query::new(Operation::Count).select(selection);
+    for condition in &args.conditions {
+        base = base.filter(condition.parse()?);
+    }
+    for label in &args.label {
+        let (axis, label) = label
+            .split_once('=')
+            .ok_or_else(|| Error::invalid(format!("--label {label}: expected AXIS=LABEL")))?;
+        base = base.labelled(axis, label);
+    }
+    base.skip_nan = args.skip_nan;
+    base.trust_hints = args.trust_hints;
+    base.group = group(args);
+    base.window = window(args)?;
+    let queries = operations.into_iter().map(|(operation, axes)| {
+        let over = if axes.is_empty() { args.over.clone() } else { axes };
+        Query { operation, ..base.clone() }.over(over.iter().map(|axis| Axis::from(axis.as_str())))
+    });
+    let queries: Vec<Query> = queries.collect();
+    if args.explain {
+        return explain(args, &queries, &array);
+    }
+    let found = queries.iter().map(|query| query.run(&array)).collect::<Result<Vec<_>>>()?;
+    show(args, &found)?;
+    Ok(Answer::Yes)
+}
+
+fn operations(args: &OperationArgs) -> Result<Vec<(Operation, Vec<String>)>> {
+    let mut asked = Vec::new();
+    let ddof = args.ddof;
+    for (axes, operation) in [
+        (&args.count, Operation::Count),
+        (&args.sum, Operation::Sum),
+        (&args.mean, Operation::Mean),
+        (&args.min, Operation::Min),
+        (&args.max, Operation::Max),
+        (&args.var, Operation::Var { ddof }),
+        (&args.std, Operation::Std { ddof }),
+        (&args.product, Operation::Product),
+        (&args.norm_l1, Operation::NormL1),
+        (&args.norm_l2, Operation::NormL2),
+        (&args.argmin, Operation::ArgMin),
+        (&args.argmax, Operation::ArgMax),
+        (&args.median, Operation::Median),
+        (&args.all_finite, Operation::AllFinite),
+        (&args.any_nan, Operation::AnyNan),
+        (&args.any_inf, Operation::AnyInf),
+        (&args.nan_count, Operation::NanCount),
+        (&args.inf_count, Operation::InfCount),
+        (&args.null_count, Operation::NullCount { fill: None }),
+    ] {
+        if let Some(axes) = axes {
+            asked.push((operation, words(axes)));
+        }
+    }
+    if let Some(q) = args.quantile {
+        asked.push((Operation::Quantile(q), Vec::new()));
+    }
+    if let Some(bins) = args.histogram {
+        let range = args.range.as_deref().map(range).transpose()?;
+        asked.push((Operation::Histogram { bins, range, clamp: false }, Vec::new()));
+    }
+    Ok(asked)
+}
+
+fn words(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn range(text: &str) -> Result<(f64, f64)> {
+    let ends = text
+        .split_once(',')
+        .and_then(|(low, high)| Some((low.trim().parse().ok()?, high.trim().parse().ok()?)));
+    ends.ok_or_else(|| Error::invalid(format!("--range {text}: expected LOW,HIGH")))
+}
+
+fn group(args: &QueryArgs) -> Option<Group> {
+    let axes = |names: &[String]| names.iter().map(|name| Axis::from(name.as_str())).collect();
+    if !args.group_by_label.is_empty() {
+        return Some(Group::Labels(axes(&args.group_by_label)));
+    }
+    (!args.group_by.is_empty()).then(|| Group::Positions(axes(&args.group_by)))
+}
+
+fn window(args: &QueryArgs) -> Result<Option<Window>> {
+    let Some(text) = args.bins.as_ref().or(args.rolling.as_ref()) else { return Ok(None) };
+    let mut parts = text.split(':');
+    let bad =
+        || Error::invalid(format!("window {text}: expected AXIS:SIZE, or AXIS:SIZE:STEP for --rolling"));
+    let (Some(axis), Some(size)) = (parts.next(), parts.next().and_then(|size| size.parse().ok())) else {
+        return Err(bad());
+    };
+    let mut window = if args.bins.is_some() { Window::bins(axis, size) } else { Window::rolling(axis, size) };
+    if let Some(step) = parts.next() {
+        window.step = step.parse().map_err(|_| bad())?;
+    }
+    if parts.next().is_some() || (args.bins.is_some() && window.step != 1) {
+        return Err(bad());
+    }
+    window.pad = match args.pad.as_str() {
+        "0" => Pad::Zero,
+        "nan" => Pad::Nan,
+        "fill" => Pad::Fill,
+        _ => Pad::None,
+    };
+    window.from_end = args.from_end;
+    window.min_count = args.min_count;
+    Ok(Some(window))
+}
+
+fn show(args: &QueryArgs, found: &[Found]) -> Result<()> {
+    if let Some(path) = &args.output {
+        let [only] = found else {
+            return Err(Error::invalid("one operation at a time can be written to a file"));
+        };
+        let mut values = only.values()?;
+        // NumPy files have no missing elements; among floats not-a-number stands for them.
+        if path.extension().is_some_and(|ending| ending == "npy") && values.dtype == DType::Float64 {
+            values.elements.validity = None;
+        }
+        return export::write(&values, path, args.force);
+    }
+    if args.json {
+        let all = found.iter().map(Found::to_json).collect::<Result<Vec<Value>>>()?;
+        return output::print_json(&match all.as_slice() {
+            [only] => only.clone(),
+            several => json!(several),
+        });
+    }
+    let values =
+        found.iter().map(|found| Ok((found, found.values()?))).collect::<Result<Vec<(&Found, Values)>>>()?;
+    output::print(|out| {
+        if found.iter().all(|found| found.axes.is_empty()) {
+            let mut table = pretty::Table::new(&["operation", ">value", "type"]);
+            for (found, values) in &values {
+                let text = hyperslab::element_to_text(&values.dtype, &values.elements, 0);
+                table.row(vec![found.operation.to_owned(), text, values.dtype.to_string()]);
+            }
+            return table.write(out);
+        }
+        for (found, values) in &values {
+            pretty::write_values(values, args.full, out)?;
+            writeln!(out, "{}", paint::dim(about(found, values)))?;
+        }
+        Ok(())
+    })
+}
+
+/// One line: the operation, the type, the axes and the labels of groups.
+fn about(found: &Found, values: &Values) -> String {
+    let axes: Vec<String> = found
+        .axes
+        .iter()
+        .map(|axis| {
+            let name = axis.name.as_ref().map_or(String::new(), |name| format!("{name}: "));
+            let labels = axis.labels.as_ref().map_or(String::new(), |labels| {
+                let more = if labels.len() > 8 { ", …" } else { "" };
+                format!(
+                    " ({}{more})",
+                    labels.iter().take(8).map(String::as_str).collect::<Vec<_>>().join(", ")
+                )
+            });
+            format!("{name}{}{labels}", axis.extent)
+        })
+        .collect();
+    format!("{} {} {}", found.operation, values.dtype, axes.join(" × "))
+}
+
+fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<Answer> {
+    let told = queries
+        .iter()
+        .map(|query| Ok((query, query.plan(array)?.explain(array)?)))
+        .collect::<Result<Vec<(&Query, Explanation)>>>()?;
+    if args.json {
+        let all: Vec<Value> = told
+            .iter()
+            .map(|(query, told)| json!({"operation": query.operation.name(), "plan": told}))
+            .collect();
+        output::print_json(&if let [only] = all.as_slice() { only.clone() } else { json!(all) })?;
+        return Ok(Answer::Yes);
+    }
+    output::print(|out| {
+        let mut table = pretty::Table::new(&[
+            "operation",
+            ">chunks",
+            ">skipped",
+            ">unwritten",
+            ">stored",
+            ">decoded",
+            ">requests",
+            ">tasks",
+            ">memory",
+            "answer",
+        ]);
+        for (query, told) in &told {
+            table.row(vec![
+                query.operation.name().to_owned(),
+                told.chunks.to_string(),
+                told.skipped.to_string(),
+                told.unwritten.to_string(),
+                pretty::bytes(told.stored_bytes),
+                pretty::bytes(told.decoded_bytes),
+                told.requests.to_string(),
+                told.tasks.to_string(),
+                pretty::bytes(told.memory),
+                pretty::shape(&told.shape),
+            ]);
+        }
+        table.write(out)
+    })?;
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,278 @@
+//! Questions about values: reductions, grouping, windows and filters over arrays of any format and any size.
+//!
+//! A [`Query`] is what is asked; [`Query::plan`] gives a [`QueryPlan`], which knows every chunk, byte and request before
+//! anything is read; running it folds chunk by chunk, in parallel, within a memory budget. Partial results are combined
+//! in the order of the chunks, never in the order in which threads finish: an answer does not depend on the number of
+//! threads.
+//!
+//! ```
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("x.npy");
+//! # let values = hyperslab::Values::new(hyperslab::DType::UInt8, &[2, 3], hyperslab::Elements::fixed(vec![0, 1, 2, 3, 4, 5]))?;
+//! # hyperslab::export::write_npy(&values, &mut std::fs::File::create(&path)?)?;
+//! use hyperslab::query::{Operation, Query};
+//!
+//! let array = hyperslab::open(&path)?.array("/")?;
+//! let sums = Query::new(Operation::Sum).over([1]).filter("> 0".parse()?).run(&array)?;
+//! assert_eq!(sums.values()?.as_slice::<i64>(), Some(&[3, 12][..]));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! | module | does |
+//! |---|---|
+//! | `plan` | [`QueryPlan`]: a query resolved against one array; splits, serialises, explains |
+//! | `run` | plan → tiles of the result → chunks → accumulators → answer |
+//! | `accumulate`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
+//! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
+//! | `windows` | bins and rolling windows |
+//! | `order` | medians and quantiles, also of more values than memory holds |
+//! | `pairs` | covariance and correlation |
+//! | `transform` | whole arrays, normalised |
+//! | [`document`] | the query documents of `.tet`, JSON and TOML |
+//! | `answer` | [`Answer`]: typed values with their axes |
+
+mod accumulate;
+mod answer;
+mod axes;
+mod condition;
+mod lane;
+mod order;
+mod plan;
+mod run;
+mod serial;
+mod walk;
+mod windows;
+
+use hyperslab_core::{Result, Selection};
+use serde::{Deserialize, Serialize};
+
+pub use answer::{Answer, AnswerAxis};
+pub use axes::Axis;
+pub use condition::{Comparison, Condition, Conditions};
+pub use plan::{Explanation, QueryPlan};
+pub use run::Partial;
+pub use windows::{Mode, Pad, Window};
+
+use crate::ArrayReader;
+
+/// What is made of the values.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Operation {
+    /// How many.
+    Count,
+    /// Their sum: exact for integers.
+    Sum,
+    /// Their mean.
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The variance: squared deviations from the mean, divided by the count less `ddof`.
+    Var {
+        /// Degrees of freedom that are lost: 0 for a population, 1 for a sample.
+        ddof: u32,
+    },
+    /// The square root of the variance.
+    Std {
+        /// As for the variance.
+        ddof: u32,
+    },
+    /// Their product: exact for integers as long as it fits.
+    Product,
+    /// The sum of magnitudes.
+    NormL1,
+    /// The square root of the sum of squares.
+    NormL2,
+    /// Where the smallest is: its position among those that are reduced together, in C order; the first of several.
+    ArgMin,
+    /// Where the largest is.
+    ArgMax,
+    /// The middle value.
+    Median,
+    /// The value below which this share of the values lies, interpolated between neighbours.
+    Quantile(f64),
+    /// Counts in bins of equal width, the last one closed.
+    Histogram {
+        /// How many bins.
+        bins: usize,
+        /// From where to where; all values when left out.
+        range: Option<(f64, f64)>,
+        /// Do values outside the range count in the outer bins, or not at all?
+        clamp: bool,
+    },
+    /// Is every value finite?
+    AllFinite,
+    /// Is any value not a number?
+    AnyNan,
+    /// Is any value infinite?
+    AnyInf,
+    /// How many are not a number.
+    NanCount,
+    /// How many are infinite.
+    InfCount,
+    /// How many are missing: the missing value's bits, the array's own when left out.
+    NullCount {
+        /// The missing value.
+        fill: Option<f64>,
+    },
+}
+
+impl Operation {
+    /// Its name, as the command line and documents have it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Count => "count",
+            Self::Sum => "sum",
+            Self::Mean => "mean",
+            Self::Min => "min",
+            Self::Max => "max",
+            Self::Var { .. } => "var",
+            Self::Std { .. } => "std",
+            Self::Product => "product",
+            Self::NormL1 => "norm_l1",
+            Self::NormL2 => "norm_l2",
+            Self::ArgMin => "arg_min",
+            Self::ArgMax => "arg_max",
+            Self::Median => "median",
+            Self::Quantile(_) => "quantile",
+            Self::Histogram { .. } => "histogram",
+            Self::AllFinite => "all_finite",
+            Self::AnyNan => "any_nan",
+            Self::AnyInf => "any_inf",
+            Self::NanCount => "nan_count",
+            Self::InfCount => "inf_count",
+            Self::NullCount { .. } => "null_count",
+        }
+    }
+}
+
+/// How values are put together before they are reduced.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Group {
+    /// One group per position along these axes.
+    Positions(Vec<Axis>),
+    /// One group per distinct label along these axes, in the order in which they first appear.
+    Labels(Vec<Axis>),
+}
+
+/// What is asked of an array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Query {
+    /// Which cells.
+    pub selection: Selection,
+    /// What is made of them.
+    pub operation: Operation,
+    /// The axes that are reduced; none means all.
+    pub over: Vec<Axis>,
+    /// Which values count.
+    pub conditions: Conditions,
+    /// Only positions with this label, along each axis named.
+    pub labelled: Vec<(Axis, String)>,
+    /// Groups.
+    pub group: Option<Group>,
+    /// A window along one axis.
+    pub window: Option<Window>,
+    /// Leave out values that are not a number. Without, one of them makes the answer not a number.
+    pub skip_nan: bool,
+    /// The most memory for chunks, partial results and the answer; the store's own limit when left out.
+    pub memory: Option<u64>,
+    /// Let an answer rest on statistics that nothing ties to the values (the zone maps of `.tet` files).
+    pub trust_hints: bool,
+}
+
+impl Query {
+    /// An operation over all cells.
+    #[must_use]
+    pub const fn new(operation: Operation) -> Self {
+        Self {
+            selection: Selection::all(),
+            operation,
+            over: Vec::new(),
+            conditions: Conditions { all: Vec::new(), bitwise: false },
+            labelled: Vec::new(),
+            group: None,
+            window: None,
+            skip_nan: false,
+            memory: None,
+            trust_hints: false,
+        }
+    }
+
+    /// Only these cells.
+    #[must_use]
+    pub fn select(mut self, selection: Selection) -> Self {
+        self.selection = self.selection.and(selection);
+        self
+    }
+
+    /// Reduces these axes and keeps the others.
+    #[must_use]
+    pub fn over<A: Into<Axis>>(mut self, axes: impl IntoIterator<Item = A>) -> Self {
+        self.over.extend(axes.into_iter().map(Into::into));
+        self
+    }
+
+    /// Only values for which these conditions hold, too.
+    #[must_use]
+    pub fn filter(mut self, conditions: Conditions) -> Self {
+        self.conditions.all.extend(conditions.all);
+        self.conditions.bitwise |= conditions.bitwise;
+        self
+    }
+
+    /// Only positions with this label along an axis.
+    #[must_use]
+    pub fn labelled(mut self, axis: impl Into<Axis>, label: impl Into<String>) -> Self {
+        self.labelled.push((axis.into(), label.into()));
+        self
+    }
+
+    /// One answer per group.
+    #[must_use]
+    pub fn group_by(mut self, group: Group) -> Self {
+        self.group = Some(group);
+        self
+    }
+
+    /// One answer per window.
+    #[must_use]
+    pub fn window(mut self, window: Window) -> Self {
+        self.window = Some(window);
+        self
+    }
+
+    /// Leaves out values that are not a number.
+    #[must_use]
+    pub const fn skip_nan(mut self) -> Self {
+        self.skip_nan = true;
+        self
+    }
+
+    /// The most memory that may be used.
+    #[must_use]
+    pub const fn memory(mut self, bytes: u64) -> Self {
+        self.memory = Some(bytes);
+        self
+    }
+
+    /// The query resolved against an array: what will be read, and what for. Reads nothing of the values.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](hyperslab_core::Error::Invalid) for what the array does not have: axes, labels, a type that can be
+    /// reduced.
+    pub fn plan(&self, array: &ArrayReader) -> Result<QueryPlan> {
+        QueryPlan::new(self, array)
+    }
+
+    /// Asks an array.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Self::plan), and whatever reading says.
+    pub fn run(&self, array: &ArrayReader) -> Result<Answer> {
+        self.plan(array)?.run(array)
+    }
+}

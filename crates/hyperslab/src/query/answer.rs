@@ -1,0 +1,164 @@
+//! Answers: typed values with their axes.
+
+use hyperslab_core::{DType, Elements, Error, Result, Validity, Values};
+use serde_json::{Map, Value, json};
+
+/// One axis of an answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AnswerAxis {
+    /// The dimension's name, where it has one; `bin` for a histogram's.
+    pub name: Option<String>,
+    /// How many answers along it.
+    pub extent: u64,
+    /// What they are called: the labels of groups.
+    pub labels: Option<Vec<String>>,
+}
+
+/// What a query found.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// The operation's name.
+    pub operation: &'static str,
+    /// The axes that were kept; none for a single answer.
+    pub axes: Vec<AnswerAxis>,
+    /// The selected cells.
+    pub cells: u64,
+    /// The edges of a histogram's bins, one more than there are bins.
+    pub edges: Option<Vec<f64>>,
+    pub(super) dtype: DType,
+    pub(super) column: Column,
+}
+
+/// Answers in their plainest form: floats or integers, some missing.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(super) struct Column {
+    pub(super) floats: Vec<f64>,
+    pub(super) integers: Vec<i128>,
+    /// Which are there.
+    pub(super) valid: Vec<bool>,
+    /// An integer did not fit: the floats count.
+    pub(super) inexact: bool,
+}
+
+impl Column {
+    pub(super) fn push_float(&mut self, value: Option<f64>) {
+        self.floats.push(value.unwrap_or(f64::NAN));
+        self.valid.push(value.is_some());
+    }
+
+    pub(super) fn push_integer(&mut self, value: Option<i128>) {
+        self.integers.push(value.unwrap_or(0));
+        self.valid.push(value.is_some());
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.valid.len()
+    }
+}
+
+impl Answer {
+    /// The shape: one extent per axis that was kept.
+    #[must_use]
+    pub fn shape(&self) -> Vec<u64> {
+        self.axes.iter().map(|axis| axis.extent).collect()
+    }
+
+    /// The answers as values: integers where they fit, else floats; missing ones marked.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the shape is the answer's own.
+    pub fn values(&self) -> Result<Values> {
+        let (dtype, bytes) = self.bytes()?;
+        let all = self.column.valid.iter().all(|valid| *valid);
+        let validity = (!all).then(|| Validity::from_flags(self.column.valid.iter().copied()));
+        Values::new(dtype, &self.shape(), Elements::fixed(bytes).with_validity(validity))
+    }
+
+    fn bytes(&self) -> Result<(DType, Vec<u8>)> {
+        let column = &self.column;
+        if column.inexact || column.integers.is_empty() {
+            let floats = &column.floats;
+            return Ok(match self.dtype {
+                DType::Float16 => (
+                    DType::Float16,
+                    floats.iter().flat_map(|value| half::f16::from_f64(*value).to_ne_bytes()).collect(),
+                ),
+                DType::Float32 => {
+                    (DType::Float32, floats.iter().flat_map(|value| (*value as f32).to_ne_bytes()).collect())
+                }
+                _ => (DType::Float64, floats.iter().flat_map(|value| value.to_ne_bytes()).collect()),
+            });
+        }
+        let integers = &column.integers;
+        let within = |low: i128, high: i128| integers.iter().all(|value| (low..=high).contains(value));
+        let dtype = match &self.dtype {
+            DType::Enum(named) => named.base.clone(),
+            // Sums are wide integers: signed where they fit, which is nearly always.
+            DType::Float64 if within(i64::MIN.into(), i64::MAX.into()) => DType::Int64,
+            DType::Float64 if within(0, u64::MAX.into()) => DType::UInt64,
+            DType::Float64 => {
+                let bytes = integers.iter().flat_map(|value| (*value as f64).to_ne_bytes()).collect();
+                return Ok((DType::Float64, bytes));
+            }
+            own => own.clone(),
+        };
+        let size = dtype.size().unwrap_or(8);
+        let mut bytes = Vec::with_capacity(integers.len() * size);
+        for value in integers {
+            let wide = value.to_le_bytes();
+            if cfg!(target_endian = "little") {
+                bytes.extend_from_slice(&wide[..size]);
+            } else {
+                bytes.extend(wide[..size].iter().rev());
+            }
+        }
+        Ok((dtype, bytes))
+    }
+
+    /// The only answer as a float; missing is `None`.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when there are several.
+    pub fn scalar(&self) -> Result<Option<f64>> {
+        let several = || Error::invalid(format!("{} answers, not one", self.column.len()));
+        let ([valid], true) = (self.column.valid.as_slice(), self.axes.is_empty()) else {
+            return Err(several());
+        };
+        Ok(valid.then(|| self.float(0)))
+    }
+
+    /// Answer `index` as a float.
+    pub(super) fn float(&self, index: usize) -> f64 {
+        match self.column.integers.get(index) {
+            Some(value) if !self.column.inexact => *value as f64,
+            _ => self.column.floats[index],
+        }
+    }
+
+    /// As one JSON object: operation, dimensions, shape, labels of groups, values as nested lists.
+    ///
+    /// # Errors
+    ///
+    /// As [`values`](Self::values).
+    pub fn to_json(&self) -> Result<Value> {
+        let values = self.values()?;
+        let mut object = Map::new();
+        object.insert("operation".to_owned(), self.operation.into());
+        object.insert("dtype".to_owned(), values.dtype.to_string().into());
+        object.insert("shape".to_owned(), json!(self.shape()));
+        object.insert("cells".to_owned(), self.cells.into());
+        if self.axes.iter().any(|axis| axis.name.is_some()) {
+            object.insert("dimensions".to_owned(), self.axes.iter().map(|axis| json!(axis.name)).collect());
+        }
+        if self.axes.iter().any(|axis| axis.labels.is_some()) {
+            object.insert("labels".to_owned(), self.axes.iter().map(|axis| json!(axis.labels)).collect());
+        }
+        if let Some(edges) = &self.edges {
+            object.insert("edges".to_owned(), json!(edges));
+        }
+        object.insert("values".to_owned(), values.to_json());
+        Ok(Value::Object(object))
+    }
+}

@@ -1,0 +1,234 @@
+//! Axes by number or name, and what becomes of each.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+
+use hyperslab_core::{
+    ArraySchema, DType, Error, Labels, Node, Positions, Result, dimension_axis, element_to_text, read_serial,
+    time_text,
+};
+use serde::{Deserialize, Serialize};
+
+use super::walk::NO_GROUP;
+use super::{Group, Query};
+use crate::ArrayReader;
+
+/// An axis, by its number or its dimension's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Axis {
+    /// Counted from zero.
+    Number(usize),
+    /// By name.
+    Name(String),
+}
+
+impl From<usize> for Axis {
+    fn from(number: usize) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Axis {
+    fn from(text: &str) -> Self {
+        text.parse::<usize>().map_or_else(|_| Self::Name(text.to_owned()), Self::Number)
+    }
+}
+
+impl FromStr for Axis {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.into())
+    }
+}
+
+impl fmt::Display for Axis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => write!(f, "{number}"),
+            Self::Name(name) => f.write_str(name),
+        }
+    }
+}
+
+impl Axis {
+    /// Its number in an array.
+    pub(super) fn resolve(&self, schema: &ArraySchema) -> Result<usize> {
+        let rank = schema.grid.rank();
+        match self {
+            Self::Number(number) if *number < rank => Ok(*number),
+            Self::Number(number) => {
+                Err(Error::invalid(format!("no axis {number}: the array has {rank}, counted from 0")))
+            }
+            Self::Name(name) => dimension_axis(&schema.dimensions, name),
+        }
+    }
+}
+
+/// What becomes of the positions along an axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) enum AxisMap {
+    /// They are folded together.
+    Reduce,
+    /// Each stays for itself.
+    Keep,
+    /// Each belongs to a group, or to none.
+    Group {
+        ids: Vec<u32>,
+        count: u32,
+        /// Does the answer have this axis?
+        shown: bool,
+        /// What the groups are called.
+        labels: Option<Vec<String>>,
+    },
+}
+
+impl AxisMap {
+    /// How many positions go to each place of the axis in a tile.
+    pub(super) fn sizes(&self, positions: u64) -> Vec<u64> {
+        match self {
+            Self::Reduce => vec![positions],
+            Self::Keep => vec![1; positions as usize],
+            Self::Group { ids, count, .. } => {
+                let mut sizes = vec![0; *count as usize];
+                for id in ids.iter().filter(|id| **id != NO_GROUP) {
+                    sizes[*id as usize] += 1;
+                }
+                sizes
+            }
+        }
+    }
+}
+
+/// The labels of the selected positions along an axis, as text.
+pub(super) fn labels(array: &ArrayReader, axis: usize, positions: &Positions) -> Result<Vec<String>> {
+    let schema = array.schema();
+    let named = || match schema.dimensions.get(axis) {
+        Some(Some(name)) => format!("dimension {name}"),
+        _ => format!("axis {axis}"),
+    };
+    let none = || Error::invalid(format!("{} has no labels", named()));
+    let extent = schema.shape()[axis];
+    let wanted = positions.axes[axis];
+    let at = |number: u64| wanted.start.wrapping_add_signed(number as i64 * wanted.step);
+    match &schema.labels[axis] {
+        Labels::None => Err(none()),
+        Labels::Texts(texts) => {
+            (0..wanted.count).map(|number| texts.get(at(number) as usize).cloned().ok_or_else(none)).collect()
+        }
+        Labels::Domain { first, dtype } => Ok((0..wanted.count)
+            .map(|number| {
+                let tick = i128::from(*first) + i128::from(at(number));
+                match dtype {
+                    DType::DateTime(unit) => {
+                        i64::try_from(tick).ok().and_then(|tick| time_text(tick, *unit)).unwrap_or_default()
+                    }
+                    _ => tick.to_string(),
+                }
+            })
+            .collect()),
+        Labels::Node(path) => match array.store().node(path)? {
+            Node::Array(labels) if labels.schema().shape() == [extent] => {
+                let only = Positions { axes: [wanted].into_iter().collect() };
+                let values = read_serial(&*labels, only)?;
+                let text = |index| element_to_text(&values.dtype, &values.elements, index);
+                Ok((0..wanted.count as usize).map(text).collect())
+            }
+            _ => Err(none()),
+        },
+    }
+}
+
+/// What becomes of each axis under a query without its window.
+pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) -> Result<Vec<AxisMap>> {
+    let schema = array.schema();
+    let rank = schema.grid.rank();
+    let mut over = resolve_all(&query.over, schema)?;
+    let mut maps = vec![AxisMap::Keep; rank];
+    if let Some(group) = &query.group {
+        let (Group::Positions(axes) | Group::Labels(axes)) = group;
+        let kept = resolve_all(axes, schema)?;
+        if kept.is_empty() {
+            return Err(Error::invalid("group by at least one axis"));
+        }
+        let rest: Vec<usize> = (0..rank).filter(|axis| !kept.contains(axis)).collect();
+        if !over.is_empty() && over.iter().any(|axis| kept.contains(axis)) {
+            return Err(Error::invalid("an axis is both grouped by and reduced"));
+        }
+        if over.is_empty() {
+            over = rest;
+        }
+        if matches!(group, Group::Labels(_)) {
+            for axis in kept {
+                maps[axis] = by_label(labels(array, axis, positions)?)?;
+            }
+        }
+    } else if over.is_empty() && query.window.is_none() {
+        over = (0..rank).collect();
+    }
+    for axis in over {
+        maps[axis] = AxisMap::Reduce;
+    }
+    Ok(maps)
+}
+
+/// Leaves only positions with the labels that a query asks for.
+pub(super) fn keep_labelled(
+    query: &Query,
+    array: &ArrayReader,
+    positions: &Positions,
+    maps: &mut [AxisMap],
+) -> Result<()> {
+    for (axis, label) in &query.labelled {
+        let number = axis.resolve(array.schema())?;
+        let labels = labels(array, number, positions)?;
+        if !labels.contains(label) {
+            let some: Vec<_> = labels.iter().take(4).map(String::as_str).collect();
+            return Err(Error::invalid(format!(
+                "axis {axis} has no label {label}; it begins {}",
+                some.join(", ")
+            )));
+        }
+        let (own, count, shown, names) = match &maps[number] {
+            AxisMap::Reduce => (vec![0; labels.len()], 1, false, None),
+            AxisMap::Keep => ((0..labels.len() as u32).collect(), labels.len() as u32, true, None),
+            AxisMap::Group { ids, count, shown, labels } => (ids.clone(), *count, *shown, labels.clone()),
+        };
+        let ids =
+            own.iter().zip(&labels).map(|(id, own)| if own == label { *id } else { NO_GROUP }).collect();
+        maps[number] = AxisMap::Group { ids, count, shown, labels: names };
+    }
+    Ok(())
+}
+
+fn by_label(labels: Vec<String>) -> Result<AxisMap> {
+    let mut known = std::collections::HashMap::new();
+    let (mut ids, mut names) = (Vec::with_capacity(labels.len()), Vec::new());
+    for label in labels {
+        let next = names.len() as u32;
+        let id = *known.entry(label.clone()).or_insert(next);
+        if id == next {
+            names.push(label);
+        }
+        ids.push(id);
+    }
+    if names.len() >= NO_GROUP as usize {
+        return Err(Error::invalid("more groups than can be counted"));
+    }
+    Ok(AxisMap::Group { ids, count: names.len() as u32, shown: true, labels: Some(names) })
+}
+
+/// The numbers of these axes; one named twice is refused.
+pub(super) fn resolve_all(axes: &[Axis], schema: &ArraySchema) -> Result<Vec<usize>> {
+    let mut numbers = Vec::with_capacity(axes.len());
+    for axis in axes {
+        let number = axis.resolve(schema)?;
+        if numbers.contains(&number) {
+            return Err(Error::invalid(format!("axis {axis} is named twice")));
+        }
+        numbers.push(number);
+    }
+    Ok(numbers)
+}

@@ -1,0 +1,127 @@
+//! Medians and quantiles: of values in memory by sorting, of more than memory holds by counting digits.
+
+use hyperslab_core::{Error, Result};
+
+use super::accumulate::{Accumulator, Digits, Kind};
+use super::answer::{Answer, Column};
+use super::lane::{KeyKind, NAN_KEY, key_float, key_integer};
+use super::plan::QueryPlan;
+use super::{Operation, Query};
+use crate::ArrayReader;
+
+/// The value at share `q` of a cell's values, between its neighbours in order; `None` of no values.
+pub(super) fn quantile(own: &mut Accumulator, cell: usize, q: f64, kind: KeyKind) -> Option<f64> {
+    let values = own.sorted(cell);
+    let (low, high, share) = neighbours(values.len() as u64, q)?;
+    if Accumulator::ends_in_nan(values, kind == KeyKind::Float) {
+        return Some(f64::NAN);
+    }
+    Some(between(values[low as usize], values[high as usize], share, kind))
+}
+
+/// The two values that share `q` lies between, and how far from the first.
+fn neighbours(count: u64, q: f64) -> Option<(u64, u64, f64)> {
+    let last = count.checked_sub(1)?;
+    let at = q * last as f64;
+    let low = (at.floor() as u64).min(last);
+    Some((low, (low + 1).min(last), at - low as f64))
+}
+
+fn between(low: u64, high: u64, share: f64, kind: KeyKind) -> f64 {
+    let value = |key| match kind {
+        KeyKind::Float => key_float(key),
+        _ => key_integer(key, kind) as f64,
+    };
+    let (a, b) = (value(low), value(high));
+    if share == 0.0 || a == b {
+        return a;
+    }
+    // As NumPy: from the nearer end, so that neither end is missed by rounding.
+    if share < 0.5 { a + (b - a) * share } else { b - (b - a) * (1.0 - share) }
+}
+
+/// Finds quantiles by reading the array several times, each time counting the next digit of the keys of those values
+/// that still may be the ones looked for. Takes a fixed amount of memory per cell of the result.
+pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer> {
+    let q = if let Operation::Quantile(q) = plan.operation { q } else { 0.5 };
+    let cells =
+        usize::try_from(plan.answers()?).map_err(|_| Error::invalid("more answers than memory holds"))?;
+    let bits = if cells <= 64 { 16 } else { 8 };
+    if (cells as u64).saturating_mul(16_u64 << bits) > plan.memory {
+        return Err(Error::invalid(format!(
+            "{cells} quantiles of so many values do not fit in {} bytes; allow more memory",
+            plan.memory
+        )));
+    }
+    let mut prefixes = vec![[0_u64; 2]; cells];
+    // What is looked for: the rank among the values that share the prefix.
+    let mut ranks = vec![[0_u64; 2]; cells];
+    let mut shares = vec![None; cells];
+    let mut nans = vec![false; cells];
+    let mut shift = 64;
+    while shift > 0 {
+        shift -= bits;
+        let digits = Digits { shift, bits, prefixes: prefixes.clone(), skip_nan: plan.skip_nan };
+        let radix = digits.radix();
+        let found = std::sync::Mutex::new(Vec::new());
+        plan.fold(array, &Kind::Digits(digits), |_, accumulator, tile| {
+            let counts = accumulator.u;
+            let places = accumulator.places;
+            if let Ok(mut found) = found.lock() {
+                found.push((places, counts));
+            }
+            Column { valid: vec![false; tile.cells], floats: vec![0.0; tile.cells], ..Column::default() }
+        })?;
+        let found = found.into_inner().unwrap_or_default();
+        for (places, counts) in found {
+            for (number, place) in places.iter().enumerate() {
+                let cell = *place as usize;
+                let own = &counts[number * 2 * radix..(number + 1) * 2 * radix];
+                if shift + bits == 64 {
+                    let count = own[..radix].iter().sum();
+                    if let Some((low, high, share)) = neighbours(count, q) {
+                        (ranks[cell], shares[cell]) = ([low, high], Some(share));
+                    }
+                }
+                for which in 0..2 {
+                    let (digit, rank) = find(&own[which * radix..(which + 1) * radix], ranks[cell][which]);
+                    prefixes[cell][which] = prefixes[cell][which] << bits | digit;
+                    ranks[cell][which] = rank;
+                }
+            }
+        }
+    }
+    if plan.key_kind() == KeyKind::Float && !plan.skip_nan {
+        let count = Query::new(Operation::NanCount);
+        let count = QueryPlan { operation: count.operation, ..plan.clone() };
+        let kind = count.first_kind()?;
+        let column = count.fold(array, &kind, QueryPlan::finish)?;
+        for (nan, count) in nans.iter_mut().zip(&column.integers) {
+            *nan = *count > 0;
+        }
+    }
+    let mut column = Column::default();
+    for cell in 0..cells {
+        let [low, high] = prefixes[cell];
+        column.push_float(shares[cell].map(|share| {
+            if nans[cell] || low == NAN_KEY && plan.key_kind() == KeyKind::Float {
+                f64::NAN
+            } else {
+                between(low, high, share, plan.key_kind())
+            }
+        }));
+    }
+    plan.answer(column)
+}
+
+/// The digit under which the `rank`-th value is, and its rank there.
+fn find(counts: &[u64], rank: u64) -> (u64, u64) {
+    let mut left = rank;
+    for (digit, count) in counts.iter().enumerate() {
+        if left < *count {
+            return (digit as u64, left);
+        }
+        left -= count;
+    }
+    (0, 0)
+}

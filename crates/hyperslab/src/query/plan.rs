@@ -1,0 +1,500 @@
+//! A query resolved against one array: which chunks are folded into which part of the result. Plain data: it can be
+//! printed, serialised, split and sent elsewhere.
+
+use std::ops::Range;
+
+use hyperslab_core::{DType, Error, Number, Plan, PlannedChunk, Result, needs_elements, product};
+use serde::{Deserialize, Serialize};
+use smallvec::SmallVec;
+
+use super::accumulate::{Accumulator, Kind};
+use super::axes::{self, AxisMap};
+use super::lane::{KeyKind, Stored};
+use super::windows::{Pad, Places};
+use super::{Comparison, Condition, Conditions, Operation, Query};
+use crate::ArrayReader;
+
+/// Tasks that a query is cut into, where it can be: enough for many threads, whatever their number, so that the cut
+/// never depends on it.
+const TASKS: u64 = 256;
+/// A task folds at least this many bytes, where there are as many.
+const TASK_BYTES: u64 = 1 << 20;
+/// Partial results of one tile take at most this much.
+const PARTIAL_BYTES: u64 = 64 << 20;
+
+/// A query resolved against one array.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct QueryPlan {
+    pub(super) name: String,
+    pub(super) dtype: DType,
+    pub(super) operation: Operation,
+    pub(super) plan: Plan,
+    pub(super) maps: Vec<AxisMap>,
+    pub(super) conditions: Conditions,
+    /// The missing value, by the array's attributes.
+    pub(super) fill: Option<Number>,
+    pub(super) skip_nan: bool,
+    pub(super) places: Option<Places>,
+    pub(super) pad: Option<Number>,
+    pub(super) min_count: u64,
+    pub(super) dimensions: Vec<Option<String>>,
+    pub(super) nullable: bool,
+    pub(super) trust_hints: bool,
+    pub(super) memory: u64,
+    /// The tasks that this plan is about: all, or a part after a split.
+    pub(super) tasks: Range<u64>,
+}
+
+/// What a plan will cost, known before anything of the values is read.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Chunks that are touched.
+    pub chunks: u64,
+    /// Chunks that were never written and cost nothing.
+    pub unwritten: u64,
+    /// Chunks that their statistics rule out.
+    pub skipped: u64,
+    /// Stored bytes to fetch.
+    pub stored_bytes: u64,
+    /// Bytes after decoding.
+    pub decoded_bytes: u64,
+    /// Ranges of bytes that are asked for, neighbours counted once.
+    pub requests: u64,
+    /// Pieces of work that can run at the same time.
+    pub tasks: u64,
+    /// The most memory that will be used for chunks, partial results and the answer.
+    pub memory: u64,
+    /// The shape of the answer.
+    pub shape: Vec<u64>,
+}
+
+/// Where the tiles of the result are and what is folded into each.
+#[derive(Debug)]
+pub(super) struct Geometry {
+    /// Chunks per axis: of kept axes they number the tiles, of others the chunks of a tile.
+    touched: SmallVec<[u64; 4]>,
+    /// Chunks folded into a tile.
+    pub(super) chunks: u64,
+    pub(super) tiles: u64,
+    /// Runs of chunks per tile, and chunks in a run.
+    pub(super) runs: u64,
+    pub(super) run: u64,
+}
+
+/// One tile of the result.
+#[derive(Debug)]
+pub(super) struct Tile {
+    place: SmallVec<[u64; 4]>,
+    /// Cells per axis of the array; 1 where it is reduced.
+    pub(super) shape: SmallVec<[usize; 4]>,
+    pub(super) strides: SmallVec<[usize; 4]>,
+    /// Its first position per kept axis.
+    pub(super) start: SmallVec<[u64; 4]>,
+    pub(super) cells: usize,
+}
+
+impl QueryPlan {
+    pub(super) fn new(query: &Query, array: &ArrayReader) -> Result<Self> {
+        let schema = array.schema();
+        let positions = array.resolve(&query.selection)?;
+        // An index drops its axis: it is reduced to the one cell.
+        let mut maps = axes::maps(query, array, &positions)?;
+        let stored = Stored::of(&schema.dtype, array.inner().name())?;
+        check_type(query.operation, &schema.dtype, array.inner().name())?;
+        let fill = fill_value(array, stored.key_kind());
+        let (mut places, mut pad, mut min_count) = (None, None, 0);
+        if let Some(window) = &query.window {
+            let axis = window.axis.resolve(schema)?;
+            let found = window.places(axis, positions.axes[axis].count)?;
+            if query.group.is_some() {
+                return Err(Error::invalid("a window cannot be combined with groups"));
+            }
+            if !query.over.is_empty() && maps[axis] != AxisMap::Reduce {
+                return Err(Error::invalid(format!(
+                    "the axes that are reduced must contain the window's, {axis}"
+                )));
+            }
+            let (ids, count) = found.groups();
+            maps[axis] = AxisMap::Group { ids, count, shown: true, labels: None };
+            pad = match window.pad {
+                Pad::None => None,
+                Pad::Zero => Some(Number::Integer(0)),
+                Pad::Nan if stored.key_kind() != KeyKind::Float => {
+                    return Err(Error::invalid(format!(
+                        "window pad nan: {} has no not-a-number",
+                        schema.dtype
+                    )));
+                }
+                Pad::Nan => Some(Number::Float(f64::NAN)),
+                Pad::Fill => Some(fill.ok_or_else(|| {
+                    Error::invalid("window pad fill: the array has no attribute that says its missing value")
+                })?),
+            };
+            (places, min_count) = (Some(found), window.min_count);
+        }
+        axes::keep_labelled(query, array, &positions, &mut maps)?;
+        for (axis, wanted) in positions.axes.iter().enumerate() {
+            if !wanted.keep && maps[axis] == AxisMap::Keep {
+                maps[axis] = AxisMap::Reduce;
+            }
+        }
+        let mut conditions = query.conditions.clone();
+        if matches!(schema.dtype, DType::DateTime(_) | DType::Duration(_)) {
+            // "Not a time" is the smallest integer, and counts as little as not-a-number does.
+            conditions.all.push(Condition::Compare(Comparison::NotEqual, Number::Integer(i64::MIN.into())));
+        }
+        let mut plan = Self {
+            name: array.inner().name().to_owned(),
+            dtype: schema.dtype.clone(),
+            operation: query.operation,
+            plan: Plan::new(&schema.grid, positions)?,
+            maps,
+            conditions,
+            fill,
+            skip_nan: query.skip_nan,
+            places,
+            pad,
+            min_count,
+            dimensions: schema.dimensions.clone(),
+            nullable: needs_elements(&**array.inner()),
+            trust_hints: query.trust_hints,
+            memory: query.memory.unwrap_or_else(|| array.memory()),
+            tasks: 0..0,
+        };
+        plan.check_operation()?;
+        plan.affordable()?;
+        let kind = plan.first_kind()?;
+        let geometry = plan.geometry(&kind)?;
+        plan.tasks = 0..geometry.tiles * geometry.runs;
+        Ok(plan)
+    }
+
+    fn check_operation(&self) -> Result<()> {
+        match self.operation {
+            Operation::Quantile(q) if !(0.0..=1.0).contains(&q) => {
+                return Err(Error::invalid(format!("a quantile lies between 0 and 1, not at {q}")));
+            }
+            Operation::Histogram { bins, range, .. } => {
+                if bins == 0 || bins > 1 << 20 {
+                    return Err(Error::invalid(format!("a histogram of {bins} bins")));
+                }
+                if let Some((low, high)) = range
+                    && !(low < high && low.is_finite() && high.is_finite())
+                {
+                    return Err(Error::invalid(format!("a histogram from {low} to {high}")));
+                }
+            }
+            Operation::NullCount { fill: None } if self.fill.is_none() && !self.nullable => {
+                return Err(Error::invalid(format!(
+                    "{}: null_count needs a fill value: no attribute says what is missing",
+                    self.name
+                )));
+            }
+            _ => {}
+        }
+        let ordered = matches!(
+            self.operation,
+            Operation::Median | Operation::Quantile(_) | Operation::Histogram { .. }
+        );
+        if ordered && self.places.is_some() {
+            return Err(Error::invalid(format!(
+                "{} cannot be combined with a window",
+                self.operation.name()
+            )));
+        }
+        Ok(())
+    }
+
+    pub(super) fn key_kind(&self) -> KeyKind {
+        Stored::of(&self.dtype, &self.name).map_or(KeyKind::Signed, Stored::key_kind)
+    }
+
+    /// Is the number of values in a cell not plain from the geometry?
+    pub(super) fn counted(&self) -> bool {
+        !self.conditions.is_empty() || self.mask_nan() || self.places.is_some() || self.nullable
+    }
+
+    /// Must not-a-number be left out before the kernels see it?
+    pub(super) fn mask_nan(&self) -> bool {
+        self.skip_nan
+            && self.key_kind() == KeyKind::Float
+            && !matches!(
+                self.operation,
+                Operation::Min
+                    | Operation::Max
+                    | Operation::ArgMin
+                    | Operation::ArgMax
+                    | Operation::Median
+                    | Operation::Quantile(_)
+                    | Operation::Histogram { .. }
+                    | Operation::NanCount
+                    | Operation::AnyNan
+                    | Operation::AllFinite
+            )
+    }
+
+    /// What the first pass over the values remembers.
+    pub(super) fn first_kind(&self) -> Result<Kind> {
+        let skip_nan = self.skip_nan;
+        Ok(match self.operation {
+            Operation::Count => Kind::Count,
+            Operation::Sum | Operation::Mean => Kind::Sum,
+            Operation::Min => Kind::Min,
+            Operation::Max => Kind::Max,
+            Operation::Var { .. } | Operation::Std { .. } => Kind::Moments,
+            Operation::Product => Kind::Product,
+            Operation::NormL1 => Kind::L1,
+            Operation::NormL2 => Kind::L2,
+            Operation::ArgMin => Kind::ArgMin { skip_nan },
+            Operation::ArgMax => Kind::ArgMax { skip_nan },
+            Operation::Median | Operation::Quantile(_) => Kind::Values { skip_nan },
+            Operation::Histogram { bins, range, clamp } => match range {
+                Some((low, high)) => Kind::Histogram { bins, low, high, clamp },
+                None => Kind::Min,
+            },
+            Operation::AllFinite
+            | Operation::AnyNan
+            | Operation::AnyInf
+            | Operation::NanCount
+            | Operation::InfCount => Kind::Tally { fill: None },
+            Operation::NullCount { fill } => {
+                Kind::Tally { fill: fill.map(Number::Float).or(self.fill).map(|fill| self.fill_bits(fill)) }
+            }
+        })
+    }
+
+    fn fill_bits(&self, fill: Number) -> u64 {
+        use super::condition::nearest;
+        use super::lane::Lane;
+        match Stored::of(&self.dtype, &self.name) {
+            Ok(Stored::F64) => nearest::<f64>(fill).bits(),
+            Ok(Stored::F32) => nearest::<f32>(fill).bits(),
+            Ok(Stored::F16) => half::f16::from_f64(nearest::<f64>(fill)).to_f32().bits(),
+            Ok(Stored::U64) => nearest::<u64>(fill).bits(),
+            _ => nearest::<i64>(fill).bits(),
+        }
+    }
+
+    /// The answer's extents, one per axis that it has, without a histogram's bins.
+    pub(super) fn shape(&self) -> Vec<u64> {
+        (0..self.maps.len()).filter_map(|axis| self.shown(axis)).collect()
+    }
+
+    /// The answer's extent along an axis of the array; `None` when it has none.
+    pub(super) fn shown(&self, axis: usize) -> Option<u64> {
+        match &self.maps[axis] {
+            AxisMap::Reduce => None,
+            AxisMap::Keep => Some(self.plan.positions().axes[axis].count),
+            AxisMap::Group { shown: false, .. } => None,
+            AxisMap::Group { count, .. } => match self.places {
+                Some(places) if places.axis == axis => Some(places.count),
+                _ => Some(u64::from(*count)),
+            },
+        }
+    }
+
+    /// Values that the answer has.
+    pub(super) fn answers(&self) -> Result<u64> {
+        let bins = match self.operation {
+            Operation::Histogram { bins, .. } => bins as u64,
+            _ => 1,
+        };
+        product(&self.shape())
+            .and_then(|cells| cells.checked_mul(bins))
+            .ok_or_else(|| Error::invalid(format!("{}: more answers than can be counted", self.name)))
+    }
+
+    fn affordable(&self) -> Result<()> {
+        let each = if self.integral() { 17 } else { 9 };
+        let bytes = self.answers()?.saturating_mul(each);
+        if bytes > self.memory {
+            return Err(Error::invalid(format!(
+                "{}: the answer takes {bytes} bytes, {} may be used; reduce more axes, select less or allow more memory",
+                self.name, self.memory
+            )));
+        }
+        Ok(())
+    }
+
+    /// Are the answers integers?
+    pub(super) fn integral(&self) -> bool {
+        match self.operation {
+            Operation::Mean
+            | Operation::Var { .. }
+            | Operation::Std { .. }
+            | Operation::NormL2
+            | Operation::Median
+            | Operation::Quantile(_) => false,
+            Operation::Sum | Operation::Min | Operation::Max | Operation::Product | Operation::NormL1 => {
+                self.key_kind() != KeyKind::Float
+            }
+            _ => true,
+        }
+    }
+
+    /// How the result is cut into tiles and runs for accumulators of this kind. Depends on the plan alone.
+    pub(super) fn geometry(&self, kind: &Kind) -> Result<Geometry> {
+        let touched: SmallVec<[u64; 4]> = self.plan.touched();
+        let count = |kept: bool| {
+            let own = touched.iter().zip(&self.maps).filter(|(_, map)| (**map == AxisMap::Keep) == kept);
+            product(&own.map(|(touched, _)| *touched).collect::<SmallVec<[u64; 4]>>())
+        };
+        let many = || Error::invalid(format!("{}: more chunks than can be counted", self.name));
+        let (tiles, chunks) = (count(true).ok_or_else(many)?, count(false).ok_or_else(many)?);
+        if self.plan.is_empty() {
+            return Ok(Geometry { touched, chunks: 0, tiles, runs: u64::from(tiles > 0), run: 0 });
+        }
+        let chunk_bytes = self.chunk_bytes();
+        let state =
+            Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
+        let wanted = (TASKS / tiles.max(1)).clamp(1, (PARTIAL_BYTES / state.max(1)).max(1));
+        let run =
+            chunks.div_ceil(wanted).max(TASK_BYTES.div_ceil(chunk_bytes.max(1))).clamp(1, chunks.max(1));
+        Ok(Geometry { touched, chunks, tiles, runs: chunks.div_ceil(run).max(1), run })
+    }
+
+    /// Bytes of a decoded chunk.
+    fn chunk_bytes(&self) -> u64 {
+        let item = self.dtype.size().unwrap_or(1) as u64;
+        product(self.plan.grid().chunk_shape()).map_or(u64::MAX, |cells| cells.saturating_mul(item))
+    }
+
+    /// Cells of the largest tile.
+    pub(super) fn tile_cells(&self) -> u64 {
+        let axes = self.maps.iter().zip(self.plan.grid().chunk_shape()).zip(&self.plan.positions().axes);
+        axes.fold(1_u64, |cells, ((map, chunk), wanted)| {
+            cells.saturating_mul(match map {
+                AxisMap::Reduce => 1,
+                AxisMap::Keep => wanted.count.min(*chunk),
+                AxisMap::Group { count, .. } => u64::from(*count),
+            })
+        })
+    }
+
+    /// Values that are folded into the largest tile.
+    pub(super) fn tile_values(&self) -> u64 {
+        let axes = self.maps.iter().zip(self.plan.grid().chunk_shape()).zip(&self.plan.positions().axes);
+        axes.fold(1_u64, |cells, ((map, chunk), wanted)| {
+            let each = if *map == AxisMap::Keep { wanted.count.min(*chunk) } else { wanted.count };
+            cells.saturating_mul(each)
+        })
+    }
+
+    pub(super) fn tile(&self, geometry: &Geometry, number: u64) -> Result<Tile> {
+        let rank = self.maps.len();
+        let mut place: SmallVec<[u64; 4]> = SmallVec::from_elem(0, rank);
+        let mut left = number;
+        for axis in (0..rank).rev().filter(|axis| self.maps[*axis] == AxisMap::Keep) {
+            place[axis] = left % geometry.touched[axis].max(1);
+            left /= geometry.touched[axis].max(1);
+        }
+        let first = if self.plan.is_empty() { None } else { Some(self.plan.at(&place)) };
+        let (mut shape, mut start) = (SmallVec::<[usize; 4]>::new(), SmallVec::<[u64; 4]>::new());
+        for (axis, map) in self.maps.iter().enumerate() {
+            let part = first.as_ref().map(|first| first.axes[axis]);
+            let (cells, at) = match (map, part) {
+                (AxisMap::Keep, Some(part)) if part.backwards => {
+                    (part.count as usize, part.place + 1 - part.count)
+                }
+                (AxisMap::Keep, Some(part)) => (part.count as usize, part.place),
+                (AxisMap::Keep, None) => (self.plan.positions().axes[axis].count as usize, 0),
+                (AxisMap::Group { count, .. }, _) => (*count as usize, 0),
+                (AxisMap::Reduce, _) => (1, 0),
+            };
+            shape.push(cells);
+            start.push(at);
+        }
+        let mut strides: SmallVec<[usize; 4]> = SmallVec::from_elem(0, rank);
+        let mut cells = 1_usize;
+        for axis in (0..rank).rev() {
+            strides[axis] = cells;
+            cells = cells
+                .checked_mul(shape[axis])
+                .ok_or_else(|| Error::invalid(format!("{}: more answers than memory holds", self.name)))?;
+        }
+        Ok(Tile { place, shape, strides, start, cells })
+    }
+
+    /// The `number`-th chunk that is folded into a tile.
+    pub(super) fn chunk(&self, geometry: &Geometry, tile: &Tile, number: u64) -> PlannedChunk {
+        let mut place = tile.place.clone();
+        let mut left = number;
+        for axis in (0..place.len()).rev().filter(|axis| self.maps[*axis] != AxisMap::Keep) {
+            place[axis] = left % geometry.touched[axis];
+            left /= geometry.touched[axis];
+        }
+        self.plan.at(&place)
+    }
+
+    /// Cuts the plan into at most `parts` plans, whose partial results [`merge`](Self::merge) puts together again.
+    #[must_use]
+    pub fn split(&self, parts: u64) -> Vec<Self> {
+        let length = self.tasks.end - self.tasks.start;
+        let each = length.div_ceil(parts.max(1)).max(1);
+        let mut split = Vec::new();
+        let mut start = self.tasks.start;
+        while start < self.tasks.end {
+            let end = start.saturating_add(each).min(self.tasks.end);
+            split.push(Self { tasks: start..end, ..self.clone() });
+            start = end;
+        }
+        if split.is_empty() {
+            split.push(self.clone());
+        }
+        split
+    }
+
+    /// The memory that running takes at most: chunks being decoded, partial results, the answer.
+    pub(super) fn memory_needed(&self, kind: &Kind, plain: bool) -> Result<u64> {
+        let geometry = self.geometry(kind)?;
+        let threads = rayon::current_num_threads() as u64;
+        let state =
+            Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
+        let chunk = if plain { 0 } else { self.chunk_bytes() };
+        let each = if self.integral() { 17 } else { 9 };
+        let wave = super::run::wave(self, state).min(geometry.tiles.saturating_mul(geometry.runs).max(1));
+        Ok(threads
+            .saturating_mul(chunk)
+            .saturating_add(wave.saturating_mul(state))
+            .saturating_add(self.answers()? * each))
+    }
+}
+
+/// Is there an answer for elements of this type?
+fn check_type(operation: Operation, dtype: &DType, name: &str) -> Result<()> {
+    let times = matches!(dtype, DType::DateTime(_) | DType::Duration(_));
+    let fine = matches!(
+        operation,
+        Operation::Count
+            | Operation::Min
+            | Operation::Max
+            | Operation::ArgMin
+            | Operation::ArgMax
+            | Operation::NullCount { .. }
+    );
+    if times && !fine {
+        return Err(Error::invalid(format!("{name}: {} of {dtype} has no meaning", operation.name())));
+    }
+    Ok(())
+}
+
+/// The value that the array's attributes call missing: `_FillValue`, `missing_value`, `fill_value`, the first there is.
+pub(super) fn fill_value(array: &ArrayReader, key: KeyKind) -> Option<Number> {
+    let attributes = &array.schema().attributes;
+    let found = ["_FillValue", "missing_value", "fill_value"].iter().find_map(|name| attributes.get(name))?;
+    let mut value = found.to_json();
+    if let Some([only]) = value.as_array().map(Vec::as_slice) {
+        value = only.clone();
+    }
+    let text = match &value {
+        serde_json::Value::String(text) => text.trim().to_owned(),
+        number => number.to_string(),
+    };
+    match key {
+        KeyKind::Float => text.parse().ok().map(Number::Float),
+        _ => {
+            let whole = |value: f64| (value.fract() == 0.0).then_some(value as i128);
+            text.parse().ok().or_else(|| text.parse().ok().and_then(whole)).map(Number::Integer)
+        }
+    }
+}

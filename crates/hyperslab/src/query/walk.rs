@@ -1,0 +1,212 @@
+//! One chunk into an accumulator: loops over the wanted cells, merged into runs as long as the layout allows.
+
+use hyperslab_core::{Error, Layout, Result};
+use smallvec::SmallVec;
+
+use super::accumulate::Accumulator;
+use super::condition::Mask;
+use super::lane::{BLOCK, Cell, Lane, load};
+
+/// A position that belongs to no group.
+pub(super) const NO_GROUP: u32 = u32::MAX;
+
+/// Where the cells along one axis go.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum To<'a> {
+    /// All into one.
+    Same,
+    /// Each into its own, this far apart.
+    Own(usize),
+    /// Each into its group's, groups this far apart.
+    Group(&'a [u32], usize),
+}
+
+/// One axis of the box of wanted cells.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Loop<'a> {
+    pub(super) count: usize,
+    /// Bytes from one cell to the next.
+    pub(super) stride: isize,
+    pub(super) to: To<'a>,
+    /// How much further the next cell is among all that are folded together.
+    pub(super) index: u64,
+}
+
+/// The loops of a box, the fastest in memory last, neighbours merged where they run on.
+fn merged<'a>(loops: &[Loop<'a>], indexed: bool) -> SmallVec<[Loop<'a>; 6]> {
+    let mut sorted: SmallVec<[Loop<'a>; 6]> = loops.iter().copied().filter(|axis| axis.count > 1).collect();
+    sorted.extend(loops.iter().copied().filter(|axis| axis.count == 1 && matches!(axis.to, To::Group(..))));
+    sorted.sort_by_key(|axis| std::cmp::Reverse(axis.stride.unsigned_abs()));
+    let mut merged: SmallVec<[Loop<'a>; 6]> = SmallVec::new();
+    for axis in sorted {
+        if let Some(outer) = merged.last_mut() {
+            let runs_on = outer.stride == axis.stride * axis.count as isize;
+            let same = match (outer.to, axis.to) {
+                (To::Same, To::Same) => !indexed || outer.index == axis.index * axis.count as u64,
+                (To::Own(far), To::Own(near)) => !indexed && far == near * axis.count,
+                _ => false,
+            };
+            if runs_on && same {
+                *outer = Loop { count: outer.count * axis.count, ..axis };
+                continue;
+            }
+        }
+        merged.push(axis);
+    }
+    merged
+}
+
+/// Folds the cells of a box into an accumulator: those at `layout` of `bytes`, the first into `cell`.
+pub(super) fn fold_box<C: Cell>(
+    bytes: &[u8],
+    layout: &Layout,
+    loops: &[Loop<'_>],
+    start: (usize, u64),
+    mask: Option<&Mask<C::Lane>>,
+    scratch: &mut Scratch<C::Lane>,
+    into: &mut Accumulator,
+) -> Result<()> {
+    check::<C>(bytes, layout, loops)?;
+    let merged = merged(loops, into.indexed());
+    let mut walk = Walk::<C> { bytes, mask, into, scratch };
+    walk.axis(&merged, layout.offset, start.0, start.1);
+    Ok(())
+}
+
+/// Every cell of the box is inside the bytes.
+fn check<C: Cell>(bytes: &[u8], layout: &Layout, loops: &[Loop<'_>]) -> Result<()> {
+    let (mut low, mut high) = (layout.offset as i128, layout.offset as i128 + size_of::<C>() as i128);
+    for axis in loops {
+        let reach = axis.stride as i128 * (axis.count as i128 - 1);
+        if reach < 0 { low += reach } else { high += reach }
+    }
+    if low < 0 || high > bytes.len() as i128 {
+        return Err(Error::invalid("a chunk has fewer bytes than its cells"));
+    }
+    Ok(())
+}
+
+struct Walk<'a, C: Cell> {
+    bytes: &'a [u8],
+    mask: Option<&'a Mask<C::Lane>>,
+    into: &'a mut Accumulator,
+    scratch: &'a mut Scratch<C::Lane>,
+}
+
+/// Room for one block, before and after the mask. Kept from chunk to chunk.
+#[derive(Debug)]
+pub(super) struct Scratch<T> {
+    loaded: Vec<T>,
+    kept: Vec<T>,
+}
+
+impl<T: Lane> Scratch<T> {
+    pub(super) fn new() -> Self {
+        let zero = T::from_i128(0);
+        Self { loaded: vec![zero; BLOCK], kept: vec![zero; BLOCK] }
+    }
+}
+
+impl<C: Cell> Walk<'_, C> {
+    fn axis(&mut self, loops: &[Loop<'_>], offset: usize, cell: usize, index: u64) {
+        match loops {
+            [] => self.run(&Loop { count: 1, stride: 0, to: To::Same, index: 0 }, offset, cell, index),
+            [inner] => self.run(inner, offset, cell, index),
+            [outer, rest @ ..] => {
+                let mut at = offset;
+                for i in 0..outer.count {
+                    let next = index + i as u64 * outer.index;
+                    match outer.to {
+                        To::Same => self.axis(rest, at, cell, next),
+                        To::Own(far) => self.axis(rest, at, cell + i * far, next),
+                        To::Group(groups, _) if groups[i] == NO_GROUP => {}
+                        To::Group(groups, far) => self.axis(rest, at, cell + groups[i] as usize * far, next),
+                    }
+                    at = at.wrapping_add_signed(outer.stride);
+                }
+            }
+        }
+    }
+
+    /// The innermost axis: straight from the bytes where they are aligned elements, else block by block.
+    fn run(&mut self, inner: &Loop<'_>, offset: usize, cell: usize, index: u64) {
+        let size = size_of::<C>();
+        if inner.stride == size as isize {
+            let bytes = self.bytes;
+            if let Some(values) = C::direct(&bytes[offset..offset + inner.count * size]) {
+                for (number, block) in
+                    values.chunks(if self.mask.is_some() { BLOCK } else { usize::MAX }).enumerate()
+                {
+                    feed(
+                        self.mask,
+                        self.into,
+                        &mut self.scratch.kept,
+                        block,
+                        inner,
+                        number * BLOCK,
+                        (cell, index),
+                    );
+                }
+                return;
+            }
+        }
+        let mut done = 0;
+        while done < inner.count {
+            let count = (inner.count - done).min(BLOCK);
+            let at = offset.wrapping_add_signed(inner.stride * done as isize);
+            load::<C>(self.bytes, at, inner.stride, &mut self.scratch.loaded[..count]);
+            feed(
+                self.mask,
+                self.into,
+                &mut self.scratch.kept,
+                &self.scratch.loaded[..count],
+                inner,
+                done,
+                (cell, index),
+            );
+            done += count;
+        }
+    }
+}
+
+/// Loaded values, the first of which is the `done`-th of its loop, into their cells.
+fn feed<T: Lane>(
+    mask: Option<&Mask<T>>,
+    into: &mut Accumulator,
+    kept: &mut [T],
+    values: &[T],
+    inner: &Loop<'_>,
+    done: usize,
+    (cell, index): (usize, u64),
+) {
+    let at = |i: usize| index + (done + i) as u64 * inner.index;
+    let keeps = |value: T| mask.is_none_or(|mask| mask.keeps(value));
+    match inner.to {
+        To::Same if !into.indexed() => match mask {
+            None => into.run(cell, values),
+            Some(mask) => {
+                let count = mask.select(values, kept);
+                into.run(cell, &kept[..count]);
+            }
+        },
+        To::Own(1) if mask.is_none() && !into.indexed() => into.row(cell + done, values),
+        To::Same => {
+            for (i, &value) in values.iter().enumerate().filter(|(_, value)| keeps(**value)) {
+                into.one(cell, value, at(i));
+            }
+        }
+        To::Own(far) => {
+            for (i, &value) in values.iter().enumerate().filter(|(_, value)| keeps(**value)) {
+                into.one(cell + (done + i) * far, value, at(i));
+            }
+        }
+        To::Group(groups, far) => {
+            for (i, &value) in values.iter().enumerate().filter(|(_, value)| keeps(**value)) {
+                let group = groups[done + i];
+                if group != NO_GROUP {
+                    into.one(cell + group as usize * far, value, at(i));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,219 @@
+//! Windows along one axis: bins that stand side by side, or rolling ones that overlap.
+
+use hyperslab_core::{Error, Number, Result};
+use serde::{Deserialize, Serialize};
+
+use super::Axis;
+use super::accumulate::Accumulator;
+use super::condition::nearest;
+use super::lane::{KeyKind, Lane};
+
+/// How windows follow each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Mode {
+    /// Side by side.
+    Bins,
+    /// One per step; they overlap.
+    Rolling,
+}
+
+/// What stands in for the positions of a window that lie outside the array.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub enum Pad {
+    /// Nothing: rolling windows stay inside, a bin at the edge is short.
+    None,
+    /// Zeros.
+    Zero,
+    /// Not-a-number; only among floats.
+    Nan,
+    /// The array's missing value.
+    Fill,
+}
+
+/// A window along one axis.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Window {
+    /// Along which axis.
+    pub axis: Axis,
+    /// Positions in a window.
+    pub size: u64,
+    /// How windows follow each other.
+    pub mode: Mode,
+    /// From one rolling window to the next.
+    pub step: u64,
+    /// What stands outside the array.
+    pub pad: Pad,
+    /// Are windows counted from the end of the axis? Then the first bin is the short one, and a padded rolling window
+    /// reaches forward instead of back.
+    pub from_end: bool,
+    /// With fewer values than this in a window, its answer is missing.
+    pub min_count: u64,
+}
+
+impl Window {
+    /// Bins of so many positions.
+    pub fn bins(axis: impl Into<Axis>, size: u64) -> Self {
+        Self {
+            axis: axis.into(),
+            size,
+            mode: Mode::Bins,
+            step: 1,
+            pad: Pad::None,
+            from_end: false,
+            min_count: 1,
+        }
+    }
+
+    /// Rolling windows of so many positions.
+    pub fn rolling(axis: impl Into<Axis>, size: u64) -> Self {
+        Self { mode: Mode::Rolling, ..Self::bins(axis, size) }
+    }
+
+    /// Where the windows are on an axis with so many positions.
+    pub(super) fn places(&self, axis: usize, extent: u64) -> Result<Places> {
+        if self.size == 0 || self.size > extent {
+            return Err(Error::invalid(format!(
+                "a window of {} positions does not fit in the {extent} of axis {axis}",
+                self.size
+            )));
+        }
+        if self.step == 0 {
+            return Err(Error::invalid("the step of a window is zero"));
+        }
+        if self.min_count == 0 || self.min_count > self.size {
+            return Err(Error::invalid(format!(
+                "a window of {} positions cannot have {} at least",
+                self.size, self.min_count
+            )));
+        }
+        let (size, span) = (self.size as i64, extent as i64);
+        let rolling = self.mode == Mode::Rolling;
+        let (first, last, step) = match (rolling, self.pad, self.from_end) {
+            (true, Pad::None, _) => (0, span - size, self.step as i64),
+            (true, _, false) => (1 - size, span - size, self.step as i64),
+            (true, _, true) => (0, span - 1, self.step as i64),
+            (false, _, false) => (0, span - 1, size),
+            (false, _, true) => (-((size - span % size) % size), span - 1, size),
+        };
+        let count = (last - first) as u64 / step as u64 + 1;
+        if count >= u64::from(u32::MAX) || extent >= u64::from(u32::MAX) {
+            return Err(Error::invalid("more windows than can be counted"));
+        }
+        Ok(Places { axis, extent, size: self.size, first, step: step as u64, count, rolling })
+    }
+}
+
+/// Where windows are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Places {
+    pub(super) axis: usize,
+    extent: u64,
+    pub(super) size: u64,
+    first: i64,
+    step: u64,
+    pub(super) count: u64,
+    pub(super) rolling: bool,
+}
+
+impl Places {
+    pub(super) fn start(&self, window: u64) -> i64 {
+        self.first + (window * self.step) as i64
+    }
+
+    /// The positions of a window that are inside the array.
+    fn inside(&self, window: u64) -> (u64, u64) {
+        let start = self.start(window);
+        let end = (start + self.size as i64).clamp(0, self.extent as i64);
+        (start.max(0) as u64, end as u64)
+    }
+
+    /// The group of each position: its bin, or for rolling windows itself.
+    pub(super) fn groups(&self) -> (Vec<u32>, u32) {
+        if self.rolling {
+            return ((0..self.extent as u32).collect(), self.extent as u32);
+        }
+        let bin = |position: u64| ((position as i64 - self.first) as u64 / self.size) as u32;
+        ((0..self.extent).map(bin).collect(), self.count as u32)
+    }
+
+    /// Rolling windows from the accumulators of single positions. `shape` is the tile's, `axis` the window's.
+    ///
+    /// Every window is the merge of the tail of one block of positions and the head of the next, so that each costs
+    /// the same however long it is; nothing is ever subtracted.
+    pub(super) fn roll(&self, single: &Accumulator, key: KeyKind, shape: &[usize]) -> Accumulator {
+        let inner: usize = shape[self.axis + 1..].iter().product();
+        let outer: usize = shape[..self.axis].iter().product();
+        let (extent, count, size) = (shape[self.axis], self.count as usize, self.size as usize);
+        let counted = !single.n.is_empty();
+        let fresh = |cells| Accumulator::new(&single.kind, key, cells, counted);
+        let mut rolled = fresh(outer * count * inner);
+        for line in 0..outer * inner {
+            let (before, after) = (line / inner, line % inner);
+            let at = |position: usize| (before * extent + position) * inner + after;
+            // Heads run forward from each block's start, tails backward from its end.
+            let (mut heads, mut tails) = (fresh(extent), fresh(extent));
+            for position in 0..extent {
+                if position % size != 0 {
+                    heads.copy_merge(position, position - 1);
+                }
+                heads.merge_cell(position, single, at(position));
+            }
+            for position in (0..extent).rev() {
+                tails.merge_cell(position, single, at(position));
+                if position % size != size - 1 && position + 1 < extent {
+                    tails.copy_merge(position, position + 1);
+                }
+            }
+            for window in 0..count {
+                let (start, end) = self.inside(window as u64);
+                let to = (before * count + window) * inner + after;
+                let (start, end) = (start as usize, end as usize);
+                if start >= end {
+                    continue;
+                }
+                if start / size == (end - 1) / size {
+                    // Inside one block: whole from its start or to its end, else position by position.
+                    if start % size == 0 {
+                        rolled.merge_cell(to, &heads, end - 1);
+                    } else if end % size == 0 || end == extent {
+                        rolled.merge_cell(to, &tails, start);
+                    } else {
+                        (start..end).for_each(|position| rolled.merge_cell(to, single, at(position)));
+                    }
+                } else {
+                    rolled.merge_cell(to, &tails, start);
+                    rolled.merge_cell(to, &heads, end - 1);
+                }
+            }
+        }
+        rolled
+    }
+
+    /// Adds what stands outside the array; `others` values for each position that is missing.
+    pub(super) fn pad(
+        &self,
+        into: &mut Accumulator,
+        shape: &[usize],
+        pad: Number,
+        key: KeyKind,
+        others: u64,
+    ) {
+        match key {
+            KeyKind::Float => self.pad_with(into, shape, nearest::<f64>(pad), others),
+            KeyKind::Signed => self.pad_with(into, shape, nearest::<i64>(pad), others),
+            KeyKind::Unsigned => self.pad_with(into, shape, nearest::<u64>(pad), others),
+        }
+    }
+
+    fn pad_with<T: Lane>(&self, into: &mut Accumulator, shape: &[usize], pad: T, others: u64) {
+        let inner: usize = shape[self.axis + 1..].iter().product();
+        for cell in 0..into.cells {
+            let window = (cell / inner % self.count as usize) as u64;
+            let (start, end) = self.inside(window);
+            let real = end.saturating_sub(start);
+            for missing in 0..(self.size - real.min(self.size)) * others {
+                into.one(cell, pad, real + missing);
+            }
+        }
+    }
+}

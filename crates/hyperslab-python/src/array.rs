@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hyperslab::{ArrayReader, Buffer, Fill, Plan, Threads, Values, needs_elements};
+use hyperslab::query::Operation;
+use hyperslab::{ArrayReader, Buffer, Fill, Labels, Plan, Threads, Values, needs_elements};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -12,6 +13,7 @@ use crate::errors::{bad_index, detached, invalid, raised};
 use crate::key::{self, Key};
 use crate::memory::{self, Cells};
 use crate::store::Origin;
+use crate::reduce::{self, Asked};
 use crate::{dtype, refs, threads, values};
 
 /// A raw result below this size is copied by the caller's thread; see the engine, which decides the same.
@@ -325,6 +327,125 @@ impl Array {
     fn usage(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
         let usage = detached(py, || self.reader.inner().usage())?;
         Ok((usage.chunks, usage.bytes))
+    }
+
+    /// May elements be missing? Then results are masked arrays, or have ``None``.
+    #[getter]
+    fn nullable(&self) -> bool {
+        self.reader.schema().nullable
+    }
+
+    /// Labels along each dimension: ``None``, an array of them, or the path of the array that holds them.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let schema = self.reader.schema();
+        let one = |(labels, extent): (&Labels, &u64)| match labels {
+            Labels::None => Ok(py.None().into_bound(py)),
+            Labels::Node(path) => Ok(path.into_pyobject(py)?.into_any()),
+            Labels::Texts(texts) => {
+                let texts = texts.iter().map(|text| Ok(text.into_pyobject(py)?.into_any()));
+                memory::objects(py, &[*extent], texts)
+            }
+            Labels::Domain { first, dtype } => {
+                let end = first.saturating_add_unsigned(*extent);
+                let ticks = py.import("numpy")?.call_method1("arange", (first, end, 1, "int64"))?;
+                ticks.call_method1("astype", (dtype::to_numpy(py, dtype)?,))
+            }
+        };
+        let all: Vec<_> = schema.labels.iter().zip(schema.shape()).map(one).collect::<PyResult<_>>()?;
+        PyTuple::new(py, all)
+    }
+
+    /// Reduces by name: ``count sum mean min max var std product norm_l1 norm_l2 argmin argmax median quantile any_nan
+    /// any_inf all_finite nan_count inf_count``. ``over``: the axes that go, by number or name; all when left out.
+    /// ``where``: only values that satisfy this: ``"> 0, < 10"``.
+    ///
+    /// >>> a = getfixture("store")["/t"]
+    /// >>> a.reduce("sum", over=0, where="> 5")
+    /// array([36., 39., 42., 45., 48., 51.])
+    #[pyo3(signature = (operation, over=None, *, selection=None, r#where=None, skip_nan=false, ddof=0, q=0.5))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn reduce<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &str,
+        over: Option<&Bound<'py, PyAny>>,
+        selection: Option<&Bound<'py, PyAny>>,
+        r#where: Option<&str>,
+        skip_nan: bool,
+        ddof: u32,
+        q: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let operation = match operation {
+            "count" => Operation::Count,
+            "sum" => Operation::Sum,
+            "mean" => Operation::Mean,
+            "min" => Operation::Min,
+            "max" => Operation::Max,
+            "var" => Operation::Var { ddof },
+            "std" => Operation::Std { ddof },
+            "product" | "prod" => Operation::Product,
+            "norm_l1" => Operation::NormL1,
+            "norm_l2" => Operation::NormL2,
+            "argmin" | "arg_min" => Operation::ArgMin,
+            "argmax" | "arg_max" => Operation::ArgMax,
+            "median" => Operation::Median,
+            "quantile" => Operation::Quantile(q),
+            "any_nan" => Operation::AnyNan,
+            "any_inf" => Operation::AnyInf,
+            "all_finite" => Operation::AllFinite,
+            "nan_count" => Operation::NanCount,
+            "inf_count" => Operation::InfCount,
+            other => return Err(invalid(py, format!("no reduction {other}"))),
+        };
+        reduce::reduce(py, self, operation, &Asked { over, selection, filter: r#where, skip_nan })
+    }
+
+    /// The mean, over all axes or those named.
+    ///
+    /// >>> getfixture("store")["/t"].mean()
+    /// np.float64(11.5)
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn mean<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Mean, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    /// The sum, over all axes or those named: exact for integers.
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn sum<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Sum, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    /// The smallest value, over all axes or those named.
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn min<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Min, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    /// The largest value, over all axes or those named.
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn max<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, ..Asked::default() })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -8,6 +8,8 @@
 //! | `memory` | bytes of the engine as NumPy arrays, without a copy |
 //! | `dtype` | element types to NumPy's and back |
 //! | `values` | values, attributes and JSON as Python objects |
+//! | `reduce` | reductions of the engine |
+//! | `write`, `region` | new stores, filled by assignment; conversion |
 //! | `refs` | where chunks are stored, as NumPy arrays |
 //! | `threads` | pools of threads, by size |
 //! | `errors` | errors as exceptions |
@@ -18,10 +20,13 @@ mod dtype;
 mod errors;
 mod key;
 mod memory;
+mod reduce;
 mod refs;
+mod region;
 mod store;
 mod threads;
 mod values;
+mod write;
 
 /// What Rust brings to the package.
 #[pyo3::pymodule]
@@ -32,4 +37,6 @@ mod _native {
     use crate::store::{Store, formats};
     #[pymodule_export]
     use crate::threads::_after_fork;
+    #[pymodule_export]
+    use crate::write::{ArrayWriter, Writer, convert};
 }

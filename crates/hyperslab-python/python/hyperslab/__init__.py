@@ -24,12 +24,15 @@ from hyperslab._errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperslab._native import Array, _after_fork, formats
+from hyperslab._native import Array, ArrayWriter, _after_fork, formats
+from hyperslab._references import references
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
 from hyperslab._threads import threads
+from hyperslab._write import Writer, convert, create, diff, verify
 
 __all__ = [
     "Array",
+    "ArrayWriter",
     "Attributes",
     "ChunkRefs",
     "CorruptError",
@@ -42,10 +45,16 @@ __all__ = [
     "NotFoundError",
     "Store",
     "UnsupportedError",
+    "Writer",
+    "convert",
+    "create",
+    "diff",
     "formats",
     "open",
     "open_array",
+    "references",
     "threads",
+    "verify",
 ]
 
 # Threads do not survive a fork: the child starts its own.

@@ -1,0 +1,46 @@
+"""The package itself: stubs, docstrings, how long it takes to import."""
+
+from __future__ import annotations
+
+import doctest
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hyperslab
+
+
+def test_stubs_say_what_the_module_has(tmp_path: Path) -> None:
+    pytest.importorskip("mypy")
+    command = [sys.executable, "-m", "mypy.stubtest", "hyperslab._native", "--ignore-disjoint-bases"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_native_docstrings_run(request: pytest.FixtureRequest) -> None:
+    found = 0
+    for cls in (hyperslab.Array, hyperslab.ArrayWriter):
+        for name, member in [("", cls), *vars(cls).items()]:
+            text = getattr(member, "__doc__", None) or ""
+            if ">>>" not in text:
+                continue
+            names = {"getfixture": request.getfixturevalue, "hyperslab": hyperslab}
+            test = doctest.DocTestParser().get_doctest(text, names, f"{cls.__name__}.{name}", None, 0)
+            result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+            assert result.failed == 0, test.name
+            found += result.attempted
+    assert found > 5
+
+
+def test_everything_public_is_documented() -> None:
+    for name in hyperslab.__all__:
+        assert getattr(hyperslab, name).__doc__, name
+
+
+def test_import_brings_no_heavy_modules() -> None:
+    script = "import sys, numpy; before = set(sys.modules); import hyperslab; print(' '.join(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    brought = {name.split(".")[0] for name in done.stdout.split()}
+    assert not brought & {"xarray", "dask", "pandas", "pyarrow", "zarr", "asyncio", "distributed"}

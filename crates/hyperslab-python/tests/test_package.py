@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -19,18 +20,29 @@ def test_stubs_say_what_the_module_has(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+MODULES = ["", "._attributes", "._errors", "._references", "._store", "._threads", "._write", ".xarray", ".virtualizarr"]
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_docstrings_run(request: pytest.FixtureRequest, module: str) -> None:
+    loaded = importlib.import_module(f"hyperslab{module}")
+    names = {"getfixture": request.getfixturevalue}
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    for test in doctest.DocTestFinder().find(loaded, extraglobs=names):
+        assert runner.run(test).failed == 0, test.name
+
+
 def test_native_docstrings_run(request: pytest.FixtureRequest) -> None:
     found = 0
-    for cls in (hyperslab.Array, hyperslab.ArrayWriter):
-        for name, member in [("", cls), *vars(cls).items()]:
-            text = getattr(member, "__doc__", None) or ""
-            if ">>>" not in text:
-                continue
-            names = {"getfixture": request.getfixturevalue, "hyperslab": hyperslab}
-            test = doctest.DocTestParser().get_doctest(text, names, f"{cls.__name__}.{name}", None, 0)
-            result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
-            assert result.failed == 0, test.name
-            found += result.attempted
+    for name, member in [("", hyperslab.Array), *vars(hyperslab.Array).items()]:
+        text = getattr(member, "__doc__", None) or ""
+        if ">>>" not in text:
+            continue
+        names = {"getfixture": request.getfixturevalue, "hyperslab": hyperslab}
+        test = doctest.DocTestParser().get_doctest(text, names, f"Array.{name}", None, 0)
+        result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
+        assert result.failed == 0, test.name
+        found += result.attempted
     assert found > 5
 
 

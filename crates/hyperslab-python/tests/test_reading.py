@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import hyperslab
-from conftest import CHUNKS, SHAPE, field
+from fields import CHUNKS, SHAPE, field
 
 RANDOM = np.random.default_rng(7)
 
@@ -106,9 +106,9 @@ def test_what_an_array_is(array: hyperslab.Array) -> None:
 
 
 def test_attributes(tmp_path: Path) -> None:
-    import conftest
+    import fields
 
-    for writer in (conftest.write_hdf5, conftest.write_zarr2, conftest.write_zarr3, conftest.write_tet):
+    for writer in (fields.write_hdf5, fields.write_zarr2, fields.write_zarr3, fields.write_tet):
         path, node = writer(tmp_path)
         assert hyperslab.open(path)[node].attrs["units"] == "K", path
 
@@ -276,9 +276,9 @@ def test_errors_survive_pickling(tmp_path: Path) -> None:
 
 
 def test_damage_names_its_place(tmp_path: Path) -> None:
-    import conftest
+    import fields
 
-    path, node = conftest.write_tet(tmp_path)
+    path, node = fields.write_tet(tmp_path)
     content = bytearray(path.read_bytes())
     refs = hyperslab.open(path)[node].chunk_refs()
     at = int(refs.offsets[0])

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hyperslab
-from conftest import field
+from fields import field
 
 zarr = pytest.importorskip("zarr")
 fsspec = pytest.importorskip("fsspec")

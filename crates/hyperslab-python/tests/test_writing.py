@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import hyperslab
-from conftest import CHUNKS, SHAPE, field
+from fields import CHUNKS, SHAPE, field
 
 TARGETS = ["tet", "zarr", "npz"]
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import hyperslab
-from conftest import CHUNKS, SHAPE, field
+from fields import CHUNKS, SHAPE, field
 
 xr = pytest.importorskip("xarray")
 
@@ -98,6 +98,6 @@ def test_groups_are_a_tree(tmp_path: Path) -> None:
     tree.to_zarr(tmp_path / "tree.zarr", consolidated=False)
     found = xr.open_datatree(tmp_path / "tree.zarr", engine="hyperslab")
     assert sorted(node.path for node in found.subtree) == ["/", "/deeper", "/deeper/still"]
-    xr.testing.assert_identical(found["deeper"].to_dataset(inherit=False).load(), dataset()[["t"]])
+    xr.testing.assert_identical(found["deeper"].to_dataset().load(), dataset()[["t"]])
     groups = xr.open_groups(tmp_path / "tree.zarr", engine="hyperslab")
     assert set(groups) == {"/", "/deeper", "/deeper/still"}

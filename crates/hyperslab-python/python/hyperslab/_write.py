@@ -111,6 +111,10 @@ class Writer:
             self.abandon()
 
 
+def _normal(path: str) -> str:
+    return "/" + "/".join(part for part in path.split("/") if part and part != ".")
+
+
 def create(
     path: str | os.PathLike[str],
     *,

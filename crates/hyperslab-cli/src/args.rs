@@ -300,6 +300,12 @@ pub(crate) struct OperationArgs {
     /// From where to where a histogram counts: LOW,HIGH
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) range: Option<String>,
+    /// The covariance with another array of the store
+    #[arg(long, value_name = "NODE", conflicts_with = "correlation")]
+    pub(crate) covariance: Option<String>,
+    /// The correlation with another array of the store
+    #[arg(long, value_name = "NODE")]
+    pub(crate) correlation: Option<String>,
     /// Is every value finite?
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) all_finite: Option<String>,

@@ -134,15 +134,9 @@ fn main() -> Result<(), hyperslab_codec::CodecError> {
     });
     let steps: Vec<u8> = (0..LEN as i64 / 8).flat_map(|i| (i * 1000 + i % 7).to_le_bytes()).collect();
     stored.clear();
-    tiledb::double_delta::encode(tiledb::Integer::I64, &steps, &mut stored)?;
+    tiledb::encode_double_delta(tiledb::Integer { size: 8, signed: true }, &steps, &mut stored)?;
     measure("double delta decode", LEN, || {
-        let _ = tiledb::double_delta::decode(tiledb::Integer::I64, black_box(&stored), black_box(&mut out));
-    });
-    stored.clear();
-    let mut windows = tiledb::bit_width::Windows::default();
-    windows.encode(tiledb::Integer::I64, 256, &steps, &mut stored)?;
-    measure("bit width decode", LEN, || {
-        let _ = windows.decode(tiledb::Integer::I64, black_box(&stored), black_box(&mut out));
+        let _ = tiledb::decode_double_delta(8, black_box(&stored), black_box(&mut out));
     });
     measure("fletcher32", LEN, || {
         black_box(checksum::fletcher32(black_box(&field)));

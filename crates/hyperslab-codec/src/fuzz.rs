@@ -4,8 +4,7 @@
 //! proportion to `limit`. Results are thrown away.
 
 use crate::blosc::{self, Chunk};
-use crate::tiledb::rle::Widths;
-use crate::tiledb::{self, Integer};
+use crate::tiledb::{self, Integer, StringDictionary, StringRuns};
 use crate::{
     bitshuffle, blosc2, bzip2, deflate, hdf5_lz4, lz4, lzf, nbit, numcodecs, scale_offset, shuffle, snappy,
     szip, zstd,
@@ -108,41 +107,26 @@ fn bitshuffle_stream(inner: bitshuffle::Inner, src: &[u8], limit: usize) {
 
 fn tiledb_integers(src: &[u8], limit: usize) {
     with_bytes(src, |[kind, metadata], src| {
-        let integer = [
-            Integer::I8,
-            Integer::U8,
-            Integer::I16,
-            Integer::U16,
-            Integer::I32,
-            Integer::U32,
-            Integer::I64,
-            Integer::U64,
-        ][usize::from(kind) % 8];
+        let integer = Integer { size: 1 << (kind % 4), signed: kind & 4 != 0 };
         let mut out = vec![0; limit];
-        drop(tiledb::delta::decode(integer.size(), src, &mut out));
-        drop(tiledb::double_delta::decode(integer, src, &mut out));
-        drop(tiledb::xor::decode(integer.size(), src, &mut room(src, limit)));
-        drop(tiledb::rle::decode(integer.size(), src, &mut out));
-        drop(tiledb::parts::Parts::parse(src));
-        drop(tiledb::parts::CompressedParts::parse(src));
-        let (metadata, data) = src.split_at(usize::from(metadata).min(src.len()));
-        if let Ok((windows, _)) = tiledb::bit_width::Windows::parse(integer, metadata) {
-            drop(windows.decode(integer, data, &mut out));
-        }
-        if let Ok((windows, _)) = tiledb::positive_delta::Windows::parse(integer, metadata) {
-            drop(windows.decode(integer, data, &mut room(data, limit)));
-        }
-        let scale = tiledb::float_scale::FloatScale { scale: 0.5, offset: 1.0, width: integer.size() };
-        drop(scale.decode(8, src, &mut out));
+        drop(tiledb::decode_delta(integer.size, src, &mut out));
+        drop(tiledb::decode_double_delta(integer.size, src, &mut out));
+        drop(tiledb::decode_xor(integer.size, src, &mut room(src, limit)));
+        drop(tiledb::decode_runs(integer.size, src, &mut out));
+        let (windows, data) = src.split_at(usize::from(metadata).min(src.len()));
+        drop(tiledb::decode_bit_width(integer, windows, data, &mut out));
+        drop(tiledb::decode_positive_delta(integer.size, windows, data, &mut room(data, limit)));
+        drop(tiledb::decode_float_scale(8, 0.5, 1.0, integer.size, src, &mut out));
     });
 }
 
 fn tiledb_strings(src: &[u8], limit: usize) {
-    with_bytes(src, |[id, len, cells, metadata], src| {
-        let (mut offsets, mut out) = (vec![0; cells.into()], vec![0; limit]);
-        drop(tiledb::rle::decode_strings(Widths { run: id, len }, src, &mut offsets, &mut out));
-        let (entries, data) = src.split_at(usize::from(metadata).min(src.len()));
-        let dictionary = tiledb::dictionary::Dictionary { id, len, entries: entries.to_vec() };
-        drop(dictionary.decode(data, &mut offsets, &mut out));
+    with_bytes(src, |[id_bytes, length_bytes, cells, dictionary], src| {
+        let (mut offsets, mut out) = (Vec::new(), vec![0; limit]);
+        let runs = StringRuns { count_bytes: id_bytes, length_bytes };
+        drop(tiledb::decode_string_runs(runs, src, cells.into(), &mut out, &mut offsets));
+        let (entries, data) = src.split_at(usize::from(dictionary).min(src.len()));
+        let form = StringDictionary { id_bytes, length_bytes };
+        drop(tiledb::decode_string_dictionary(form, entries, data, cells.into(), &mut out, &mut Vec::new()));
     });
 }

@@ -41,6 +41,9 @@ struct Level {
 /// Whether a key comes before, at or behind a record.
 pub(crate) type Compare<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Ordering>;
 
+/// A visitor of records, told where each stands.
+pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], Place<'_>) -> Result<ControlFlow<()>>;
+
 /// As [`Compare`], for the key with this number.
 type CompareMany<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<Ordering>;
 
@@ -158,11 +161,7 @@ impl BTree2 {
     }
 
     /// Hands every record to `visit`, in order.
-    pub(crate) fn visit(
-        &self,
-        file: &File,
-        visit: &mut dyn FnMut(&[u8], Place<'_>) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
+    pub(crate) fn visit(&self, file: &File, visit: Visit<'_>) -> Result<()> {
         let Some(root) = self.root else { return Ok(()) };
         let mut budget = self.budget(file);
         self.walk(file, (root, self.root_count), self.depth, &mut budget, visit).map(|_| ())
@@ -174,7 +173,7 @@ impl BTree2 {
         (address, count): (u64, u64),
         depth: usize,
         budget: &mut u64,
-        visit: &mut dyn FnMut(&[u8], Place<'_>) -> Result<ControlFlow<()>>,
+        visit: Visit<'_>,
     ) -> Result<ControlFlow<()>> {
         let place = file.place(NODE, address);
         let Some(left) = budget.checked_sub(1) else {

@@ -46,7 +46,7 @@ enum Source {
     /// In other files, one piece after the other.
     External(External),
     Chunked {
-        index: ChunkIndex,
+        index: Box<ChunkIndex>,
         plain_edges: bool,
     },
     Virtual(Box<Virtual>),
@@ -270,7 +270,7 @@ impl Parts<'_> {
         let grid = Grid::new(&self.space.shape, &chunked.shape)?;
         let filtered = !self.pipeline.specs.is_empty();
         let index = ChunkIndex::new(chunked, grid.clone(), &self.space.max_shape, bytes, filtered);
-        Ok((grid, Source::Chunked { index, plain_edges: chunked.plain_edges }))
+        Ok((grid, Source::Chunked { index: Box::new(index), plain_edges: chunked.plain_edges }))
     }
 
     fn fill(&self) -> Result<Fill> {

@@ -26,7 +26,7 @@ enum Links {
     /// Link messages in the header.
     Compact(Vec<Link>),
     /// Link messages in a fractal heap, found by a B-tree of name hashes.
-    Dense(Dense),
+    Dense(Box<Dense>),
 }
 
 #[derive(Debug)]
@@ -60,11 +60,11 @@ impl Group {
             }
             if let Some(heap) = fields.address(file.sizes())? {
                 let names = fields.defined(file.sizes())?;
-                return Ok(Links::Dense(Dense {
+                return Ok(Links::Dense(Box::new(Dense {
                     heap: FractalHeap::read(file, heap)?,
                     names: BTree2::read(file, names)?,
                     ordered: flags & 1 != 0,
-                }));
+                })));
             }
         }
         let links = header.all(kind::LINK).map(|message| {

@@ -1,10 +1,248 @@
-//! Is the file whole?
+//! Is the file whole? Every object, every address, every checksum; and, looking closely, every chunk.
 
-use hyperslab_core::{Depth, Report, Result};
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use crate::store::Hdf5Store;
+use hyperslab_core::{
+    Array, Attribute, Attributes, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Place, Report, Result,
+    child_path, decoded_bytes, needs_elements, read_chunk_elements,
+};
+
+use crate::attributes;
+use crate::dataset::Dataset;
+use crate::file::File;
+use crate::group::Group;
+use crate::header::{Header, Kind};
+use crate::message::link::LinkTarget;
+use crate::store::{Found, Hdf5Store, find};
+
+/// Spans that are compared for overlaps; a file with more is not checked for them.
+const MAX_SPANS: usize = 1 << 24;
 
 /// Checks the file and says what was found.
-pub(crate) fn verify(_store: &Hdf5Store, _depth: Depth, _report: &mut Report) -> Result<()> {
+pub(crate) fn verify(store: &Hdf5Store, depth: Depth, report: &mut Report) -> Result<()> {
+    let mut check = Check {
+        file: &store.file,
+        depth,
+        report,
+        seen: HashSet::new(),
+        spans: Vec::new(),
+        counts: Counts::default(),
+    };
+    check.superblock();
+    check.objects();
+    check.overlaps();
+    let Counts { groups, datasets, chunks, bytes, bad, .. } = check.counts;
+    let how = if depth == Depth::Deep { "decoded" } else { "found" };
+    if bad == 0 {
+        report.passed(
+            "objects",
+            format!("{groups} groups, {datasets} datasets, {chunks} chunks of {bytes} stored bytes {how}"),
+        );
+    }
     Ok(())
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    groups: u64,
+    datasets: u64,
+    chunks: u64,
+    bytes: u64,
+    bad: u64,
+}
+
+struct Check<'a> {
+    file: &'a Arc<File>,
+    depth: Depth,
+    report: &'a mut Report,
+    /// Objects that were looked at, by address.
+    seen: HashSet<u64>,
+    /// Stored data: from, to.
+    spans: Vec<(u64, u64)>,
+    counts: Counts,
+}
+
+impl Check<'_> {
+    fn superblock(&mut self) {
+        let (superblock, length) = (&self.file.superblock, self.file.length);
+        if superblock.end > length {
+            self.report.error(
+                "file_length",
+                format!(
+                    "the file ends at {length:#x}, the superblock says {:#x}: it was cut short",
+                    superblock.end
+                ),
+            );
+        } else if superblock.end < length {
+            self.report.warning(
+                "file_length",
+                format!("{} bytes behind the end that the superblock gives", length - superblock.end),
+            );
+        } else {
+            self.report.passed("file_length", format!("{length} bytes"));
+        }
+        if superblock.flags & 5 != 0 {
+            self.report.warning(
+                "consistency_flags",
+                format!("flags {:#x}: open for writing, or not closed by its writer", superblock.flags),
+            );
+            self.report.recommend(
+                "clear_consistency_flags",
+                "libhdf5 refuses the file until its flags are cleared; do so when no program writes it",
+                None,
+            );
+        }
+    }
+
+    fn failed(&mut self, check: &'static str, error: &Error, node: &str) {
+        self.counts.bad += 1;
+        self.report.failure(check, error);
+        self.report.at_node(node);
+    }
+
+    /// Every object that a hard link leads to, once.
+    fn objects(&mut self) {
+        let mut pending = vec![(self.file.superblock.root, "/".to_owned())];
+        while let Some((address, path)) = pending.pop() {
+            if !self.seen.insert(address) {
+                continue;
+            }
+            if let Err(error) = self.object(address, &path, &mut pending) {
+                self.failed("object", &error, &path);
+            }
+        }
+    }
+
+    fn object(&mut self, address: u64, path: &str, pending: &mut Vec<(u64, String)>) -> Result<()> {
+        let header = Header::read(self.file, address)?;
+        match header.kind(self.file)? {
+            Kind::Group => {
+                self.counts.groups += 1;
+                let raw = attributes::raw(self.file, &header)?;
+                self.attributes(&attributes::decode(self.file, &raw), path);
+                self.links(address, path, pending)
+            }
+            Kind::Dataset => {
+                self.counts.datasets += 1;
+                let dataset = Dataset::open(self.file, &header, path)?;
+                self.attributes(&dataset.schema().attributes, path);
+                self.chunks(&dataset, path)
+            }
+            Kind::Type => {
+                let raw = attributes::raw(self.file, &header)?;
+                self.attributes(&attributes::decode(self.file, &raw), path);
+                Ok(())
+            }
+        }
+    }
+
+    fn attributes(&mut self, attributes: &Attributes, path: &str) {
+        for (name, attribute) in attributes.iter() {
+            if let Attribute::Unreadable(reason) = attribute {
+                self.counts.bad += 1;
+                self.report.error("attribute", format!("{name:?}: {reason}"));
+                self.report.at_node(path);
+            }
+        }
+    }
+
+    fn links(&mut self, address: u64, path: &str, pending: &mut Vec<(u64, String)>) -> Result<()> {
+        let mut links = Group::open(self.file, address)?.all(self.file)?;
+        links.reverse();
+        for link in links {
+            let below = child_path(path, &link.name);
+            match &link.target {
+                LinkTarget::Hard(address) => pending.push((*address, below)),
+                target => {
+                    let words = target.describe();
+                    if !matches!(find(self.file, &below), Ok(Found::Object(_))) {
+                        self.report.warning("link", format!("leads nowhere: {words}"));
+                        self.report.at_node(&below);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn chunks(&mut self, dataset: &Dataset, path: &str) -> Result<()> {
+        let mut found: Vec<(ChunkCoord, ChunkRef)> = Vec::new();
+        let mut places = HashSet::new();
+        let walked = dataset.visit_chunks(&mut |chunk, reference| {
+            if !places.insert(chunk.clone()) {
+                let place = Place::new(dataset.name(), "chunk index", 0);
+                return Err(place.corrupt(format!("chunk {:?} stands in it twice", chunk.as_slice())));
+            }
+            found.push((chunk, reference));
+            if found.len() >= 4096 {
+                self.batch(dataset, path, &mut found);
+            }
+            Ok(ControlFlow::Continue(()))
+        });
+        self.batch(dataset, path, &mut found);
+        walked
+    }
+
+    fn batch(&mut self, dataset: &Dataset, path: &str, found: &mut Vec<(ChunkCoord, ChunkRef)>) {
+        for (chunk, reference) in found.drain(..) {
+            self.counts.chunks += 1;
+            self.counts.bytes = self.counts.bytes.saturating_add(reference.stored_bytes());
+            if let Err(error) = self.chunk(dataset, &chunk, &reference) {
+                self.failed("chunk", &error, path);
+            }
+        }
+    }
+
+    fn chunk(&mut self, dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
+        for span in reference.spans() {
+            if span.blob != BlobKey::Main {
+                continue;
+            }
+            let end = span.offset.checked_add(span.length).filter(|end| *end <= self.file.length);
+            let Some(end) = end else {
+                let place = Place::new(dataset.name(), "chunk", span.offset);
+                return Err(place.corrupt(format!(
+                    "chunk {:?} of {} bytes, the file ends at {:#x}",
+                    chunk.as_slice(),
+                    span.length,
+                    self.file.length
+                )));
+            };
+            if self.spans.len() < MAX_SPANS && span.length > 0 {
+                self.spans.push((span.offset, end));
+            }
+        }
+        if self.depth == Depth::Quick {
+            return Ok(());
+        }
+        if needs_elements(dataset) {
+            return read_chunk_elements(dataset, chunk, Some(reference)).map(|_| ());
+        }
+        let mut out = hyperslab_core::Buffer::zeroed(decoded_bytes(dataset, chunk, reference)?)?;
+        let stored = dataset.fetch(&reference.spans().collect::<Vec<_>>())?;
+        dataset.decode(chunk, reference, &stored, out.as_mut_slice())
+    }
+
+    /// No byte belongs to two chunks.
+    fn overlaps(&mut self) {
+        self.spans.sort_unstable();
+        let mut shared = 0;
+        for pair in self.spans.windows(2) {
+            if pair[1].0 < pair[0].1 {
+                shared += 1;
+                if shared <= 16 {
+                    self.report.error(
+                        "overlap",
+                        format!("data at {:#x} reaches into data at {:#x}", pair[0].0, pair[1].0),
+                    );
+                }
+            }
+        }
+        if shared == 0 {
+            self.report.passed("overlap", format!("{} stored pieces, no byte in two", self.spans.len()));
+        }
+        self.counts.bad += shared;
+    }
 }

@@ -24,6 +24,9 @@ use pieces::Piece;
 /// Virtual datasets of virtual datasets.
 const MAX_DEPTH: u32 = 16;
 
+/// Sources by file and path; `None` for those that are not there.
+type Sources = HashMap<(String, String), Option<Arc<Dataset>>>;
+
 /// The mappings of a virtual dataset.
 #[derive(Debug)]
 pub(crate) struct Virtual {
@@ -31,7 +34,7 @@ pub(crate) struct Virtual {
     /// Its shape, which follows its sources where it is unlimited.
     pub(crate) shape: Extents,
     mappings: Vec<Mapping>,
-    sources: Mutex<HashMap<(String, String), Option<Arc<Dataset>>>>,
+    sources: Mutex<Sources>,
 }
 
 thread_local! {

@@ -1,6 +1,8 @@
 //! Files made by the real library, over the cross product of layouts, indexes, types and filters, compared value for
 //! value with what it reads from them.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
 mod common;
 
 use std::path::Path;

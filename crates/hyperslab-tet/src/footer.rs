@@ -173,6 +173,30 @@ impl Footer {
     }
 }
 
+/// What can be saved of a damaged footer: its JSON, where only the spills are wrong.
+pub(crate) fn salvage(blob: &dyn Blob, superblock: &Superblock, length: u64) -> Footer {
+    let json = Tail::read(blob, superblock.index_end(), length).and_then(|tail| {
+        let place = Place::new(blob.name(), "footer JSON", tail.json_start);
+        let text = read_json(blob, place, tail.json_length)?;
+        let mut json: FooterJson = parse_json(&text, place)?;
+        if let Some(metadata) = &mut json.metadata {
+            metadata.own = own_key(&text, true).ok().flatten();
+        }
+        Ok(json)
+    });
+    let json = json.unwrap_or_default();
+    Footer {
+        version: 2,
+        history: json.history,
+        metadata: json.metadata.unwrap_or_default(),
+        metadata_spill: None,
+        zone_maps: None,
+        secondary_index: None,
+        start: length,
+        own_damage: None,
+    }
+}
+
 /// Our own key, parsed apart from the rest.
 fn own_key(text: &[u8], inside_metadata: bool) -> serde_json::Result<Option<Own>> {
     #[derive(Deserialize)]

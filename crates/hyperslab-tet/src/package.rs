@@ -61,7 +61,8 @@ fn small_file(directory: &dyn Directory, key: &'static str) -> Result<bytes::Byt
     directory.read(key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))
 }
 
-/// Opens the file or the package at a path. Files are mapped.
+/// Opens the file or the package at a path. Files are mapped; an [append](crate::TetAppend) that was cut off after its
+/// commit is completed first.
 ///
 /// # Errors
 ///
@@ -70,6 +71,9 @@ pub fn open_path(path: &Path) -> Result<TetStore> {
     if path.is_dir() {
         return open_package(&LocalDirectory::new(path));
     }
+    // An append that was cut off after its commit is completed. Where that cannot be (a folder that is read-only), the
+    // file is opened as it is: before the head is written it is the old one.
+    let _ = crate::append::recover(path);
     open(Arc::new(MappedBlob::open(path)?))
 }
 

@@ -7,6 +7,8 @@ use hyperslab_core::{
     ArraySchema, Attributes, Blob, Depth, Error, Node, Place, Report, Result, Store, normal_path,
 };
 
+use serde_json::{Map, Value, json};
+
 use crate::array::{TetArray, chunk_bytes};
 use crate::dataset::{Dataset, parse_directory};
 use crate::footer::{Footer, FooterState, HistoryRow, SpillRef, parse_json};
@@ -306,6 +308,32 @@ impl Store for TetStore {
             Some(_) => Ok(Node::Group(self.group_attributes(&path))),
             None => Err(Error::not_found(self.name().as_ref(), path)),
         }
+    }
+
+    fn details(&self) -> Result<Map<String, Value>> {
+        let (superblock, header) = (self.superblock(), self.index_header());
+        let mut layout = json!({
+            "layout_version": 1,
+            "file_length": self.file_length(),
+            "datasets": self.datasets().len(),
+            "chunk_index_offset": superblock.index_offset,
+            "chunk_index_length": superblock.index_length,
+            "index_rows": header.rows,
+            "payload_end": self.payload_end(),
+            "footer": match self.footer_state() {
+                FooterState::Absent => "none".to_owned(),
+                FooterState::Whole(_) => "whole".to_owned(),
+                FooterState::Damaged { error, .. } => format!("damaged: {error}"),
+            },
+        });
+        if header.memory_budget_bps > 0 {
+            layout["memory_budget_percent"] = (f64::from(header.memory_budget_bps) / 100.0).into();
+        }
+        if header.memory_budget_bytes > 0 {
+            layout["memory_budget_bytes"] = header.memory_budget_bytes.into();
+        }
+        let history = serde_json::to_value(self.history()).unwrap_or_default();
+        Ok(Map::from_iter([("layout".to_owned(), layout), ("history".to_owned(), history)]))
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

@@ -17,6 +17,7 @@ mod footer;
 
 use std::path::Path;
 
+pub(crate) use footer::last_byte;
 use hyperslab_core::{Depth, Error, Report, Result, Severity, Store};
 use serde::Serialize;
 

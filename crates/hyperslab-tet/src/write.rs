@@ -6,9 +6,13 @@ mod rows;
 mod sink;
 mod stage;
 
-pub(crate) use metadata::limits;
+pub(crate) use finish::{encode_footer, encode_head, now};
+pub(crate) use metadata::{Described, add_group, describe, limits};
+pub(crate) use rows::Dimensioned;
 use serde_json::Value;
+pub(crate) use sink::MOST_ZONES;
 pub use sink::{TetOptions, TetSink};
+pub(crate) use stage::{Stage, StagedArray, head_length, rows_checksum};
 
 /// An attribute as the text that the format wants: text as it is, anything else as JSON.
 pub(crate) fn attribute_text(value: &Value) -> String {
@@ -19,4 +23,4 @@ pub(crate) fn attribute_text(value: &Value) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

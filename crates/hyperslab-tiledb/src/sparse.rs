@@ -1,23 +1,106 @@
-//! Sparse arrays as tables.
+//! Sparse arrays as tables: dimension columns first, then attributes.
+//!
+//! Rows come in the array's global order, fragment by fragment where fragments cannot overlap, merged where they do. Memory
+//! is bounded by the tiles that are open at a time, never by the rows.
 
-use std::sync::Arc;
+mod coords;
+mod hilbert;
+mod merge;
+mod reader;
+mod region;
+mod scan;
 
-use hyperslab_core::{Batches, Error, Result, Scan, Table, TableSchema};
+use std::sync::{Arc, OnceLock};
+
+use hyperslab_core::{Batches, Column, Error, Result, Scan, Table, TableSchema};
+
+pub(crate) use coords::{Keys, key_of, keys_of};
+pub(crate) use hilbert::Hilbert;
+pub(crate) use merge::GlobalOrder;
+pub(crate) use region::DimensionRange;
 
 use crate::array::OpenArray;
+use crate::condition::Delete;
+use reader::FragmentReader;
 
 /// A sparse array.
 #[derive(Debug)]
 pub(crate) struct SparseTable {
-    array: Arc<OpenArray>,
+    pub(crate) array: Arc<OpenArray>,
     schema: TableSchema,
     name: String,
+    readers: OnceLock<Vec<Arc<FragmentReader>>>,
+    deletes: OnceLock<Arc<[Delete]>>,
 }
 
 impl SparseTable {
     pub(crate) fn new(array: Arc<OpenArray>, path: &str) -> Result<Self> {
         let name = format!("{}{path}", array.directory.name());
-        Ok(Self { schema: TableSchema { columns: Vec::new(), attributes: array.attributes()? }, array, name })
+        let schema = &array.schema;
+        let dimensions = schema.dimensions.iter().enumerate().map(|(index, dimension)| Column {
+            name: dimension.name.clone(),
+            dtype: dimension.dtype(),
+            nullable: false,
+            dimension: true,
+            filters: schema.dimension_pipeline(index).shown(),
+        });
+        let attributes = schema.attributes.iter().map(|attribute| Column {
+            name: attribute.name.clone(),
+            dtype: attribute.dtype(),
+            nullable: attribute.nullable,
+            dimension: false,
+            filters: attribute.pipeline.shown(),
+        });
+        let columns = dimensions.chain(attributes).collect();
+        let mut attributes = array.attributes()?;
+        let enumerations: serde_json::Map<_, _> = schema
+            .attributes
+            .iter()
+            .filter_map(|attribute| {
+                let enumeration = array.enumeration(attribute.enumeration.as_ref()?).ok()?;
+                Some((attribute.name.clone(), enumeration.to_json()))
+            })
+            .collect();
+        if !enumerations.is_empty() {
+            attributes.set("enumerations", serde_json::Value::Object(enumerations));
+        }
+        let schema = TableSchema { columns, attributes };
+        Ok(Self { schema, array, name, readers: OnceLock::new(), deletes: OnceLock::new() })
+    }
+
+    fn readers(&self) -> Result<&[Arc<FragmentReader>]> {
+        if let Some(known) = self.readers.get() {
+            return Ok(known);
+        }
+        let fragments = self.array.fragments()?;
+        let readers = fragments
+            .iter()
+            .enumerate()
+            .map(|(order, fragment)| {
+                FragmentReader::new(&self.array, Arc::clone(fragment), order).map(Arc::new)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        Ok(self.readers.get_or_init(|| readers))
+    }
+
+    fn deletes(&self) -> Result<&Arc<[Delete]>> {
+        if let Some(known) = self.deletes.get() {
+            return Ok(known);
+        }
+        let deletes = self.array.deletes()?.into();
+        Ok(self.deletes.get_or_init(|| deletes))
+    }
+
+    /// The numbers of the columns of a request.
+    fn wanted(&self, request: &Scan) -> Result<Vec<usize>> {
+        let Some(names) = &request.columns else { return Ok((0..self.schema.columns.len()).collect()) };
+        names
+            .iter()
+            .map(|name| {
+                let index = self.schema.columns.iter().position(|column| column.name == *name);
+                index.ok_or_else(|| Error::not_found(self.name.as_str(), format!("column {name:?}")))
+            })
+            .collect()
     }
 }
 
@@ -31,10 +114,22 @@ impl Table for SparseTable {
     }
 
     fn rows(&self) -> Result<u64> {
-        Ok(0)
+        let readers = self.readers()?;
+        // Without deletes, and where no row can hide another, the footers know.
+        let plain = self.deletes()?.is_empty() && readers.iter().all(|reader| reader.counts_all());
+        if plain && scan::components(self, readers).iter().all(|component| !component.merged) {
+            return Ok(readers.iter().fold(0, |sum, reader| sum.saturating_add(reader.rows())));
+        }
+        let request = Scan { columns: Some(Vec::new()), region: Vec::new() };
+        let mut rows = 0;
+        for batch in self.scan(&request)? {
+            rows += batch?.rows as u64;
+        }
+        Ok(rows)
     }
 
-    fn scan(&self, _request: &Scan) -> Result<Batches<'_>> {
-        Err(Error::unsupported(Arc::clone(&self.array.name), "sparse arrays"))
+    fn scan(&self, request: &Scan) -> Result<Batches<'_>> {
+        let region = DimensionRange::of_request(&self.array.schema, request, &self.name)?;
+        scan::start(self, self.wanted(request)?, region)
     }
 }

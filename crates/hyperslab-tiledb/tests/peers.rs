@@ -37,3 +37,13 @@ fn read_cases(name: &str) {
 fn dense_arrays_are_read() {
     read_cases("dense.py");
 }
+
+#[test]
+fn sparse_arrays_are_read() {
+    read_cases("sparse.py");
+}
+
+#[test]
+fn features_are_read() {
+    read_cases("features.py");
+}

@@ -162,12 +162,21 @@ impl ZarrArray {
     ///
     /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to one element.
     pub fn single_element(&self, chunk: &ChunkCoord) -> Result<Option<Bytes>> {
-        let located = self.locate(std::slice::from_ref(chunk))?;
-        let Some(Some(reference)) = located.first() else { return Ok(None) };
-        let Some(span) = reference.spans().next() else { return Ok(None) };
-        let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
-        let store = self.object_name(reference);
-        let place = Place::new(&store, "chunk", span.offset);
+        let (object, offset, stored) = if self.shards.is_some() {
+            let located = self.locate(std::slice::from_ref(chunk))?;
+            let Some(Some(reference)) = located.first() else { return Ok(None) };
+            let Some(span) = reference.spans().next() else { return Ok(None) };
+            let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
+            (self.object_name(reference), span.offset, stored)
+        } else {
+            let key = self.keys.key(&self.key, chunk);
+            let Some(stored) = self.directory.read(&key)? else { return Ok(None) };
+            (format!("{}/{key}", self.directory.name()), 0, stored)
+        };
+        let place = Place::new(&object, "chunk", offset);
+        if self.pipeline.serializer != Serializer::Variable {
+            return Err(place.unsupported(format!("a single element of {}", self.schema.dtype)));
+        }
         if self.pipeline.steps.is_empty() {
             return vlen::single(&stored, place).map(Some);
         }

@@ -69,6 +69,16 @@ pub fn write_npy(values: &Values, out: &mut impl Write) -> Result<()> {
     out.write_all(&header).and_then(|()| out.write_all(bytes)).map_err(failed)
 }
 
+/// Elements of fixed size: text and bytes as long as the longest, others as they are.
+pub(crate) fn fixed(dtype: &DType, elements: Elements, length: usize) -> Result<(DType, Elements)> {
+    if !matches!(dtype, DType::String | DType::Bytes | DType::Reference) {
+        return Ok((dtype.clone(), elements));
+    }
+    let validity = elements.validity.clone();
+    let values = to_fixed(&Values::new(dtype.clone(), &[length as u64], elements)?)?;
+    Ok((values.dtype, values.elements.with_validity(validity)))
+}
+
 /// Text as fixed UTF-32, bytes as fixed bytes, as long as the longest element.
 fn to_fixed(values: &Values) -> Result<Values> {
     let items: Vec<&[u8]> =

@@ -24,6 +24,9 @@ pub enum Format {
     /// Zarr v2 and v3 directories.
     #[cfg(feature = "zarr")]
     Zarr,
+    /// Zarr Vectors stores, and bare fragment indexes.
+    #[cfg(feature = "zvf")]
+    Zvf,
     /// NumPy's `.npy`: one array.
     Npy,
     /// NumPy's `.npz`: several.
@@ -41,6 +44,8 @@ impl Format {
         Self::TileDb,
         #[cfg(feature = "zarr")]
         Self::Zarr,
+        #[cfg(feature = "zvf")]
+        Self::Zvf,
         Self::Npy,
         Self::Npz,
     ];
@@ -57,6 +62,8 @@ impl Format {
             Self::TileDb => "tiledb",
             #[cfg(feature = "zarr")]
             Self::Zarr => "zarr",
+            #[cfg(feature = "zvf")]
+            Self::Zvf => "zvf",
             Self::Npy => "npy",
             Self::Npz => "npz",
         }
@@ -74,6 +81,8 @@ impl Format {
             Self::TileDb => &["tiledb", "tdb"],
             #[cfg(feature = "zarr")]
             Self::Zarr => &["zarr"],
+            #[cfg(feature = "zvf")]
+            Self::Zvf => &["zarrvectors", "zv"],
             Self::Npy => &["npy"],
             Self::Npz => &["npz"],
         }
@@ -109,6 +118,10 @@ pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
         return Ok(Some(Format::Hdf5));
     }
     let head = blob.read_range(0..blob.len()?.min(16))?;
+    #[cfg(feature = "zvf")]
+    if hyperslab_zvf::probe_fragment_index(&head) {
+        return Ok(Some(Format::Zvf));
+    }
     Ok(if head.starts_with(npy::MAGIC) {
         Some(Format::Npy)
     } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
@@ -120,6 +133,11 @@ pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
 
 /// The format whose names these are.
 pub(crate) fn recognise_directory(directory: &dyn Directory) -> Result<Option<Format>> {
+    // A Zarr Vectors store is a Zarr store too.
+    #[cfg(feature = "zvf")]
+    if hyperslab_zvf::probe(directory)? {
+        return Ok(Some(Format::Zvf));
+    }
     #[cfg(feature = "zarr")]
     if hyperslab_zarr::probe(directory)? {
         return Ok(Some(Format::Zarr));
@@ -146,6 +164,8 @@ pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Res
             let folder = hyperslab_hdf5::Folder::new(folder.unwrap_or_else(|| Path::new(".")));
             Arc::new(hyperslab_hdf5::open(blob, Arc::new(folder))?)
         }
+        #[cfg(feature = "zvf")]
+        Format::Zvf => Arc::new(hyperslab_zvf::open_fragment_index(&*blob)?),
         Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
         Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
         #[cfg(any(feature = "tiledb", feature = "zarr"))]
@@ -182,6 +202,8 @@ pub(crate) fn open_directory(
         }
         #[cfg(feature = "zarr")]
         Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
+        #[cfg(feature = "zvf")]
+        Format::Zvf => Arc::new(hyperslab_zvf::open(directory)?),
         #[cfg(feature = "hdf5")]
         Format::Hdf5 => {
             return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
@@ -235,7 +257,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
             };
             Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
         }
-        #[cfg(any(feature = "hdf5", feature = "tiledb"))]
+        #[cfg(any(feature = "hdf5", feature = "tiledb", feature = "zvf"))]
         other => {
             return Err(Error::unsupported(
                 target.display().to_string(),

@@ -21,15 +21,20 @@
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
+//! | `table` | [`TableReader`]: rows of a table by dimension and column |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
+//! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
+//! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
 //! | [`export`] | values to `.npy`, `.json`, `.csv` |
 //! | [`npy`] | NumPy's files as a format |
 //!
 //! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "arrow")]
+pub mod arrow;
 mod catalog;
 pub mod convert;
 pub mod export;
@@ -41,6 +46,8 @@ mod open;
 pub mod query;
 mod read;
 pub mod repair;
+pub mod rows;
+mod table;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
@@ -49,3 +56,4 @@ pub use hyperslab_core::*;
 pub use key::EncryptionKey;
 pub use open::{OpenOptions, OpenStore, open, open_with};
 pub use read::{ArrayReader, AxisPick, Threads};
+pub use table::TableReader;

@@ -9,7 +9,7 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
-use crate::{ArrayReader, Depth, EncryptionKey, Format, formats};
+use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -161,6 +161,22 @@ impl OpenStore {
     #[must_use]
     pub fn reader(&self, array: Arc<dyn Array>) -> ArrayReader {
         ArrayReader::new(array, Arc::clone(&self.store), self.memory)
+    }
+
+    /// The table at a path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a table.
+    pub fn table(&self, path: &str) -> Result<TableReader> {
+        match self.node(path)? {
+            Node::Table(table) => Ok(TableReader::new(table)),
+            other => Err(self.not_a(path, &other, "table")),
+        }
+    }
+
+    fn not_a(&self, path: &str, node: &Node, wanted: &str) -> Error {
+        Error::invalid(format!("{}: {path} is a {}, not a {wanted}", self.name(), node.kind()))
     }
 
     /// Every node with its shape, type, filters and attributes.

@@ -35,11 +35,14 @@ mod accumulate;
 mod answer;
 mod axes;
 mod condition;
+pub mod document;
 mod lane;
 mod order;
+mod pairs;
 mod plan;
 mod run;
 mod serial;
+mod transform;
 mod walk;
 mod windows;
 
@@ -49,8 +52,10 @@ use serde::{Deserialize, Serialize};
 pub use answer::{Answer, AnswerAxis};
 pub use axes::Axis;
 pub use condition::{Comparison, Condition, Conditions};
+pub use pairs::{Pair, matrix, pair};
 pub use plan::{Explanation, QueryPlan};
 pub use run::Partial;
+pub use transform::{Method, transform};
 pub use windows::{Mode, Pad, Window};
 
 use crate::ArrayReader;

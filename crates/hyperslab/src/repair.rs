@@ -5,6 +5,8 @@ use std::path::Path;
 use hyperslab_core::{Depth, Result, Severity};
 
 use crate::OpenOptions;
+#[cfg(feature = "tet")]
+use crate::open_with;
 use crate::verify::verify_path;
 
 /// What was mended, or would be.
@@ -34,8 +36,35 @@ pub struct Fix {
 ///
 /// [`Io`](hyperslab_core::Error::Io) when the system refuses.
 pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
+    #[cfg(feature = "tet")]
+    if is_tet(path, options) {
+        return repair_tet(path, dry_run);
+    }
     let _ = dry_run;
     Ok(Repair { remaining: damage(path, options)?, ..Repair::default() })
+}
+
+#[cfg(feature = "tet")]
+fn is_tet(path: &Path, options: &OpenOptions) -> bool {
+    options.format.map_or_else(
+        || open_with(path, options).is_ok_and(|store| store.format() == "tet"),
+        |format| format == crate::Format::Tet,
+    )
+}
+
+#[cfg(feature = "tet")]
+fn repair_tet(path: &Path, dry_run: bool) -> Result<Repair> {
+    let plan = hyperslab_tet::plan_repair(path, Depth::Quick)?;
+    let fixes = plan
+        .fixes
+        .iter()
+        .map(|fix| Fix { code: fix.code.to_owned(), message: fix.message.clone() })
+        .collect();
+    let applied = !dry_run && !plan.is_empty();
+    if applied {
+        plan.apply()?;
+    }
+    Ok(Repair { fixes, applied, remaining: plan.left })
 }
 
 /// What a check still calls damage.

@@ -59,6 +59,12 @@ fn json_of(store: &OpenStore, catalog: &Catalog, chunks: Option<u64>, all: bool)
             }
         }
     }
+    // A bare fragment index has nothing but its fragments to show.
+    let all = all
+        || !catalog
+            .nodes
+            .iter()
+            .any(|node| matches!(node.node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))));
     if let (true, Some(object)) = (all, document.as_object_mut()) {
         object.extend(store.inner().details()?);
     }

@@ -1,6 +1,7 @@
 //! `tet query`: reductions, groups, windows and filters of any array; query documents.
 
-use hyperslab::query::{Answer as Found, Axis, Explanation, Group, Operation, Pad, Query, Window};
+use hyperslab::query::document::Document;
+use hyperslab::query::{self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Query, Window};
 use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export};
 use serde_json::{Value, json};
 
@@ -8,6 +9,10 @@ use crate::args::{OperationArgs, QueryArgs};
 use crate::{Answer, address, output, paint, pretty};
 
 pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
+    let ending = args.open.path.extension().and_then(|ending| ending.to_str());
+    if args.target.is_some() || matches!(ending, Some("json" | "toml")) {
+        return document(args);
+    }
     let (node, selection) = address::node_and_selection(&args.what)?;
     let mut options = super::open_options(&args.open)?;
     if let Some(memory) = &args.memory {
@@ -16,6 +21,14 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let node = address::chosen_node(&store, node)?;
     let array = store.array(&node)?;
+    if let Some((other, correlation)) = pair_of(&args.operations) {
+        let other = store.array(other)?;
+        let pair = query::pair(&array, &other, &selection, args.skip_nan)?;
+        let (name, value) =
+            if correlation { ("correlation", pair.correlation) } else { ("covariance", pair.covariance) };
+        output::print_json(&json!({"operation": name, "count": pair.count, "values": value}))?;
+        return Ok(Answer::Yes);
+    }
     let operations = operations(&args.operations)?;
     if operations.is_empty() {
         return Err(Error::invalid(
@@ -46,6 +59,36 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     }
     let found = queries.iter().map(|query| query.run(&array)).collect::<Result<Vec<_>>>()?;
     show(args, &found)?;
+    Ok(Answer::Yes)
+}
+
+/// PATH is a query document: checked, and with `-x` asked of the target.
+fn document(args: &QueryArgs) -> Result<Answer> {
+    let path = &args.open.path;
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::io(path.display().to_string(), source))?;
+    let toml = match path.extension().and_then(|ending| ending.to_str()) {
+        Some("json") => false,
+        Some("toml") => true,
+        _ => !text.trim_start().starts_with('{'),
+    };
+    let document = Document::parse(&text, toml)?;
+    let answer = match (&args.target, args.execute) {
+        (Some(target), true) => {
+            let mut options = OpenOptions { mapped: !args.open.no_map, ..OpenOptions::default() };
+            if let Some(memory) = &args.memory {
+                options.memory = pretty::parse_bytes(memory)?;
+            }
+            document.run(&hyperslab::open_with(target, &options)?, args.preview)?
+        }
+        _ => document.accepted(),
+    };
+    let compact = args.open.format.as_deref() == Some("json") && !args.json;
+    if compact {
+        output::print(|out| writeln!(out, "{answer}"))?;
+    } else {
+        output::print_json(&answer)?;
+    }
     Ok(Answer::Yes)
 }
 
@@ -85,6 +128,12 @@ fn operations(args: &OperationArgs) -> Result<Vec<(Operation, Vec<String>)>> {
         asked.push((Operation::Histogram { bins, range, clamp: false }, Vec::new()));
     }
     Ok(asked)
+}
+
+/// The other array of a covariance or correlation.
+fn pair_of(args: &OperationArgs) -> Option<(&str, bool)> {
+    let covariance = args.covariance.as_deref().map(|node| (node, false));
+    covariance.or_else(|| args.correlation.as_deref().map(|node| (node, true)))
 }
 
 fn words(text: &str) -> Vec<String> {

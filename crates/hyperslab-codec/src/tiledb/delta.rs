@@ -1,64 +1,174 @@
-//! Differences (filter 19): the number of values (u64), the first value, and every difference, all wrapping.
+//! First differences, exclusive or with the value before, and floats as scaled integers.
 
-use super::{Word, by_size};
+use super::numbers::{Word, by_width};
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, invalid, size as size_error};
 
-const CODEC: &str = "tiledb delta";
+const DELTA: &str = "delta";
+const XOR: &str = "xor";
+const SCALE: &str = "float scale";
 
-/// Appends the part `src`, values of `size` bytes (1, 2, 4 or 8), encoded, to `out`.
+/// Decodes `u64 n, first value, differences`, wrapping, of integers of `size` bytes, into `out`, which it must fill.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `src` is not such values.
-pub fn encode(size: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    if !matches!(size, 1 | 2 | 4 | 8) || !src.len().is_multiple_of(size) {
-        return Err(invalid(CODEC, format!("{} bytes of values of {size} bytes", src.len())));
-    }
-    out.extend((src.len() as u64 / size as u64).to_le_bytes());
-    let base = out.len();
-    out.resize(base + src.len(), 0);
-    by_size!(size, encode_words(src, &mut out[base..]), else ());
-    Ok(())
-}
-
-/// Decodes the part `src` into `out`, which it must fill.
-///
-/// # Errors
-///
-/// [`Size`](crate::CodecError::Size) where it states another number of values, [`Corrupt`](crate::CodecError::Corrupt)
-/// where it is cut off or too long.
-pub fn decode(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
-    if !matches!(size, 1 | 2 | 4 | 8) || !out.len().is_multiple_of(size) {
-        return Err(invalid(CODEC, format!("{} bytes of values of {size} bytes", out.len())));
-    }
-    let mut reader = Reader::new(CODEC, src);
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when it does not.
+pub fn decode_delta(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut reader = Reader::new(DELTA, src);
     let count = reader.u64_le()?;
-    if count != out.len() as u64 / size as u64 {
-        let found = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size);
-        return Err(size_error(CODEC, out.len(), found));
+    if count.checked_mul(size as u64) != Some(out.len() as u64) {
+        return Err(size_error(
+            DELTA,
+            out.len(),
+            usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size),
+        ));
     }
     let values = reader.take(out.len())?;
-    if !reader.is_empty() {
-        return Err(corrupt(CODEC, "bytes after the last value"));
+    by_width!(size, DELTA, sum(values, out))
+}
+
+fn sum<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut last = W::from_u64(0);
+    for (from, to) in values.chunks_exact(W::SIZE).zip(out.chunks_exact_mut(W::SIZE)) {
+        last = last.plus(W::load(from));
+        last.store(to);
     }
-    by_size!(size, decode_words(values, out), else ());
     Ok(())
 }
 
-fn encode_words<W: Word>(src: &[u8], out: &mut [u8]) {
-    let mut last = W::zero();
-    for (from, to) in src.chunks_exact(W::SIZE).zip(out.chunks_exact_mut(W::SIZE)) {
+/// Appends what [`decode_delta`] reads.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole integers.
+pub fn encode_delta(size: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if size == 0 || !src.len().is_multiple_of(size) {
+        return Err(invalid(DELTA, format!("{} bytes are no integers of {size} bytes", src.len())));
+    }
+    out.extend(((src.len() / size) as u64).to_le_bytes());
+    let start = out.len();
+    out.resize(start + src.len(), 0);
+    by_width!(size, DELTA, differences(src, &mut out[start..]))
+}
+
+fn differences<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut last = W::from_u64(0);
+    for (from, to) in values.chunks_exact(W::SIZE).zip(out.chunks_exact_mut(W::SIZE)) {
         let value = W::load(from);
         value.minus(last).store(to);
         last = value;
     }
+    Ok(())
 }
 
-fn decode_words<W: Word>(src: &[u8], out: &mut [u8]) {
-    let mut last = W::zero();
-    for (from, to) in src.chunks_exact(W::SIZE).zip(out.chunks_exact_mut(W::SIZE)) {
-        last = last.plus(W::load(from));
+/// Undoes [`encode_xor`].
+///
+/// # Errors
+///
+/// [`Size`](crate::CodecError::Size) when the two differ in length.
+pub fn decode_xor(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    if src.len() != out.len() {
+        return Err(size_error(XOR, out.len(), src.len()));
+    }
+    by_width!(size, XOR, unxor(src, out))
+}
+
+fn unxor<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut last = W::from_u64(0);
+    for (from, to) in values.chunks_exact(W::SIZE).zip(out.chunks_exact_mut(W::SIZE)) {
+        last = last.xored(W::load(from));
         last.store(to);
     }
+    let body = values.len() - values.len() % W::SIZE;
+    out[body..].copy_from_slice(&values[body..]);
+    Ok(())
+}
+
+/// The first value, then each exclusive-or the one before it.
+///
+/// # Errors
+///
+/// [`Size`](crate::CodecError::Size) when the two differ in length.
+pub fn encode_xor(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    if src.len() != out.len() {
+        return Err(size_error(XOR, out.len(), src.len()));
+    }
+    by_width!(size, XOR, xor(src, out))
+}
+
+fn xor<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut last = W::from_u64(0);
+    for (from, to) in values.chunks_exact(W::SIZE).zip(out.chunks_exact_mut(W::SIZE)) {
+        let value = W::load(from);
+        value.xored(last).store(to);
+        last = value;
+    }
+    let body = values.len() - values.len() % W::SIZE;
+    out[body..].copy_from_slice(&values[body..]);
+    Ok(())
+}
+
+/// Integers of `width` bytes back to floats of `size` bytes: `scale * i + offset` in `f64`, rounded once.
+///
+/// # Errors
+///
+/// [`Size`](crate::CodecError::Size) when the counts differ, [`Invalid`](crate::CodecError::Invalid) for other sizes.
+pub fn decode_float_scale(
+    size: usize,
+    scale: f64,
+    offset: f64,
+    width: usize,
+    src: &[u8],
+    out: &mut [u8],
+) -> Result<()> {
+    if !matches!(size, 4 | 8) || !matches!(width, 1 | 2 | 4 | 8) {
+        return Err(invalid(SCALE, format!("floats of {size} bytes in integers of {width}")));
+    }
+    if src.len() / width * size != out.len() || !src.len().is_multiple_of(width) {
+        return Err(size_error(SCALE, out.len(), src.len() / width * size));
+    }
+    for (from, to) in src.chunks_exact(width).zip(out.chunks_exact_mut(size)) {
+        let mut wide = [0; 8];
+        wide[..width].copy_from_slice(from);
+        let shift = 64 - 8 * width as u32;
+        let integer = ((u64::from_le_bytes(wide) << shift) as i64) >> shift;
+        // The integer becomes a float of the type first, as the library has it.
+        if size == 4 {
+            let value = (scale * f64::from(integer as f32) + offset) as f32;
+            to.copy_from_slice(&value.to_le_bytes());
+        } else {
+            to.copy_from_slice(&(scale * integer as f64 + offset).to_le_bytes());
+        }
+    }
+    Ok(())
+}
+
+/// Appends `round((x - offset) / scale)` of each float, in its own precision, half away from zero.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) for other sizes.
+pub fn encode_float_scale(
+    size: usize,
+    scale: f64,
+    offset: f64,
+    width: usize,
+    src: &[u8],
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if !matches!(size, 4 | 8) || !matches!(width, 1 | 2 | 4 | 8) || !src.len().is_multiple_of(size) {
+        return Err(invalid(SCALE, format!("floats of {size} bytes in integers of {width}")));
+    }
+    let (low, high) = (i64::MIN >> (64 - 8 * width), i64::MAX >> (64 - 8 * width));
+    for value in src.chunks_exact(size) {
+        let rounded = if size == 4 {
+            let value = f32::from_le_bytes(value.try_into().map_err(|_| corrupt(SCALE, "a short float"))?);
+            f64::from(((value - offset as f32) / scale as f32).round())
+        } else {
+            let value = f64::from_le_bytes(value.try_into().map_err(|_| corrupt(SCALE, "a short float"))?);
+            ((value - offset) / scale).round()
+        };
+        out.extend(&(rounded as i64).clamp(low, high).to_le_bytes()[..width]);
+    }
+    Ok(())
 }

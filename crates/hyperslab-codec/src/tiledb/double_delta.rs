@@ -1,154 +1,133 @@
-//! Second differences (filter 6): the bits of the largest (u8) and the number of values (u64), then the values.
+//! Second differences, packed in as many bits as the largest needs.
 //!
-//! Where the bits are within one of the type's width, the values follow as they are. Otherwise the first two do, and then for
-//! each of the others a sign bit and the magnitude of its second difference, highest bit first, in words of 64 bits stored
-//! little-endian; the last word is padded with zeros.
+//! `u8 bits, u64 n`; with `bits` so large that nothing is saved, the values as they are; else the first two values, then
+//! per value a sign bit and `bits` bits of magnitude, highest first, in `u64` words that are stored little-endian.
 
-use super::{Integer, load_bits, store_bits};
+use super::numbers::{Integer, Word, by_width};
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, invalid, size as size_error};
 
-const CODEC: &str = "tiledb double delta";
+const CODEC: &str = "double delta";
 
-/// Appends the part `src`, encoded, to `out`.
+/// Decodes `src` into `out`, which it must fill.
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `src` is not whole values, or a difference does not fit 64 bits.
-pub fn encode(integer: Integer, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
-    let size = integer.size();
-    if !src.len().is_multiple_of(size) {
-        return Err(invalid(CODEC, format!("{} bytes of values of {size} bytes", src.len())));
-    }
-    let count = src.len() / size;
-    let value = |i: usize| integer.load(&src[i * size..(i + 1) * size]);
-    let second = |i: usize| value(i) - 2 * value(i - 1) + value(i - 2);
-    let mut bits = 0;
-    if count > 2 {
-        let mut most = (value(1) - value(0)).unsigned_abs();
-        for i in 2..count {
-            most =
-                most.max(second(i).unsigned_abs()).max((value(i) - value(i - 1)).unsigned_abs() >> 63 << 63);
-        }
-        if most > i64::MAX as u128 {
-            return Err(invalid(CODEC, "a difference of more than 63 bits"));
-        }
-        bits = (128 - most.leading_zeros()).max(1);
-    }
-    out.push(bits as u8);
-    out.extend((count as u64).to_le_bytes());
-    if bits >= integer.width() - 1 || count <= 2 {
-        out.extend_from_slice(src);
-        return Ok(());
-    }
-    out.extend_from_slice(&src[..2 * size]);
-    let mut packer = Packer { out, word: 0, room: 64 };
-    for i in 2..count {
-        let second = second(i);
-        packer.put(u64::from(second < 0), 1);
-        packer.put(second.unsigned_abs() as u64, bits);
-    }
-    packer.finish();
-    Ok(())
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when it does not.
+pub fn decode_double_delta(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
+    by_width!(size, CODEC, unpack(src, out))
 }
 
-/// Decodes the part `src` into `out`, which it must fill.
-///
-/// # Errors
-///
-/// [`Size`](crate::CodecError::Size) where it states another number of values, [`Corrupt`](crate::CodecError::Corrupt)
-/// where it is cut off or too long.
-pub fn decode(integer: Integer, src: &[u8], out: &mut [u8]) -> Result<()> {
-    let size = integer.size();
+fn unpack<W: Word>(src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = Reader::new(CODEC, src);
     let (bits, count) = (u32::from(reader.u8()?), reader.u64_le()?);
-    if u64::try_from(out.len()).ok() != count.checked_mul(size as u64) {
-        let found = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(size);
+    if count.checked_mul(W::SIZE as u64) != Some(out.len() as u64) {
+        let found = usize::try_from(count).unwrap_or(usize::MAX).saturating_mul(W::SIZE);
         return Err(size_error(CODEC, out.len(), found));
     }
-    let plain = if bits >= integer.width() - 1 { out.len() } else { out.len().min(2 * size) };
-    let (head, rest) = out.split_at_mut(plain);
-    head.copy_from_slice(reader.take(plain)?);
-    if rest.is_empty() {
-        return if reader.is_empty() { Ok(()) } else { Err(corrupt(CODEC, "bytes after the last value")) };
+    if bits as usize >= 8 * W::SIZE - 1 {
+        out.copy_from_slice(reader.take(out.len())?);
+        return Ok(());
     }
-    let stored = reader.rest();
-    let words = (rest.len() / size) as u128 * u128::from(bits + 1);
-    if !stored.len().is_multiple_of(8) || stored.len() as u128 / 8 != words.div_ceil(64) {
-        return Err(corrupt(CODEC, format!("{} bytes for {words} bits", stored.len())));
+    let head = out.len().min(2 * W::SIZE);
+    out[..head].copy_from_slice(reader.take(head)?);
+    if out.len() == head {
+        return Ok(());
     }
-    let mut unpacker = Unpacker { words: stored.as_chunks::<8>().0.iter(), word: 0, left: 0 };
-    let mut before = load_bits(&head[..size]);
-    let mut last = load_bits(&head[size..]);
-    for to in rest.chunks_exact_mut(size) {
-        let negative = unpacker.get(1) == 1;
-        let magnitude = unpacker.get(bits);
-        let second = if negative { magnitude.wrapping_neg() } else { magnitude };
-        let value = second.wrapping_add(last.wrapping_mul(2)).wrapping_sub(before);
-        store_bits(value, to);
+    let words = reader.rest();
+    let needed = (out.len() / W::SIZE - 2) as u64 * u64::from(bits + 1);
+    if needed.div_ceil(64) * 8 > words.len() as u64 {
+        return Err(corrupt(CODEC, format!("{needed} bits expected, {} there", words.len() as u64 * 8)));
+    }
+    let mut stream = Bits { words, at: 0 };
+    let (mut before, mut last) = (W::load(&out[..W::SIZE]), W::load(&out[W::SIZE..]));
+    for to in out[2 * W::SIZE..].chunks_exact_mut(W::SIZE) {
+        let negative = stream.take(1) == 1;
+        let magnitude = if bits == 0 { 0 } else { stream.take(bits) };
+        let difference = W::from_u64(if negative { magnitude.wrapping_neg() } else { magnitude });
+        let value = difference.plus(last).plus(last).minus(before);
+        value.store(to);
         (before, last) = (last, value);
     }
     Ok(())
 }
 
-struct Packer<'a> {
-    out: &'a mut Vec<u8>,
-    word: u64,
-    room: u32,
+struct Bits<'a> {
+    words: &'a [u8],
+    at: u64,
 }
 
-impl Packer<'_> {
-    /// Puts the low `n` bits of `value`, 1 to 63.
-    fn put(&mut self, value: u64, n: u32) {
-        if n < self.room {
-            self.room -= n;
-            self.word |= value << self.room;
-            return;
+impl Bits<'_> {
+    fn word(&self, index: usize) -> u64 {
+        let mut word = [0; 8];
+        if let Some(bytes) = self.words.get(index * 8..index * 8 + 8) {
+            word.copy_from_slice(bytes);
         }
-        let over = n - self.room;
-        self.out.extend((self.word | value >> over).to_le_bytes());
-        self.room = 64 - over;
-        self.word = if over == 0 { 0 } else { value << self.room };
+        u64::from_le_bytes(word)
     }
 
-    fn finish(self) {
-        if self.room < 64 {
-            self.out.extend(self.word.to_le_bytes());
-        }
+    /// The next `count` (1 to 63) bits.
+    fn take(&mut self, count: u32) -> u64 {
+        let (index, used) = ((self.at / 64) as usize, (self.at % 64) as u32);
+        self.at += u64::from(count);
+        let high = self.word(index) << used;
+        let both = if used == 0 { high } else { high | self.word(index + 1) >> (64 - used) };
+        both >> (64 - count)
     }
 }
 
-struct Unpacker<'a> {
-    words: std::slice::Iter<'a, [u8; 8]>,
-    word: u64,
-    left: u32,
+/// Appends what [`decode_double_delta`] reads.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole integers, or differences do not fit 64 bits.
+pub fn encode_double_delta(integer: Integer, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    if integer.size == 0 || !src.len().is_multiple_of(integer.size) {
+        return Err(invalid(CODEC, format!("{} bytes are no integers of {}", src.len(), integer.size)));
+    }
+    by_width!(integer.size, CODEC, pack(integer, src, out))
 }
 
-impl Unpacker<'_> {
-    /// The next `n` bits, at most 63; zeros behind the end.
-    fn get(&mut self, n: u32) -> u64 {
-        if n == 0 {
-            return 0;
+fn pack<W: Word>(integer: Integer, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
+    let value = |index: usize| integer.value(W::load(&src[index * W::SIZE..]).to_u64());
+    let count = src.len() / W::SIZE;
+    let second = |index: usize| value(index) - 2 * value(index - 1) + value(index - 2);
+    let mut bits = 0;
+    if count > 2 {
+        // The first difference takes part in the maximum, though it is not stored.
+        let largest =
+            (2..count).map(|index| second(index).abs()).max().unwrap_or(0).max((value(1) - value(0)).abs());
+        if largest > i128::from(i64::MAX) {
+            return Err(invalid(CODEC, "differences that do not fit 64 bits"));
         }
-        if self.left == 0 {
-            self.refill();
-        }
-        if n <= self.left {
-            let value = self.word >> (64 - n);
-            self.word = self.word << (n - 1) << 1;
-            self.left -= n;
-            return value;
-        }
-        let (high, more) = (self.word >> (64 - self.left), n - self.left);
-        self.refill();
-        let low = self.word >> (64 - more);
-        self.word = self.word << (more - 1) << 1;
-        self.left -= more;
-        high << more | low
+        bits = (128 - largest.leading_zeros()).max(1);
     }
-
-    fn refill(&mut self) {
-        self.word = self.words.next().map_or(0, |word| u64::from_le_bytes(*word));
-        self.left = 64;
+    out.push(bits as u8);
+    out.extend((count as u64).to_le_bytes());
+    if bits as usize >= 8 * W::SIZE - 1 || count <= 2 {
+        out.extend_from_slice(src);
+        return Ok(());
     }
+    out.extend_from_slice(&src[..2 * W::SIZE]);
+    let (mut word, mut used) = (0_u64, 0_u32);
+    for index in 2..count {
+        let second = second(index);
+        let mut coded = (u128::from(second < 0) << bits) | second.unsigned_abs();
+        let mut left = bits + 1;
+        while left > 0 {
+            let taken = left.min(64 - used);
+            let high = (coded >> (left - taken)) as u64;
+            word |= high.checked_shl(64 - used - taken).unwrap_or(0);
+            coded &= (1_u128 << (left - taken)) - 1;
+            (left, used) = (left - taken, used + taken);
+            if used == 64 {
+                out.extend(word.to_le_bytes());
+                (word, used) = (0, 0);
+            }
+        }
+    }
+    if used > 0 {
+        out.extend(word.to_le_bytes());
+    }
+    Ok(())
 }

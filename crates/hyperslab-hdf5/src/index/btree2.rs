@@ -27,7 +27,7 @@ impl Record {
         if tree.kind != expected {
             return Err(place.corrupt(format!("type {}, expected {expected}", tree.kind)));
         }
-        let size = if index.filtered { tree.record.checked_sub(bare + 4).unwrap_or(0) } else { 0 };
+        let size = if index.filtered { tree.record.saturating_sub(bare + 4) } else { 0 };
         let good = if index.filtered { (1..=8).contains(&size) } else { tree.record == bare };
         if good {
             return Ok(Self { rank, address, size });

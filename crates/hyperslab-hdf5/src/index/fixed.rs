@@ -104,8 +104,15 @@ impl FixedArray {
 /// Finds elements, keeping the last run of them.
 pub(super) struct Cursor<'a> {
     array: &'a FixedArray,
-    /// The elements from and to which it reaches, where it stands, its bytes; `None` for a page never written.
-    run: Option<(u64, u64, Option<(u64, Bytes)>)>,
+    run: Option<Run>,
+}
+
+/// A page, or a block without pages: the elements that it holds.
+struct Run {
+    first: u64,
+    end: u64,
+    /// Where it stands, and its bytes; `None` when it was never written.
+    content: Option<(u64, Bytes)>,
 }
 
 impl Cursor<'_> {
@@ -119,10 +126,10 @@ impl Cursor<'_> {
         if number >= self.array.count {
             return Ok((None, number.saturating_add(1)));
         }
-        if self.run.as_ref().is_none_or(|run| !(run.0..run.1).contains(&number)) {
+        if self.run.as_ref().is_none_or(|run| !(run.first..run.end).contains(&number)) {
             self.run = Some(self.load(file, block, number)?);
         }
-        let Some((first, end, content)) = &self.run else { return Ok((None, number + 1)) };
+        let Some(Run { first, end, content }) = &self.run else { return Ok((None, number + 1)) };
         let Some((address, bytes)) = content else { return Ok((None, *end)) };
         let size = self.array.element as usize;
         let at = (number - first) as usize * size;
@@ -130,27 +137,28 @@ impl Cursor<'_> {
         Ok((index.element(&bytes[at..at + size], file.sizes(), place)?, number + 1))
     }
 
-    fn load(&self, file: &File, block: &Block, number: u64) -> Result<(u64, u64, Option<(u64, Bytes)>)> {
+    fn load(&self, file: &File, block: &Block, number: u64) -> Result<Run> {
         let array = self.array;
         let Some(pages) = &block.pages else {
             // One checksum for the block's head and elements.
             let head = block.start - block.address;
             let whole = array.count.saturating_mul(array.element).saturating_add(head + 4);
             let bytes = file.read_checked(DATA, block.address, whole)?.slice(head as usize..);
-            return Ok((0, array.count, Some((block.start, bytes))));
+            return Ok(Run { first: 0, end: array.count, content: Some((block.start, bytes)) });
         };
         let page = number >> array.page_bits;
         let first = page << array.page_bits;
         // The last page is as short as it can be.
         let end = (first + (1 << array.page_bits)).min(array.count);
         if pages[(page >> 3) as usize] & (0x80 >> (page & 7)) == 0 {
-            return Ok((first, end, None));
+            return Ok(Run { first, end, content: None });
         }
         let stride = (array.element << array.page_bits) + 4;
         let at = page.checked_mul(stride).and_then(|at| at.checked_add(block.start));
         let at =
             at.ok_or_else(|| file.place(DATA, block.address).corrupt("a page behind the end of every file"))?;
         let length = (end - first) * array.element + 4;
-        Ok((first, end, Some((at, file.read_checked("fixed array page", at, length)?))))
+        let bytes = file.read_checked("fixed array page", at, length)?;
+        Ok(Run { first, end, content: Some((at, bytes)) })
     }
 }

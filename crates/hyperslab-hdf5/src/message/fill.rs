@@ -19,7 +19,7 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
         };
         if defined {
             let size = fields.count_u32(1)?;
-            return Ok((size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()?);
+            return (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose();
         }
         if version == 3 {
             return Ok(None);
@@ -28,5 +28,5 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
     let Some(message) = header.find(file, kind::OLD_FILL)? else { return Ok(None) };
     let mut fields = message.fields(file, "old fill value message");
     let size = fields.count_u32(1)?;
-    Ok((size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()?)
+    (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()
 }

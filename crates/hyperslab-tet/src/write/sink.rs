@@ -18,7 +18,7 @@ use crate::index::IndexHeader;
 use crate::zone::ZoneMaps;
 
 /// Zone maps are text, and are written for at most this many chunks.
-const MOST_ZONES: u64 = 16_384;
+pub(crate) const MOST_ZONES: u64 = 16_384;
 
 /// How to write a file.
 #[derive(Debug, Clone)]

@@ -58,6 +58,15 @@ impl StagedArray {
         Self { array: Arc::new(array), fill, base: None, written: BTreeMap::new(), old: None }
     }
 
+    /// Does the existing file have this chunk, of the size that it will have? A chunk that the edge of the array cut is
+    /// another when the array has grown.
+    pub(crate) fn has_old(&self, coord: &[u64]) -> bool {
+        self.old.as_ref().is_some_and(|(store, id, grid)| {
+            grid.region(coord).shape == self.array.grid.region(coord).shape
+                && store.file.index.find(*id, grid, coord) != Found::Missing
+        })
+    }
+
     /// Is the size of every chunk known, and will every chunk be there?
     fn is_laid_out(&self) -> bool {
         self.array.level.is_none() && self.fill != Fill::Refused
@@ -194,10 +203,7 @@ impl State {
         self.start();
         let own = &mut self.arrays[id];
         let (coord, number) = (own.array.coord(chunk), own.array.number(chunk)?);
-        let old = own.old.as_ref();
-        let is_old =
-            old.is_some_and(|(store, id, grid)| store.file.index.find(*id, grid, &coord) != Found::Missing);
-        if is_old || own.written.contains_key(&number) {
+        if own.has_old(&coord) || own.written.contains_key(&number) {
             return Err(Error::invalid(format!(
                 "{}: chunk {chunk:?} is written twice",
                 own.array.dataset.name

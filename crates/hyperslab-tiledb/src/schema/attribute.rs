@@ -141,6 +141,10 @@ impl Attribute {
                 offsets: vec![0, (self.fill.len() / self.datatype.size()) as u64],
                 items: Box::new(Elements::fixed(self.fill.clone())),
             },
+            // The default fill of text is one zero, which people see as no text at all.
+            DType::String if self.fill.iter().all(|byte| *byte == 0) => {
+                Data::Variable { offsets: vec![0, 0], bytes: bytes::Bytes::new() }
+            }
             DType::String | DType::Bytes => {
                 Data::Variable { offsets: vec![0, self.fill.len() as u64], bytes: self.fill.clone().into() }
             }

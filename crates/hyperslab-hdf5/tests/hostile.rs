@@ -1,0 +1,140 @@
+//! Damaged files: an error that says where, never a panic, a hang, or memory out of proportion; and what is not
+//! damaged stays readable.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod common;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{Depth, MemoryBlob, Node, Report, Store, child_path, product};
+use hyperslab_hdf5::{NoExternals, open};
+
+/// Drives the whole reader: open, list, all nodes, attributes, every value, both checks.
+fn drive(bytes: Vec<u8>) {
+    let Ok(store) = open(Arc::new(MemoryBlob::new("hostile", bytes)), Arc::new(NoExternals)) else { return };
+    let mut pending = vec!["/".to_owned()];
+    let mut seen = HashSet::new();
+    while let Some(path) = pending.pop() {
+        if !seen.insert(path.clone()) || seen.len() > 2000 || path.matches('/').count() > 6 {
+            continue;
+        }
+        match store.node(&path) {
+            Ok(Node::Group(attributes)) => {
+                attributes.to_json();
+                let names = store.children(&path).unwrap_or_default();
+                pending.extend(names.iter().map(|name| child_path(&path, name)));
+            }
+            Ok(Node::Array(array)) => {
+                array.schema().attributes.to_json();
+                let _ = array.usage();
+                // What a caller asks for is the caller's: a shape that a file claims is not read as a whole.
+                if product(array.schema().shape()).is_some_and(|cells| cells < 1 << 16) {
+                    let _ = common::read_all(&*array);
+                }
+            }
+            _ => {}
+        }
+    }
+    for depth in [Depth::Quick, Depth::Deep] {
+        let mut report = Report::default();
+        let _ = store.verify(depth, &mut report);
+    }
+}
+
+fn golden() -> Vec<Vec<u8>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    ["earliest", "v110", "latest", "netcdf"]
+        .map(|name| std::fs::read(folder.join(name).with_extension("h5")).unwrap())
+        .to_vec()
+}
+
+/// A small generator, so that a failure can be repeated.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % sides.max(1)
+    }
+}
+
+#[test]
+fn flipped_bytes() {
+    let mut dice = Dice(1);
+    for file in golden() {
+        for _ in 0..60 {
+            let mut bytes = file.clone();
+            for _ in 0..=dice.roll(4) {
+                let at = dice.roll(bytes.len());
+                bytes[at] = [0, 1, 0x7f, 0x80, 0xff, bytes[at] ^ 1, bytes[at].wrapping_add(1)][dice.roll(7)];
+            }
+            drive(bytes);
+        }
+    }
+}
+
+#[test]
+fn flipped_bytes_of_structures() {
+    // Checksums stop most flips early: here the flips are in structures that have none, or just behind a signature.
+    let mut dice = Dice(2);
+    let signatures: [&[u8]; 12] = [
+        b"TREE", b"SNOD", b"HEAP", b"GCOL", b"OHDR", b"BTHD", b"FRHP", b"EAHD", b"EADB", b"FAHD", b"\x89HDF",
+        b"FHDB",
+    ];
+    for file in golden() {
+        let places: Vec<usize> = (0..file.len().saturating_sub(4))
+            .filter(|&at| signatures.iter().any(|signature| file[at..].starts_with(signature)))
+            .collect();
+        for _ in 0..80 {
+            let mut bytes = file.clone();
+            let at = (places[dice.roll(places.len())] + dice.roll(64)).min(bytes.len() - 1);
+            bytes[at] = [0, 1, 0x7f, 0xff, bytes[at] ^ 2, bytes[at].wrapping_sub(1)][dice.roll(6)];
+            drive(bytes);
+        }
+    }
+}
+
+#[test]
+fn truncated_files() {
+    let mut dice = Dice(3);
+    for file in golden() {
+        for _ in 0..25 {
+            drive(file[..dice.roll(file.len())].to_vec());
+        }
+    }
+}
+
+#[test]
+fn spliced_files() {
+    let mut dice = Dice(4);
+    let files = golden();
+    for _ in 0..80 {
+        let mut bytes = files[dice.roll(files.len())].clone();
+        let other = &files[dice.roll(files.len())];
+        let length = dice.roll(512) + 1;
+        let from = dice.roll(other.len() - length);
+        let to = dice.roll(bytes.len() - length);
+        bytes[to..to + length].copy_from_slice(&other[from..from + length]);
+        drive(bytes);
+    }
+}
+
+#[test]
+fn one_damaged_object_does_not_cost_the_others() {
+    // The first object header of version 2 behind the root's that is a dataset's: its checksum no longer fits.
+    let file = golden().remove(2);
+    let store = open(Arc::new(MemoryBlob::new("x", file.clone())), Arc::new(NoExternals)).unwrap();
+    let names = store.children("/").unwrap();
+    let places: Vec<usize> = (200..file.len() - 4).filter(|&at| file[at..].starts_with(b"OHDR")).collect();
+    let mut bytes = file;
+    let at = places[places.len() / 2];
+    bytes[at + 20] ^= 0xff;
+    let damaged = open(Arc::new(MemoryBlob::new("x", bytes)), Arc::new(NoExternals)).unwrap();
+    assert_eq!(damaged.children("/").unwrap(), names);
+    let mut report = Report::default();
+    damaged.verify(Depth::Quick, &mut report).unwrap();
+    assert!(!report.ok());
+}

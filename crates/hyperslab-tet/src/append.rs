@@ -1,0 +1,398 @@
+//! More chunks and datasets for an existing file, without rewriting its payloads.
+//!
+//! The index stands before the payloads and cannot grow without standing on some of them. What stands in the way is
+//! copied to the end; everything else stays where it is. The design note `docs/notes/0001-tet-append.md` says why the
+//! steps are in this order, and what every reader sees between them.
+
+mod redo;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Array, ArraySink, ArraySpec, Attributes, Error, Extents, Fill, Filter, Grid, Result, Sink, Store,
+    normal_path,
+};
+
+use self::redo::{Redo, redo_path};
+use crate::checksums::Checksums;
+use crate::dataset::Dataset;
+use crate::disk::Disk;
+use crate::footer::{FooterState, HistoryRow, Metadata, Own};
+use crate::index::Row;
+use crate::store::TetStore;
+use crate::write::{
+    Described, Dimensioned, MOST_ZONES, Stage, StagedArray, TetOptions, add_group, describe, encode_footer,
+    encode_head, head_length, now, rows_checksum,
+};
+use crate::zone::{Zone, ZoneMaps};
+
+/// When payloads must be moved, so many more bytes are freed that the next appends need not move any.
+const FREED: u64 = 64 << 10;
+
+/// Payloads start on a multiple of this.
+const ALIGNMENT: u64 = 64;
+
+/// An existing file that gets more. Nothing changes before [`commit`](Sink::commit).
+///
+/// New payloads are collected in a file beside the target. Killed at any instant, the target is the old file or the new
+/// one: an append that was cut off after its commit is completed when the file is next opened by its path.
+#[derive(Debug)]
+pub struct TetAppend {
+    old: TetStore,
+    target: Disk,
+    stage: Arc<Stage>,
+    options: TetOptions,
+    /// The dataset of each staged array.
+    ids: Vec<usize>,
+    /// The descriptions of new datasets, by name.
+    described: BTreeMap<String, Described>,
+    paths: BTreeSet<String>,
+    own: Own,
+    finished: bool,
+}
+
+impl TetAppend {
+    /// Opens a file for appending, and keeps other appends away from it.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when another append is at work or the footer is damaged; otherwise as
+    /// [`open_path`](crate::open_path).
+    pub fn open(path: &Path, options: TetOptions) -> Result<Self> {
+        recover(path)?;
+        let target = Disk::open(path)?;
+        if !target.try_lock()? {
+            return Err(Error::invalid(format!("{}: another append is at work", path.display())));
+        }
+        let old = crate::store::open(Arc::new(hyperslab_core::MappedBlob::open(path)?))?;
+        if let FooterState::Damaged { error, .. } = old.footer_state() {
+            return Err(Error::invalid(format!("{error}; repair the file before appending to it")));
+        }
+        let stage = Arc::new(Stage::new(Disk::beside(path)?));
+        let mut paths = BTreeSet::from(["/".to_owned()]);
+        collect_paths(&old, "/", &mut paths);
+        Ok(Self {
+            old,
+            target,
+            stage,
+            options,
+            ids: Vec::new(),
+            described: BTreeMap::new(),
+            paths,
+            own: Own::default(),
+            finished: false,
+        })
+    }
+
+    /// More chunks for an array of the file: those that it lacks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::node`].
+    pub fn existing(&mut self, path: &str) -> Result<Arc<dyn ArraySink>> {
+        let shape = self.find(path)?.1.shape().to_vec();
+        self.grow(path, &shape)
+    }
+
+    /// More chunks for an array of the file, which becomes larger. Chunks that the edge of the array cut and that are
+    /// larger now must be written again.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when it becomes smaller; otherwise as [`Store::node`].
+    pub fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        let (id, old) = self.find(path)?;
+        if self.ids.contains(&id) {
+            return Err(Error::invalid(format!("{path} is being appended to already")));
+        }
+        if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
+            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+        }
+        let schema = self.old.dataset(id)?;
+        let schema = schema.schema();
+        let grid = Grid::new(shape, old.chunk_shape())?;
+        let mut spec = ArraySpec::new(schema.dtype.clone(), grid.clone());
+        spec.attributes = schema.attributes.clone();
+        spec.filters = schema.filters.iter().map(|filter| Filter::new(filter.name.as_str())).collect();
+        let mut array = Dimensioned::new(&self.name(), &self.old.datasets()[id].name, &spec)?;
+        array.zones = self.has_zones();
+        let mut staged = StagedArray::new(array, Fill::Refused);
+        staged.old = Some((self.old.clone(), id, old));
+        self.ids.push(id);
+        Ok(self.stage.add(staged, grid))
+    }
+
+    fn find(&self, path: &str) -> Result<(usize, Grid)> {
+        let path = normal_path(path);
+        let id = self.old.file.tree.array(&path);
+        let id = id.ok_or_else(|| Error::not_found(self.old.name().as_ref(), path))?;
+        Ok((id, self.old.dataset(id)?.schema().grid.clone()))
+    }
+
+    fn name(&self) -> String {
+        self.target.path().display().to_string()
+    }
+
+    fn has_zones(&self) -> bool {
+        let old = self.old.footer().is_some_and(|footer| footer.zone_maps.is_some());
+        self.options.zone_maps && (old || self.old.index_header().rows == 0)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        let stage = Arc::clone(&self.stage);
+        stage.fill()?;
+        let state = stage.close()?;
+        let datasets = self.datasets(&state.arrays);
+        let mut chunks = self.old_chunks(&state.arrays)?;
+        for (staged, id) in state.arrays.iter().zip(&self.ids) {
+            chunks.extend(new_chunks(staged, *id));
+        }
+        chunks.sort_by_key(|chunk| (chunk.row.dataset, chunk.row.coord));
+        let head_length = head_length(datasets.iter(), chunks.len() as u64);
+        let (freed, mut end) = (self.freed(&chunks, head_length), state.tail);
+        for chunk in chunks.iter_mut().filter(|chunk| chunk.is_displaced(&self.old, freed)) {
+            let at = end.next_multiple_of(8);
+            stage.disk.copy_from(&self.target, chunk.row.offset, at, chunk.row.stored_length)?;
+            (chunk.row.offset, chunk.staged) = (at, true);
+            end = at + chunk.row.stored_length;
+        }
+        let tail_start = self.old.file_length().max(freed).max(head_length).next_multiple_of(ALIGNMENT);
+        for chunk in chunks.iter_mut().filter(|chunk| chunk.staged) {
+            chunk.row.offset += tail_start;
+        }
+        let header = *self.old.index_header();
+        let head = encode_head(&datasets, chunks.iter().map(|chunk| chunk.row), header, true)?;
+        let footer = self.footer(&chunks, &head, tail_start + end)?;
+        stage.disk.write_at(&footer, end)?;
+        let tail = (tail_start, end + footer.len() as u64, footer.len() as u64);
+        Redo::write(&stage.disk, &self.target, tail, &head)?;
+        stage.disk.sync()?;
+        // From here on the append has happened.
+        let redo = redo_path(self.target.path());
+        stage.disk.rename(&redo)?;
+        self.finished = true;
+        apply(&stage.disk, &redo, &self.target)
+    }
+
+    /// All records: the old ones, some of them larger, then the new ones.
+    fn datasets(&self, staged: &[StagedArray]) -> Vec<Dataset> {
+        let mut datasets = self.old.datasets().to_vec();
+        for (own, id) in staged.iter().zip(&self.ids) {
+            match datasets.get_mut(*id) {
+                Some(dataset) => dataset.shape.clone_from(&own.array.dataset.shape),
+                None => datasets.push(own.array.dataset.clone()),
+            }
+        }
+        datasets
+    }
+
+    /// The rows of the old index, but for those of chunks that are written again.
+    fn old_chunks(&self, staged: &[StagedArray]) -> Result<Vec<Chunk>> {
+        let sums = self.old_sums();
+        let zones = self.old_zones()?;
+        let mut chunks = Vec::with_capacity(self.old.rows().len());
+        for (number, row) in self.old.rows().enumerate() {
+            let own = self.ids.iter().position(|id| *id as u64 == row.dataset).map(|at| &staged[at]);
+            let coord = row.coord(own.map_or(0, |own| own.array.grid.rank()));
+            if let Some(own) = own.filter(|own| own.array.grid.contains(&coord) && !own.has_old(&coord)) {
+                // The edge cut it, and does not any more.
+                if own.array.grid.linear(&coord).is_none_or(|chunk| !own.written.contains_key(&chunk)) {
+                    let name = &own.array.dataset.name;
+                    return Err(Error::invalid(format!(
+                        "{name}: chunk {:?} has become larger and must be written again",
+                        coord.as_slice()
+                    )));
+                }
+                continue;
+            }
+            let rank = self.old.datasets().get(row.dataset as usize).map_or(0, |dataset| dataset.shape.len());
+            let zone = zones.get(&(row.dataset, row.coord(rank))).cloned();
+            let checksum = sums.as_ref().and_then(|sums| sums.get(number).copied());
+            chunks.push(Chunk { row, checksum, zone, staged: false });
+        }
+        Ok(chunks)
+    }
+
+    /// One checksum per row, when the file has them.
+    fn old_sums(&self) -> Option<Vec<u32>> {
+        if self.old.rows().len() == 0 {
+            return Some(Vec::new());
+        }
+        let own = self.old.footer()?.metadata.own.as_ref()?;
+        let table = own.checksums.as_ref().filter(|table| table.rows_each == 1)?;
+        let current = table.index == hyperslab_codec::checksum::crc32c(self.old.file.index.bytes());
+        table.sums(self.old.index_header().rows).filter(|_| current)
+    }
+
+    fn old_zones(&self) -> Result<HashMap<(u64, Extents), Zone>> {
+        if !self.has_zones() {
+            return Ok(HashMap::new());
+        }
+        let zones = self.old.zone_maps()?.map(|zones| zones.chunks).unwrap_or_default();
+        Ok(zones
+            .into_iter()
+            .map(|zone| ((zone.dataset_id, zone.chunk_index.as_slice().into()), zone))
+            .collect())
+    }
+
+    /// Payloads before this byte are moved away: none when the new head stands on none.
+    fn freed(&self, chunks: &[Chunk], head_length: u64) -> u64 {
+        if chunks.iter().any(|chunk| chunk.is_displaced(&self.old, head_length)) {
+            head_length.saturating_add(FREED.max(head_length / 2))
+        } else {
+            head_length
+        }
+    }
+
+    fn footer(&mut self, chunks: &[Chunk], head: &[u8], at: u64) -> Result<Vec<u8>> {
+        let footer = self.old.footer();
+        let mut metadata = footer.map_or_else(Metadata::default, |footer| footer.metadata.clone());
+        let mut history = self.old.history().to_vec();
+        let mut own = metadata.own.take().unwrap_or_default();
+        own.groups.append(&mut self.own.groups);
+        let sums: Option<Vec<u32>> = chunks.iter().map(|chunk| chunk.checksum).collect();
+        own.checksums = sums
+            .filter(|sums| self.options.checksums && !sums.is_empty())
+            .map(|sums| Checksums::new(&sums, rows_checksum(head, sums.len())));
+        metadata.own = Some(own);
+        for (name, described) in std::mem::take(&mut self.described) {
+            described.add_to(&name, &mut metadata);
+        }
+        let zones: Option<Vec<Zone>> = chunks.iter().map(|chunk| chunk.zone.clone()).collect();
+        let zones = zones.filter(|zones| !zones.is_empty() && zones.len() as u64 <= MOST_ZONES);
+        if self.options.history.is_empty() {
+            let source = self.options.tool.clone();
+            history.push(HistoryRow { op: "append".to_owned(), source, at: now(), ..HistoryRow::default() });
+        }
+        history.append(&mut self.options.history);
+        encode_footer(history, metadata, zones.map(ZoneMaps::standalone).as_ref(), at)
+    }
+}
+
+/// A row of the new index, with what is known of its chunk.
+#[derive(Debug)]
+struct Chunk {
+    row: Row,
+    checksum: Option<u32>,
+    zone: Option<Zone>,
+    /// The offset is counted in the stage, not in the target.
+    staged: bool,
+}
+
+impl Chunk {
+    /// Does it stand before this byte? Rows that never were readable are left as they are.
+    fn is_displaced(&self, old: &TetStore, end: u64) -> bool {
+        !self.staged
+            && self.row.offset < end
+            && self.row.stored_length > 0
+            && old.file.check_span(0, &self.row).is_ok()
+    }
+}
+
+fn new_chunks(staged: &StagedArray, id: usize) -> impl Iterator<Item = Chunk> {
+    let item = staged.array.dtype.size().unwrap_or(1);
+    staged.written.iter().map(move |(number, record)| {
+        let coord = staged.array.grid.coord(*number);
+        let zone = record.zone.as_ref().map(|zone| zone.zone(id, &coord, item));
+        Chunk { row: record.row(id, &coord), checksum: Some(record.checksum), zone, staged: true }
+    })
+}
+
+fn collect_paths(store: &TetStore, group: &str, paths: &mut BTreeSet<String>) {
+    for child in store.file.tree.group(group).into_iter().flatten() {
+        let path = hyperslab_core::child_path(group, child);
+        collect_paths(store, &path, paths);
+        paths.insert(path);
+    }
+}
+
+/// Completes an append that was cut off after its commit. `true` when there was one.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the file cannot be written; it can be read all the same unless its head was being written.
+pub fn recover(path: &Path) -> Result<bool> {
+    let redo = redo_path(path);
+    if !redo.exists() {
+        return Ok(false);
+    }
+    let target = Disk::open(path)?;
+    // Whoever holds the lock is completing it right now.
+    if !target.try_lock()? {
+        return Ok(false);
+    }
+    let source = Disk::open(&redo)?;
+    // A file that is no redo file, or of another target, is none of our business.
+    let Ok((trailer, head, old_head)) = Redo::read(&source) else { return Ok(false) };
+    if !trailer.belongs_to(&target, &head, &old_head)? {
+        return Ok(false);
+    }
+    apply(&source, &redo, &target)?;
+    Ok(true)
+}
+
+/// Does what a redo file says.
+///
+/// The footer comes first: from then on the file is the old one with a newer footer, which ends it as the old head
+/// demands. The payloads fill the hole before it. The head, last, makes them known.
+fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
+    let (trailer, head, _) = Redo::read(source)?;
+    let payloads = trailer.tail_length - trailer.footer_length;
+    let footer_at = trailer.tail_start + payloads;
+    let mut footer = vec![0; trailer.footer_length as usize];
+    source.read_at(&mut footer, payloads)?;
+    target.write_at(&footer, footer_at)?;
+    target.copy_from(source, 0, trailer.tail_start, payloads)?;
+    target.sync()?;
+    target.write_at(&head, 0)?;
+    target.sync()?;
+    match target.remove(redo) {
+        Err(error) if error.is_not_found() => Ok(()),
+        done => done,
+    }
+}
+
+impl Sink for TetAppend {
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        if !self.paths.insert(path.clone()) {
+            return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
+        }
+        add_group(&path, attributes, &mut self.own);
+        Ok(())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let mut path = normal_path(path);
+        if path == "/" {
+            path.push_str("data");
+        }
+        let name = path[1..].to_owned();
+        let mut array = Dimensioned::new(&self.name(), &name, spec)?;
+        if !self.paths.insert(path.clone()) {
+            return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
+        }
+        array.zones = self.has_zones() && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
+        let next = self.ids.iter().filter(|id| **id >= self.old.datasets().len()).count();
+        self.ids.push(self.old.datasets().len() + next);
+        self.described.insert(name.clone(), describe(&name, spec));
+        Ok(self.stage.add(StagedArray::new(array, spec.fill.clone()), spec.grid.clone()))
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.finish()
+    }
+}
+
+impl Drop for TetAppend {
+    fn drop(&mut self) {
+        if !self.finished {
+            let _ = std::fs::remove_file(self.stage.disk.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,171 @@
+//! The redo file: everything that an append will write into the target, written down before it is done.
+//!
+//! ```text
+//! tail: new and moved payloads, then the new footer   → to be written at `tail_start` of the target
+//! head: new superblock, directory and index           → to be written at 0
+//! old head: the bytes of the target where the head will be written
+//! trailer: 96 bytes, its own checksum last
+//! ```
+//!
+//! It becomes valid by being renamed to its name, after it has reached the disk: that instant is the commit. Applying it
+//! again and again gives the same file.
+
+use std::path::{Path, PathBuf};
+
+use hyperslab_codec::checksum::crc32c;
+use hyperslab_core::{Fields, Place, Result};
+
+use crate::disk::Disk;
+
+const MAGIC: &[u8; 8] = b"HSREDO\x01\0";
+
+/// Bytes before the old end of the target that must not have changed.
+const GUARD: u64 = 4096;
+
+/// The end of a redo file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Redo {
+    /// The length of the target before the append.
+    pub(super) old_length: u64,
+    /// Where the tail goes.
+    pub(super) tail_start: u64,
+    pub(super) tail_length: u64,
+    /// How much of the tail, at its end, is the footer.
+    pub(super) footer_length: u64,
+    pub(super) head_length: u64,
+    guard_start: u64,
+    guard_sum: u32,
+    head_sum: u32,
+    old_sum: u32,
+}
+
+/// The redo file of a target: beside it, under a name that people can make sense of.
+pub(super) fn redo_path(target: &Path) -> PathBuf {
+    let mut name = target.file_name().unwrap_or_default().to_owned();
+    name.push(".redo");
+    target.with_file_name(name)
+}
+
+impl Redo {
+    const LEN: usize = 96;
+
+    /// Writes head, checksums and trailer behind the tail, which `redo` holds already.
+    pub(super) fn write(
+        redo: &Disk,
+        target: &Disk,
+        (tail_start, tail_length, footer_length): (u64, u64, u64),
+        head: &[u8],
+    ) -> Result<Self> {
+        let old_length = target.length()?;
+        let old_head = first_bytes(target, old_length, head.len())?;
+        // Only bytes that the append leaves as they are.
+        let guard_start = old_length.saturating_sub(GUARD).max(head.len() as u64).min(old_length);
+        let own = Self {
+            old_length,
+            tail_start,
+            tail_length,
+            footer_length,
+            head_length: head.len() as u64,
+            guard_start,
+            guard_sum: sum_of(target, guard_start, old_length)?,
+            head_sum: crc32c(head),
+            old_sum: crc32c(&old_head),
+        };
+        redo.write_at(head, tail_length)?;
+        redo.write_at(&old_head, tail_length + own.head_length)?;
+        redo.write_at(&own.encode(), tail_length + 2 * own.head_length)?;
+        Ok(own)
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut bytes = MAGIC.to_vec();
+        let lengths = [self.old_length, self.tail_start, self.tail_length, self.footer_length];
+        for field in lengths.into_iter().chain([self.head_length, self.guard_start]) {
+            bytes.extend_from_slice(&field.to_le_bytes());
+        }
+        for sum in [self.guard_sum, self.head_sum, self.old_sum] {
+            bytes.extend_from_slice(&sum.to_le_bytes());
+        }
+        bytes.resize(Self::LEN - 4, 0);
+        bytes.extend_from_slice(&crc32c(&bytes).to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8], place: Place<'_>) -> Result<Self> {
+        let mut fields = Fields::new(bytes, place);
+        fields.magic(MAGIC)?;
+        let own = Self {
+            old_length: fields.u64()?,
+            tail_start: fields.u64()?,
+            tail_length: fields.u64()?,
+            footer_length: fields.u64()?,
+            head_length: fields.u64()?,
+            guard_start: fields.u64()?,
+            guard_sum: fields.u32()?,
+            head_sum: fields.u32()?,
+            old_sum: fields.u32()?,
+        };
+        if own.encode() != bytes {
+            return Err(place.corrupt("checksum"));
+        }
+        Ok(own)
+    }
+
+    /// Reads the trailer of a redo file, the new and the old head, and checks that they belong together.
+    pub(super) fn read(redo: &Disk) -> Result<(Self, Vec<u8>, Vec<u8>)> {
+        let length = redo.length()?;
+        let name = redo.path().display().to_string();
+        let at = length.saturating_sub(Self::LEN as u64);
+        let place = Place::new(&name, "redo trailer", at);
+        let mut trailer = vec![0; (length - at) as usize];
+        redo.read_at(&mut trailer, at)?;
+        let own = Self::parse(&trailer, place)?;
+        let parts = [own.tail_length, own.head_length, own.head_length, Self::LEN as u64];
+        let sum = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part));
+        let reach = own.tail_start.checked_add(own.tail_length);
+        if sum != Some(length)
+            || reach.is_none()
+            || own.footer_length > own.tail_length
+            || own.tail_start < own.old_length.max(own.head_length)
+        {
+            return Err(place.corrupt("lengths that do not fit"));
+        }
+        let mut head = vec![0; own.head_length as usize];
+        redo.read_at(&mut head, own.tail_length)?;
+        let mut old_head = vec![0; own.head_length as usize];
+        redo.read_at(&mut old_head, own.tail_length + own.head_length)?;
+        if (crc32c(&head), crc32c(&old_head)) != (own.head_sum, own.old_sum) {
+            return Err(place.corrupt("checksum of the head"));
+        }
+        Ok((own, head, old_head))
+    }
+
+    /// Is this the file that the append was for, wherever the append was cut off?
+    pub(super) fn belongs_to(&self, target: &Disk, head: &[u8], old_head: &[u8]) -> Result<bool> {
+        let length = target.length()?;
+        if length < self.old_length || length > self.tail_start + self.tail_length {
+            return Ok(false);
+        }
+        if sum_of(target, self.guard_start, self.old_length)? != self.guard_sum {
+            return Ok(false);
+        }
+        // Each byte of the head is still old, or new already.
+        let found = first_bytes(target, length, head.len())?;
+        Ok(found.iter().zip(old_head).zip(head).all(|((found, old), new)| found == old || found == new))
+    }
+}
+
+/// The checksum of bytes of a file.
+fn sum_of(disk: &Disk, start: u64, end: u64) -> Result<u32> {
+    let mut bytes = vec![0; end.saturating_sub(start) as usize];
+    disk.read_at(&mut bytes, start)?;
+    Ok(crc32c(&bytes))
+}
+
+/// The first `count` bytes of a file. What is past its end counts as zeros.
+fn first_bytes(disk: &Disk, length: u64, count: usize) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; count];
+    let there = usize::try_from(length).unwrap_or(count).min(count);
+    disk.read_at(&mut bytes[..there], 0)?;
+    Ok(bytes)
+}

@@ -1,0 +1,237 @@
+//! The global order of cells, and merging of fragments that overlap.
+//!
+//! Global order compares the tiles that cells lie in (in tile order, dimensions without extent left out), then the
+//! coordinates (in cell order); along a Hilbert curve it compares places, then coordinates.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use hyperslab_core::Result;
+
+use super::hilbert::{Hilbert, value_of};
+use super::scan::{Context, Loaded};
+use super::{Keys, key_of};
+use crate::datatype::Number;
+use crate::schema::{Dimension, Order, Schema, float};
+
+/// How cells of an array are ordered.
+#[derive(Debug)]
+pub(crate) struct GlobalOrder {
+    tile_axes: Vec<(usize, TileScale)>,
+    cell_axes: Vec<usize>,
+    hilbert: Option<Hilbert>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum TileScale {
+    Integer { low: u64, extent: u64 },
+    Float32 { low: f32, extent: f32 },
+    Float64 { low: f64, extent: f64 },
+}
+
+/// Coordinates prepared for comparing.
+#[derive(Debug)]
+pub(crate) struct Ordered {
+    places: Vec<u64>,
+    tiles: Vec<Vec<u64>>,
+    pub(crate) keys: Vec<Keys>,
+}
+
+impl TileScale {
+    fn of(dimension: &Dimension) -> Option<Self> {
+        let extent = dimension.extent.as_ref()?;
+        let number = dimension.datatype.number();
+        let low = dimension.domain.get(..number.size())?;
+        Some(match number {
+            Number::F32 => {
+                Self::Float32 { low: float(number, low) as f32, extent: float(number, extent) as f32 }
+            }
+            Number::F64 => Self::Float64 { low: float(number, low), extent: float(number, extent) },
+            _ => Self::Integer { low: key_of(number, low), extent: dimension.tile_extent()?.max(1) },
+        })
+    }
+
+    fn tile(self, number: Number, key: u64) -> u64 {
+        match self {
+            Self::Integer { low, extent } => key.wrapping_sub(low) / extent,
+            Self::Float32 { low, extent } => ((value_of(number, key) as f32 - low) / extent) as u64,
+            Self::Float64 { low, extent } => ((value_of(number, key) - low) / extent) as u64,
+        }
+    }
+}
+
+impl GlobalOrder {
+    pub(crate) fn new(schema: &Schema) -> Self {
+        let rank = schema.dimensions.len();
+        let axes = |order: Order| -> Vec<usize> {
+            if order == Order::ColumnMajor { (0..rank).rev().collect() } else { (0..rank).collect() }
+        };
+        let hilbert = (schema.cell_order == Order::Hilbert).then(|| Hilbert::new(&schema.dimensions));
+        let tile_axes = if hilbert.is_some() {
+            Vec::new()
+        } else {
+            axes(schema.tile_order)
+                .into_iter()
+                .filter_map(|axis| Some((axis, TileScale::of(&schema.dimensions[axis])?)))
+                .collect()
+        };
+        Self { tile_axes, cell_axes: axes(schema.cell_order), hilbert }
+    }
+
+    /// Prepares the coordinates of `cells` cells.
+    pub(crate) fn prepare(&self, keys: Vec<Keys>, numbers: &[Number], cells: usize) -> Ordered {
+        let places = self.hilbert.as_ref().map_or_else(Vec::new, |hilbert| hilbert.places(&keys, cells));
+        let tiles = self.tile_axes.iter().map(|(axis, scale)| match &keys[*axis] {
+            Keys::Fixed(keys) => keys.iter().map(|key| scale.tile(numbers[*axis], *key)).collect(),
+            Keys::Text { .. } => vec![0; cells],
+        });
+        Ordered { places, tiles: tiles.collect(), keys }
+    }
+
+    pub(crate) fn compare(&self, a: &Ordered, i: usize, b: &Ordered, j: usize) -> Ordering {
+        let mut order = match (a.places.get(i), b.places.get(j)) {
+            (Some(a), Some(b)) => a.cmp(b),
+            _ => Ordering::Equal,
+        };
+        for (a, b) in a.tiles.iter().zip(&b.tiles) {
+            order = order.then_with(|| a[i].cmp(&b[j]));
+        }
+        for &axis in &self.cell_axes {
+            order = order.then_with(|| a.keys[axis].compare(i, &b.keys[axis], j));
+        }
+        order
+    }
+}
+
+/// One fragment's wanted cells, in order.
+#[derive(Debug)]
+struct Cursor {
+    reader: usize,
+    tiles: std::vec::IntoIter<(usize, bool)>,
+    tile: Arc<Loaded>,
+    ordered: Arc<Ordered>,
+    /// The position in the tile's selection.
+    at: usize,
+}
+
+impl Cursor {
+    fn cell(&self) -> usize {
+        self.tile.selected(self.at)
+    }
+}
+
+/// Several fragments as one, cell by cell: of equal coordinates the newest.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    cursors: Vec<Cursor>,
+    /// A binary heap of cursors, the first cell on top.
+    heap: Vec<usize>,
+}
+
+impl Merge {
+    pub(crate) fn start(context: &Context, readers: &[usize]) -> Result<Self> {
+        let mut merge = Self { cursors: Vec::new(), heap: Vec::new() };
+        for &reader in readers {
+            let mut tiles = context.readers[reader].tiles(&context.region)?.into_iter();
+            if let Some((tile, ordered)) = next_tile(context, reader, &mut tiles)? {
+                merge.cursors.push(Cursor { reader, tiles, tile, ordered, at: 0 });
+            }
+        }
+        merge.heap = (0..merge.cursors.len()).collect();
+        for index in (0..merge.heap.len() / 2).rev() {
+            merge.sift(context, index);
+        }
+        Ok(merge)
+    }
+
+    fn before(&self, context: &Context, a: usize, b: usize) -> bool {
+        let (a, b) = (&self.cursors[a], &self.cursors[b]);
+        let order = context.order.compare(&a.ordered, a.cell(), &b.ordered, b.cell());
+        order.then(a.reader.cmp(&b.reader)).is_lt()
+    }
+
+    fn sift(&mut self, context: &Context, mut index: usize) {
+        loop {
+            let mut least = index;
+            for child in [2 * index + 1, 2 * index + 2] {
+                if child < self.heap.len() && self.before(context, self.heap[child], self.heap[least]) {
+                    least = child;
+                }
+            }
+            if least == index {
+                return;
+            }
+            self.heap.swap(index, least);
+            index = least;
+        }
+    }
+
+    /// Moves the top cursor to its next cell.
+    fn advance(&mut self, context: &Context) -> Result<()> {
+        let Some(&top) = self.heap.first() else { return Ok(()) };
+        let cursor = &mut self.cursors[top];
+        let (last, last_ordered) = (cursor.cell(), Arc::clone(&cursor.ordered));
+        cursor.at += 1;
+        if cursor.at >= cursor.tile.count() {
+            match next_tile(context, cursor.reader, &mut cursor.tiles)? {
+                Some((tile, ordered)) => (cursor.tile, cursor.ordered, cursor.at) = (tile, ordered, 0),
+                None => {
+                    self.heap.swap_remove(0);
+                    self.sift(context, 0);
+                    return Ok(());
+                }
+            }
+        }
+        if context.order.compare(&last_ordered, last, &cursor.ordered, cursor.cell()).is_gt() {
+            let fragment = &context.readers[cursor.reader].fragment;
+            return Err(fragment
+                .place("sparse tile")
+                .corrupt(format!("cells of tile {} are not in global order", cursor.tile.tile)));
+        }
+        self.sift(context, 0);
+        Ok(())
+    }
+
+    /// The next cell: of all with the same coordinates the newest.
+    pub(crate) fn next(&mut self, context: &Context) -> Result<Option<(Arc<Loaded>, usize)>> {
+        let Some(&top) = self.heap.first() else { return Ok(None) };
+        let first = &self.cursors[top];
+        let (ordered, cell) = (Arc::clone(&first.ordered), first.cell());
+        let mut best = (Arc::clone(&first.tile), cell, first.tile.time(cell), first.reader);
+        self.advance(context)?;
+        while let Some(&top) = self.heap.first() {
+            let other = &self.cursors[top];
+            let other_cell = other.cell();
+            if context.order.compare(&ordered, cell, &other.ordered, other_cell).is_ne() {
+                break;
+            }
+            let time = other.tile.time(other_cell);
+            // Of one fragment's cells with equal times, the later one.
+            if (time, other.reader) >= (best.2, best.3) {
+                best = (Arc::clone(&other.tile), other_cell, time, other.reader);
+            }
+            self.advance(context)?;
+        }
+        Ok(Some((best.0, best.1)))
+    }
+}
+
+/// The next tile that has wanted cells.
+fn next_tile(
+    context: &Context,
+    reader: usize,
+    tiles: &mut std::vec::IntoIter<(usize, bool)>,
+) -> Result<Option<(Arc<Loaded>, Arc<Ordered>)>> {
+    for (tile, inside) in tiles.by_ref() {
+        let loaded = Loaded::load(context, reader, tile, inside)?;
+        if loaded.count() == 0 {
+            continue;
+        }
+        let numbers: Vec<Number> =
+            (0..context.rank).map(|dimension| context.readers[reader].datatype(dimension).number()).collect();
+        let keys = (0..context.rank).map(|dimension| loaded.keys(dimension)).collect::<Result<Vec<_>>>()?;
+        let ordered = context.order.prepare(keys, &numbers, loaded.cells);
+        return Ok(Some((Arc::new(loaded), Arc::new(ordered))));
+    }
+    Ok(None)
+}

@@ -1,0 +1,133 @@
+//! Arrays that the real library wrote, kept here: read, and read again with every kind of damage.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use common::check_case;
+use hyperslab_core::{Depth, MemoryDirectory, Node, Positions, Report, Scan, Store, child_path, read_serial};
+use hyperslab_tiledb::{Key, OpenOptions, open};
+
+fn golden() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(root)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir())
+        .collect();
+    cases.sort();
+    cases
+}
+
+#[test]
+fn golden_arrays_are_read() {
+    let cases = golden();
+    assert!(cases.len() >= 20, "{} cases", cases.len());
+    let problems: Vec<String> = cases.iter().flat_map(|case| check_case(case).1).collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// All files under a folder, by name.
+fn files(folder: &Path, prefix: &str, into: &mut BTreeMap<String, Vec<u8>>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let entry = entry.unwrap();
+        let name = format!("{prefix}{}", entry.file_name().to_str().unwrap());
+        if entry.path().is_dir() {
+            files(&entry.path(), &format!("{name}/"), into);
+        } else {
+            into.insert(name, std::fs::read(entry.path()).unwrap());
+        }
+    }
+}
+
+fn options(case: &Path) -> OpenOptions {
+    let key = case.ends_with("dense-encrypted").then(|| Key::new(*b"0123456789abcdef0123456789ABCDEF"));
+    OpenOptions { key, ..OpenOptions::default() }
+}
+
+/// Opens, lists, reads and checks everything; errors are welcome, panics are not.
+fn drive(blobs: &BTreeMap<String, Vec<u8>>, options: OpenOptions) -> Result<(), hyperslab_core::Error> {
+    let directory = MemoryDirectory::new("damaged", blobs.clone());
+    let store = open(Arc::new(directory), options)?;
+    let _ = store.verify(Depth::Deep, &mut Report::default());
+    visit(&store, "/", 0)
+}
+
+fn visit(store: &dyn Store, path: &str, depth: usize) -> Result<(), hyperslab_core::Error> {
+    match store.node(path)? {
+        Node::Array(array) => {
+            let shape = array.schema().shape().to_vec();
+            // A damaged schema may claim any shape: read a corner.
+            let corner: Vec<u64> = shape.iter().map(|extent| (*extent).min(12)).collect();
+            let _ = array.usage();
+            let mut positions = Positions::whole(&shape);
+            for (axis, count) in positions.axes.iter_mut().zip(corner) {
+                axis.count = count;
+            }
+            read_serial(&*array, positions)?;
+        }
+        Node::Table(table) => {
+            let _ = table.rows();
+            for batch in table.scan(&Scan::default())? {
+                batch?;
+            }
+        }
+        _ => {}
+    }
+    if depth < 4 {
+        for child in store.children(path)? {
+            let _ = visit(store, &child_path(path, &child), depth + 1);
+        }
+    }
+    Ok(())
+}
+
+/// Every file of every array: bytes flipped, set and cut off, files swapped and taken away.
+#[test]
+fn damage_is_survived() {
+    let mut refused = 0;
+    for case in golden() {
+        let mut blobs = BTreeMap::new();
+        files(&case.join("array"), "", &mut blobs);
+        drive(&blobs, options(&case)).unwrap_or_else(|error| panic!("{}: {error}", case.display()));
+        let names: Vec<String> = blobs.keys().cloned().collect();
+        for name in &names {
+            let whole = blobs[name].clone();
+            let mut damaged: Vec<Vec<u8>> = vec![Vec::new(), whole[..whole.len() / 2].to_vec()];
+            let step = (whole.len() / 24).max(1);
+            for at in (0..whole.len()).step_by(step) {
+                for change in [0x01, 0x80, 0xff] {
+                    let mut bytes = whole.clone();
+                    bytes[at] ^= change;
+                    damaged.push(bytes);
+                }
+                damaged.push(whole[..at].to_vec());
+            }
+            if let Some(other) = names.iter().find(|other| *other != name) {
+                damaged.push(blobs[other].clone());
+            }
+            for bytes in damaged {
+                blobs.insert(name.clone(), bytes);
+                refused += usize::from(drive(&blobs, options(&case)).is_err());
+            }
+            blobs.remove(name);
+            refused += usize::from(drive(&blobs, options(&case)).is_err());
+            blobs.insert(name.clone(), whole);
+        }
+    }
+    assert!(refused > 100, "only {refused} damaged arrays were refused");
+}
+
+#[test]
+fn a_wrong_key_shows_nothing() {
+    let case = golden().into_iter().find(|case| case.ends_with("dense-encrypted")).unwrap();
+    let mut blobs = BTreeMap::new();
+    files(&case.join("array"), "", &mut blobs);
+    let missing = drive(&blobs, OpenOptions::default()).unwrap_err().to_string();
+    assert!(missing.contains("a key is needed"), "{missing}");
+    let key = Some(Key::new(*b"0123456789abcdef0123456789ABCDE!"));
+    let wrong = drive(&blobs, OpenOptions { key, ..OpenOptions::default() }).unwrap_err().to_string();
+    assert!(wrong.contains("key is wrong") && !wrong.contains("ABCDE!"), "{wrong}");
+}

@@ -1,0 +1,513 @@
+//! Fragment indexes: which rows of a chunk belong together.
+//!
+//! ```text
+//! header   u32 magic, u16 version = 1, u16 flags = 0, u32 fragments F, u32 ranges R
+//! bitmap   ceil(F / 8) bytes, padded to 8: bit f (lowest first) says that fragment f is a range
+//! ranges   R pairs of i64: first row, how many
+//! offsets  u32[E + 1], E = F - R: fragment e of the lists is rows offsets[e] .. offsets[e + 1]
+//! rows     i64[offsets[E]]
+//! ```
+//!
+//! Without fragments only the header is there. All little-endian; nothing after the offsets is aligned.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use hyperslab_core::{Error, Fields, Place, Result};
+use serde_json::{Value, json};
+
+/// The first bytes of a blob: `0x5A564647`, little-endian.
+pub const MAGIC: [u8; 4] = [0x47, 0x46, 0x56, 0x5A];
+
+/// Bytes before the bitmap.
+const HEADER: usize = 16;
+
+/// A fragment index over the bytes of its blob, which are not copied.
+#[derive(Debug, Clone)]
+pub struct FragmentIndex {
+    blob: Bytes,
+    fragments: usize,
+    ranges: usize,
+    /// Where the range table, the offsets and the rows start.
+    table: usize,
+    offsets: usize,
+    rows: usize,
+    /// Ranges before fragment `64 * i`, counted when first asked for.
+    ranks: OnceLock<Box<[u32]>>,
+}
+
+/// One fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fragment {
+    /// Rows one after the other.
+    Range {
+        /// The first.
+        start: u64,
+        /// How many.
+        count: u64,
+    },
+    /// Any rows, in any order, some perhaps twice.
+    Rows(Vec<u64>),
+}
+
+impl Fragment {
+    /// These rows in the form that takes the fewest bytes: 16 for a range, 4 and 8 a row for a list.
+    #[must_use]
+    pub fn smallest(rows: &[u64]) -> Self {
+        let run = rows.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]));
+        match rows {
+            [first, _, ..] if run => Self::Range { start: *first, count: rows.len() as u64 },
+            _ => Self::Rows(rows.to_vec()),
+        }
+    }
+
+    /// As `tet info` shows it.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        match self {
+            Self::Range { start, count } => json!({"range": [start, count]}),
+            Self::Rows(rows) => json!({"rows": rows}),
+        }
+    }
+
+    /// How many rows it has.
+    #[must_use]
+    pub const fn len(&self) -> u64 {
+        match self {
+            Self::Range { count, .. } => *count,
+            Self::Rows(rows) => rows.len() as u64,
+        }
+    }
+
+    /// Has it no rows?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl FragmentIndex {
+    /// Reads a blob and refuses whatever a writer must not write: a wrong magic, version or flag, counts for which
+    /// there is no room, a bitmap that disagrees with the count of ranges, offsets that do not start at zero
+    /// or that decrease, negative rows, ranges past the last `i64`, missing bytes and bytes left over.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) for each of these, with the byte.
+    pub fn parse(blob: Bytes, place: Place<'_>) -> Result<Self> {
+        let mut fields = Fields::new(&blob, place);
+        fields.magic(&MAGIC)?;
+        let at = fields.place();
+        let (version, flags) = (fields.u16()?, fields.u16()?);
+        if version != 1 || flags != 0 {
+            return Err(at.corrupt(format!("version {version} and flags {flags}, expected 1 and 0")));
+        }
+        let at = fields.place();
+        let (fragments, ranges) = (fields.u32()? as usize, fields.u32()? as usize);
+        if ranges > fragments {
+            return Err(at.corrupt(format!("{ranges} ranges among {fragments} fragments")));
+        }
+        let mut index = Self {
+            fragments,
+            ranges,
+            table: HEADER,
+            offsets: HEADER,
+            rows: HEADER,
+            ranks: OnceLock::new(),
+            blob: Bytes::new(),
+        };
+        if fragments > 0 {
+            let bitmap = fragments.div_ceil(8).next_multiple_of(8);
+            index.table = HEADER + bitmap;
+            let set = count_ranges(fields.bytes(bitmap)?, fragments);
+            if set != ranges {
+                return Err(place
+                    .plus(HEADER as u64)
+                    .corrupt(format!("{set} bits set, {ranges} ranges declared")));
+            }
+            let at = fields.place();
+            index.offsets = index.table + 16 * ranges;
+            check_ranges(fields.bytes(16 * ranges)?, at)?;
+            let (at, lists) = (fields.place(), fragments - ranges);
+            index.rows = index.offsets + 4 * (lists + 1);
+            let total = check_offsets(fields.bytes(4 * (lists + 1))?, at)?;
+            let at = fields.place();
+            let needed = total.checked_mul(8).filter(|needed| *needed <= fields.remaining());
+            let Some(needed) = needed else {
+                return Err(at.corrupt(format!("{total} rows in lists, {} bytes left", fields.remaining())));
+            };
+            check_rows(fields.bytes(needed)?, at)?;
+        }
+        fields.end()?;
+        index.blob = blob;
+        Ok(index)
+    }
+
+    /// How many fragments there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.fragments
+    }
+
+    /// Are there none?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.fragments == 0
+    }
+
+    /// How many of them are ranges.
+    #[must_use]
+    pub const fn ranges(&self) -> usize {
+        self.ranges
+    }
+
+    /// Is fragment `f` a range? One bit, nothing is counted.
+    #[must_use]
+    pub fn is_range(&self, f: usize) -> bool {
+        f < self.fragments && self.blob[HEADER + f / 8] >> (f % 8) & 1 == 1
+    }
+
+    /// First row and count of fragment `f`, when it is a range.
+    #[must_use]
+    pub fn range(&self, f: usize) -> Option<(u64, u64)> {
+        if !self.is_range(f) {
+            return None;
+        }
+        let at = self.table + 16 * self.rank(f);
+        Some((self.word(at), self.word(at + 8)))
+    }
+
+    /// The rows of fragment `f`, in order; `None` when there is no such fragment.
+    pub fn rows(&self, f: usize) -> Option<impl ExactSizeIterator<Item = u64> + '_> {
+        if f >= self.fragments {
+            return None;
+        }
+        let (start, count, list) = match self.range(f) {
+            Some((start, count)) => (start, usize::try_from(count).unwrap_or(usize::MAX), None),
+            None => {
+                let e = f - self.rank(f);
+                let (first, last) = (self.offset(e), self.offset(e + 1));
+                (0, last - first, Some(self.rows + 8 * first))
+            }
+        };
+        Some((0..count).map(move |i| match list {
+            None => start + i as u64,
+            Some(at) => self.word(at + 8 * i),
+        }))
+    }
+
+    /// Fragment `f`, by value.
+    #[must_use]
+    pub fn fragment(&self, f: usize) -> Option<Fragment> {
+        match self.range(f) {
+            Some((start, count)) => Some(Fragment::Range { start, count }),
+            None => Some(Fragment::Rows(self.rows(f)?.collect())),
+        }
+    }
+
+    /// All fragments.
+    pub fn iter(&self) -> impl Iterator<Item = Fragment> + '_ {
+        (0..self.fragments).filter_map(|f| self.fragment(f))
+    }
+
+    /// Refuses an index that names rows which a chunk of `rows` rows does not have.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) with the first such fragment.
+    pub fn check_rows(&self, rows: u64, place: Place<'_>) -> Result<()> {
+        for r in 0..self.ranges {
+            let at = self.table + 16 * r;
+            // The sum does not overflow: parsing saw to that.
+            let end = self.word(at) + self.word(at + 8);
+            if end > rows {
+                let problem = format!("a range that ends at row {end}, the chunk has {rows}");
+                return Err(place.plus(at as u64).corrupt(problem));
+            }
+        }
+        let mut at = self.rows;
+        while at + 8 <= self.blob.len() && self.fragments > 0 {
+            let row = self.word(at);
+            if row >= rows {
+                return Err(place.plus(at as u64).corrupt(format!("row {row}, the chunk has {rows}")));
+            }
+            at += 8;
+        }
+        Ok(())
+    }
+
+    /// Do ranges cover rows `0 .. rows` one after the other, so that the chunk can be used as it is?
+    #[must_use]
+    pub fn tiles(&self, rows: u64) -> bool {
+        let mut next = 0;
+        self.ranges == self.fragments
+            && (0..self.ranges).all(|r| {
+                let at = self.table + 16 * r;
+                let fits = self.word(at) == next || self.word(at + 8) == 0;
+                next += self.word(at + 8);
+                fits
+            })
+            && next == rows
+    }
+
+    /// Ranges among the fragments before `f`.
+    fn rank(&self, f: usize) -> usize {
+        let ranks = self.ranks.get_or_init(|| {
+            let mut sum = 0;
+            let words = self.fragments.div_ceil(64);
+            let mut ranks = Vec::with_capacity(words);
+            for word in 0..words {
+                ranks.push(sum);
+                sum += self.bits(word).count_ones();
+            }
+            ranks.into()
+        });
+        let before = self.bits(f / 64) & ((1_u64 << (f % 64)) - 1);
+        (ranks[f / 64] + before.count_ones()) as usize
+    }
+
+    /// 64 bits of the bitmap, which is padded to whole words.
+    fn bits(&self, word: usize) -> u64 {
+        self.word(HEADER + 8 * word)
+    }
+
+    fn word(&self, at: usize) -> u64 {
+        let mut word = [0; 8];
+        word.copy_from_slice(&self.blob[at..at + 8]);
+        u64::from_le_bytes(word)
+    }
+
+    fn offset(&self, e: usize) -> usize {
+        let at = self.offsets + 4 * e;
+        let mut word = [0; 4];
+        word.copy_from_slice(&self.blob[at..at + 4]);
+        u32::from_le_bytes(word) as usize
+    }
+}
+
+/// Bits set among the first `fragments`; those after them are padding and mean nothing.
+fn count_ranges(bitmap: &[u8], fragments: usize) -> usize {
+    let whole: u32 = bitmap[..fragments / 8].iter().map(|byte| byte.count_ones()).sum();
+    let rest = fragments % 8;
+    let last = if rest == 0 { 0 } else { bitmap[fragments / 8] & ((1 << rest) - 1) };
+    (whole + last.count_ones()) as usize
+}
+
+fn check_ranges(table: &[u8], place: Place<'_>) -> Result<()> {
+    for (r, pair) in table.as_chunks::<16>().0.iter().enumerate() {
+        let (start, count) = pair.split_at(8);
+        let (start, count) = (signed(start), signed(count));
+        if start < 0 || count < 0 || start.checked_add(count).is_none() {
+            return Err(place.plus(16 * r as u64).corrupt(format!("range {r} is {count} rows from {start}")));
+        }
+    }
+    Ok(())
+}
+
+fn signed(bytes: &[u8]) -> i64 {
+    bytes.first_chunk::<8>().map_or(0, |word| i64::from_le_bytes(*word))
+}
+
+/// The last offset, once the first is zero and none is below the one before.
+fn check_offsets(offsets: &[u8], place: Place<'_>) -> Result<usize> {
+    let mut last = 0;
+    for (e, offset) in offsets.as_chunks::<4>().0.iter().enumerate() {
+        let offset = u32::from_le_bytes(*offset);
+        if (e == 0 && offset != 0) || offset < last {
+            let problem = format!("offset {e} of the lists is {offset}, after {last}");
+            return Err(place.plus(4 * e as u64).corrupt(problem));
+        }
+        last = offset;
+    }
+    Ok(last as usize)
+}
+
+fn check_rows(rows: &[u8], place: Place<'_>) -> Result<()> {
+    let words = rows.as_chunks::<8>().0;
+    match words.iter().position(|row| i64::from_le_bytes(*row) < 0) {
+        Some(at) => Err(place.plus(8 * at as u64).corrupt(format!("row {}", signed(&rows[8 * at..])))),
+        None => Ok(()),
+    }
+}
+
+/// Encodes fragments, each in the form in which it is given, over a chunk of `rows` rows.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when a fragment names a row that the chunk does not have, or there are more than the
+/// format can count.
+pub fn encode(fragments: &[Fragment], rows: u64) -> Result<Vec<u8>> {
+    let count = u32::try_from(fragments.len()).map_err(|_| Error::invalid("more than 2^32 fragments"))?;
+    if i64::try_from(rows).is_err() {
+        return Err(Error::invalid(format!("a chunk of {rows} rows")));
+    }
+    let mut bitmap = vec![0_u8; fragments.len().div_ceil(8).next_multiple_of(8)];
+    let (mut table, mut offsets, mut list) = (Vec::new(), vec![0_u32], Vec::new());
+    for (f, fragment) in fragments.iter().enumerate() {
+        let outside =
+            || Error::invalid(format!("fragment {f} names rows that a chunk of {rows} does not have"));
+        match fragment {
+            Fragment::Range { start, count } => {
+                start.checked_add(*count).filter(|end| *end <= rows).ok_or_else(outside)?;
+                bitmap[f / 8] |= 1 << (f % 8);
+                table.extend(start.to_le_bytes());
+                table.extend(count.to_le_bytes());
+            }
+            Fragment::Rows(own) => {
+                if own.iter().any(|row| *row >= rows) {
+                    return Err(outside());
+                }
+                list.extend(own.iter().flat_map(|row| row.to_le_bytes()));
+                let total = u32::try_from(list.len() / 8);
+                offsets.push(total.map_err(|_| Error::invalid("more than 2^32 rows in lists"))?);
+            }
+        }
+    }
+    let mut blob = Vec::with_capacity(HEADER + bitmap.len() + table.len() + 4 * offsets.len() + list.len());
+    blob.extend(MAGIC);
+    blob.extend([1, 0, 0, 0]);
+    blob.extend(count.to_le_bytes());
+    blob.extend(((table.len() / 16) as u32).to_le_bytes());
+    if count > 0 {
+        blob.extend(bitmap);
+        blob.extend(table);
+        blob.extend(offsets.iter().flat_map(|offset| offset.to_le_bytes()));
+        blob.extend(list);
+    }
+    Ok(blob)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const PLACE: Place<'_> = Place::new("x.zv", "fragment index", 0);
+
+    /// The worked example of the specification, byte for byte.
+    const EXAMPLE: [u8; 88] = [
+        0x47, 0x46, 0x56, 0x5A, 1, 0, 0, 0, 3, 0, 0, 0, 2, 0, 0, 0, // header
+        5, 0, 0, 0, 0, 0, 0, 0, // bitmap
+        0, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, // range 0
+        20, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, // range 1
+        0, 0, 0, 0, 3, 0, 0, 0, // offsets
+        12, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 19, 0, 0, 0, 0, 0, 0, 0, // rows
+    ];
+
+    fn example() -> Vec<Fragment> {
+        vec![
+            Fragment::Range { start: 0, count: 4 },
+            Fragment::Rows(vec![12, 7, 19]),
+            Fragment::Range { start: 20, count: 8 },
+        ]
+    }
+
+    fn parse(bytes: &[u8]) -> Result<FragmentIndex> {
+        FragmentIndex::parse(Bytes::copy_from_slice(bytes), PLACE)
+    }
+
+    #[test]
+    fn the_worked_example_is_read_and_written_byte_for_byte() -> Result<()> {
+        assert_eq!(encode(&example(), 28)?, EXAMPLE);
+        let index = parse(&EXAMPLE)?;
+        assert_eq!(index.iter().collect::<Vec<_>>(), example());
+        assert_eq!((index.is_range(0), index.is_range(1), index.is_range(3)), (true, false, false));
+        assert_eq!(index.rows(1).unwrap().collect::<Vec<_>>(), [12, 7, 19]);
+        assert!(index.rows(3).is_none());
+        index.check_rows(28, PLACE)?;
+        assert!(index.check_rows(27, PLACE).unwrap_err().to_string().contains("ends at row 28"));
+        Ok(())
+    }
+
+    #[test]
+    fn no_fragments_are_a_header_and_all_ranges_keep_an_offset() -> Result<()> {
+        assert_eq!(encode(&[], 5)?.len(), 16);
+        assert!(parse(&encode(&[], 5)?)?.is_empty());
+        let ranges = [Fragment::Range { start: 0, count: 2 }, Fragment::Range { start: 2, count: 0 }];
+        let blob = encode(&ranges, 2)?;
+        assert_eq!(blob.len(), 16 + 8 + 32 + 4);
+        assert!(parse(&blob)?.tiles(2));
+        assert!(!parse(&blob)?.tiles(3));
+        assert!(parse(&blob[..blob.len() - 4]).is_err());
+        Ok(())
+    }
+
+    /// Each thing that must be refused, by what it does to the example.
+    #[test]
+    fn malformed_blobs_are_refused_with_the_reason() {
+        let damage: [(&str, usize, &[u8]); 12] = [
+            ("magic", 0, &[0x5A, 0x56, 0x46, 0x47]),
+            ("version 2", 4, &[2]),
+            ("flags 1", 6, &[1]),
+            ("4 ranges among 3", 12, &[4]),
+            ("2 bits set, 1 ranges", 12, &[1]),
+            ("1 bits set", 16, &[1]),
+            ("bytes expected", 8, &[255, 255, 255, 255]),
+            ("range 0 is 4 rows from -", 31, &[0x80]),
+            ("range 1 is -", 55, &[0xff]),
+            ("offset 0 of the lists is 9", 56, &[9]),
+            ("4 rows in lists", 60, &[4]),
+            ("row -", 71, &[0x80]),
+        ];
+        for (reason, at, bytes) in damage {
+            let mut blob = EXAMPLE;
+            blob[at..at + bytes.len()].copy_from_slice(bytes);
+            let error = parse(&blob).unwrap_err();
+            assert!(error.is_corrupt() && error.to_string().contains(reason), "{reason}: {error}");
+        }
+        for length in 0..EXAMPLE.len() {
+            assert!(parse(&EXAMPLE[..length]).unwrap_err().is_corrupt(), "{length}");
+        }
+        let mut longer = EXAMPLE.to_vec();
+        longer.push(0);
+        assert!(parse(&longer).unwrap_err().to_string().contains("1 bytes left over"));
+        // A range whose end passes the last i64.
+        let mut far = EXAMPLE;
+        far[24..32].copy_from_slice(&i64::MAX.to_le_bytes());
+        assert!(parse(&far).is_err());
+        // Padding is not read.
+        let mut dirty = EXAMPLE;
+        dirty[16] |= 0xf8;
+        dirty[17] = 255;
+        assert_eq!(parse(&dirty).unwrap().iter().collect::<Vec<_>>(), example());
+    }
+
+    #[test]
+    fn what_a_writer_must_not_write_is_refused() {
+        assert!(encode(&[Fragment::Range { start: 3, count: 2 }], 4).is_err());
+        assert!(encode(&[Fragment::Range { start: u64::MAX, count: 2 }], 4).is_err());
+        assert!(encode(&[Fragment::Rows(vec![0, 4])], 4).is_err());
+        assert_eq!(Fragment::smallest(&[5, 6, 7]), Fragment::Range { start: 5, count: 3 });
+        assert_eq!(Fragment::smallest(&[5]), Fragment::Rows(vec![5]));
+        assert_eq!(Fragment::smallest(&[5, 7]), Fragment::Rows(vec![5, 7]));
+    }
+
+    proptest! {
+        #[test]
+        fn any_fragments_come_back(parts in prop::collection::vec(prop::collection::vec(0_u64..40, 0..5), 0..200), kinds: u64) {
+            let fragments: Vec<Fragment> = parts
+                .iter()
+                .enumerate()
+                .map(|(i, rows)| match rows.as_slice() {
+                    [start, count, ..] if kinds >> (i % 64) & 1 == 1 => Fragment::Range { start: *start, count: *count },
+                    _ => Fragment::Rows(rows.clone()),
+                })
+                .collect();
+            let index = parse(&encode(&fragments, 80).unwrap()).unwrap();
+            prop_assert_eq!(index.iter().collect::<Vec<_>>(), fragments);
+        }
+
+        #[test]
+        fn damage_never_panics(at in 0_usize..88, value: u8, length in 0_usize..90) {
+            let mut blob = EXAMPLE.to_vec();
+            blob[at] = value;
+            blob.resize(length, 0);
+            if let Ok(index) = parse(&blob) {
+                let _ = index.check_rows(100, PLACE);
+                if index.check_rows(1 << 20, PLACE).is_ok() {
+                    prop_assert_eq!(index.iter().count(), index.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! One level of a store: its arrays, opened when they are needed.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use hyperslab_core::{DType, Error, GeometryLevel, Place, Result, Store};
+use hyperslab_zarr::ZarrStore;
+use serde_json::{Map, Value};
+
+use crate::cells::CellArray;
+use crate::coord::{Coord, dotted};
+use crate::fragment::FragmentIndex;
+use crate::links::Links;
+use crate::meta::{Linking, Root, corrupt, sizes};
+use crate::objects::Objects;
+
+/// One level.
+#[derive(Debug)]
+pub(crate) struct Level {
+    pub(crate) zarr: Arc<ZarrStore>,
+    pub(crate) root: Arc<Root>,
+    /// Its path: `/0`.
+    pub(crate) path: String,
+    pub(crate) metadata: Map<String, Value>,
+    pub(crate) chunk_shape: Vec<f64>,
+    pub(crate) vertices: CellArray,
+    pub(crate) fragments: Option<CellArray>,
+    /// The type of a coordinate.
+    pub(crate) dtype: DType,
+    attributes: OnceLock<Vec<(String, CellArray)>>,
+    links: OnceLock<Option<Links>>,
+    objects: OnceLock<Option<Objects>>,
+}
+
+/// A chunk's vertices.
+#[derive(Debug, Clone)]
+pub(crate) struct Vertices {
+    pub(crate) rows: u64,
+    pub(crate) bytes: Bytes,
+}
+
+impl Level {
+    pub(crate) fn open(zarr: &Arc<ZarrStore>, root: &Arc<Root>, name: &str) -> Result<Self> {
+        let path = format!("/{name}");
+        let attributes =
+            zarr.group(&path)?.ok_or_else(|| Error::not_found(Arc::clone(zarr.name()), path.as_str()))?;
+        let metadata = attributes.to_json().shift_remove("zarr_vectors_level");
+        let metadata = metadata.and_then(|own| own.as_object().cloned()).unwrap_or_default();
+        if let Some(refinement) = metadata.get("refinement") {
+            return Err(Error::unsupported(
+                Arc::clone(zarr.name()),
+                format!("the refinement {refinement} of {path}"),
+            ));
+        }
+        let vertices_path = format!("{path}/vertices");
+        // Stores of 0.6 to 0.8 have a group of arrays here. The version text is no help: it was never checked.
+        if zarr.group(&vertices_path)?.is_some() {
+            let feature = format!("the layout of Zarr Vectors before 0.9 (a group at {vertices_path})");
+            return Err(Error::unsupported(Arc::clone(zarr.name()), feature));
+        }
+        let vertices = CellArray::open(zarr, &vertices_path)?;
+        let vertices =
+            vertices.ok_or_else(|| Error::not_found(Arc::clone(zarr.name()), vertices_path.as_str()))?;
+        let chunk_shape = match metadata.get("chunk_shape") {
+            None => root.chunk_shape.clone(),
+            own => sizes(own, root.rank()).ok_or_else(|| corrupt(zarr.name(), &path[1..], "chunk_shape"))?,
+        };
+        if vertices.rank() < root.rank() || vertices.rank() > root.rank() + 1 {
+            let problem = format!("a grid of {} dimensions for {} axes", vertices.rank(), root.rank());
+            return Err(corrupt(zarr.name(), &vertices_path[1..], problem));
+        }
+        let fragments = CellArray::open(zarr, &format!("{path}/vertex_fragments"))?;
+        let dtype = vertices.dtype()?;
+        if !dtype.is_numeric() || dtype == DType::Float128 {
+            return Err(Error::unsupported(vertices.name(), format!("coordinates of {dtype}")));
+        }
+        Ok(Self {
+            zarr: Arc::clone(zarr),
+            root: Arc::clone(root),
+            path,
+            metadata,
+            chunk_shape,
+            vertices,
+            fragments,
+            dtype,
+            attributes: OnceLock::new(),
+            links: OnceLock::new(),
+            objects: OnceLock::new(),
+        })
+    }
+
+    /// Axes of the grid before those of space: one with attribute chunking.
+    pub(crate) fn leading(&self) -> usize {
+        self.vertices.rank() - self.root.rank()
+    }
+
+    /// Bytes of one vertex.
+    pub(crate) fn vertex_size(&self) -> usize {
+        self.dtype.size().unwrap_or(1) * self.root.rank()
+    }
+
+    /// The vertices of a chunk; `None` when it has none.
+    pub(crate) fn chunk(&self, chunk: &Coord) -> Result<Option<Vertices>> {
+        let Some(bytes) = self.vertices.cell(chunk)? else { return Ok(None) };
+        let size = self.vertex_size();
+        if bytes.len() % size != 0 {
+            let name = format!("{} chunk {}", self.vertices.name(), dotted(chunk));
+            return Err(
+                Place::new(&name, "vertices", 0).corrupt(format!("{} bytes of rows of {size}", bytes.len()))
+            );
+        }
+        Ok(Some(Vertices { rows: (bytes.len() / size) as u64, bytes }))
+    }
+
+    /// The fragments of a chunk of `rows` rows.
+    pub(crate) fn fragments(&self, chunk: &Coord, rows: u64) -> Result<FragmentIndex> {
+        let blob = match &self.fragments {
+            Some(fragments) => fragments.cell(chunk)?,
+            None => None,
+        };
+        let name = format!("{}{}/vertex_fragments chunk {}", self.zarr.name(), self.path, dotted(chunk));
+        let place = Place::new(&name, "fragment index", 0);
+        let blob = blob.ok_or_else(|| place.corrupt(format!("none, for {rows} vertices")))?;
+        let index = FragmentIndex::parse(blob, place)?;
+        index.check_rows(rows, place)?;
+        Ok(index)
+    }
+
+    /// Does the level claim that in every chunk the fragments are ranges that cover the rows in order?
+    pub(crate) fn claims_tiles(&self) -> bool {
+        self.metadata.get("fragments_tile").and_then(Value::as_bool).unwrap_or(false)
+    }
+
+    /// The vertex attributes, by name.
+    pub(crate) fn attributes(&self) -> Result<&[(String, CellArray)]> {
+        if let Some(attributes) = self.attributes.get() {
+            return Ok(attributes);
+        }
+        let family = format!("{}/vertex_attributes", self.path);
+        let mut attributes = Vec::new();
+        if self.zarr.group(&family)?.is_some() {
+            for name in self.zarr.children(&family)? {
+                if let Some(cells) = CellArray::open(&self.zarr, &format!("{family}/{name}"))? {
+                    attributes.push((name, cells));
+                }
+            }
+        }
+        Ok(self.attributes.get_or_init(|| attributes))
+    }
+
+    pub(crate) fn links(&self) -> Result<Option<&Links>> {
+        if let Some(links) = self.links.get() {
+            return Ok(links.as_ref());
+        }
+        let links = Links::open(&self.zarr, &self.path)?;
+        Ok(self.links.get_or_init(|| links).as_ref())
+    }
+
+    pub(crate) fn objects(&self) -> Result<Option<&Objects>> {
+        if let Some(objects) = self.objects.get() {
+            return Ok(objects.as_ref());
+        }
+        let mut objects = Objects::open(&self.zarr, &self.path, self.vertices.rank())?;
+        if let (None, true, [only]) = (&objects, self.root.identity_objects, self.vertices.chunks()?) {
+            let rows = self.chunk(only)?.map_or(0, |vertices| vertices.rows);
+            let fragments = self.fragments(only, rows)?.len() as u64;
+            objects = Some(Objects::identity(
+                &format!("{}{}", self.zarr.name(), self.path),
+                only.clone(),
+                fragments,
+            ));
+        }
+        Ok(self.objects.get_or_init(|| objects).as_ref())
+    }
+
+    /// What `info` shows of it.
+    pub(crate) fn summary(&self) -> Result<GeometryLevel> {
+        let vertices = match self.metadata.get("vertex_count").and_then(Value::as_u64) {
+            Some(count) => count,
+            None => {
+                let mut count = 0;
+                for chunk in self.vertices.chunks()? {
+                    count += self.chunk(chunk)?.map_or(0, |vertices| vertices.rows);
+                }
+                count
+            }
+        };
+        let objects = self.objects()?.map_or(0, Objects::present);
+        let stored = self.links()?.and_then(|links| links.count).unwrap_or(0);
+        let shared = self.metadata.get("shared_fragments").and_then(Value::as_bool).unwrap_or(false);
+        let links = match self.root.linking() {
+            Linking::None => 0,
+            Linking::Stored => stored,
+            // A path, or a tree, has one link fewer than vertices.
+            Linking::Path | Linking::Tree if !shared && objects > 0 => vertices.saturating_sub(objects),
+            Linking::Path | Linking::Tree => self.count_path_links()?,
+        };
+        Ok(GeometryLevel { path: self.path.clone(), vertices, links, objects })
+    }
+
+    /// Consecutive vertices of all objects, where fragments are shared and the counts do not tell.
+    fn count_path_links(&self) -> Result<u64> {
+        let query = hyperslab_core::GeometryQuery { attributes: Some(Vec::new()), ..Default::default() };
+        let data = crate::query::run(self, &query)?;
+        Ok(data.links.map_or(0, |links| links.shape.first().copied().unwrap_or(0)))
+    }
+}

@@ -1,0 +1,56 @@
+//! Zarr Vectors (ZVF): points, lines, polylines, graphs, skeletons and meshes, in chunks of space, on top of Zarr.
+//!
+//! Space is cut into *chunks*. A chunk's vertices are one byte string, its *fragments* say which of those rows belong together, and
+//! an *object* is a list of fragments over any number of chunks, its *manifest*. Coarser *levels* hold the same objects with
+//! fewer vertices.
+//!
+//! | Zarr Vectors | Hyperslab |
+//! |---|---|
+//! | store | store; its geometry is the node `/`, a level is `/0`, `/1` … |
+//! | level | [`GeometryLevel`](hyperslab_core::GeometryLevel) |
+//! | vertex, link, object, group | as in [`GeometryData`](hyperslab_core::GeometryData) |
+//! | cell | the bytes of one chunk in one array |
+//! | fragment, manifest, segment | inside this crate only |
+//!
+//! | module | holds |
+//! |---|---|
+//! | `fragment` | [`FragmentIndex`]: ranges and lists of rows, over the bytes of the blob |
+//! | `manifest` | the fragments of an object |
+//! | `links` | stored links, within a chunk and across |
+//! | `objects` | ids, manifests, groups |
+//! | `cells` | arrays with one byte string a chunk |
+//! | `meta`, `coord` | documents; coordinates and their spelling |
+//! | `level`, `query` | one level, and what is asked of it |
+//! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
+//! | `verify` | checks |
+//!
+//! ```
+//! use bytes::Bytes;
+//! use hyperslab_core::Place;
+//! use hyperslab_zvf::{Fragment, FragmentIndex, encode_fragments};
+//!
+//! let fragments = [Fragment::Range { start: 0, count: 4 }, Fragment::Rows(vec![12, 7, 19])];
+//! let blob = encode_fragments(&fragments, 20)?;
+//! let index = FragmentIndex::parse(Bytes::from(blob), Place::new("x.zv", "fragment index", 0))?;
+//! assert!(index.is_range(0));
+//! assert_eq!(index.rows(1).map(|rows| rows.collect()), Some(vec![12, 7, 19]));
+//! # Ok::<(), hyperslab_core::Error>(())
+//! ```
+#![forbid(unsafe_code)]
+
+mod cells;
+mod coord;
+mod fragment;
+mod geometry;
+mod level;
+mod links;
+mod manifest;
+mod meta;
+mod objects;
+mod query;
+mod store;
+mod verify;
+
+pub use fragment::{Fragment, FragmentIndex, MAGIC, encode as encode_fragments};
+pub use geometry::ZvfGeometry;
+pub use store::{FragmentStore, ZvfStore, open, open_fragment_index, open_path, probe, probe_fragment_index};

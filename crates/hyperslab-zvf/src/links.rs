@@ -1,0 +1,225 @@
+//! Stored links: records of rows in one chunk or in several.
+
+use bytes::Bytes;
+use hyperslab_core::{Error, Fields, Place, Result, Store};
+use hyperslab_zarr::ZarrStore;
+use serde_json::Value;
+
+use crate::cells::CellArray;
+use crate::coord::{Coord, parse_segment};
+use crate::fragment::FragmentIndex;
+use crate::meta::corrupt;
+
+/// Endpoints of one link, at most.
+const MAX_WIDTH: usize = 16;
+
+/// The links within one level: `links/0`.
+#[derive(Debug)]
+pub(crate) struct Links {
+    pub(crate) width: usize,
+    pub(crate) directed: bool,
+    duplicate: bool,
+    /// How many links the family says that it has.
+    pub(crate) count: Option<u64>,
+    pub(crate) segments: Vec<Segment>,
+    /// Which rows of the arrays of links inside one chunk are links.
+    groups: Option<CellArray>,
+}
+
+/// The links whose endpoints lie in chunks at the same offsets from each other.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) cells: CellArray,
+    /// From the first endpoint's chunk to the others'.
+    pub(crate) offsets: Vec<Coord>,
+    permuted: bool,
+}
+
+impl Segment {
+    /// Are all endpoints in one chunk?
+    pub(crate) fn is_local(&self) -> bool {
+        self.offsets.iter().all(|offset| offset.iter().all(|part| *part == 0))
+    }
+}
+
+impl Links {
+    /// The links of the level whose group is `level`; `None` when it has none.
+    pub(crate) fn open(zarr: &ZarrStore, level: &str) -> Result<Option<Self>> {
+        let family = format!("{level}/links/0");
+        let Some(attributes) = zarr.group(&family)? else { return Ok(None) };
+        let attributes = attributes.to_json();
+        let wrong = |problem: String| corrupt(zarr.name(), &family[1..], problem);
+        let number = |key: &str| attributes.get(key).and_then(Value::as_u64);
+        let width = number("link_width").and_then(|width| usize::try_from(width).ok());
+        let width = width.filter(|width| (1..=MAX_WIDTH).contains(width));
+        let width = width.ok_or_else(|| wrong(format!("link_width {:?}", attributes.get("link_width"))))?;
+        let directed = attributes.get("directed").and_then(Value::as_bool).unwrap_or(false);
+        let duplicate = match attributes.get("store").and_then(Value::as_str) {
+            None | Some("canonical") => false,
+            Some("duplicate") => true,
+            Some(other) => return Err(wrong(format!("store {other:?}"))),
+        };
+        let mut segments = Vec::new();
+        for name in zarr.children(&family)? {
+            let path = format!("{family}/{name}");
+            let Some(cells) = CellArray::open(zarr, &path)? else { continue };
+            let offsets = parse_segment(&name, width, cells.rank());
+            let offsets =
+                offsets.ok_or_else(|| wrong(format!("the link array {name:?} for {width} endpoints")))?;
+            let local = offsets.iter().all(|offset| offset.iter().all(|part| *part == 0));
+            let permuted = !local && (duplicate || !directed);
+            if cells.attributes.get("has_perm").and_then(Value::as_bool).is_some_and(|own| own != permuted) {
+                return Err(wrong(format!("has_perm of {name:?} contradicts directed and store")));
+            }
+            if cells.attributes.get("dtype").and_then(Value::as_str).is_some_and(|own| own != "int64") {
+                return Err(Error::unsupported(cells.name(), "links of another type than int64"));
+            }
+            segments.push(Segment { cells, offsets, permuted });
+        }
+        let groups = CellArray::open(zarr, &format!("{level}/link_fragments"))?;
+        Ok(Some(Self { width, directed, duplicate, count: number("num_links"), segments, groups }))
+    }
+
+    /// The records of one cell: for each the endpoints as (which of the chunks, row), in the order in which they were
+    /// given to the writer. Chunk 0 is the cell's own, chunk `k` the one at offset `k - 1`.
+    pub(crate) fn records(&self, segment: &Segment, chunk: &Coord) -> Result<Vec<Record>> {
+        let Some(cell) = segment.cells.cell(chunk)? else { return Ok(Vec::new()) };
+        let name = format!("{} chunk {}", segment.cells.name(), crate::coord::dotted(chunk));
+        let place = Place::new(&name, "links", 0);
+        let row = 8 * (self.width + usize::from(segment.permuted));
+        let (data, kept) = if segment.is_local() {
+            let kept = self.local_rows(&cell, row, chunk)?;
+            (cell.clone(), kept)
+        } else {
+            (inline_data(&cell, place)?, None)
+        };
+        if data.len() % row != 0 {
+            return Err(place.corrupt(format!("{} bytes of records of {row}", data.len())));
+        }
+        let mut records = Vec::with_capacity(data.len() / row);
+        let mut read = |number: usize| -> Result<()> {
+            let bytes = &data[number * row..(number + 1) * row];
+            records.push(self.record(segment, bytes, place.plus((number * row) as u64))?);
+            Ok(())
+        };
+        match kept {
+            None => (0..data.len() / row).try_for_each(&mut read)?,
+            Some(rows) => rows.into_iter().try_for_each(|number| read(number as usize))?,
+        }
+        if self.duplicate {
+            records.retain(|record| is_first_copy(segment, record));
+        }
+        Ok(records)
+    }
+
+    fn record(&self, segment: &Segment, bytes: &[u8], place: Place<'_>) -> Result<Record> {
+        let mut fields = Fields::new(bytes, place);
+        let code = if segment.permuted { fields.i64()? } else { 0 };
+        let mut stored = Record::with_capacity(self.width);
+        for k in 0..self.width {
+            let row = fields.i64()?;
+            let row = u64::try_from(row).map_err(|_| place.corrupt(format!("a link to row {row}")))?;
+            stored.push((k, row));
+        }
+        if !segment.permuted {
+            return Ok(stored);
+        }
+        let order = lehmer(code, self.width).ok_or_else(|| place.corrupt(format!("permutation {code}")))?;
+        let mut original = stored.clone();
+        for (i, place) in order.into_iter().enumerate() {
+            original[place] = stored[i];
+        }
+        Ok(original)
+    }
+
+    /// The rows that the groups name, each once; `None` when they name all in order.
+    fn local_rows(&self, cell: &Bytes, row: usize, chunk: &Coord) -> Result<Option<Vec<u64>>> {
+        let Some(groups) = &self.groups else { return Ok(None) };
+        let Some(blob) = groups.cell(chunk)? else { return Ok(None) };
+        let name = format!("{} chunk {}", groups.name(), crate::coord::dotted(chunk));
+        let place = Place::new(&name, "fragment index", 0);
+        let index = FragmentIndex::parse(blob, place)?;
+        let rows = (cell.len() / row) as u64;
+        index.check_rows(rows, place)?;
+        if index.tiles(rows) {
+            return Ok(None);
+        }
+        let mut seen = vec![false; rows as usize];
+        let mut named = Vec::new();
+        for row in (0..index.len()).filter_map(|f| index.rows(f)).flatten() {
+            if !std::mem::replace(&mut seen[row as usize], true) {
+                named.push(row);
+            }
+        }
+        Ok(Some(named))
+    }
+}
+
+/// A link's endpoints: which chunk of its segment, which row there.
+pub(crate) type Record = Vec<(usize, u64)>;
+
+/// Of the copies of a link, one per chunk that it touches, the one in the lowest chunk counts.
+fn is_first_copy(segment: &Segment, record: &Record) -> bool {
+    let zero = |k: usize| if k == 0 { None } else { segment.offsets.get(k - 1) };
+    record
+        .iter()
+        .filter_map(|(k, _)| zero(*k))
+        .all(|offset| offset.iter().find(|part| **part != 0).is_none_or(|part| *part > 0))
+}
+
+/// `i64` groups, `i64` byte offset of each, then the records.
+fn inline_data(cell: &Bytes, place: Place<'_>) -> Result<Bytes> {
+    let mut fields = Fields::new(cell, place);
+    let groups = fields.count_u64(8)?;
+    let data = cell.len() - 8 * (groups + 1);
+    let mut last = 0;
+    for _ in 0..groups {
+        let (at, offset) = (fields.place(), fields.u64()?);
+        if offset < last || offset > data as u64 {
+            return Err(at.corrupt(format!("a group at {offset} of {data} bytes, after {last}")));
+        }
+        last = offset;
+    }
+    Ok(cell.slice(cell.len() - data..))
+}
+
+/// The permutation with this Lehmer code: where each stored endpoint stood before sorting.
+pub(crate) fn lehmer(code: i64, width: usize) -> Option<Vec<usize>> {
+    let mut code = usize::try_from(code).ok()?;
+    let mut left: Vec<usize> = (0..width).collect();
+    let mut order = Vec::with_capacity(width);
+    for i in 0..width {
+        let below: usize = (1..width - i).product();
+        let digit = code / below;
+        code %= below;
+        if digit >= left.len() {
+            return None;
+        }
+        order.push(left.remove(digit));
+    }
+    Some(order)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lehmer_codes_number_the_permutations() {
+        assert_eq!((lehmer(0, 2), lehmer(1, 2), lehmer(2, 2)), (Some(vec![0, 1]), Some(vec![1, 0]), None));
+        let all: Vec<_> = (0..6).map(|code| lehmer(code, 3).unwrap()).collect();
+        assert_eq!(all, [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]);
+        assert_eq!((lehmer(6, 3), lehmer(-1, 3)), (None, None));
+    }
+
+    #[test]
+    fn inline_groups_are_checked() {
+        let place = Place::new("x.zv", "links", 0);
+        let cell =
+            |words: &[i64]| Bytes::from(words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>());
+        assert_eq!(inline_data(&cell(&[1, 0, 7, 8]), place).unwrap(), cell(&[7, 8]));
+        for words in [&[-1_i64, 0][..], &[9, 0], &[1, 99, 7], &[2, 8, 0, 7]] {
+            assert!(inline_data(&cell(words), place).unwrap_err().is_corrupt(), "{words:?}");
+        }
+    }
+}

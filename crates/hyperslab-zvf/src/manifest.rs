@@ -1,0 +1,166 @@
+//! Manifests: the fragments of an object, in order.
+//!
+//! `u32` blocks, then for each: `i64` per axis of the chunk's coordinate, `u8` mode, and by mode one fragment (`i64`), a run of
+//! them (`i64` first, `i64` count) or a list (`u32` count, `i64` each). No padding. No blocks, or no bytes at all: the
+//! object is absent at this level.
+
+use hyperslab_core::{Error, Fields, Place, Result};
+
+use crate::coord::Coord;
+
+/// Some fragments of one chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Block {
+    pub(crate) chunk: Coord,
+    pub(crate) fragments: Fragments,
+}
+
+/// Which fragments of a chunk.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fragments {
+    One(u64),
+    Run { first: u64, count: u64 },
+    List(Box<[u64]>),
+}
+
+impl Fragments {
+    /// Each of them, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u64> + '_ {
+        let (first, count, list) = match self {
+            Self::One(one) => (*one, 1, &[][..]),
+            Self::Run { first, count } => (*first, *count, &[][..]),
+            Self::List(list) => (0, 0, &list[..]),
+        };
+        (first..first.saturating_add(count)).chain(list.iter().copied())
+    }
+
+    /// How many they are.
+    pub(crate) fn len(&self) -> u64 {
+        match self {
+            Self::One(_) => 1,
+            Self::Run { count, .. } => *count,
+            Self::List(list) => list.len() as u64,
+        }
+    }
+
+    /// The largest number named; `None` when none is.
+    pub(crate) fn last(&self) -> Option<u64> {
+        match self {
+            Self::One(one) => Some(*one),
+            Self::Run { count: 0, .. } => None,
+            Self::Run { first, count } => Some(first.saturating_add(count - 1)),
+            Self::List(list) => list.iter().max().copied(),
+        }
+    }
+}
+
+/// The blocks of a manifest whose coordinates have `rank` numbers.
+pub(crate) fn parse(bytes: &[u8], rank: usize, place: Place<'_>) -> Result<Vec<Block>> {
+    if bytes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut fields = Fields::new(bytes, place);
+    // The shortest block: a coordinate, a mode, and an empty list.
+    let count = fields.count_u32(8 * rank + 5)?;
+    let mut blocks = Vec::with_capacity(count);
+    for _ in 0..count {
+        let chunk = (0..rank).map(|_| fields.i64()).collect::<Result<Coord>>()?;
+        let at = fields.place();
+        let fragments = match fields.u8()? {
+            0 => Fragments::One(number(&mut fields)?),
+            1 => Fragments::Run { first: number(&mut fields)?, count: number(&mut fields)? },
+            2 => {
+                let count = fields.count_u32(8)?;
+                Fragments::List((0..count).map(|_| number(&mut fields)).collect::<Result<_>>()?)
+            }
+            mode => return Err(at.corrupt(format!("block mode {mode}"))),
+        };
+        blocks.push(Block { chunk, fragments });
+    }
+    fields.end()?;
+    Ok(blocks)
+}
+
+fn number(fields: &mut Fields<'_>) -> Result<u64> {
+    let at = fields.place();
+    let number = fields.i64()?;
+    u64::try_from(number).map_err(|_| at.corrupt(format!("a fragment or count of {number}")))
+}
+
+/// A manifest's bytes.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when there are more blocks than a `u32` counts.
+pub(crate) fn encode(blocks: &[Block]) -> Result<Vec<u8>> {
+    let many = |_| Error::invalid("a manifest with more than 2^32 blocks");
+    let mut bytes = Vec::from(u32::try_from(blocks.len()).map_err(many)?.to_le_bytes());
+    for block in blocks {
+        bytes.extend(block.chunk.iter().flat_map(|part| part.to_le_bytes()));
+        match &block.fragments {
+            Fragments::One(one) => {
+                bytes.push(0);
+                bytes.extend(one.to_le_bytes());
+            }
+            Fragments::Run { first, count } => {
+                bytes.push(1);
+                bytes.extend(first.to_le_bytes());
+                bytes.extend(count.to_le_bytes());
+            }
+            Fragments::List(list) => {
+                bytes.push(2);
+                bytes.extend(u32::try_from(list.len()).map_err(many)?.to_le_bytes());
+                bytes.extend(list.iter().flat_map(|fragment| fragment.to_le_bytes()));
+            }
+        }
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use smallvec::smallvec;
+
+    const PLACE: Place<'_> = Place::new("x.zv", "manifest of object 3", 0);
+
+    fn blocks() -> Vec<Block> {
+        vec![
+            Block { chunk: smallvec![0, -1, 2], fragments: Fragments::One(5) },
+            Block { chunk: smallvec![1, 1, 1], fragments: Fragments::Run { first: 2, count: 3 } },
+            Block { chunk: smallvec![1, 1, 1], fragments: Fragments::List([9, 0].into()) },
+        ]
+    }
+
+    #[test]
+    fn all_modes_come_back() -> Result<()> {
+        let bytes = encode(&blocks())?;
+        assert_eq!(bytes.len(), 4 + 33 + 41 + 45);
+        assert_eq!(parse(&bytes, 3, PLACE)?, blocks());
+        let all: Vec<u64> =
+            blocks().iter().flat_map(|block| block.fragments.iter().collect::<Vec<_>>()).collect();
+        assert_eq!(all, [5, 2, 3, 4, 9, 0]);
+        assert_eq!(blocks()[1].fragments.last(), Some(4));
+        assert!(parse(&[], 3, PLACE)?.is_empty() && parse(&[0; 4], 3, PLACE)?.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn false_manifests_are_refused() -> Result<()> {
+        let bytes = encode(&blocks())?;
+        for length in 1..bytes.len() {
+            assert!(parse(&bytes[..length], 3, PLACE).unwrap_err().is_corrupt());
+        }
+        let mut mode = bytes.clone();
+        mode[28] = 3;
+        assert!(parse(&mode, 3, PLACE).unwrap_err().to_string().contains("mode 3"));
+        let mut negative = bytes.clone();
+        negative[36] = 0x80;
+        assert!(parse(&negative, 3, PLACE).unwrap_err().is_corrupt());
+        let mut longer = bytes;
+        longer.push(0);
+        assert!(parse(&longer, 3, PLACE).unwrap_err().is_corrupt());
+        assert!(parse(&[255; 40], 3, PLACE).unwrap_err().is_corrupt());
+        Ok(())
+    }
+}

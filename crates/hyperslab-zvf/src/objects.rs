@@ -1,0 +1,246 @@
+//! Objects: ids, manifests, groups.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use hyperslab_core::{
+    Array, ChunkCoord, DType, Elements, Error, Place, Positions, Result, Store, read_chunk_elements,
+    read_serial,
+};
+use hyperslab_zarr::{ZarrArray, ZarrStore};
+use serde_json::Value;
+
+use crate::coord::Coord;
+use crate::manifest::{self, Block, Fragments};
+use crate::meta::corrupt;
+
+/// The objects of a level.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    name: String,
+    count: u64,
+    present: Option<u64>,
+    rank: usize,
+    manifests: Option<ZarrArray>,
+    /// Row to id; `None`: an object's id is its row.
+    ids: Option<ZarrArray>,
+    table: OnceLock<Ids>,
+    /// Decoded chunks of the manifests.
+    kept: Mutex<HashMap<u64, Arc<Elements>>>,
+    by_chunk: OnceLock<HashMap<Coord, Vec<Use>>>,
+    /// With the identity convention: the only chunk; object `i` is its fragment `i`.
+    only: Option<Coord>,
+}
+
+#[derive(Debug)]
+struct Ids {
+    ids: Vec<i64>,
+    rows: HashMap<i64, u64>,
+}
+
+/// Fragments of one chunk, and their place in an object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Use {
+    /// The object's row.
+    pub(crate) object: u64,
+    /// The first one's number among the object's fragments.
+    pub(crate) ordinal: u64,
+    pub(crate) fragments: Fragments,
+}
+
+impl Objects {
+    /// The objects of the level whose group is `level`; `None` when it has none.
+    pub(crate) fn open(zarr: &ZarrStore, level: &str, rank: usize) -> Result<Option<Self>> {
+        let path = format!("{level}/object_index");
+        let Some(attributes) = zarr.group(&path)? else { return Ok(None) };
+        let attributes = attributes.to_json();
+        let name = format!("{}{path}", zarr.name());
+        let number = |key: &str| attributes.get(key).and_then(Value::as_u64);
+        let layout = attributes.get("layout").and_then(Value::as_str);
+        let with_ids = match layout {
+            Some("vlen_manifests_v1") => false,
+            Some("vlen_manifests_v2") => true,
+            other => return Err(Error::unsupported(name, format!("the object index layout {other:?}"))),
+        };
+        let manifests = zarr.array(&format!("{path}/manifests"))?;
+        let schema = manifests.schema();
+        if schema.dtype != DType::Bytes || schema.grid.rank() != 1 {
+            return Err(corrupt(&name, "manifests", format!("an array of {}", schema.dtype)));
+        }
+        let count = schema.shape()[0];
+        if number("num_objects").is_some_and(|own| own != count) {
+            return Err(corrupt(
+                &name,
+                "zarr.json",
+                format!("num_objects of {count} manifests is {:?}", number("num_objects")),
+            ));
+        }
+        let rank = number("sid_ndim").map_or(Ok(rank), |own| {
+            usize::try_from(own)
+                .ok()
+                .filter(|own| (1..=17).contains(own))
+                .ok_or_else(|| corrupt(&name, "zarr.json", "sid_ndim"))
+        })?;
+        let ids = match zarr.array(&format!("{path}/object_ids")) {
+            Ok(ids) if with_ids => Some(ids),
+            Err(error) if !error.is_not_found() => return Err(error),
+            _ => None,
+        };
+        if ids
+            .as_ref()
+            .is_some_and(|ids| ids.schema().shape() != [count] || ids.schema().dtype != DType::Int64)
+        {
+            return Err(corrupt(&name, "object_ids", format!("not {count} int64")));
+        }
+        Ok(Some(Self {
+            name,
+            count,
+            present: number("num_present"),
+            rank,
+            manifests: Some(manifests),
+            ids,
+            table: OnceLock::new(),
+            kept: Mutex::default(),
+            by_chunk: OnceLock::new(),
+            only: None,
+        }))
+    }
+
+    /// The convention without an index: object `i` is fragment `i` of the only chunk.
+    pub(crate) fn identity(name: &str, chunk: Coord, fragments: u64) -> Self {
+        Self {
+            name: name.to_owned(),
+            count: fragments,
+            present: None,
+            rank: chunk.len(),
+            manifests: None,
+            ids: None,
+            table: OnceLock::new(),
+            kept: Mutex::default(),
+            by_chunk: OnceLock::new(),
+            only: Some(chunk),
+        }
+    }
+
+    /// Rows of the index, objects that are absent at this level included.
+    pub(crate) const fn len(&self) -> u64 {
+        self.count
+    }
+
+    /// Objects that have any fragment here, as far as the index says.
+    pub(crate) fn present(&self) -> u64 {
+        self.present.unwrap_or(self.count)
+    }
+
+    fn table(&self) -> Result<Option<&Ids>> {
+        let Some(array) = &self.ids else { return Ok(None) };
+        if let Some(table) = self.table.get() {
+            return Ok(Some(table));
+        }
+        let values = read_serial(array, Positions::whole(array.schema().shape()))?;
+        let bytes = values.elements.as_fixed().map_or(&[][..], |bytes| bytes.as_ref());
+        let ids: Vec<i64> = bytes.as_chunks::<8>().0.iter().map(|id| i64::from_ne_bytes(*id)).collect();
+        let rows = ids.iter().enumerate().map(|(row, id)| (*id, row as u64)).collect();
+        Ok(Some(self.table.get_or_init(|| Ids { ids, rows })))
+    }
+
+    /// The id of a row.
+    pub(crate) fn id(&self, row: u64) -> Result<i64> {
+        Ok(match self.table()? {
+            Some(table) => table.ids.get(row as usize).copied().unwrap_or(row as i64),
+            None => row as i64,
+        })
+    }
+
+    /// The row of an id.
+    pub(crate) fn row(&self, id: i64) -> Result<u64> {
+        let row = match self.table()? {
+            Some(table) => table.rows.get(&id).copied(),
+            None => u64::try_from(id).ok().filter(|row| *row < self.count),
+        };
+        row.ok_or_else(|| Error::invalid(format!("{}: there is no object {id}", self.name)))
+    }
+
+    /// The fragments of an object, in order.
+    pub(crate) fn manifest(&self, row: u64) -> Result<Vec<Block>> {
+        if let Some(only) = &self.only {
+            return Ok(vec![Block { chunk: only.clone(), fragments: Fragments::One(row) }]);
+        }
+        let Some(array) = &self.manifests else { return Ok(Vec::new()) };
+        let each = array.schema().grid.chunk_shape()[0];
+        let rows = self.chunk(array, row / each)?;
+        let bytes = rows.variable_at((row % each) as usize).unwrap_or_default();
+        let store = format!("{} object {}", self.name, self.id(row)?);
+        manifest::parse(bytes, self.rank, Place::new(&store, "manifest", 0))
+    }
+
+    fn chunk(&self, array: &ZarrArray, number: u64) -> Result<Arc<Elements>> {
+        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rows) = kept().get(&number) {
+            return Ok(Arc::clone(rows));
+        }
+        let coord: ChunkCoord = [number].as_slice().into();
+        let located = array.locate(std::slice::from_ref(&coord))?;
+        let reference = located.first().and_then(Option::as_ref);
+        let rows = Arc::new(read_chunk_elements(array, &coord, reference)?);
+        let mut kept = kept();
+        if kept.len() >= 16 {
+            kept.clear();
+        }
+        kept.insert(number, Arc::clone(&rows));
+        Ok(rows)
+    }
+
+    /// For every chunk the objects that use its fragments. Made once, from all manifests.
+    pub(crate) fn by_chunk(&self) -> Result<&HashMap<Coord, Vec<Use>>> {
+        if let Some(by_chunk) = self.by_chunk.get() {
+            return Ok(by_chunk);
+        }
+        let mut by_chunk: HashMap<Coord, Vec<Use>> = HashMap::new();
+        for object in 0..self.count {
+            let mut ordinal = 0_u64;
+            for block in self.manifest(object)? {
+                // Runs stay runs: how long one really can be, only the chunk's own index tells.
+                let (next, fragments) = (ordinal.saturating_add(block.fragments.len()), block.fragments);
+                by_chunk.entry(block.chunk).or_default().push(Use { object, ordinal, fragments });
+                ordinal = next;
+            }
+        }
+        Ok(self.by_chunk.get_or_init(|| by_chunk))
+    }
+}
+
+/// The ids of the objects in a group.
+pub(crate) fn group(zarr: &ZarrStore, level: &str, group: u64) -> Result<Vec<i64>> {
+    let path = format!("{level}/groups");
+    let missing = || Error::invalid(format!("{}{level}: there is no group {group}", zarr.name()));
+    let array = match zarr.array(&path) {
+        Ok(array) => array,
+        Err(error) if error.is_not_found() => return Err(missing()),
+        Err(error) => return Err(error),
+    };
+    let schema = array.schema();
+    let wrong = |problem: String| corrupt(array.name(), "groups", problem);
+    if schema.dtype != DType::Bytes || schema.grid.rank() != 1 {
+        return Err(wrong(format!("an array of {}", schema.dtype)));
+    }
+    if group >= schema.shape()[0] {
+        return Err(missing());
+    }
+    let attributes = schema.attributes.to_json();
+    let range = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
+    if let Some(range) = range {
+        let end = |i: usize| range.get(i).and_then(Value::as_i64);
+        return match (end(0), end(1)) {
+            (Some(start), Some(stop)) if stop.saturating_sub(start) <= 1 << 32 => Ok((start..stop).collect()),
+            _ => Err(wrong(format!("group_ranges of {group} is {range}"))),
+        };
+    }
+    let region = hyperslab_core::Region::new(&[group], &[1]);
+    let row = read_serial(&array, Positions::region(&region))?;
+    let bytes = row.elements.variable_at(0).unwrap_or_default();
+    if bytes.len() % 8 != 0 {
+        return Err(wrong(format!("group {group} has {} bytes", bytes.len())));
+    }
+    Ok(bytes.as_chunks::<8>().0.iter().map(|id| i64::from_le_bytes(*id)).collect())
+}

@@ -1,0 +1,59 @@
+//! What a box, an object or a group selects at a level.
+//!
+//! A vertex is a row of a chunk that some fragment names. A box selects the vertices inside it (borders included), an object
+//! those of its fragments, in order; each vertex comes once. Links come when all their endpoints do.
+
+mod columns;
+mod edges;
+mod select;
+
+use hyperslab_core::{DType, Elements, Error, GeometryData, GeometryQuery, Result, Values};
+
+use crate::level::Level;
+use crate::meta::Linking;
+use crate::objects;
+use select::{BoxTest, Path, Selected};
+
+/// Answers a query at a level.
+pub(crate) fn run(level: &Level, query: &GeometryQuery) -> Result<GeometryData> {
+    let wanted = columns::wanted(level, query.attributes.as_deref())?;
+    let test = match &query.region {
+        Some(region) => Some(BoxTest::new(level, region)?),
+        None => None,
+    };
+    let mut selected = Selected::new(level, test);
+    let paths = if query.objects.is_empty() && query.groups.is_empty() {
+        selected.pick_all()?;
+        selected.paths_of_picked()?
+    } else {
+        let mut ids = query.objects.clone();
+        for group in &query.groups {
+            ids.extend(objects::group(&level.zarr, &level.path, *group)?);
+        }
+        let mut seen = std::collections::HashSet::new();
+        ids.retain(|id| seen.insert(*id));
+        selected.pick_objects(&ids)?
+    };
+    let links = match level.root.linking() {
+        Linking::None => None,
+        Linking::Path => Some((2, edges::of_paths(&mut selected, &paths)?)),
+        Linking::Tree => Some((2, edges::of_tree(&mut selected)?)),
+        Linking::Stored => edges::stored(&selected)?,
+    };
+    let attributes = columns::gather(&selected, &wanted)?;
+    Ok(GeometryData {
+        vertices: columns::vertices(&selected)?,
+        attributes,
+        links: links.map(|(width, rows)| link_values(width, &rows)).transpose()?,
+        objects: paths.into_iter().map(Path::into_rows).collect(),
+    })
+}
+
+/// One row a link.
+fn link_values(width: usize, rows: &[u32]) -> Result<Values> {
+    if width == 0 || !rows.len().is_multiple_of(width) {
+        return Err(Error::invalid("links of different widths"));
+    }
+    let bytes: Vec<u8> = rows.iter().flat_map(|row| u64::from(*row).to_ne_bytes()).collect();
+    Values::new(DType::UInt64, &[(rows.len() / width) as u64, width as u64], Elements::fixed(bytes))
+}

@@ -1,0 +1,227 @@
+//! Opened stores: a geometry and its levels, or one bare fragment index.
+
+use std::path::Path;
+use std::sync::{Arc, OnceLock};
+
+use hyperslab_core::{
+    Attribute, Attributes, Blob, Depth, Directory, Error, LocalDirectory, Node, Place, Report, Result, Store,
+    normal_path,
+};
+use hyperslab_zarr::ZarrStore;
+use serde_json::{Map, Value, json};
+
+use crate::fragment::{FragmentIndex, MAGIC};
+use crate::geometry::ZvfGeometry;
+use crate::level::Level;
+use crate::meta::Root;
+use crate::verify;
+
+/// The levels of a store, opened when they are asked for.
+#[derive(Debug)]
+pub(crate) struct Levels {
+    pub(crate) zarr: Arc<ZarrStore>,
+    pub(crate) root: Arc<Root>,
+    opened: Vec<OnceLock<Level>>,
+}
+
+impl Levels {
+    pub(crate) fn len(&self) -> usize {
+        self.opened.len()
+    }
+
+    /// The level with this number.
+    pub(crate) fn level(&self, number: usize) -> Result<&Level> {
+        let named = |name: &String| name.parse() == Ok(number as u32);
+        let at = self.root.levels.iter().position(named);
+        let Some(at) = at else {
+            let name = self.zarr.directory().name();
+            return Err(Error::invalid(format!(
+                "{name}: there is no level {number}, there are {:?}",
+                self.root.levels
+            )));
+        };
+        if let Some(level) = self.opened[at].get() {
+            return Ok(level);
+        }
+        let level = Level::open(&self.zarr, &self.root, &self.root.levels[at])?;
+        Ok(self.opened[at].get_or_init(|| level))
+    }
+}
+
+/// An opened Zarr Vectors store.
+#[derive(Debug)]
+pub struct ZvfStore {
+    levels: Arc<Levels>,
+}
+
+/// Is there a Zarr Vectors store in this directory: a root document with the attribute `zarr_vectors`?
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the directory cannot be read.
+pub fn probe(directory: &dyn Directory) -> Result<bool> {
+    let Some(bytes) = directory.read("zarr.json")? else { return Ok(false) };
+    let document: Option<Value> = serde_json::from_slice(&bytes).ok();
+    let attributes = document.as_ref().and_then(|document| document.get("attributes"));
+    Ok(attributes.is_some_and(|attributes| attributes.get("zarr_vectors").is_some()))
+}
+
+/// Opens the store in this directory.
+///
+/// # Errors
+///
+/// [`Corrupt`](Error::Corrupt) when its root is damaged, [`Unsupported`](Error::Unsupported) when it requires
+/// what we do not know.
+pub fn open(directory: Arc<dyn Directory>) -> Result<ZvfStore> {
+    let zarr = Arc::new(hyperslab_zarr::open(directory)?);
+    let root = Arc::new(Root::read(&zarr)?);
+    let opened = root.levels.iter().map(|_| OnceLock::new()).collect();
+    Ok(ZvfStore { levels: Arc::new(Levels { zarr, root, opened }) })
+}
+
+/// Opens the store in this folder.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_path(path: impl AsRef<Path>) -> Result<ZvfStore> {
+    open(Arc::new(LocalDirectory::new(path.as_ref())))
+}
+
+impl ZvfStore {
+    /// The whole geometry.
+    ///
+    /// # Errors
+    ///
+    /// As [`Store::node`].
+    pub fn geometry(&self) -> Result<ZvfGeometry> {
+        ZvfGeometry::new(&self.levels, None)
+    }
+}
+
+impl Store for ZvfStore {
+    fn format(&self) -> &'static str {
+        "zvf"
+    }
+
+    fn name(&self) -> &Arc<str> {
+        self.levels.zarr.directory().name()
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        match normal_path(path).as_str() {
+            "/" => Ok(self.levels.root.levels.clone()),
+            other => {
+                self.node(other)?;
+                Ok(Vec::new())
+            }
+        }
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        let path = normal_path(path);
+        let name = &path[1..];
+        if name.is_empty() {
+            return Ok(Node::Geometry(Arc::new(self.geometry()?)));
+        }
+        if self.levels.root.levels.iter().any(|level| level == name) {
+            let number = name.parse().map_err(|_| Error::invalid(format!("a level {name:?}")))?;
+            return Ok(Node::Geometry(Arc::new(ZvfGeometry::new(&self.levels, Some(number))?)));
+        }
+        // The arrays underneath, for those who name them.
+        self.levels.zarr.node(&path)
+    }
+
+    fn details(&self) -> Result<Map<String, Value>> {
+        let root = &self.levels.root;
+        let mut levels = Vec::new();
+        for number in &root.levels {
+            let level = self.levels.level(number.parse().unwrap_or(0))?;
+            let attributes: Vec<&str> = level.attributes()?.iter().map(|(name, _)| name.as_str()).collect();
+            levels.push(json!({
+                "path": level.path, "chunks": level.vertices.chunks()?.len(), "chunk_shape": level.chunk_shape,
+                "dtype": level.dtype.to_string(), "vertex_attributes": attributes,
+                "objects": level.objects()?.map_or(0, crate::objects::Objects::len),
+            }));
+        }
+        Ok(Map::from_iter([
+            ("zv_version".to_owned(), json!(root.version)),
+            ("chunk_shape".to_owned(), json!(root.chunk_shape)),
+            ("links_convention".to_owned(), json!(root.links_convention)),
+            ("levels".to_owned(), Value::Array(levels)),
+        ]))
+    }
+
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        verify::store(&self.levels, depth, report);
+        Ok(())
+    }
+}
+
+/// Do these first bytes start a fragment index?
+#[must_use]
+pub fn probe_fragment_index(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC)
+}
+
+/// A bare fragment index, as a store with one node.
+#[derive(Debug)]
+pub struct FragmentStore {
+    name: Arc<str>,
+    index: FragmentIndex,
+}
+
+/// Opens a bare fragment index.
+///
+/// # Errors
+///
+/// [`Corrupt`](Error::Corrupt) when the blob is not one.
+pub fn open_fragment_index(blob: &dyn Blob) -> Result<FragmentStore> {
+    let bytes = blob.read_at(0, blob.len()?)?;
+    let index = FragmentIndex::parse(bytes, Place::new(blob.name(), "fragment index", 0))?;
+    Ok(FragmentStore { name: Arc::clone(blob.name()), index })
+}
+
+impl FragmentStore {
+    /// The index.
+    #[must_use]
+    pub const fn index(&self) -> &FragmentIndex {
+        &self.index
+    }
+}
+
+impl Store for FragmentStore {
+    fn format(&self) -> &'static str {
+        "zvf"
+    }
+
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn children(&self, _: &str) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        if normal_path(path) != "/" {
+            return Err(Error::not_found(Arc::clone(&self.name), format!("the node {path}")));
+        }
+        let (all, ranges) = (self.index.len(), self.index.ranges());
+        let attributes =
+            [("fragments", all), ("range_fragments", ranges), ("explicit_fragments", all - ranges)];
+        let named = attributes.map(|(name, count)| (name, Attribute::Json(json!(count))));
+        Ok(Node::Group(Attributes::from_iter(named)))
+    }
+
+    fn details(&self) -> Result<Map<String, Value>> {
+        let fragments = self.index.iter().map(|fragment| fragment.to_json()).collect();
+        Ok(Map::from_iter([("fragments".to_owned(), Value::Array(fragments))]))
+    }
+
+    fn verify(&self, _: Depth, report: &mut Report) -> Result<()> {
+        // Opening has checked everything that can be checked without the chunk.
+        report.passed("fragment_index", format!("{} fragments", self.index.len()));
+        Ok(())
+    }
+}

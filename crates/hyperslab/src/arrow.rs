@@ -1,0 +1,106 @@
+//! Elements as Arrow's arrays, and rows as Arrow and Parquet files.
+//!
+//! Where the layouts agree (numbers, complex numbers, text and bytes of variable length, lists, validity) buffers are
+//! handed over, not copied.
+//!
+//! | ours | Arrow's |
+//! |---|---|
+//! | `bool`, integers, `float16/32/64` | the same |
+//! | `float128` | `Float64`, rounded |
+//! | `complex64/128` | `FixedSizeList(2)` of the parts |
+//! | `datetime64` in s, ms, us, ns | `Timestamp`; "not a time" is null |
+//! | `datetime64` in days; weeks, hours and minutes | `Date32`; `Timestamp` in seconds |
+//! | other `datetime64` | `Int64` ticks |
+//! | `timedelta64` in s, ms, us, ns; others | `Duration`; `Int64` ticks |
+//! | `bytes[n]`, `opaque[n]` | `FixedSizeBinary(n)` |
+//! | `string[n]`, `string`, `reference` | `LargeUtf8` |
+//! | `bytes` | `LargeBinary` |
+//! | `enum` | its integers, names in the field's metadata |
+//! | `struct`, `list<T>`, `T(n, m)` | `Struct`, `LargeList`, nested `FixedSizeList` |
+//!
+//! Every field's metadata has our own name of the type under `hyperslab.dtype`. Parquet has no timestamps in seconds:
+//! there they are in milliseconds.
+//!
+//! ```
+//! use hyperslab::{DType, Elements};
+//! use hyperslab::arrow::to_array;
+//! let texts = to_array(&DType::String, Elements::variable(["a", "bc"]), 2)?;
+//! assert_eq!(texts.len(), 2);
+//! # Ok::<(), hyperslab::Error>(())
+//! ```
+
+mod convert;
+mod fields;
+mod file;
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, make_array};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use hyperslab_core::{Batch, Column, DType, Elements, Error, Result};
+
+pub use fields::field;
+pub use file::{write_arrow, write_parquet};
+
+pub(crate) use fields::Forms;
+
+/// `length` elements as an Arrow array of the type that [`field`] tells.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the elements are not held as the type is, are fewer, or hold text that is not
+/// UTF-8 or a date that Arrow's type cannot reach.
+pub fn to_array(dtype: &DType, elements: Elements, length: usize) -> Result<ArrayRef> {
+    let data = convert::array_data(dtype, elements, length, Forms::ARROW).map_err(|e| unfit(dtype, &e))?;
+    Ok(make_array(data))
+}
+
+/// The schema of these columns.
+#[must_use]
+pub fn schema(columns: &[Column]) -> SchemaRef {
+    schema_in(columns, Forms::ARROW)
+}
+
+fn schema_in(columns: &[Column], forms: Forms) -> SchemaRef {
+    let field = |column: &Column| fields::field_in(&column.name, &column.dtype, column.nullable, forms);
+    Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
+}
+
+/// A batch as Arrow's.
+///
+/// # Errors
+///
+/// As [`to_array`], naming the column.
+pub fn record_batch(columns: &[Column], batch: Batch) -> Result<RecordBatch> {
+    record_batch_in(columns, batch, &schema(columns), Forms::ARROW)
+}
+
+fn record_batch_in(
+    columns: &[Column],
+    batch: Batch,
+    schema: &SchemaRef,
+    forms: Forms,
+) -> Result<RecordBatch> {
+    let rows = batch.rows;
+    let arrays = columns
+        .iter()
+        .zip(batch.columns)
+        .map(|(column, elements)| {
+            let data = convert::array_data(&column.dtype, elements, rows, forms);
+            let data = data.map_err(|error| {
+                Error::invalid(format!("column {} of {} as Arrow: {error}", column.name, column.dtype))
+            })?;
+            Ok(make_array(data))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let options = arrow_array::RecordBatchOptions::new().with_row_count(Some(rows));
+    RecordBatch::try_new_with_options(Arc::clone(schema), arrays, &options)
+        .map_err(|error| Error::invalid(error.to_string()))
+}
+
+fn unfit(dtype: &DType, error: &ArrowError) -> Error {
+    Error::invalid(format!("elements of {dtype} as Arrow: {error}"))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! Elements to Arrow's array data. Arrow checks what it is given: lengths, offsets, UTF-8.
+
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
+use arrow_data::{ArrayData, ArrayDataBuilder};
+use arrow_schema::{ArrowError, DataType};
+use bytes::Bytes;
+use hyperslab_core::{
+    DType, Data, Elements, StructType, TimeUnit, Validity, element_to_json, element_to_text,
+};
+
+use super::fields::{Forms, data_type, duration, timestamp};
+
+type Result<T> = std::result::Result<T, ArrowError>;
+
+/// `length` elements as Arrow's data.
+pub(super) fn array_data(
+    dtype: &DType,
+    elements: Elements,
+    length: usize,
+    forms: Forms,
+) -> Result<ArrayData> {
+    let nulls = elements.validity.as_ref().map(|validity| null_buffer(validity, length)).transpose()?;
+    let builder = ArrayData::builder(data_type(dtype, forms)).len(length).nulls(nulls).align_buffers(true);
+    match (dtype, elements.data) {
+        (DType::Struct(fields), data) => {
+            let elements = Elements { data, validity: elements.validity };
+            struct_data(builder, fields, &elements, length, forms)
+        }
+        (_, Data::Fixed(bytes)) => {
+            fixed_data(builder, dtype, bytes, elements.validity.as_ref(), length, forms)
+        }
+        (DType::String | DType::Bytes | DType::Reference, Data::Variable { offsets, bytes }) => {
+            builder.add_buffer(offset_buffer(offsets, length)?).add_buffer(Buffer::from(bytes)).build()
+        }
+        (DType::List(base), Data::List { offsets, items }) => {
+            let count = items.len(base);
+            let child = array_data(base, *items, count, forms)?;
+            builder.add_buffer(offset_buffer(offsets, length)?).add_child_data(child).build()
+        }
+        (DType::Array(base, shape), Data::FixedList { items, .. }) => {
+            let child = array_data(base, *items, cells(shape, length)?, forms)?;
+            nested(builder, base, shape, child, length, forms)
+        }
+        (_, data) => Err(wrong(format!("elements held as {}", kind(&data)))),
+    }
+}
+
+fn kind(data: &Data) -> &'static str {
+    match data {
+        Data::Fixed(_) => "plain bytes",
+        Data::Variable { .. } => "offsets and bytes",
+        Data::List { .. } => "lists",
+        Data::FixedList { .. } => "small arrays",
+        Data::Struct { .. } => "structs",
+    }
+}
+
+fn wrong(problem: impl Into<String>) -> ArrowError {
+    ArrowError::InvalidArgumentError(problem.into())
+}
+
+fn null_buffer(validity: &Validity, length: usize) -> Result<NullBuffer> {
+    if validity.len() != length {
+        return Err(wrong(format!("validity of {} elements for {length}", validity.len())));
+    }
+    Ok(NullBuffer::new(BooleanBuffer::new(Buffer::from(validity.bits().clone()), 0, length)))
+}
+
+/// Our offsets are never negative and Arrow's never above what both can say, so the bytes are the same.
+fn offset_buffer(offsets: Vec<u64>, length: usize) -> Result<Buffer> {
+    if offsets.len() != length + 1 {
+        return Err(wrong(format!("{} offsets for {length} elements", offsets.len())));
+    }
+    Ok(Buffer::from_vec(offsets))
+}
+
+fn cells(shape: &[usize], length: usize) -> Result<usize> {
+    shape
+        .iter()
+        .try_fold(length, |cells, extent| cells.checked_mul(*extent))
+        .ok_or_else(|| wrong("more cells than memory"))
+}
+
+fn struct_data(
+    builder: ArrayDataBuilder,
+    fields: &StructType,
+    elements: &Elements,
+    length: usize,
+    forms: Forms,
+) -> Result<ArrayData> {
+    let members = crate::rows::members(fields, elements).map_err(|error| wrong(error.to_string()))?;
+    let children = fields
+        .members
+        .iter()
+        .zip(members)
+        .map(|(member, held)| array_data(&member.dtype, held, length, forms))
+        .collect::<Result<Vec<_>>>()?;
+    builder.child_data(children).build()
+}
+
+/// Small arrays as lists of lists, the last extent innermost.
+fn nested(
+    builder: ArrayDataBuilder,
+    base: &DType,
+    shape: &[usize],
+    mut child: ArrayData,
+    length: usize,
+    forms: Forms,
+) -> Result<ArrayData> {
+    if shape.is_empty() {
+        return Ok(child);
+    }
+    for axis in (1..shape.len()).rev() {
+        let dtype = DType::Array(base.clone().into(), shape[axis..].to_vec());
+        let count = cells(&shape[..axis], length)?;
+        child = ArrayData::builder(data_type(&dtype, forms)).len(count).add_child_data(child).build()?;
+    }
+    builder.add_child_data(child).build()
+}
+
+fn fixed_data(
+    builder: ArrayDataBuilder,
+    dtype: &DType,
+    bytes: Bytes,
+    validity: Option<&Validity>,
+    length: usize,
+    forms: Forms,
+) -> Result<ArrayData> {
+    let size = dtype.size().unwrap_or(0);
+    if Some(bytes.len()) != length.checked_mul(size) {
+        return Err(wrong(format!("{} bytes for {length} elements", bytes.len())));
+    }
+    match dtype {
+        DType::Bool => {
+            let bits = BooleanBuffer::collect_bool(length, |index| bytes[index] != 0);
+            builder.add_buffer(bits.into_inner()).build()
+        }
+        DType::Float128 => {
+            let elements = Elements::fixed(bytes);
+            let number = |index| match element_to_json(dtype, &elements, index) {
+                serde_json::Value::String(text) if text == "Infinity" => f64::INFINITY,
+                serde_json::Value::String(text) if text == "-Infinity" => f64::NEG_INFINITY,
+                value => value.as_f64().unwrap_or(f64::NAN),
+            };
+            builder.add_buffer(Buffer::from_vec((0..length).map(number).collect::<Vec<f64>>())).build()
+        }
+        DType::Complex64 | DType::Complex128 => {
+            let part = if *dtype == DType::Complex64 { DType::Float32 } else { DType::Float64 };
+            let parts = array_data(&part, Elements::fixed(bytes), length * 2, forms)?;
+            builder.add_child_data(parts).build()
+        }
+        DType::DateTime(unit) => dates(builder, *unit, bytes, validity, length, forms),
+        DType::Duration(unit) if duration(*unit).is_some() => {
+            let nulls = without_nat(&bytes, validity, length);
+            builder.nulls(nulls).add_buffer(Buffer::from(bytes)).build()
+        }
+        DType::FixedText(_) => {
+            let elements = Elements::fixed(bytes);
+            let texts = Elements::variable((0..length).map(|index| element_to_text(dtype, &elements, index)));
+            let Data::Variable { offsets, bytes } = texts.data else { return Err(wrong("text")) };
+            builder.add_buffer(offset_buffer(offsets, length)?).add_buffer(Buffer::from(bytes)).build()
+        }
+        DType::Array(base, shape) => {
+            let child = array_data(base, Elements::fixed(bytes), cells(shape, length)?, forms)?;
+            nested(builder, base, shape, child, length, forms)
+        }
+        // No bytes at all: empty values.
+        _ if matches!(data_type(dtype, forms), DataType::LargeBinary) => builder
+            .add_buffer(offset_buffer(vec![0; length + 1], length)?)
+            .add_buffer(Buffer::from(bytes))
+            .build(),
+        _ => builder.add_buffer(Buffer::from(bytes)).build(),
+    }
+}
+
+fn ticks(bytes: &[u8]) -> impl ExactSizeIterator<Item = i64> + '_ {
+    bytes.chunks_exact(8).map(|tick| i64::from_ne_bytes(tick.try_into().unwrap_or_default()))
+}
+
+/// The smallest `int64` is "not a time", which is null in Arrow.
+fn without_nat(bytes: &[u8], validity: Option<&Validity>, length: usize) -> Option<NullBuffer> {
+    if validity.is_none() && ticks(bytes).all(|tick| tick != i64::MIN) {
+        return None;
+    }
+    let there = ticks(bytes)
+        .enumerate()
+        .map(|(index, tick)| tick != i64::MIN && validity.is_none_or(|validity| validity.get(index)));
+    let bits: BooleanBuffer = there.collect();
+    debug_assert_eq!(bits.len(), length, "one bit per element");
+    Some(NullBuffer::new(bits))
+}
+
+fn dates(
+    builder: ArrayDataBuilder,
+    unit: TimeUnit,
+    bytes: Bytes,
+    validity: Option<&Validity>,
+    length: usize,
+    forms: Forms,
+) -> Result<ArrayData> {
+    let nulls = without_nat(&bytes, validity, length);
+    let there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
+    let out_of_reach = |tick: i64| wrong(format!("{tick} {} since 1970 is out of reach", unit.code()));
+    let buffer = match (unit, timestamp(unit, forms)) {
+        (TimeUnit::Day, _) => {
+            let day = |(index, tick): (usize, i64)| match i32::try_from(tick) {
+                Ok(day) => Ok(day),
+                Err(_) if there(index) => Err(out_of_reach(tick)),
+                Err(_) => Ok(0),
+            };
+            Buffer::from_vec(ticks(&bytes).enumerate().map(day).collect::<Result<Vec<i32>>>()?)
+        }
+        (_, Some((_, each))) if each > 1 => {
+            let scaled = |(index, tick): (usize, i64)| match tick.checked_mul(each) {
+                Some(scaled) => Ok(scaled),
+                None if there(index) => Err(out_of_reach(tick)),
+                None => Ok(0),
+            };
+            Buffer::from_vec(ticks(&bytes).enumerate().map(scaled).collect::<Result<Vec<i64>>>()?)
+        }
+        _ => Buffer::from(bytes),
+    };
+    builder.nulls(nulls).add_buffer(buffer).build()
+}

@@ -1,0 +1,128 @@
+//! Our types as Arrow's.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, TimeUnit as ArrowUnit};
+use hyperslab_core::{DType, TimeUnit};
+
+/// What the target can hold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Forms {
+    /// Are there timestamps in seconds? Parquet has none shorter than milliseconds' name.
+    pub(crate) seconds: bool,
+}
+
+impl Forms {
+    pub(crate) const ARROW: Self = Self { seconds: true };
+    pub(crate) const PARQUET: Self = Self { seconds: false };
+}
+
+/// The Arrow field of a column.
+#[must_use]
+pub fn field(name: &str, dtype: &DType, nullable: bool) -> Field {
+    field_in(name, dtype, nullable, Forms::ARROW)
+}
+
+pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, forms: Forms) -> Field {
+    let mut metadata = HashMap::from([("hyperslab.dtype".to_owned(), dtype.to_string())]);
+    match dtype {
+        DType::Enum(named) => {
+            let members: serde_json::Map<_, _> = named
+                .members
+                .iter()
+                .map(|(name, value)| {
+                    (name.clone(), serde_json::Value::from(i64::try_from(*value).unwrap_or(i64::MAX)))
+                })
+                .collect();
+            metadata.insert("hyperslab.enum".to_owned(), serde_json::Value::Object(members).to_string());
+        }
+        DType::Opaque(opaque) if !opaque.tag.is_empty() => {
+            metadata.insert("hyperslab.tag".to_owned(), opaque.tag.clone());
+        }
+        _ => {}
+    }
+    // "Not a time" is null in Arrow.
+    let nullable = nullable || matches!(dtype, DType::DateTime(_) | DType::Duration(_));
+    Field::new(name, data_type(dtype, forms), nullable).with_metadata(metadata)
+}
+
+/// Arrow's unit and how many of its ticks are one of ours.
+pub(super) fn timestamp(unit: TimeUnit, forms: Forms) -> Option<(ArrowUnit, i64)> {
+    Some(match unit {
+        TimeUnit::Millisecond => (ArrowUnit::Millisecond, 1),
+        TimeUnit::Microsecond => (ArrowUnit::Microsecond, 1),
+        TimeUnit::Nanosecond => (ArrowUnit::Nanosecond, 1),
+        TimeUnit::Second | TimeUnit::Minute | TimeUnit::Hour | TimeUnit::Week => {
+            let seconds = match unit {
+                TimeUnit::Second => 1,
+                TimeUnit::Minute => 60,
+                TimeUnit::Hour => 3600,
+                _ => 7 * 86_400,
+            };
+            if forms.seconds {
+                (ArrowUnit::Second, seconds)
+            } else {
+                (ArrowUnit::Millisecond, seconds * 1000)
+            }
+        }
+        _ => return None,
+    })
+}
+
+/// Arrow's unit of a span of time, where it has ours.
+pub(super) const fn duration(unit: TimeUnit) -> Option<ArrowUnit> {
+    match unit {
+        TimeUnit::Second => Some(ArrowUnit::Second),
+        TimeUnit::Millisecond => Some(ArrowUnit::Millisecond),
+        TimeUnit::Microsecond => Some(ArrowUnit::Microsecond),
+        TimeUnit::Nanosecond => Some(ArrowUnit::Nanosecond),
+        _ => None,
+    }
+}
+
+pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
+    match dtype {
+        DType::Bool => DataType::Boolean,
+        DType::Int8 => DataType::Int8,
+        DType::Int16 => DataType::Int16,
+        DType::Int32 => DataType::Int32,
+        DType::Int64 => DataType::Int64,
+        DType::UInt8 => DataType::UInt8,
+        DType::UInt16 => DataType::UInt16,
+        DType::UInt32 => DataType::UInt32,
+        DType::UInt64 => DataType::UInt64,
+        DType::Float16 => DataType::Float16,
+        DType::Float32 => DataType::Float32,
+        DType::Float64 | DType::Float128 => DataType::Float64,
+        DType::Complex64 => DataType::FixedSizeList(item(&DType::Float32, false, forms), 2),
+        DType::Complex128 => DataType::FixedSizeList(item(&DType::Float64, false, forms), 2),
+        DType::DateTime(TimeUnit::Day) => DataType::Date32,
+        DType::DateTime(unit) => {
+            timestamp(*unit, forms).map_or(DataType::Int64, |(unit, _)| DataType::Timestamp(unit, None))
+        }
+        DType::Duration(unit) => duration(*unit).map_or(DataType::Int64, DataType::Duration),
+        DType::Enum(named) => data_type(&named.base, forms),
+        DType::Struct(fields) => {
+            let member = |member: &hyperslab_core::Member| field_in(&member.name, &member.dtype, true, forms);
+            DataType::Struct(fields.members.iter().map(member).collect())
+        }
+        DType::List(base) => DataType::LargeList(item(base, true, forms)),
+        DType::Array(base, shape) => shape.iter().rev().fold(data_type(base, forms), |inner, &extent| {
+            let extent = i32::try_from(extent).unwrap_or(i32::MAX);
+            DataType::FixedSizeList(Arc::new(Field::new("item", inner, true)), extent)
+        }),
+        DType::FixedBytes(0) | DType::Bytes => DataType::LargeBinary,
+        DType::FixedBytes(size) => DataType::FixedSizeBinary(i32::try_from(*size).unwrap_or(i32::MAX)),
+        DType::Opaque(opaque) if opaque.size > 0 => {
+            DataType::FixedSizeBinary(i32::try_from(opaque.size).unwrap_or(i32::MAX))
+        }
+        DType::Opaque(_) => DataType::LargeBinary,
+        // Types that are yet to come are told as text.
+        _ => DataType::LargeUtf8,
+    }
+}
+
+fn item(dtype: &DType, nullable: bool, forms: Forms) -> Arc<Field> {
+    Arc::new(Field::new("item", data_type(dtype, forms), nullable))
+}

@@ -1,0 +1,199 @@
+//! Covariance and correlation: of two arrays, and of the variables of one table.
+
+use hyperslab_core::{AxisPositions, DType, Elements, Error, Plan, Positions, Result, Selection, Values};
+use rayon::prelude::*;
+
+use super::lane::{Stored, for_stored};
+use super::transform::floats;
+use crate::ArrayReader;
+
+/// Values that are read of each array at once.
+const PART: u64 = 1 << 20;
+
+/// What is known of pairs of values.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Moments {
+    n: f64,
+    mean: [f64; 2],
+    /// Squared deviations of the first and the second, and their product.
+    deviations: [f64; 3],
+}
+
+impl Moments {
+    fn of(a: &[f64], b: &[f64], skip_nan: bool) -> Self {
+        let kept = || a.iter().zip(b).filter(|(a, b)| !skip_nan || !(a.is_nan() || b.is_nan()));
+        let n = kept().count() as f64;
+        if n == 0.0 {
+            return Self::default();
+        }
+        let mean = [kept().map(|(a, _)| a).sum::<f64>() / n, kept().map(|(_, b)| b).sum::<f64>() / n];
+        let mut deviations = [0.0; 3];
+        for (a, b) in kept() {
+            let (a, b) = (a - mean[0], b - mean[1]);
+            deviations[0] += a * a;
+            deviations[1] += b * b;
+            deviations[2] += a * b;
+        }
+        Self { n, mean, deviations }
+    }
+
+    fn merge(self, other: Self) -> Self {
+        let n = self.n + other.n;
+        if self.n == 0.0 || other.n == 0.0 {
+            return if self.n == 0.0 { other } else { self };
+        }
+        let delta = [other.mean[0] - self.mean[0], other.mean[1] - self.mean[1]];
+        let weight = self.n * other.n / n;
+        let cross = [delta[0] * delta[0], delta[1] * delta[1], delta[0] * delta[1]];
+        let sum = |i: usize| self.deviations[i] + other.deviations[i] + cross[i] * weight;
+        Self {
+            n,
+            mean: [self.mean[0] + delta[0] * other.n / n, self.mean[1] + delta[1] * other.n / n],
+            deviations: [sum(0), sum(1), sum(2)],
+        }
+    }
+}
+
+/// How two arrays of one shape vary together.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Pair {
+    /// Pairs of values.
+    pub count: u64,
+    /// The population covariance; `None` of no pairs.
+    pub covariance: Option<f64>,
+    /// Pearson's correlation; `None` when either does not vary.
+    pub correlation: Option<f64>,
+}
+
+/// How the same selection of two arrays varies together, part by part, in bounded memory.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the selections have different shapes or a type cannot be reduced; otherwise
+/// whatever reading says.
+pub fn pair(a: &ArrayReader, b: &ArrayReader, selection: &Selection, skip_nan: bool) -> Result<Pair> {
+    let (own, other) = (a.resolve(selection)?, b.resolve(selection)?);
+    if own.counts() != other.counts() {
+        return Err(Error::invalid(format!(
+            "the arrays differ in shape: {:?} and {:?}",
+            own.counts().as_slice(),
+            other.counts().as_slice()
+        )));
+    }
+    let parts = parts(a, &own)?;
+    let moments = parts
+        .par_iter()
+        .map(|part| {
+            let there = |whole: &Positions| Positions {
+                axes: whole
+                    .axes
+                    .iter()
+                    .zip(part)
+                    .map(|(axis, (at, count))| cut(*axis, *at, *count))
+                    .collect(),
+            };
+            Ok(Moments::of(&numbers(a, there(&own))?, &numbers(b, there(&other))?, skip_nan))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let all = moments.into_iter().fold(Moments::default(), Moments::merge);
+    let some = all.n > 0.0;
+    let spread = (all.deviations[0] * all.deviations[1]).sqrt();
+    Ok(Pair {
+        count: all.n as u64,
+        covariance: some.then(|| all.deviations[2] / all.n),
+        correlation: (some && spread > 0.0).then(|| all.deviations[2] / spread),
+    })
+}
+
+/// A box of places in a selection: where it starts and how far it reaches, per axis.
+type Part = Vec<(u64, u64)>;
+
+/// The selection in boxes that follow the first array's chunks, none larger than [`PART`] values where the chunks allow.
+fn parts(array: &ArrayReader, positions: &Positions) -> Result<Vec<Part>> {
+    let plan = Plan::new(&array.schema().grid, positions.clone())?;
+    let mut parts = Vec::new();
+    for chunk in plan.iter() {
+        let whole: Part = chunk
+            .axes
+            .iter()
+            .map(|part| (if part.backwards { part.place + 1 - part.count } else { part.place }, part.count))
+            .collect();
+        let inner: u64 = whole.iter().skip(1).map(|(_, count)| count).product();
+        let Some(&(start, count)) = whole.first() else {
+            parts.push(whole);
+            continue;
+        };
+        let each = (PART / inner.max(1)).max(1);
+        for at in (0..count).step_by(each as usize) {
+            let mut part = whole.clone();
+            part[0] = (start + at, each.min(count - at));
+            parts.push(part);
+        }
+    }
+    Ok(parts)
+}
+
+/// Some of the positions along an axis.
+fn cut(axis: AxisPositions, at: u64, count: u64) -> AxisPositions {
+    AxisPositions { start: axis.start.wrapping_add_signed(at as i64 * axis.step), count, ..axis }
+}
+
+fn numbers(array: &ArrayReader, positions: Positions) -> Result<Vec<f64>> {
+    let stored = Stored::of(&array.schema().dtype, array.inner().name())?;
+    let values = array.read_positions(positions)?;
+    for_stored!(stored, floats(&values))
+}
+
+/// The covariances (or correlations) of the variables of a table, whose observations lie along `axis`.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the array has not two axes or a type that can be reduced.
+pub fn matrix(array: &ArrayReader, selection: &Selection, axis: usize, correlation: bool) -> Result<Values> {
+    let positions = array.resolve(selection)?;
+    if positions.axes.len() != 2 || axis > 1 {
+        return Err(Error::invalid("covariance and correlation need two axes: observations and variables"));
+    }
+    let (observations, variables) = (positions.axes[axis].count, positions.axes[1 - axis].count as usize);
+    let square =
+        variables.checked_mul(variables).filter(|cells| (*cells as u64).saturating_mul(8) <= array.memory());
+    let square = square
+        .ok_or_else(|| Error::invalid(format!("a matrix of {variables} variables is larger than memory")))?;
+    let each = (PART / variables.max(1) as u64).max(1);
+    let block = |at: u64| -> Result<Vec<f64>> {
+        let mut part = positions.clone();
+        part.axes[axis] = cut(part.axes[axis], at, each.min(observations - at));
+        let mut values = numbers(array, part)?;
+        if axis == 1 {
+            // One observation after the other.
+            let count = values.len() / variables.max(1);
+            values = (0..values.len()).map(|i| values[i % variables * count + i / variables]).collect();
+        }
+        Ok(values)
+    };
+    let mut means = vec![0.0; variables];
+    for at in (0..observations).step_by(each as usize) {
+        for row in block(at)?.chunks_exact(variables.max(1)) {
+            means.iter_mut().zip(row).for_each(|(mean, value)| *mean += value);
+        }
+    }
+    means.iter_mut().for_each(|mean| *mean /= observations as f64);
+    let mut sums = vec![0.0; square];
+    for at in (0..observations).step_by(each as usize) {
+        for row in block(at)?.chunks_exact(variables.max(1)) {
+            let off: Vec<f64> = row.iter().zip(&means).map(|(value, mean)| value - mean).collect();
+            for (sums, own) in sums.chunks_exact_mut(variables.max(1)).zip(&off) {
+                sums.iter_mut().zip(&off).for_each(|(sum, other)| *sum += own * other);
+            }
+        }
+    }
+    sums.iter_mut().for_each(|sum| *sum /= observations as f64);
+    if correlation {
+        let spread: Vec<f64> = (0..variables).map(|i| sums[i * variables + i].sqrt()).collect();
+        for (cell, sum) in sums.iter_mut().enumerate() {
+            *sum /= spread[cell / variables] * spread[cell % variables];
+        }
+    }
+    let bytes: Vec<u8> = sums.into_iter().flat_map(f64::to_ne_bytes).collect();
+    Values::new(DType::Float64, &[variables as u64, variables as u64], Elements::fixed(bytes))
+}

@@ -1,0 +1,241 @@
+//! Dense arrays as rows, in C order, read a slab at a time.
+
+use std::collections::VecDeque;
+
+use hyperslab_core::{
+    Batch, Column, DType, Elements, Error, Extents, Grid, Positions, Region, Result, Selection, Values,
+    product,
+};
+
+use super::{Rows, members, plain_column};
+use crate::ArrayReader;
+
+/// Values that are read at once.
+const SLAB_BYTES: u64 = 128 << 20;
+/// Rows of a batch: dimension columns are made for this many at a time.
+const BATCH_ROWS: usize = 1 << 17;
+
+impl ArrayReader {
+    /// The elements of a selection as rows. An array of structs has one column per member, any other a column
+    /// `value`; before them stand the positions along the dimensions that the selection keeps, named as the
+    /// dimensions are or `dim_0`, `dim_1` … A one-dimensional array of structs is a table as it is: its rows have no
+    /// positions.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a selection that the array does not have.
+    pub fn rows(&self, selection: &Selection) -> Result<Rows<'static>> {
+        let positions = self.resolve(selection)?;
+        let dtype = self.schema().dtype.clone();
+        let mut columns = dimension_columns(&positions, &self.schema().dimensions);
+        if matches!(dtype, DType::Struct(_)) && columns.len() <= 1 {
+            columns.clear();
+        }
+        let dimensions = columns.len();
+        let nullable = self.schema().nullable;
+        match &dtype {
+            DType::Struct(fields) => columns.extend(
+                fields
+                    .members
+                    .iter()
+                    .map(|member| plain_column(&member.name, member.dtype.clone(), nullable)),
+            ),
+            _ => columns.push(plain_column("value", dtype.clone(), nullable)),
+        }
+        make_unique(&mut columns);
+        let blocks = slabs(self, &positions);
+        let rows = ArrayRows {
+            reader: self.clone(),
+            positions,
+            dimensions,
+            block: 0,
+            blocks,
+            ready: VecDeque::new(),
+        };
+        Ok(Rows { columns, batches: Box::new(rows) })
+    }
+}
+
+fn dimension_columns(positions: &Positions, names: &[Option<String>]) -> Vec<Column> {
+    let kept = positions.axes.iter().enumerate().filter(|(_, axis)| axis.keep);
+    kept.map(|(axis, _)| {
+        let name = names.get(axis).cloned().flatten().filter(|name| !name.is_empty());
+        let name = name.unwrap_or_else(|| format!("dim_{axis}"));
+        Column { dimension: true, ..plain_column(name, DType::Int64, false) }
+    })
+    .collect()
+}
+
+/// Columns of the same name get an underscore more: files of columns know them by name.
+fn make_unique(columns: &mut [Column]) {
+    for at in 1..columns.len() {
+        while columns[..at].iter().any(|before| before.name == columns[at].name) {
+            columns[at].name.push('_');
+        }
+    }
+}
+
+/// The result cut into runs in C order that reach over whole chunks where memory allows.
+fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
+    let item = reader.schema().dtype.size().unwrap_or(64).max(1) as u64;
+    let shape = positions.shape();
+    let slabs = Grid::slabs(&shape, item, SLAB_BYTES);
+    let chunks: Vec<u64> = positions
+        .axes
+        .iter()
+        .zip(reader.schema().grid.chunk_shape())
+        .filter(|(axis, _)| axis.keep)
+        .map(|(axis, chunk)| (chunk / axis.step.unsigned_abs()).max(1))
+        .collect();
+    let mut block: Extents = slabs.chunk_shape().into();
+    let cut = (0..shape.len()).rev().find(|&axis| block[axis] < shape[axis]);
+    if let Some(axis) = cut
+        && block[axis] > chunks[axis]
+    {
+        block[axis] -= block[axis] % chunks[axis];
+    }
+    Grid::new(&shape, &block).unwrap_or(slabs)
+}
+
+struct ArrayRows {
+    reader: ArrayReader,
+    positions: Positions,
+    /// Columns of positions.
+    dimensions: usize,
+    block: u64,
+    blocks: Grid,
+    ready: VecDeque<Batch>,
+}
+
+impl Iterator for ArrayRows {
+    type Item = Result<Batch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.is_empty() {
+            if self.block >= self.blocks.chunks().unwrap_or(0) {
+                return None;
+            }
+            let region = self.blocks.region(&self.blocks.coord(self.block));
+            self.block += 1;
+            if let Err(error) = self.read(&region) {
+                // Nothing can follow a part that is missing.
+                self.block = u64::MAX;
+                return Some(Err(error));
+            }
+        }
+        self.ready.pop_front().map(Ok)
+    }
+}
+
+impl ArrayRows {
+    fn read(&mut self, region: &Region) -> Result<()> {
+        let positions = within(&self.positions, region);
+        let axes: Vec<_> = positions.axes.iter().filter(|axis| axis.keep).copied().collect();
+        let values = self.reader.read_positions(positions.clone())?;
+        let columns = match &values.dtype {
+            DType::Struct(fields) => {
+                let held = members(fields, &values.elements)?;
+                fields.members.iter().map(|member| member.dtype.clone()).zip(held).collect()
+            }
+            dtype => vec![(dtype.clone(), values.elements.clone())],
+        };
+        for first in (0..rows_of(&values)).step_by(BATCH_ROWS) {
+            let count = BATCH_ROWS.min(rows_of(&values) - first);
+            let mut batch =
+                Batch { rows: count, columns: Vec::with_capacity(self.dimensions + columns.len()) };
+            for axis in 0..self.dimensions {
+                let inner = product(&values.shape[axis + 1..]).unwrap_or(1).max(1);
+                let extent = values.shape[axis].max(1);
+                let place = |row: usize| {
+                    let at = row as u64 / inner % extent;
+                    axes[axis].start.wrapping_add_signed(axes[axis].step.wrapping_mul(at as i64)) as i64
+                };
+                let column: Vec<i64> = (first..first + count).map(place).collect();
+                batch.columns.push(Elements::fixed(to_bytes(&column)));
+            }
+            for (dtype, elements) in &columns {
+                batch.columns.push(run(dtype, elements, first, count)?);
+            }
+            self.ready.push_back(batch);
+        }
+        Ok(())
+    }
+}
+
+fn rows_of(values: &Values) -> usize {
+    values.len()
+}
+
+/// The positions of a region of the result.
+fn within(positions: &Positions, region: &Region) -> Positions {
+    let mut positions = positions.clone();
+    let kept = positions.axes.iter_mut().filter(|axis| axis.keep);
+    for (axis, (start, count)) in kept.zip(region.start.iter().zip(&region.shape)) {
+        axis.start = axis.start.wrapping_add_signed(axis.step.wrapping_mul(*start as i64));
+        axis.count = *count;
+    }
+    positions
+}
+
+/// `count` elements from `first` on; fixed-size ones without a copy.
+fn run(dtype: &DType, elements: &Elements, first: usize, count: usize) -> Result<Elements> {
+    if let (Some(size), Some(bytes), None) = (dtype.size(), elements.as_fixed(), &elements.validity) {
+        let part = first.checked_mul(size).zip(count.checked_mul(size));
+        let part = part.filter(|(start, length)| start + length <= bytes.len());
+        let (start, length) = part.ok_or_else(|| Error::invalid("fewer elements than cells"))?;
+        return Ok(Elements::fixed(bytes.slice(start..start + length)));
+    }
+    let picks: Vec<_> = (first..first + count).map(|index| (0, index)).collect();
+    Elements::gather(dtype, &[elements], &picks)
+}
+
+fn to_bytes(numbers: &[i64]) -> Vec<u8> {
+    bytemuck::cast_slice(numbers).to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use hyperslab_core::StructType;
+
+    use super::*;
+
+    fn reader(values: &Values) -> (tempfile::TempDir, ArrayReader) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.npy");
+        crate::export::write(values, &path, false).unwrap();
+        let reader = crate::open(&path).unwrap().array("/").unwrap();
+        (folder, reader)
+    }
+
+    fn numbers(elements: &Elements) -> Vec<i64> {
+        bytemuck::pod_collect_to_vec(elements.as_fixed().unwrap())
+    }
+
+    #[test]
+    fn cells_become_rows_with_their_positions() -> Result<()> {
+        let values = Values::new(DType::UInt8, &[3, 4], Elements::fixed((0..12).collect::<Vec<u8>>()))?;
+        let (_folder, reader) = reader(&values);
+        let (columns, all) = reader.rows(&"[::-2, 1:3]".parse()?)?.collect()?;
+        let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
+        assert_eq!(names, ["dim_0", "dim_1", "value"]);
+        assert_eq!(numbers(&all.columns[0]), [2, 2, 0, 0]);
+        assert_eq!(numbers(&all.columns[1]), [1, 2, 1, 2]);
+        assert_eq!(all.columns[2].as_fixed().unwrap()[..], [9, 10, 1, 2]);
+        let (columns, all) = reader.rows(&"[1, 2]".parse()?)?.collect()?;
+        assert_eq!((columns.len(), all.rows), (1, 1));
+        Ok(())
+    }
+
+    #[test]
+    fn a_row_of_structs_is_a_table() -> Result<()> {
+        let point = DType::from(StructType::packed([("a", DType::UInt8), ("b", DType::UInt8)]));
+        let values = Values::new(point.clone(), &[3], Elements::fixed(vec![1, 2, 3, 4, 5, 6]))?;
+        let (_folder, one) = reader(&values);
+        let (columns, all) = one.rows(&Selection::all())?.collect()?;
+        assert_eq!(columns.len(), 2);
+        assert_eq!(all.columns[1].as_fixed().unwrap()[..], [2, 4, 6]);
+        let (_folder, two) = reader(&Values::new(point, &[3, 1], values.elements)?);
+        assert_eq!(two.rows(&Selection::all())?.columns.len(), 4);
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! Rows as comma-separated text under a line of names.
+
+use std::io::Write;
+
+use hyperslab_core::{DType, Elements, Error, Result, element_to_json, element_to_text};
+use serde_json::Value;
+
+use super::Rows;
+
+/// Writes a line of names and a line per row. Missing elements are empty, lists and structs are JSON.
+///
+/// # Errors
+///
+/// Whatever a batch says; [`Io`](Error::Io) when the system refuses.
+pub fn write_csv(rows: Rows<'_>, out: &mut dyn Write) -> Result<()> {
+    let failed = |source| Error::io("output", source);
+    let names: Vec<_> = rows.columns.iter().map(|column| quoted(&column.name)).collect();
+    writeln!(out, "{}", names.join(",")).map_err(failed)?;
+    let mut line = String::new();
+    for batch in rows.batches {
+        let batch = batch?;
+        for row in 0..batch.rows {
+            line.clear();
+            for (number, (column, elements)) in rows.columns.iter().zip(&batch.columns).enumerate() {
+                if number > 0 {
+                    line.push(',');
+                }
+                line.push_str(&cell(&column.dtype, elements, row));
+            }
+            line.push('\n');
+            out.write_all(line.as_bytes()).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// One element as CSV has it.
+pub(super) fn cell(dtype: &DType, elements: &Elements, index: usize) -> String {
+    if matches!(dtype, DType::Float16 | DType::Float32 | DType::Float64) && !elements.is_missing(index) {
+        return element_to_text(dtype, elements, index);
+    }
+    match element_to_json(dtype, elements, index) {
+        Value::Null => String::new(),
+        // Empty text in quotes, so that it is told apart from what is missing.
+        Value::String(text) if text.is_empty() => "\"\"".to_owned(),
+        Value::String(text) => quoted(&text),
+        nested @ (Value::Array(_) | Value::Object(_)) => quoted(&nested.to_string()),
+        plain => plain.to_string(),
+    }
+}
+
+fn quoted(text: &str) -> String {
+    if text.contains([',', '"', '\n', '\r']) || text.trim().len() != text.len() {
+        format!("\"{}\"", text.replace('"', "\"\""))
+    } else {
+        text.to_owned()
+    }
+}

@@ -1,0 +1,65 @@
+//! Rows to a file, in the form that its ending means.
+
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use hyperslab_core::{Error, PendingFile, Result};
+
+use super::{Rows, write_csv, write_json, write_npy};
+
+/// The endings that rows can be written as, in this build.
+pub const ENDINGS: &[&str] = &[
+    "csv",
+    "json",
+    "npy",
+    #[cfg(feature = "arrow")]
+    "arrow",
+    #[cfg(feature = "arrow")]
+    "feather",
+    #[cfg(feature = "arrow")]
+    "parquet",
+];
+
+/// Can rows be written to a file of this name?
+#[must_use]
+pub fn writes(path: &Path) -> bool {
+    ENDINGS.contains(&ending(path).as_str())
+}
+
+pub(crate) fn ending(path: &Path) -> String {
+    path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase()
+}
+
+/// Writes rows in the form that the ending of `path` means: `.csv`, `.json`, `.npy`, `.arrow` (`.feather`), `.parquet`.
+/// The file appears whole or not at all.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold, and when the
+/// file exists and `replace` is false; [`Io`](Error::Io) when the system refuses; otherwise whatever a batch says.
+pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
+    let ending = ending(path);
+    if !ENDINGS.contains(&ending.as_str()) {
+        return Err(Error::invalid(format!(
+            "{}: the ending is none of .{}",
+            path.display(),
+            ENDINGS.join(", .")
+        )));
+    }
+    let pending = PendingFile::create(path, replace)?;
+    let mut out = BufWriter::with_capacity(1 << 20, pending.file());
+    match ending.as_str() {
+        "csv" => write_csv(rows, &mut out)?,
+        "json" => write_json(rows, &mut out)?,
+        "npy" => write_npy(rows, &mut out)?,
+        #[cfg(feature = "arrow")]
+        "parquet" => crate::arrow::write_parquet(rows, &mut out)?,
+        #[cfg(feature = "arrow")]
+        _ => crate::arrow::write_arrow(rows, &mut out)?,
+        #[cfg(not(feature = "arrow"))]
+        _ => {}
+    }
+    out.flush().map_err(|source| pending.failed(source))?;
+    drop(out);
+    pending.commit()
+}

@@ -1,0 +1,129 @@
+//! Reading tables: selections by dimension, columns by name, rows batch after batch.
+
+mod bounds;
+mod dates;
+
+use std::sync::Arc;
+
+use hyperslab_core::{Column, Error, Result, Scan, Selection, SelectionItem, Table, TableSchema};
+
+use crate::rows::{Rows, no_column};
+
+/// A table of an open store, ready to be read.
+///
+/// ```no_run
+/// let store = hyperslab::open("trades.tdb")?;
+/// let table = store.table("/")?;
+/// let rows = table.rows(&"day=2020-01-01..2020-02-01".parse()?, Some(&["price".to_owned()]))?;
+/// for batch in rows.batches {
+///     println!("{} rows", batch?.rows);
+/// }
+/// # Ok::<(), hyperslab::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct TableReader {
+    table: Arc<dyn Table>,
+}
+
+impl TableReader {
+    pub(crate) fn new(table: Arc<dyn Table>) -> Self {
+        Self { table }
+    }
+
+    /// What the table is.
+    #[must_use]
+    pub fn schema(&self) -> &TableSchema {
+        self.table.schema()
+    }
+
+    /// The table itself, as its format answers for it.
+    #[must_use]
+    pub const fn inner(&self) -> &Arc<dyn Table> {
+        &self.table
+    }
+
+    /// What a selection and a choice of columns mean here: labels looked at in the types of the dimensions.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a dimension or column that is not there, a dimension that is selected twice,
+    /// a position (the rows of a table have none) or a label that its dimension cannot have.
+    pub fn scan(&self, selection: &Selection, columns: Option<&[String]>) -> Result<Scan> {
+        let schema = self.schema();
+        let mut region: Vec<(String, _)> = Vec::new();
+        for item in &selection.items {
+            let SelectionItem::Labels { dimension, from, to, .. } = item else {
+                return Err(self.no_positions());
+            };
+            let column = self.dimension(dimension)?;
+            if region.iter().any(|(name, _)| name == dimension) {
+                return Err(Error::invalid(format!("dimension {dimension} is selected twice")));
+            }
+            region.push((dimension.clone(), bounds::bounds(column, from.as_deref(), to.as_deref())?));
+        }
+        for name in columns.unwrap_or_default() {
+            if !schema.columns.iter().any(|column| column.name == *name) {
+                return Err(no_column(name, &schema.columns));
+            }
+        }
+        Ok(Scan { columns: columns.map(<[String]>::to_vec), region })
+    }
+
+    /// The rows inside a selection, all columns or those that are named, in that order.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan).
+    pub fn rows(&self, selection: &Selection, columns: Option<&[String]>) -> Result<Rows<'_>> {
+        self.rows_of(&self.scan(selection, columns)?)
+    }
+
+    /// As [`rows`](Self::rows), for what is already resolved.
+    ///
+    /// # Errors
+    ///
+    /// As [`Table::scan`].
+    pub fn rows_of(&self, scan: &Scan) -> Result<Rows<'_>> {
+        let schema = self.schema();
+        let columns: Vec<Column> = match &scan.columns {
+            None => schema.columns.clone(),
+            Some(names) => names
+                .iter()
+                .map(|name| {
+                    let found = schema.columns.iter().find(|column| column.name == *name).cloned();
+                    found.ok_or_else(|| no_column(name, &schema.columns))
+                })
+                .collect::<Result<_>>()?,
+        };
+        let (expected, name) = (columns.len(), self.table.name().to_owned());
+        let batches = self.table.scan(scan)?.map(move |batch| {
+            let batch = batch?;
+            if batch.columns.len() == expected {
+                return Ok(batch);
+            }
+            Err(Error::invalid(format!("{name}: a batch of {} columns, not {expected}", batch.columns.len())))
+        });
+        Ok(Rows { columns, batches: Box::new(batches) })
+    }
+
+    fn dimension(&self, name: &str) -> Result<&Column> {
+        let dimensions = || self.schema().columns.iter().filter(|column| column.dimension);
+        dimensions().find(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<_> = dimensions().map(|column| column.name.as_str()).collect();
+            Error::invalid(format!("no dimension {name}; there are {}", names.join(", ")))
+        })
+    }
+
+    fn no_positions(&self) -> Error {
+        let first = self.schema().columns.iter().find(|column| column.dimension);
+        let name = first.map_or("x", |column| column.name.as_str());
+        Error::invalid(format!(
+            "the rows of a table have no positions; select by value, as in '{name}=FIRST..LAST'"
+        ))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

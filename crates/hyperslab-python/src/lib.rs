@@ -4,6 +4,8 @@
 //! |---|---|
 //! | `store` | `Store`: an open file, its groups and nodes |
 //! | `array` | `Array`: what an array is, and reading it |
+//! | `table` | `Table`: rows as Arrow |
+//! | `geometry` | `Geometry`: points, lines and meshes |
 //! | `key` | the brackets of `a[...]` to positions |
 //! | `memory` | bytes of the engine as NumPy arrays, without a copy |
 //! | `dtype` | element types to NumPy's and back |
@@ -18,12 +20,14 @@
 mod array;
 mod dtype;
 mod errors;
+mod geometry;
 mod key;
 mod memory;
 mod reduce;
 mod refs;
 mod region;
 mod store;
+mod table;
 mod threads;
 mod values;
 mod write;
@@ -34,7 +38,11 @@ mod _native {
     #[pymodule_export]
     use crate::array::{Array, Outer, Points};
     #[pymodule_export]
+    use crate::geometry::Geometry;
+    #[pymodule_export]
     use crate::store::{Store, formats};
+    #[pymodule_export]
+    use crate::table::Table;
     #[pymodule_export]
     use crate::threads::_after_fork;
     #[pymodule_export]

@@ -67,7 +67,8 @@ fn axes(over: &Bound<'_, PyAny>, rank: usize) -> PyResult<Vec<Axis>> {
 fn box_of(selection: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Selection> {
     let py = selection.py();
     let key = Key::parse(selection, shape)?;
-    let positions = key.positions().ok_or_else(|| invalid(py, "reductions take slices and integers, no lists"))?;
+    let positions =
+        key.positions().ok_or_else(|| invalid(py, "reductions take slices and integers, no lists"))?;
     let axes: Vec<AxisSelection> = positions
         .axes
         .iter()

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyperslab::{
-    ArraySink, ArraySpec, Buffer, CellOrder, ChunkCoord, DType, Elements, Error, Fill, Grid, Layout, Region, Result,
-    Values, copy_box,
+    ArraySink, ArraySpec, Buffer, CellOrder, ChunkCoord, DType, Elements, Error, Fill, Grid, Layout, Region,
+    Result, Values, copy_box,
 };
 use rayon::prelude::*;
 
@@ -103,7 +103,8 @@ fn assign_chunk(target: &Target, chunk: &ChunkCoord, region: &Region, values: &V
         return target.store(chunk, &picked(target, region, &both, values)?);
     };
     let from = layout(region, &both, item);
-    let cells = usize::try_from(own.cells().unwrap_or(u64::MAX)).map_err(|_| Error::invalid("a chunk too large"))?;
+    let cells =
+        usize::try_from(own.cells().unwrap_or(u64::MAX)).map_err(|_| Error::invalid("a chunk too large"))?;
     if whole {
         let mut buffer = Buffer::zeroed(cells * item)?;
         copy_box(bytes, &from, buffer.as_mut_slice(), &Layout::packed(&own.shape, item), &both.shape, item)?;

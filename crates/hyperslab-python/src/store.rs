@@ -9,6 +9,8 @@ use pyo3::types::PyDict;
 
 use crate::array::Array;
 use crate::errors::{detached, invalid, raised};
+use crate::geometry::Geometry;
+use crate::table::Table;
 use crate::{threads, values};
 
 /// Where a store is and how it was opened: enough to open it again elsewhere.
@@ -123,6 +125,11 @@ impl Store {
                 let array = Array::new(py, store.reader(array), Arc::clone(&self.origin), path)?;
                 Bound::new(py, array)?.into_any()
             }
+            Node::Table(_) => {
+                let reader = detached(py, || store.table(&path))?;
+                Bound::new(py, Table::new(reader, Arc::clone(&self.origin), path))?.into_any()
+            }
+            Node::Geometry(geometry) => Bound::new(py, Geometry::new(geometry, path))?.into_any(),
             Node::Link(target) => target.into_pyobject(py)?.into_any(),
             Node::Type(dtype, _) => crate::dtype::to_numpy(py, &dtype)?.into_any(),
             _ => py.None().into_bound(py),

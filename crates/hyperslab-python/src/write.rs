@@ -4,9 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyperslab::convert::{ConvertOptions, Progress, default_chunk_shape};
-use hyperslab::{
-    ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, Sink, Values,
-};
+use hyperslab::{ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, Sink, Values};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -96,7 +94,8 @@ impl Writer {
         fill_value: Option<&Bound<'_, PyAny>>,
         maxshape: Option<Vec<Option<u64>>>,
     ) -> PyResult<ArrayWriter> {
-        let numpy = py.import("numpy")?.getattr("dtype")?.call1((dtype,))?.call_method1("newbyteorder", ("=",))?;
+        let numpy =
+            py.import("numpy")?.getattr("dtype")?.call1((dtype,))?.call_method1("newbyteorder", ("=",))?;
         let held = dtype::from_numpy(&numpy)?;
         let item = held.size().unwrap_or(16) as u64;
         let chunks = chunks.unwrap_or_else(|| default_chunk_shape(&shape, item));
@@ -105,7 +104,9 @@ impl Writer {
         for filter in filters.unwrap_or_default() {
             spec.filters.push(filter_of(&filter)?);
         }
-        for (what, length) in [("dims", dims.as_ref().map(Vec::len)), ("maxshape", maxshape.as_ref().map(Vec::len))] {
+        for (what, length) in
+            [("dims", dims.as_ref().map(Vec::len)), ("maxshape", maxshape.as_ref().map(Vec::len))]
+        {
             if length.is_some_and(|length| length != shape.len()) {
                 return Err(invalid(py, format!("{what} of {length:?} for {} dimensions", shape.len())));
             }
@@ -253,7 +254,8 @@ pub(crate) fn convert<'py>(
     strict: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let format = format_of(py, &target, format)?;
-    let filters = filters.map(|filters| filters.iter().map(filter_of).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let filters =
+        filters.map(|filters| filters.iter().map(filter_of).collect::<PyResult<Vec<_>>>()).transpose()?;
     let options = ConvertOptions {
         node,
         chunk_shape: chunks,

@@ -32,20 +32,6 @@ def test_docstrings_run(request: pytest.FixtureRequest, module: str) -> None:
         assert runner.run(test).failed == 0, test.name
 
 
-def test_native_docstrings_run(request: pytest.FixtureRequest) -> None:
-    found = 0
-    for name, member in [("", hyperslab.Array), *vars(hyperslab.Array).items()]:
-        text = getattr(member, "__doc__", None) or ""
-        if ">>>" not in text:
-            continue
-        names = {"getfixture": request.getfixturevalue, "hyperslab": hyperslab}
-        test = doctest.DocTestParser().get_doctest(text, names, f"Array.{name}", None, 0)
-        result = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE).run(test)
-        assert result.failed == 0, test.name
-        found += result.attempted
-    assert found > 5
-
-
 def test_everything_public_is_documented() -> None:
     for name in hyperslab.__all__:
         assert getattr(hyperslab, name).__doc__, name

@@ -24,7 +24,7 @@ from hyperslab._errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperslab._native import Array, ArrayWriter, _after_fork, formats
+from hyperslab._native import Array, ArrayWriter, Geometry, Table, _after_fork, formats
 from hyperslab._references import references
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
 from hyperslab._threads import threads
@@ -36,6 +36,7 @@ __all__ = [
     "Attributes",
     "ChunkRefs",
     "CorruptError",
+    "Geometry",
     "Group",
     "HyperslabError",
     "IndexOutOfBounds",
@@ -44,6 +45,7 @@ __all__ = [
     "MissingFileError",
     "NotFoundError",
     "Store",
+    "Table",
     "UnsupportedError",
     "Writer",
     "convert",

@@ -10,6 +10,20 @@ from numpy.typing import DTypeLike, NDArray
 from hyperslab._attributes import Attributes
 from hyperslab._store import ChunkRefs
 
+__all__ = [
+    "Array",
+    "ArrayWriter",
+    "Geometry",
+    "Outer",
+    "Points",
+    "Store",
+    "Table",
+    "Writer",
+    "_after_fork",
+    "convert",
+    "formats",
+]
+
 @final
 class Store:
     def __new__(
@@ -98,6 +112,46 @@ class Array:
     def max(self, over: int | str | Sequence[int | str] | None = None, *, skip_nan: bool = False) -> Any: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __dask_tokenize__(self) -> tuple[Any, ...]: ...
+
+@final
+class Table:
+    @property
+    def columns(self) -> list[str]: ...
+    @property
+    def dimensions(self) -> list[str]: ...
+    @property
+    def dtypes(self) -> dict[str, np.dtype[Any]]: ...
+    @property
+    def attrs(self) -> Attributes: ...
+    @property
+    def path(self) -> str: ...
+    def __len__(self) -> int: ...
+    def select(self, selection: str | None = None, columns: Sequence[str] | None = None) -> Table: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class Geometry:
+    @property
+    def kinds(self) -> list[str]: ...
+    @property
+    def axes(self) -> list[str]: ...
+    @property
+    def bounds(self) -> tuple[list[float], list[float]] | None: ...
+    @property
+    def attrs(self) -> Attributes: ...
+    @property
+    def path(self) -> str: ...
+    def levels(self) -> list[dict[str, Any]]: ...
+    def query(
+        self,
+        *,
+        level: int | None = None,
+        region: tuple[Sequence[float], Sequence[float]] | None = None,
+        objects: Sequence[int] | None = None,
+        groups: Sequence[int] | None = None,
+        attributes: Sequence[str] | None = None,
+    ) -> dict[str, Any]: ...
 
 @final
 class Outer:

@@ -301,3 +301,11 @@ def _open_cached(path: str, options: dict[str, Any]) -> Store:
 def _reopen(path: str, node: str, options: dict[str, Any]) -> Any:
     """A node of a store that another process had open."""
     return _open_cached(path, options)[node]
+
+
+def _reopen_table(
+    path: str, node: str, options: dict[str, Any], selection: str | None, columns: list[str] | None
+) -> _native.Table:
+    """A selection of a table that another process had open."""
+    table: _native.Table = _reopen(path, node, options)
+    return table if selection is None and columns is None else table.select(selection, columns)

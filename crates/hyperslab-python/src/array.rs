@@ -296,22 +296,21 @@ impl Array {
         }
         let all = PyEllipsis::get(py).to_owned().into_any();
         let key = Key::parse(selection.unwrap_or(&all), self.shape_of())?;
-        let out = memory::writable(py, &array)?;
-        match key.positions() {
+        if needs_elements(&**self.reader.inner()) {
+            return Err(invalid(py, "elements of variable length cannot be read into a buffer"));
+        }
+        memory::with_writable(&array, |out| match key.positions() {
             Some(positions) => {
-                let plan =
-                    Plan::new(&self.reader.schema().grid, positions).map_err(|error| raised(py, &error))?;
+                let plan = Plan::new(&self.reader.schema().grid, positions);
+                let plan = plan.map_err(|error| raised(py, &error))?;
                 let reader = self.reader_for(py, plan.len(), plan.positions().cells())?;
-                if needs_elements(&**self.reader.inner()) {
-                    return Err(invalid(py, "elements of variable length cannot be read into a buffer"));
-                }
                 detached(py, || reader.fill(&plan, out))
             }
             None => {
                 let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
                 detached(py, || reader.read_outer_into(&key.axes, out))
             }
-        }
+        })
     }
 
     /// Where the chunks are stored: a row per stored span.

@@ -63,12 +63,14 @@ pub(crate) fn array<'py>(
         ));
     }
     let owner = Bound::new(py, Memory { _held: held })?;
+    // SAFETY: NumPy was imported, so its table of types is there.
+    let class = unsafe { npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type) };
     // SAFETY: the pointer is valid for `bytes` bytes, exactly those that the shape and type need, for as long as
     // `owner` lives, which becomes the array's base; NumPy takes over the reference to the type.
     let made = unsafe {
         PY_ARRAY_API.PyArray_NewFromDescr(
             py,
-            npyffi::get_type_object(py, npyffi::NpyTypes::PyArray_Type),
+            class,
             base.into_dtype_ptr(),
             dims.len() as c_int,
             dims.as_mut_ptr(),
@@ -103,23 +105,27 @@ fn spread<'py>(
     Ok((dtype.base(), all))
 }
 
-/// The bytes of a contiguous, writable buffer of the caller's.
-pub(crate) fn writable<'a>(py: Python<'_>, array: &'a Bound<'_, PyAny>) -> PyResult<&'a mut [u8]> {
+/// Lends the bytes of a contiguous, writable array of the caller's to `work`.
+pub(crate) fn with_writable<T>(
+    array: &Bound<'_, PyAny>,
+    work: impl FnOnce(&mut [u8]) -> PyResult<T>,
+) -> PyResult<T> {
+    let py = array.py();
     let flags = array.getattr("flags")?;
     let flag = |name: &str| -> PyResult<bool> { flags.getattr(name)?.extract() };
     if !flag("c_contiguous")? || !flag("writeable")? {
         return Err(invalid(py, "the buffer must be contiguous in C order and writable"));
     }
     let bytes: usize = array.getattr("nbytes")?.extract()?;
+    if bytes == 0 {
+        return work(&mut []);
+    }
     let pointer = array.cast::<numpy::PyUntypedArray>()?.as_array_ptr();
     // SAFETY: an array object of NumPy's, whose first element this field points to.
     let start = unsafe { (*pointer).fields.data }.cast::<u8>();
-    if bytes == 0 {
-        return Ok(&mut []);
-    }
-    // SAFETY: contiguous, writable and `nbytes` long; the caller lends it for the duration of the call and promises
-    // in the documentation that nobody else touches it meanwhile.
-    Ok(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
+    // SAFETY: contiguous, writable and `nbytes` long. The array outlives `work`; that nobody else touches it meanwhile
+    // is what the documentation asks of the caller.
+    work(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
 }
 
 /// An array of objects.

@@ -212,7 +212,7 @@ struct Job<'a> {
 #[derive(Debug)]
 enum Cells<'a> {
     /// Per axis: positions in the array and places in the result. Every combination is wanted.
-    Outer(Vec<&'a [(u64, u64)]>),
+    Outer(Vec<&'a [Picked]>),
     /// Numbers of points.
     Points(&'a [Vec<u64>], &'a [usize]),
 }
@@ -284,11 +284,22 @@ impl Jobs<'_> {
     }
 }
 
+/// What is picked along one axis.
+#[derive(Debug)]
+struct OuterAxis {
+    /// Positions and places, sorted by position.
+    cells: Vec<Picked>,
+    /// Where each chunk's begin, and the end of the last.
+    starts: Vec<usize>,
+}
+
+/// A position in the array and its place in the result.
+type Picked = (u64, u64);
+
 /// Lists per axis, cut by chunk.
 #[derive(Debug)]
 struct Outer {
-    /// Per axis: positions and places sorted by position, and where each chunk's begin.
-    axes: Vec<(Vec<(u64, u64)>, Vec<usize>)>,
+    axes: Vec<OuterAxis>,
     chunk_shape: Extents,
     counts: Extents,
     chunks: usize,
@@ -307,7 +318,7 @@ impl Outer {
         let mut chunks = Some(1_usize);
         for (axis, pick) in picks.iter().enumerate() {
             let (extent, chunk) = (grid.shape()[axis], grid.chunk_shape()[axis]);
-            let mut cells: Vec<(u64, u64)> = match pick {
+            let mut cells: Vec<Picked> = match pick {
                 AxisPick::List(list) => list.iter().copied().zip(0..).collect(),
                 AxisPick::Even(even) => (0..even.count)
                     .map(|place| {
@@ -319,7 +330,7 @@ impl Outer {
             cells.sort_unstable();
             let starts = starts(&cells, |(at, _)| at / chunk);
             chunks = chunks.and_then(|chunks| chunks.checked_mul(starts.len() - 1));
-            axes.push((cells, starts));
+            axes.push(OuterAxis { cells, starts });
         }
         let chunks = chunks.ok_or_else(|| Error::invalid("the selection touches too many chunks"))?;
         let counts = picks.iter().map(AxisPick::count).collect();
@@ -328,9 +339,9 @@ impl Outer {
 
     fn job(&self, mut number: usize) -> Job<'_> {
         let rank = self.axes.len();
-        let mut cells: Vec<&[(u64, u64)]> = vec![&[]; rank];
+        let mut cells: Vec<&[Picked]> = vec![&[]; rank];
         for axis in (0..rank).rev() {
-            let (all, starts) = &self.axes[axis];
+            let OuterAxis { cells: all, starts } = &self.axes[axis];
             let groups = starts.len() - 1;
             let group = number % groups;
             number /= groups;

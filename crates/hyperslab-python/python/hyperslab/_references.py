@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from hyperslab import _native
 from hyperslab._errors import UnsupportedError
@@ -179,7 +179,7 @@ class _Form(NamedTuple):
     """How a Zarr reader gets elements from the stored bytes."""
 
     dtype: str
-    order: str
+    order: Literal["C", "F"]
     codecs: list[dict[str, Any]]
     referable: bool
     reason: str
@@ -209,7 +209,7 @@ class _Form(NamedTuple):
             part = whole
         if self.dtype == "|O":
             return _encode(part.ravel(), self.codecs)
-        flat = np.asarray(part, dtype=self.dtype).ravel(order=self.order)  # type: ignore[call-overload]
+        flat = np.asarray(part, dtype=self.dtype).ravel(order=self.order)
         return _encode(flat, self.codecs)
 
 
@@ -222,8 +222,9 @@ def _form(store: Store, array: _native.Array, rows: _Rows) -> _Form:
         return _Form(native, "C", [], False, f"the filters {[filter['name'] for filter in array.filters]}")
     if array.nullable or array.dtype.kind == "V":
         return _Form(json.loads(json.dumps(array.dtype.str)), "C", [], False, "elements that are structs or may be missing")
-    orders = [("=", "C"), (">", "C"), ("=", "F"), (">", "F")]
-    candidates = [_Form(array.dtype.newbyteorder(byte).str, order, codecs, True, "") for byte, order in orders]
+    orders: tuple[Literal["C", "F"], ...] = ("C", "F")
+    types = (array.dtype.str, array.dtype.newbyteorder(">").str)
+    candidates = [_Form(dtype, order, codecs, True, "") for order in orders for dtype in types]
     for coord, row in rows.by_coord.items():
         if row is None:
             continue
@@ -274,7 +275,7 @@ def _reads(form: _Form, array: _native.Array, coord: tuple[int, ...], chunks: tu
     box = tuple(slice(at * by, (at + 1) * by) for at, by in zip(coord, chunks, strict=True))
     expected = np.asarray(array[box])
     try:
-        decoded = np.frombuffer(_decode(stored, form.codecs), dtype=form.dtype).reshape(chunks, order=form.order)  # type: ignore[call-overload]
+        decoded = np.frombuffer(_decode(stored, form.codecs), dtype=form.dtype).reshape(chunks, order=form.order)
     except (ValueError, RuntimeError):
         return False
     inside: NDArray[Any] = decoded[tuple(slice(0, extent) for extent in expected.shape)]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hyperslab import _native
 from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
+from hyperslab._native import Array
+from hyperslab._native import Store as _NativeStore
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,10 +39,10 @@ class ChunkRefs(NamedTuple):
 class Group(Mapping[str, Any]):
     """A group: its nodes by name, in the file's order. Paths lead further down: ``group["a/b"]``."""
 
-    _native: _native.Store
+    _native: _NativeStore
     _path: str
 
-    def __init__(self, native: _native.Store, path: str) -> None:
+    def __init__(self, native: _NativeStore, path: str) -> None:
         self._native = native
         self._path = path
 
@@ -87,13 +89,13 @@ class Group(Mapping[str, Any]):
         """The groups directly below."""
         return ((name, node) for name, node in self._readable() if isinstance(node, Group))
 
-    def arrays(self) -> Iterator[tuple[str, _native.Array]]:
+    def arrays(self) -> Iterator[tuple[str, Array]]:
         """The arrays directly below.
 
         >>> [(name, array.shape) for name, array in getfixture("store").arrays()]
         [('t', (4, 6))]
         """
-        return ((name, node) for name, node in self._readable() if isinstance(node, _native.Array))
+        return ((name, node) for name, node in self._readable() if isinstance(node, Array))
 
     def walk(self) -> Iterator[tuple[str, Any]]:
         """All nodes below with their paths, parents first. One that cannot be read is the error."""

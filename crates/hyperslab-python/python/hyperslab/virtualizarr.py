@@ -25,6 +25,6 @@ class HyperslabParser:
 
         parsed = urlparse(url)
         path = unquote(parsed.path) if parsed.scheme == "file" else url
-        document = references(path, url=url, inline_limit=self.inline_limit)
+        document: Any = references(path, url=url, inline_limit=self.inline_limit)
         group = manifestgroup_from_kerchunk_refs(document, group=self.group)
         return ManifestStore(group=group, registry=registry)

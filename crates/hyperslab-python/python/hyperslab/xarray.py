@@ -51,7 +51,7 @@ class HyperslabArray(BackendArray):
         values = self.array.oindex[key]
         if isinstance(values, np.ma.MaskedArray):
             missing = np.nan if self.dtype.kind == "f" else None
-            values = values.astype(self.dtype).filled(missing)
+            values = np.ma.filled(values.astype(self.dtype), missing)
         return np.asarray(values, dtype=None if self.dtype.kind == "O" else self.dtype)
 
     def __dask_tokenize__(self) -> Any:
@@ -65,7 +65,7 @@ def _dtype(array: _native.Array) -> np.dtype[Any]:
     if array.nullable and array.dtype.kind not in "f":
         return np.dtype("O")
     if array.dtype.kind == "O":
-        dtype: np.dtype[Any] = create_vlen_dtype(str)
+        dtype: np.dtype[Any] = create_vlen_dtype(str)  # type: ignore[no-untyped-call]
         return dtype
     return array.dtype
 
@@ -106,7 +106,7 @@ class HyperslabDataStore(AbstractDataStore):
     def get_dimensions(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for variable in self.get_variables().values():
-            found.update(variable.sizes)
+            found.update({str(name): size for name, size in variable.sizes.items()})
         return found
 
     def get_variables(self) -> dict[str, Variable]:

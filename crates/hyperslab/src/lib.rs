@@ -60,5 +60,5 @@ pub use formats::{CreateOptions, Format, create};
 pub use hyperslab_core::*;
 pub use key::EncryptionKey;
 pub use open::{OpenOptions, OpenStore, open, open_with};
-pub use read::ArrayReader;
+pub use read::{ArrayReader, AxisPick, Threads};
 pub use table::TableReader;

@@ -1,20 +1,25 @@
 //! Reads: plan → locate → fetch → decode → assemble, in parallel over chunks.
 
+mod points;
+mod threads;
 mod view;
 
 use std::sync::Arc;
 
-use rayon::prelude::*;
+use bytes::Bytes;
 
 use hyperslab_core::{
     Array, ArraySchema, Buffer, Elements, Error, Fill, Plan, Positions, Result, Selection, Store, Values,
     Windows, gather_elements, locate, needs_elements, read_chunk, read_chunk_elements, result_bytes,
 };
 
+pub use points::AxisPick;
+pub use threads::Threads;
+
 use crate::labels;
 
-/// Chunks that one task locates and reads: enough to share index blocks, few enough to keep all cores busy.
-const CHUNKS_PER_TASK: u64 = 32;
+/// A result of raw chunks below this size is copied on the caller's thread: waking others takes longer.
+const SMALL_RESULT: usize = 64 << 10;
 
 /// An array of an open store, ready to be read.
 ///
@@ -34,11 +39,19 @@ pub struct ArrayReader {
     array: Arc<dyn Array>,
     store: Arc<dyn Store>,
     memory: u64,
+    threads: Threads,
 }
 
 impl ArrayReader {
     pub(crate) fn new(array: Arc<dyn Array>, store: Arc<dyn Store>, memory: u64) -> Self {
-        Self { array, store, memory }
+        Self { array, store, memory, threads: Threads::Shared }
+    }
+
+    /// The same array, read on these threads.
+    #[must_use]
+    pub fn with_threads(mut self, threads: Threads) -> Self {
+        self.threads = threads;
+        self
     }
 
     /// What the array is.
@@ -106,12 +119,7 @@ impl ArrayReader {
         } else if let Some(view) = view::contiguous(&*self.array, &plan)? {
             Elements::fixed(view)
         } else {
-            let bytes = self.affordable(&plan)?;
-            // Without a fill value a hole is an error: look before taking memory for a claim.
-            if self.schema().fill == Fill::Refused && !plan.is_empty() {
-                locate(&*self.array, &plan, 0)?;
-            }
-            let mut buffer = Buffer::zeroed(bytes)?;
+            let mut buffer = Buffer::zeroed(self.result_bytes(&plan)?)?;
             self.fill(&plan, buffer.as_mut_slice())?;
             Elements::fixed(buffer.freeze())
         };
@@ -136,12 +144,44 @@ impl ArrayReader {
         self.fill(&self.plan(selection)?, out)
     }
 
-    /// Fills `out` with the result of a plan, in parallel over its chunks.
-    fn fill(&self, plan: &Plan, out: &mut [u8]) -> Result<()> {
+    /// The result of a plan as a view into the mapped file, when it is one run of stored bytes there.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn view(&self, plan: &Plan) -> Result<Option<Bytes>> {
+        if needs_elements(&*self.array) { Ok(None) } else { view::contiguous(&*self.array, plan) }
+    }
+
+    /// The bytes of a plan's result, refused when they pass the memory that may be used, or when chunks are
+    /// missing in a format without a fill value: look before taking memory for a claim.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when it is too large, otherwise whatever locating the chunks says.
+    pub fn result_bytes(&self, plan: &Plan) -> Result<usize> {
+        let bytes = self.affordable(plan)?;
+        if self.schema().fill == Fill::Refused && !plan.is_empty() && bytes > SMALL_RESULT {
+            locate(&*self.array, plan, 0)?;
+        }
+        Ok(bytes)
+    }
+
+    /// Fills `out`, which has exactly the result's bytes, with the result of a plan, in parallel over its chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_into`](Self::read_into).
+    pub fn fill(&self, plan: &Plan, out: &mut [u8]) -> Result<()> {
         let item = self.schema().dtype.size().unwrap_or(0);
+        let threads = if out.len() < SMALL_RESULT && self.schema().filters.is_empty() {
+            &Threads::Caller
+        } else {
+            &self.threads
+        };
         let windows = Windows::new(plan, item, out)?;
         let array = &*self.array;
-        tasks(plan).try_for_each(|(start, count)| {
+        threads.run(plan.len(), |start, count| {
             let part: Vec<_> = (start..start + count).filter_map(|index| windows.take(index)).collect();
             let coords: Vec<_> = part.iter().map(|(wanted, _)| wanted.coord.clone()).collect();
             let references = array.locate(&coords)?;
@@ -149,21 +189,18 @@ impl ArrayReader {
                 read_chunk(array, &wanted, reference.as_ref(), &mut window)?;
             }
             Ok(())
-        })
+        })?;
+        Ok(())
     }
 
     fn read_elements(&self, plan: &Plan) -> Result<Elements> {
         let array = &*self.array;
-        let parts: Vec<Vec<Elements>> = tasks(plan)
-            .map(|(start, count)| {
-                let coords: Vec<_> = (start..start + count).map(|index| plan.chunk(index).coord).collect();
-                let references = array.locate(&coords)?;
-                let chunks = coords.iter().zip(&references);
-                chunks
-                    .map(|(coord, reference)| read_chunk_elements(array, coord, reference.as_ref()))
-                    .collect()
-            })
-            .collect::<Result<_>>()?;
+        let parts: Vec<Vec<Elements>> = self.threads.run(plan.len(), |start, count| {
+            let coords: Vec<_> = (start..start + count).map(|index| plan.chunk(index).coord).collect();
+            let references = array.locate(&coords)?;
+            let chunks = coords.iter().zip(&references);
+            chunks.map(|(coord, reference)| read_chunk_elements(array, coord, reference.as_ref())).collect()
+        })?;
         let chunks: Vec<Elements> = parts.into_iter().flatten().collect();
         gather_elements(array, plan, &chunks)
     }
@@ -180,16 +217,4 @@ impl ArrayReader {
         }
         Ok(bytes)
     }
-}
-
-/// A plan's chunks in runs of neighbours: `(first, count)`, in parallel.
-fn tasks(plan: &Plan) -> impl IndexedParallelIterator<Item = (u64, u64)> {
-    let threads = rayon::current_num_threads() as u64;
-    let each = (plan.len() / (threads * 8)).clamp(1, CHUNKS_PER_TASK);
-    let runs = usize::try_from(plan.len().div_ceil(each)).unwrap_or(usize::MAX);
-    let length = plan.len();
-    (0..runs).into_par_iter().with_max_len(1).map(move |run| {
-        let start = run as u64 * each;
-        (start, each.min(length - start))
-    })
 }

@@ -1,0 +1,313 @@
+"""Open files and their groups."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hyperslab import _native
+from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
+from hyperslab._native import Array
+from hyperslab._native import Store as _NativeStore
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hyperslab._attributes import Attributes
+
+
+class ChunkRefs(NamedTuple):
+    """Where an array's chunks are stored: one row per stored span."""
+
+    #: The chunk's place in the grid, one column an axis.
+    coords: NDArray[np.uint64]
+    #: The file or object inside the store; empty for the store's own file.
+    blobs: NDArray[np.object_]
+    offsets: NDArray[np.uint64]
+    lengths: NDArray[np.uint64]
+    #: Bit ``i``: filter ``i`` was skipped.
+    filter_masks: NDArray[np.uint32]
+    #: Are the stored bytes the elements themselves?
+    plain: NDArray[np.bool_]
+    #: Where writes overlap: 0 for the oldest, later ones win.
+    layers: NDArray[np.uint32]
+
+
+class Group(Mapping[str, Any]):
+    """A group: its nodes by name, in the file's order. Paths lead further down: ``group["a/b"]``."""
+
+    _native: _NativeStore
+    _path: str
+
+    def __init__(self, native: _NativeStore, path: str) -> None:
+        self._native = native
+        self._path = path
+
+    @property
+    def path(self) -> str:
+        """The path in the store."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._path.rsplit("/", 1)[-1]
+
+    @property
+    def attrs(self) -> Attributes:
+        """What people wrote beside the group."""
+        kind, value = self._native.node(self._path)
+        attributes: Attributes = value.attrs if kind == "array" else value
+        return attributes
+
+    def __getitem__(self, name: str) -> Any:
+        if not isinstance(name, str):
+            raise InvalidError(f"a group is indexed by names, not {type(name).__name__}")
+        return _node(self._native, _join(self._path, name))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._native.children(self._path))
+
+    def __len__(self) -> int:
+        return len(self._native.children(self._path))
+
+    def __contains__(self, name: object) -> bool:
+        if not isinstance(name, str):
+            return False
+        try:
+            self._native.node(_join(self._path, name))
+        except NotFoundError:
+            return False
+        except HyperslabError:
+            return True  # damaged, but there
+        return True
+
+    def groups(self) -> Iterator[tuple[str, Group]]:
+        """The groups directly below."""
+        return ((name, node) for name, node in self._readable() if isinstance(node, Group))
+
+    def arrays(self) -> Iterator[tuple[str, Array]]:
+        """The arrays directly below.
+
+        >>> [(name, array.shape) for name, array in getfixture("store").arrays()]
+        [('t', (4, 6))]
+        """
+        return ((name, node) for name, node in self._readable() if isinstance(node, Array))
+
+    def walk(self) -> Iterator[tuple[str, Any]]:
+        """All nodes below with their paths, parents first. One that cannot be read is the error."""
+        for name in self:
+            path = _join(self._path, name)
+            try:
+                node = _node(self._native, path)
+            except HyperslabError as error:
+                yield path, error
+                continue
+            yield path, node
+            if isinstance(node, Group):
+                yield from node.walk()
+
+    def _readable(self) -> Iterator[tuple[str, Any]]:
+        for name in self:
+            try:
+                yield name, self[name]
+            except HyperslabError:
+                continue
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Group) and (self._native.path, self._path) == (other._native.path, other._path)
+
+    def __hash__(self) -> int:
+        return hash((self._native.path, self._path))
+
+    def __repr__(self) -> str:
+        return f"<hyperslab.Group {self._path!r} of {self._native.path!r}: {len(self)} nodes>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_reopen, (self._native.path, self._path, self._native.options))
+
+
+class Store(Group):
+    """An open file or directory: its root group, and what is known of the whole.
+
+    A context manager; arrays that were taken from it stay readable after it is closed.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        mapped: bool = True,
+        threads: int | None = None,
+    ) -> None:
+        native = _native.Store(os.fspath(path), format=format, mapped=mapped, threads=threads)
+        super().__init__(native, "/")
+
+    @property
+    def format(self) -> str:
+        """The format's name: ``tet``, ``hdf5``, ``tiledb``, ``zarr``, ``npy`` …"""
+        return self._native.format
+
+    @property
+    def file(self) -> str:
+        """The path of the file or directory."""
+        return self._native.path
+
+    @property
+    def closed(self) -> bool:
+        """Was it closed?"""
+        return self._native.closed
+
+    def close(self) -> None:
+        """Lets go of the file."""
+        self._native.close()
+
+    def __enter__(self) -> Store:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __iter__(self) -> Iterator[str]:
+        kind, _ = self._native.node("/")
+        return iter(self._native.children("/") if kind == "group" else [])
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def catalog(self) -> Any:
+        """Every node with its shape, type, filters and attributes, as ``tet info --json`` shows it."""
+        return self._native.catalog()
+
+    def details(self) -> Any:
+        """What the format knows of the file beyond its nodes."""
+        return self._native.details()
+
+    def verify(self, deep: bool = False) -> Any:
+        """Checks structures; with ``deep`` also every chunk. Damage is a finding, not an exception.
+
+        >>> getfixture("store").verify(deep=True)["ok"]
+        True
+        """
+        return self._native.verify(deep)
+
+    def __repr__(self) -> str:
+        if self.closed:
+            return f"<hyperslab.Store {self.file!r}: closed>"
+        return f"<hyperslab.Store {self.file!r}: {self.format}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_open_cached, (self.file, self._native.options))
+
+
+def open(
+    path: str | os.PathLike[str],
+    *,
+    format: str | None = None,
+    mapped: bool = True,
+    threads: int | None = None,
+) -> Store:
+    """Opens a file or directory of any format, read-only.
+
+    ``format`` is recognised from the bytes when left out. ``mapped=False`` reads by position instead of mapping files: for
+    files that others may truncate. ``threads``: on how many threads reads run; see :func:`hyperslab.threads`.
+
+    >>> import hyperslab
+    >>> with hyperslab.open(getfixture("path")) as store:
+    ...     store.format, store["t"].shape
+    ('npz', (4, 6))
+    """
+    return Store(path, format=format, mapped=mapped, threads=threads)
+
+
+def open_array(
+    path: str | os.PathLike[str],
+    node: str | None = None,
+    *,
+    format: str | None = None,
+    mapped: bool = True,
+    threads: int | None = None,
+) -> _native.Array:
+    """Opens one array: the only one there is when ``node`` is left out.
+
+    >>> import hyperslab
+    >>> hyperslab.open_array(getfixture("path"))[3, 5]
+    np.float32(23.0)
+    """
+    store = Store(path, format=format, mapped=mapped, threads=threads)
+    node = store._native.only_node() if node is None else node
+    array = store[node]
+    if not isinstance(array, _native.Array):
+        raise InvalidError(f"{store.file}: {node} is not an array")
+    return array
+
+
+def _join(parent: str, name: str) -> str:
+    if name.startswith("/"):
+        return name
+    return f"{parent.rstrip('/')}/{name}"
+
+
+def _node(native: _native.Store, path: str) -> Any:
+    kind, value = native.node(path)
+    if kind == "group":
+        parts = [part for part in path.split("/") if part and part != "."]
+        return Group(native, "/" + "/".join(parts))
+    if kind == "link":
+        raise NotFoundError(f"{native.path}: {path} is a link to {value}, which is not there")
+    return value
+
+
+def _identity(path: str) -> tuple[Any, ...]:
+    """Changes when the file does: times and sizes; of a directory, those of the documents that describe it."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return ()
+    own = (found.st_mtime_ns, found.st_size)
+    if not os.path.isdir(path):
+        return own
+    names = ("zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata", "__fragments", "__schema", "__commits", "__meta")
+    parts: list[Any] = [own]
+    for name in names:
+        try:
+            found = os.stat(os.path.join(path, name))
+        except OSError:
+            continue
+        parts.append((name, found.st_mtime_ns, found.st_size))
+    return tuple(parts)
+
+
+def _token(path: str, node: str) -> tuple[Any, ...]:
+    inside = os.path.join(path, node.strip("/"))
+    return ("hyperslab", path, node, _identity(path), _identity(inside) if os.path.isdir(path) else ())
+
+
+@lru_cache(maxsize=64)
+def _opened(path: str, options: tuple[tuple[str, Any], ...], _identity: tuple[Any, ...]) -> Store:
+    return Store(path, **dict(options))
+
+
+def _open_cached(path: str, options: dict[str, Any]) -> Store:
+    """The store at a path, opened once per process for as long as the file stays the same."""
+    store = _opened(path, tuple(sorted(options.items())), _identity(path))
+    if store.closed:
+        return Store(path, **options)
+    return store
+
+
+def _reopen(path: str, node: str, options: dict[str, Any]) -> Any:
+    """A node of a store that another process had open."""
+    return _open_cached(path, options)[node]
+
+
+def _reopen_table(
+    path: str, node: str, options: dict[str, Any], selection: str | None, columns: list[str] | None
+) -> _native.Table:
+    """A selection of a table that another process had open."""
+    table: _native.Table = _reopen(path, node, options)
+    return table if selection is None and columns is None else table.select(selection, columns)

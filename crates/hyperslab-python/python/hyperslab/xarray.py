@@ -1,0 +1,282 @@
+"""An engine for xarray: ``xarray.open_dataset(path, engine="hyperslab")`` on every format.
+
+Arrays are read when they are needed, on all cores and without the GIL; ``chunks={}`` follows the file's own chunks. The engine is
+chosen without being named for ``.tet`` files and TileDB folders only: other formats have engines of their own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from xarray import Dataset, DataTree, Variable
+from xarray.backends.common import AbstractDataStore, BackendArray, BackendEntrypoint
+from xarray.backends.store import StoreBackendEntrypoint
+from xarray.coding.strings import create_vlen_dtype
+from xarray.core import indexing
+
+from hyperslab import _native
+from hyperslab._errors import InvalidError
+from hyperslab._store import Group, Store, _node, _open_cached
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from hyperslab._attributes import Attributes
+
+#: What NetCDF-4 and Zarr writers keep for themselves.
+_HIDDEN = frozenset(
+    "CLASS NAME DIMENSION_LIST REFERENCE_LIST DIMENSION_LABELS _Netcdf4Dimid _Netcdf4Coordinates _nc3_strict "
+    "_NCProperties _ARRAY_DIMENSIONS".split()
+)
+_ONLY_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
+
+
+class HyperslabArray(BackendArray):
+    """An array that is read when it is indexed."""
+
+    __slots__ = ("array", "dtype", "shape")
+
+    def __init__(self, array: _native.Array) -> None:
+        self.array = array
+        self.shape = array.shape
+        self.dtype = _dtype(array)
+
+    def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    def _read(self, key: tuple[Any, ...]) -> Any:
+        values = self.array.oindex[key]
+        if isinstance(values, np.ma.MaskedArray):
+            missing = np.nan if self.dtype.kind == "f" else None
+            values = np.ma.filled(values.astype(self.dtype), missing)
+        return np.asarray(values, dtype=None if self.dtype.kind == "O" else self.dtype)
+
+    def __dask_tokenize__(self) -> Any:
+        return self.array.__dask_tokenize__()
+
+
+def _dtype(array: _native.Array) -> np.dtype[Any]:
+    """The type that xarray is told: texts as such, numbers that may be missing as floats."""
+    if array.nullable and array.dtype.kind in "iub":
+        return np.dtype("float64")
+    if array.nullable and array.dtype.kind not in "f":
+        return np.dtype("O")
+    if array.dtype.kind == "O":
+        dtype: np.dtype[Any] = create_vlen_dtype(str)  # type: ignore[no-untyped-call]
+        return dtype
+    return array.dtype
+
+
+class HyperslabDataStore(AbstractDataStore):
+    """One group of a store, as xarray sees it. Pickled as a path."""
+
+    def __init__(self, path: str, group: str | None = None, options: dict[str, Any] | None = None) -> None:
+        self.path = os.path.abspath(path)
+        self.group = group or "/"
+        self.options = options or {}
+
+    @property
+    def opened(self) -> Store:
+        """The store, opened once per process."""
+        return _open_cached(self.path, self.options)
+
+    def _root(self) -> Group | _native.Array:
+        native = self.opened._native
+        node = _node(native, "/" + self.group.strip("/"))
+        if not isinstance(node, (Group, _native.Array)):
+            raise InvalidError(f"{self.path}: {self.group} is not a group")
+        return node
+
+    def arrays(self) -> dict[str, _native.Array]:
+        """The arrays of the group, by name; a store that is one array calls it ``data``."""
+        root = self._root()
+        if isinstance(root, _native.Array):
+            return {root.name or "data": root}
+        return dict(root.arrays())
+
+    def get_attrs(self) -> dict[str, Any]:
+        root = self._root()
+        if isinstance(root, _native.Array):
+            return {}
+        return _attributes(root.attrs, self.opened.format)
+
+    def get_dimensions(self) -> dict[str, int]:
+        found: dict[str, int] = {}
+        for variable in self.get_variables().values():
+            found.update({str(name): size for name, size in variable.sizes.items()})
+        return found
+
+    def get_variables(self) -> dict[str, Variable]:
+        arrays = self.arrays()
+        sizes: dict[int, list[str]] = {}
+        variables = {}
+        for name, array in arrays.items():
+            if str(array.attrs.readable().get("NAME", "")).startswith(_ONLY_DIMENSION):
+                continue
+            dims = _dimensions(array, sizes)
+            variables[name] = self._variable(array, dims)
+        for array in arrays.values():
+            _add_labels(variables, array)
+        return variables
+
+    def _variable(self, array: _native.Array, dims: tuple[str, ...]) -> Variable:
+        attributes = _attributes(array.attrs, self.opened.format)
+        encoding: dict[str, Any] = {"source": self.path, "original_shape": array.shape}
+        if array.chunks is not None:
+            encoding["chunksizes"] = array.chunks
+            encoding["preferred_chunks"] = dict(zip(dims, array.chunks, strict=True))
+        if self.opened.format == "zarr":
+            _zarr_fill(array, attributes)
+        data = indexing.LazilyIndexedArray(HyperslabArray(array))
+        return Variable(dims, data, attributes, encoding)
+
+    def close(self) -> None:
+        """Nothing to let go of: arrays hold what they need, and the store is shared within the process."""
+
+
+def _dimensions(array: _native.Array, sizes: dict[int, list[str]]) -> tuple[str, ...]:
+    """Names of the dimensions; those without one are told apart by their size, as NetCDF does."""
+    taken: list[str] = []
+    for name, extent in zip(array.dims, array.shape, strict=True):
+        if name is None or name in taken:
+            known = sizes.setdefault(extent, [])
+            free = [own for own in known if own not in taken]
+            if not free:
+                free = [f"phony_dim_{sum(map(len, sizes.values()))}"]
+                known.append(free[0])
+            name = free[0]
+        taken.append(name.rsplit("/", 1)[-1])
+    return tuple(taken)
+
+
+def _add_labels(variables: dict[str, Variable], array: _native.Array) -> None:
+    """Labels that an array brings along become coordinates."""
+    for name, labels in zip(array.dims, array.labels, strict=True):
+        if name is not None and isinstance(labels, np.ndarray) and name not in variables:
+            variables[name] = Variable((name,), labels)
+
+
+def _attributes(attributes: Attributes, format: str) -> dict[str, Any]:
+    found = {}
+    for name, value in attributes.readable().items():
+        if name in _HIDDEN:
+            continue
+        if format == "hdf5" and isinstance(value, np.ndarray) and value.shape == (1,):
+            value = value[0]  # NetCDF writes single values so
+        found[name] = value
+    return found
+
+
+def _zarr_fill(array: _native.Array, attributes: dict[str, Any]) -> None:
+    """Zarr v2 keeps xarray's ``_FillValue`` as the fill value, v3 encoded among the attributes."""
+    try:
+        with open(os.path.join(array.file, array.path.strip("/"), ".zarray"), encoding="utf-8") as document:
+            if json.load(document).get("fill_value") is not None:
+                attributes.setdefault("_FillValue", array.fill_value)
+    except OSError:
+        told = attributes.get("_FillValue")
+        if told is not None:
+            from xarray.backends.zarr import FillValueCoder
+
+            attributes["_FillValue"] = FillValueCoder.decode(told, array.dtype)
+
+
+class HyperslabEntrypoint(BackendEntrypoint):
+    """HDF5, NetCDF-4, TileDB, Zarr, ``.tet`` and NumPy files, read in parallel."""
+
+    description = "Open HDF5, TileDB, Zarr, .tet and NumPy files with Hyperslab"
+    url = "https://docs.rs/hyperslab"
+    supports_groups = True
+    open_dataset_parameters = (
+        "filename_or_obj",
+        "mask_and_scale",
+        "decode_times",
+        "concat_characters",
+        "decode_coords",
+        "drop_variables",
+        "use_cftime",
+        "decode_timedelta",
+        "group",
+        "format",
+        "mapped",
+        "threads",
+    )
+
+    def guess_can_open(self, filename_or_obj: Any) -> bool:
+        """Only what is ours alone: ``.tet`` and TileDB."""
+        try:
+            path = os.fspath(filename_or_obj)
+            if not isinstance(path, str) or "://" in path:
+                return False
+            if os.path.isdir(path):
+                names = ("__schema", "__group", "__array_schema.tdb", "__tiledb_group.tdb")
+                return any(os.path.exists(os.path.join(path, name)) for name in names)
+            with open(path, "rb") as file:
+                return file.read(4) == b"TETR"
+        except (OSError, TypeError):
+            return False
+
+    def open_dataset(  # type: ignore[override]
+        self,
+        filename_or_obj: str | os.PathLike[str],
+        *,
+        mask_and_scale: Any = True,
+        decode_times: Any = True,
+        concat_characters: Any = True,
+        decode_coords: Any = True,
+        drop_variables: str | Iterable[str] | None = None,
+        use_cftime: Any = None,
+        decode_timedelta: Any = None,
+        group: str | None = None,
+        format: str | None = None,
+        mapped: bool = True,
+        threads: int | None = None,
+    ) -> Dataset:
+        store = HyperslabDataStore(os.fspath(filename_or_obj), group, _options(format, mapped, threads))
+        return StoreBackendEntrypoint().open_dataset(
+            store,
+            mask_and_scale=mask_and_scale,
+            decode_times=decode_times,
+            concat_characters=concat_characters,
+            decode_coords=decode_coords,
+            drop_variables=drop_variables,
+            use_cftime=use_cftime,
+            decode_timedelta=decode_timedelta,
+        )
+
+    def open_groups_as_dict(
+        self, filename_or_obj: Any, *, group: str | None = None, **options: Any
+    ) -> dict[str, Dataset]:
+        """Every group with arrays of its own or below, by its path."""
+        opening = {name: options[name] for name in ("format", "mapped", "threads") if name in options}
+        store = HyperslabDataStore(os.fspath(filename_or_obj), group, _options(**opening))
+        root = store._root()
+        paths = [store.group]
+        if isinstance(root, Group):
+            paths += [path for path, node in root.walk() if isinstance(node, Group)]
+        base = "/" + store.group.strip("/")
+        found = {}
+        for path in paths:
+            inside = "/" + path.strip("/")
+            name = inside if base == "/" else inside[len(base) :] or "/"
+            found[name] = self.open_dataset(filename_or_obj, group=path, **options)
+        return found
+
+    def open_datatree(self, filename_or_obj: Any, *, drop_variables: Any = None, **options: Any) -> DataTree:
+        """All groups as a tree."""
+        groups = self.open_groups_as_dict(filename_or_obj, drop_variables=drop_variables, **options)
+        return DataTree.from_dict(groups)
+
+
+def _options(format: str | None = None, mapped: bool = True, threads: int | None = None) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    if format is not None:
+        options["format"] = format
+    if not mapped:
+        options["mapped"] = False
+    if threads is not None:
+        options["threads"] = threads
+    return options

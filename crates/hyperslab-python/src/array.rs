@@ -1,0 +1,564 @@
+//! `Array`: what an array is, and reading it.
+
+use std::sync::Arc;
+
+use hyperslab::query::Operation;
+use hyperslab::{ArrayReader, Buffer, Fill, Labels, Plan, Threads, Values, needs_elements};
+use numpy::{PyArrayDescr, PyArrayDescrMethods};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyEllipsis, PyTuple};
+
+use crate::errors::{bad_index, detached, invalid, raised};
+use crate::key::{self, Key};
+use crate::memory::{self, Cells};
+use crate::reduce::{self, Asked};
+use crate::store::Origin;
+use crate::{dtype, refs, threads, values};
+
+/// A raw result below this size is copied by the caller's thread; see the engine, which decides the same.
+const SMALL_RESULT: u64 = 64 << 10;
+
+/// A dense array of a store, read when it is indexed.
+///
+/// >>> a = getfixture("store")["/t"]
+/// >>> a.shape, a.dtype, a.chunks
+/// ((4, 6), dtype('float32'), None)
+/// >>> a[1, ::2]
+/// array([ 6.,  8., 10.], dtype=float32)
+/// >>> a[:, [5, 0]].tolist()
+/// [[5.0, 0.0], [11.0, 6.0], [17.0, 12.0], [23.0, 18.0]]
+#[pyclass(frozen, module = "hyperslab")]
+pub(crate) struct Array {
+    pub(crate) reader: ArrayReader,
+    pub(crate) origin: Arc<Origin>,
+    pub(crate) path: String,
+    dtype: Py<PyArrayDescr>,
+    attributes: PyOnceLock<Py<PyAny>>,
+}
+
+impl Array {
+    pub(crate) fn new(
+        py: Python<'_>,
+        reader: ArrayReader,
+        origin: Arc<Origin>,
+        path: String,
+    ) -> PyResult<Self> {
+        let dtype = dtype::to_numpy(py, &reader.schema().dtype)?.unbind();
+        let reader = reader.with_threads(Threads::Caller);
+        Ok(Self { reader, origin, path, dtype, attributes: PyOnceLock::new() })
+    }
+
+    fn shape_of(&self) -> &[u64] {
+        self.reader.schema().shape()
+    }
+
+    /// The reader with the threads for reading that many chunks.
+    fn reader_for(&self, py: Python<'_>, chunks: u64, cells: Option<u64>) -> PyResult<ArrayReader> {
+        let schema = self.reader.schema();
+        let bytes = cells.unwrap_or(u64::MAX).saturating_mul(schema.dtype.size().unwrap_or(64) as u64);
+        let small = bytes < SMALL_RESULT && schema.filters.is_empty();
+        Ok(if chunks <= 1 || small {
+            self.reader.clone()
+        } else {
+            self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?)
+        })
+    }
+
+    pub(crate) fn read<'py>(&self, py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyAny>> {
+        let schema = self.reader.schema();
+        if needs_elements(&**self.reader.inner()) {
+            return self.read_elements(py, key);
+        }
+        let shape = key.shape();
+        let cells = match key.positions() {
+            Some(positions) => {
+                let plan = Plan::new(&schema.grid, positions).map_err(|error| raised(py, &error))?;
+                let reader = self.reader_for(py, plan.len(), plan.positions().cells())?;
+                detached(py, || even(&reader, &plan))?
+            }
+            None => {
+                let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
+                let bytes = result_bytes(py, &shape, schema.dtype.size())?;
+                detached(py, || {
+                    let mut buffer = Buffer::zeroed(bytes)?;
+                    reader.read_outer_into(&key.axes, buffer.as_mut_slice())?;
+                    Ok(Cells::Fresh(buffer))
+                })?
+            }
+        };
+        memory::array(py, self.dtype.bind(py), &shape, cells, !key.ellipsis)
+    }
+
+    fn read_elements<'py>(&self, py: Python<'py>, key: &Key) -> PyResult<Bound<'py, PyAny>> {
+        let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
+        let read = detached(py, || match key.positions() {
+            Some(positions) => reader.read_positions(positions),
+            None => reader.read_outer(&key.axes),
+        })?;
+        let read = Values { shape: key.shape().as_slice().into(), ..read };
+        values::to_python(py, read, !key.ellipsis)
+    }
+}
+
+/// A view into the mapped file where the selection is one run of raw bytes, else a fresh buffer.
+fn even(reader: &ArrayReader, plan: &Plan) -> hyperslab::Result<Cells> {
+    if let Some(view) = reader.view(plan)? {
+        return Ok(Cells::View(view));
+    }
+    let mut buffer = Buffer::zeroed(reader.result_bytes(plan)?)?;
+    reader.fill(plan, buffer.as_mut_slice())?;
+    Ok(Cells::Fresh(buffer))
+}
+
+fn result_bytes(py: Python<'_>, shape: &[u64], item: Option<usize>) -> PyResult<usize> {
+    let bytes = hyperslab::product(shape).and_then(|cells| cells.checked_mul(item? as u64));
+    let bytes = bytes.and_then(|bytes| isize::try_from(bytes).ok());
+    bytes
+        .map(isize::cast_unsigned)
+        .ok_or_else(|| invalid(py, format!("a result of {shape:?} elements is larger than memory")))
+}
+
+#[pymethods]
+impl Array {
+    /// Elements per dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, self.shape_of())
+    }
+
+    /// NumPy's type of the elements: ``object`` for texts and lists of any length.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> Py<PyArrayDescr> {
+        self.dtype.clone_ref(py)
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.shape_of().len()
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self, py: Python<'_>) -> PyResult<u64> {
+        hyperslab::product(self.shape_of()).ok_or_else(|| invalid(py, "more elements than can be counted"))
+    }
+
+    /// Bytes of all elements in memory.
+    #[getter]
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+        let item = self.dtype.bind(py).itemsize() as u64;
+        Ok(self.size(py)?.saturating_mul(item))
+    }
+
+    /// The shape of a chunk; ``None`` for an array stored in one piece.
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let schema = self.reader.schema();
+        schema.chunked.then(|| PyTuple::new(py, schema.grid.chunk_shape())).transpose()
+    }
+
+    /// How far each dimension may grow: ``None`` without end.
+    #[getter]
+    fn maxshape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.reader.schema().max_shape)
+    }
+
+    /// A name per dimension, ``None`` where it has none.
+    #[getter]
+    fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.reader.schema().dimensions)
+    }
+
+    /// What people wrote beside the array.
+    #[getter]
+    fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let make = || values::attributes(py, &self.reader.schema().attributes).map(Bound::unbind);
+        Ok(self.attributes.get_or_try_init(py, make)?.bind(py).clone())
+    }
+
+    /// What a cell that was never written holds; ``None`` where the format has no such value.
+    #[getter]
+    fn fill_value<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let schema = self.reader.schema();
+        let element = match &schema.fill {
+            Fill::Refused => return Ok(None),
+            Fill::Zero => hyperslab::Elements::zero(&schema.dtype),
+            Fill::Element(element) => element.clone(),
+        };
+        let value = Values::scalar(schema.dtype.clone(), element).map_err(|error| raised(py, &error))?;
+        values::to_python(py, value, true).map(Some)
+    }
+
+    /// The pipeline in the order of writing: ``[{"name": "shuffle", …}, {"name": "gzip", "level": 4}]``.
+    #[getter]
+    fn filters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let filters = self.reader.schema().filters.iter().map(hyperslab::Filter::to_json).collect();
+        values::from_json(py, &serde_json::Value::Array(filters))
+    }
+
+    /// The path in its store.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The last part of the path.
+    #[getter]
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The path of the file or directory.
+    #[getter]
+    fn file(&self) -> &str {
+        &self.origin.path
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(points) = whole_mask(key, self.shape_of())? {
+            return self.read_points(py, &points, &[points.first().map_or(0, Vec::len) as u64]);
+        }
+        self.read(py, &Key::parse(key, self.shape_of())?)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.shape_of().first() {
+            Some(extent) => Ok(usize::try_from(*extent)?),
+            None => Err(pyo3::exceptions::PyTypeError::new_err("an array without dimensions has no length")),
+        }
+    }
+
+    fn __bool__(&self, py: Python<'_>) -> PyResult<bool> {
+        self.size(py).map(|size| size > 0)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let shape = self.shape(py)?.repr()?.to_string();
+        Ok(format!("<hyperslab.Array {:?}: shape {shape}, type {}>", self.path, self.dtype.bind(py).str()?))
+    }
+
+    /// All elements; of another type when one is asked for.
+    #[pyo3(signature = (dtype=None, copy=None))]
+    fn __array__<'py>(
+        &self,
+        py: Python<'py>,
+        dtype: Option<&Bound<'py, PyAny>>,
+        copy: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.read(py, &Key::parse(PyEllipsis::get(py).as_any(), self.shape_of())?)?;
+        let array = match dtype {
+            Some(dtype) => {
+                let options = pyo3::types::PyDict::new(py);
+                options.set_item("copy", false)?;
+                array.call_method("astype", (dtype,), Some(&options))?
+            }
+            None => array,
+        };
+        let writable: bool = array.getattr("flags")?.getattr("writeable")?.extract()?;
+        if copy == Some(true) && !writable { array.call_method0("copy") } else { Ok(array) }
+    }
+
+    /// Arrays of integers or booleans pick positions per axis: ``a.oindex[[3, 1], :, mask]``.
+    #[getter]
+    fn oindex(slf: Py<Self>) -> Outer {
+        Outer { array: slf }
+    }
+
+    /// Arrays of integers pick cells one by one: ``a.vindex[rows, columns]``.
+    #[getter]
+    fn vindex(slf: Py<Self>) -> Points {
+        Points { array: slf }
+    }
+
+    /// Reads a selection into an array of the caller's: writable, contiguous in C order, of the same type and of
+    /// as many elements. Nobody else may touch it meanwhile.
+    ///
+    /// >>> import numpy as np
+    /// >>> out = np.empty((2, 3), "float32")
+    /// >>> getfixture("store")["/t"].read_into(out, np.s_[:2, :3])
+    /// >>> out
+    /// array([[0., 1., 2.],
+    ///        [6., 7., 8.]], dtype=float32)
+    #[pyo3(signature = (buffer, selection=None))]
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        buffer: &Bound<'_, PyAny>,
+        selection: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let array = py.import("numpy")?.call_method1("asarray", (buffer,))?;
+        let bytes: bool = array.getattr("dtype")?.eq(PyArrayDescr::new(py, "u1")?)?;
+        if !bytes && !array.getattr("dtype")?.eq(self.dtype.bind(py))? {
+            let given = array.getattr("dtype")?;
+            return Err(invalid(py, format!("a buffer of {given} for elements of {}", self.dtype.bind(py))));
+        }
+        let all = PyEllipsis::get(py).to_owned().into_any();
+        let key = Key::parse(selection.unwrap_or(&all), self.shape_of())?;
+        if needs_elements(&**self.reader.inner()) {
+            return Err(invalid(py, "elements of variable length cannot be read into a buffer"));
+        }
+        memory::with_writable(&array, |out| match key.positions() {
+            Some(positions) => {
+                let plan = Plan::new(&self.reader.schema().grid, positions);
+                let plan = plan.map_err(|error| raised(py, &error))?;
+                let reader = self.reader_for(py, plan.len(), plan.positions().cells())?;
+                detached(py, || reader.fill(&plan, out))
+            }
+            None => {
+                let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
+                detached(py, || reader.read_outer_into(&key.axes, out))
+            }
+        })
+    }
+
+    /// Where the chunks are stored: a row per stored span.
+    ///
+    /// >>> refs = getfixture("store")["/t"].chunk_refs()
+    /// >>> refs.coords.tolist()
+    /// [[0, 0]]
+    fn chunk_refs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        refs::chunk_refs(py, self)
+    }
+
+    /// How many chunks are stored, in how many bytes.
+    fn usage(&self, py: Python<'_>) -> PyResult<(u64, u64)> {
+        let usage = detached(py, || self.reader.inner().usage())?;
+        Ok((usage.chunks, usage.bytes))
+    }
+
+    /// May elements be missing? Then results are masked arrays, or have ``None``.
+    #[getter]
+    fn nullable(&self) -> bool {
+        self.reader.schema().nullable
+    }
+
+    /// Labels along each dimension: ``None``, an array of them, or the path of the array that holds them.
+    #[getter]
+    fn labels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let schema = self.reader.schema();
+        let one = |(labels, extent): (&Labels, &u64)| match labels {
+            Labels::None => Ok(py.None().into_bound(py)),
+            Labels::Node(path) => Ok(path.into_pyobject(py)?.into_any()),
+            Labels::Texts(texts) => {
+                let texts = texts.iter().map(|text| Ok(text.into_pyobject(py)?.into_any()));
+                memory::objects(py, &[*extent], texts)
+            }
+            Labels::Domain { first, dtype } => {
+                let end = first.saturating_add_unsigned(*extent);
+                let ticks = py.import("numpy")?.call_method1("arange", (first, end, 1, "int64"))?;
+                ticks.call_method1("astype", (dtype::to_numpy(py, dtype)?,))
+            }
+        };
+        let all: Vec<_> = schema.labels.iter().zip(schema.shape()).map(one).collect::<PyResult<_>>()?;
+        PyTuple::new(py, all)
+    }
+
+    /// Reduces by name: ``count sum mean min max var std product norm_l1 norm_l2 argmin argmax median quantile any_nan
+    /// any_inf all_finite nan_count inf_count``. ``over``: the axes that go, by number or name; all when left out.
+    /// ``where``: only values that satisfy this: ``"> 0, < 10"``.
+    ///
+    /// >>> a = getfixture("store")["/t"]
+    /// >>> a.reduce("sum", over=0, where="> 5")
+    /// array([36., 39., 42., 45., 48., 51.])
+    #[pyo3(signature = (operation, over=None, *, selection=None, r#where=None, skip_nan=false, ddof=0, q=0.5))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn reduce<'py>(
+        &self,
+        py: Python<'py>,
+        operation: &str,
+        over: Option<&Bound<'py, PyAny>>,
+        selection: Option<&Bound<'py, PyAny>>,
+        r#where: Option<&str>,
+        skip_nan: bool,
+        ddof: u32,
+        q: f64,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let operation = match operation {
+            "count" => Operation::Count,
+            "sum" => Operation::Sum,
+            "mean" => Operation::Mean,
+            "min" => Operation::Min,
+            "max" => Operation::Max,
+            "var" => Operation::Var { ddof },
+            "std" => Operation::Std { ddof },
+            "product" | "prod" => Operation::Product,
+            "norm_l1" => Operation::NormL1,
+            "norm_l2" => Operation::NormL2,
+            "argmin" | "arg_min" => Operation::ArgMin,
+            "argmax" | "arg_max" => Operation::ArgMax,
+            "median" => Operation::Median,
+            "quantile" => Operation::Quantile(q),
+            "any_nan" => Operation::AnyNan,
+            "any_inf" => Operation::AnyInf,
+            "all_finite" => Operation::AllFinite,
+            "nan_count" => Operation::NanCount,
+            "inf_count" => Operation::InfCount,
+            other => return Err(invalid(py, format!("no reduction {other}"))),
+        };
+        reduce::reduce(py, self, operation, &Asked { over, selection, filter: r#where, skip_nan })
+    }
+
+    /// The mean, over all axes or those named.
+    ///
+    /// >>> getfixture("store")["/t"].mean()
+    /// np.float64(11.5)
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn mean<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Mean, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    /// The sum, over all axes or those named: exact for integers.
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn sum<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Sum, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    /// The smallest value, over all axes or those named.
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn min<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Min, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    /// The largest value, over all axes or those named.
+    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    fn max<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, ..Asked::default() })
+    }
+
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let reopen = py.import("hyperslab._store")?.getattr("_reopen")?;
+        (reopen, (self.origin.path.as_str(), self.path.as_str(), self.origin.options(py)?)).into_pyobject(py)
+    }
+
+    fn __dask_tokenize__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let token = py.import("hyperslab._store")?.getattr("_token")?;
+        token.call1((self.origin.path.as_str(), self.path.as_str()))
+    }
+}
+
+impl Array {
+    /// Cells one by one, in the shape asked for.
+    fn read_points<'py>(
+        &self,
+        py: Python<'py>,
+        points: &[Vec<u64>],
+        shape: &[u64],
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
+        if needs_elements(&**self.reader.inner()) {
+            let read = detached(py, || reader.read_points(points))?;
+            return values::to_python(py, Values { shape: shape.into(), ..read }, true);
+        }
+        let bytes = result_bytes(py, shape, self.reader.schema().dtype.size())?;
+        let cells = detached(py, || {
+            let mut buffer = Buffer::zeroed(bytes)?;
+            reader.read_points_into(points, buffer.as_mut_slice())?;
+            Ok(Cells::Fresh(buffer))
+        })?;
+        memory::array(py, self.dtype.bind(py), shape, cells, true)
+    }
+}
+
+/// The cells that a mask over the whole array picks; `None` when the key is not one.
+fn whole_mask(key: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Option<Vec<Vec<u64>>>> {
+    // Brackets of one array of several dimensions: all else is settled without a look.
+    if shape.len() < 2 || !key.is_instance_of::<numpy::PyUntypedArray>() {
+        return Ok(None);
+    }
+    let py = key.py();
+    let kind: String = key.getattr("dtype")?.getattr("kind")?.extract()?;
+    if kind != "b" || key.getattr("ndim")?.extract::<usize>()? != shape.len() {
+        return Ok(None);
+    }
+    if key.getattr("shape")?.extract::<Vec<u64>>()? != shape {
+        return Err(bad_index(
+            py,
+            format!("a mask of shape {} for the shape {shape:?}", key.getattr("shape")?),
+        ));
+    }
+    let found = py.import("numpy")?.call_method1("nonzero", (key,))?;
+    let lists = found.try_iter()?.enumerate();
+    lists.map(|(axis, list)| key::positions(&list?, axis, shape[axis])).collect::<PyResult<_>>().map(Some)
+}
+
+/// `a.oindex[...]`: arrays pick positions per axis.
+#[pyclass(frozen, module = "hyperslab")]
+#[derive(Debug)]
+pub(crate) struct Outer {
+    array: Py<Array>,
+}
+
+#[pymethods]
+impl Outer {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.array.get();
+        array.read(py, &Key::parse(key, array.shape_of())?)
+    }
+}
+
+/// `a.vindex[...]`: arrays pick cells one by one.
+#[pyclass(frozen, module = "hyperslab")]
+#[derive(Debug)]
+pub(crate) struct Points {
+    array: Py<Array>,
+}
+
+#[pymethods]
+impl Points {
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let array = self.array.get();
+        let shape = array.shape_of();
+        if let Some(points) = whole_mask(key, shape)? {
+            return array.read_points(py, &points, &[points.first().map_or(0, Vec::len) as u64]);
+        }
+        let numpy = py.import("numpy")?;
+        let lists = match key.cast::<PyTuple>() {
+            Ok(lists) => lists.clone(),
+            Err(_) => PyTuple::new(py, [key])?,
+        };
+        if lists.len() != shape.len() {
+            return Err(bad_index(
+                py,
+                format!("vindex needs an array of integers per axis: {}", shape.len()),
+            ));
+        }
+        let lists = numpy.getattr("broadcast_arrays")?.call1(&lists)?;
+        let mut points = Vec::with_capacity(shape.len());
+        let mut result: Vec<u64> = Vec::new();
+        for (axis, list) in lists.try_iter()?.enumerate() {
+            let list = list?;
+            let kind: String = list.getattr("dtype")?.getattr("kind")?.extract()?;
+            if !matches!(kind.as_str(), "i" | "u") && list.getattr("size")?.extract::<usize>()? > 0 {
+                return Err(bad_index(
+                    py,
+                    format!("axis {axis}: vindex takes integers, or one mask of the array's shape"),
+                ));
+            }
+            result = list.getattr("shape")?.extract()?;
+            points.push(key::positions(&list, axis, shape[axis])?);
+        }
+        array.read_points(py, &points, &result)
+    }
+}

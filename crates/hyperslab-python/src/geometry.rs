@@ -1,0 +1,113 @@
+//! `Geometry`: points, lines, graphs and meshes.
+
+use std::sync::Arc;
+
+use hyperslab::GeometryQuery;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+
+use crate::errors::detached;
+use crate::values;
+
+/// Points, lines and meshes at several levels of detail.
+#[pyclass(frozen, module = "hyperslab")]
+#[derive(Debug)]
+pub(crate) struct Geometry {
+    inner: Arc<dyn hyperslab::Geometry>,
+    path: String,
+}
+
+impl Geometry {
+    pub(crate) fn new(inner: Arc<dyn hyperslab::Geometry>, path: String) -> Self {
+        Self { inner, path }
+    }
+}
+
+#[pymethods]
+impl Geometry {
+    /// Its kinds, in the format's own words: ``point_cloud``, ``mesh``.
+    #[getter]
+    fn kinds(&self) -> Vec<String> {
+        self.inner.schema().kinds.clone()
+    }
+
+    /// A name per spatial dimension.
+    #[getter]
+    fn axes(&self) -> Vec<String> {
+        self.inner.schema().axes.clone()
+    }
+
+    /// The lowest and highest corner.
+    #[getter]
+    fn bounds(&self) -> Option<(Vec<f64>, Vec<f64>)> {
+        self.inner.schema().bounds.clone().map(|[low, high]| (low, high))
+    }
+
+    /// What people wrote beside it.
+    #[getter]
+    fn attrs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        values::attributes(py, &self.inner.schema().attributes)
+    }
+
+    /// The path in its store.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The levels, finest first: path, vertices, links and objects of each.
+    fn levels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let found = detached(py, || self.inner.levels())?;
+        let levels = PyList::empty(py);
+        for level in found {
+            let row = PyDict::new(py);
+            row.set_item("path", level.path)?;
+            row.set_item("vertices", level.vertices)?;
+            row.set_item("links", level.links)?;
+            row.set_item("objects", level.objects)?;
+            levels.append(row)?;
+        }
+        Ok(levels)
+    }
+
+    /// What a level, a closed box, objects or groups select: ``vertices``, ``links``, ``attributes`` by name, ``objects``: each
+    /// id's vertices. What is left out does not restrict.
+    #[pyo3(signature = (*, level=None, region=None, objects=None, groups=None, attributes=None))]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        level: Option<usize>,
+        region: Option<(Vec<f64>, Vec<f64>)>,
+        objects: Option<Vec<i64>>,
+        groups: Option<Vec<u64>>,
+        attributes: Option<Vec<String>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let query = GeometryQuery {
+            level,
+            region: region.map(|(low, high)| [low, high]),
+            objects: objects.unwrap_or_default(),
+            groups: groups.unwrap_or_default(),
+            attributes,
+        };
+        let data = detached(py, || self.inner.query(&query))?;
+        let found = PyDict::new(py);
+        found.set_item("vertices", values::to_python(py, data.vertices, false)?)?;
+        let links = data.links.map(|links| values::to_python(py, links, false)).transpose()?;
+        found.set_item("links", links)?;
+        let named = PyDict::new(py);
+        for (name, column) in data.attributes {
+            named.set_item(name, values::to_python(py, column, false)?)?;
+        }
+        found.set_item("attributes", named)?;
+        let objects = PyDict::new(py);
+        for (id, vertices) in data.objects {
+            objects.set_item(id, numpy::PyArray1::from_vec(py, vertices))?;
+        }
+        found.set_item("objects", objects)?;
+        Ok(found)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<hyperslab.Geometry {:?}: {}>", self.path, self.kinds().join(", "))
+    }
+}

@@ -1,0 +1,50 @@
+//! The native half of the Python package `hyperslab`.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `store` | `Store`: an open file, its groups and nodes |
+//! | `array` | `Array`: what an array is, and reading it |
+//! | `table` | `Table`: rows as Arrow |
+//! | `geometry` | `Geometry`: points, lines and meshes |
+//! | `key` | the brackets of `a[...]` to positions |
+//! | `memory` | bytes of the engine as NumPy arrays, without a copy |
+//! | `dtype` | element types to NumPy's and back |
+//! | `values` | values, attributes and JSON as Python objects |
+//! | `reduce` | reductions of the engine |
+//! | `write`, `region` | new stores, filled by assignment; conversion |
+//! | `refs` | where chunks are stored, as NumPy arrays |
+//! | `threads` | pools of threads, by size |
+//! | `errors` | errors as exceptions |
+#![deny(unsafe_code)]
+
+mod array;
+mod dtype;
+mod errors;
+mod geometry;
+mod key;
+mod memory;
+mod reduce;
+mod refs;
+mod region;
+mod store;
+mod table;
+mod threads;
+mod values;
+mod write;
+
+/// What Rust brings to the package.
+#[pyo3::pymodule]
+mod _native {
+    #[pymodule_export]
+    use crate::array::{Array, Outer, Points};
+    #[pymodule_export]
+    use crate::geometry::Geometry;
+    #[pymodule_export]
+    use crate::store::{Store, formats};
+    #[pymodule_export]
+    use crate::table::Table;
+    #[pymodule_export]
+    use crate::threads::_after_fork;
+    #[pymodule_export]
+    use crate::write::{ArrayWriter, Writer, convert};
+}

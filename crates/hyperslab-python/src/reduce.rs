@@ -1,0 +1,87 @@
+//! Reductions of the engine: folded chunk by chunk, never the whole array in memory.
+
+use hyperslab::query::{Axis, Operation, Query};
+use hyperslab::{AxisSelection, Selection};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+use crate::array::Array;
+use crate::errors::{invalid, raised};
+use crate::key::Key;
+use crate::{threads, values};
+
+/// What is asked beside the operation.
+#[derive(Debug, Default)]
+pub(crate) struct Asked<'a, 'py> {
+    pub(crate) over: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) selection: Option<&'a Bound<'py, PyAny>>,
+    pub(crate) filter: Option<&'a str>,
+    pub(crate) skip_nan: bool,
+}
+
+/// Reduces an array: a scalar, or an array over the axes that are kept.
+pub(crate) fn reduce<'py>(
+    py: Python<'py>,
+    array: &Array,
+    operation: Operation,
+    asked: &Asked<'_, 'py>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut query = Query::new(operation);
+    query.skip_nan = asked.skip_nan;
+    if let Some(over) = asked.over {
+        query.over = axes(over, array.reader.schema().shape().len())?;
+    }
+    if let Some(selection) = asked.selection {
+        query.selection = box_of(selection, array.reader.schema().shape())?;
+    }
+    if let Some(filter) = asked.filter {
+        query.conditions = filter.parse().map_err(|error| raised(py, &error))?;
+    }
+    let reader = array.reader.clone();
+    let answer = threads::within(py, array.origin.threads, || query.run(&reader)?.values())?;
+    values::to_python(py, answer, true)
+}
+
+/// Axes by number (negative ones from the end) or name; one or several.
+fn axes(over: &Bound<'_, PyAny>, rank: usize) -> PyResult<Vec<Axis>> {
+    let py = over.py();
+    if over.is_instance_of::<PyTuple>() || over.is_instance_of::<PyList>() {
+        let mut all = Vec::new();
+        for axis in over.try_iter()? {
+            all.extend(axes(&axis?, rank)?);
+        }
+        return Ok(all);
+    }
+    if let Ok(name) = over.extract::<String>() {
+        return Ok(vec![Axis::Name(name)]);
+    }
+    let number: i64 = over.extract()?;
+    let axis = if number < 0 { number + rank as i64 } else { number };
+    match usize::try_from(axis) {
+        Ok(axis) if axis < rank => Ok(vec![Axis::Number(axis)]),
+        _ => Err(invalid(py, format!("axis {number} of {rank}"))),
+    }
+}
+
+/// Brackets without lists as a selection of the engine's.
+fn box_of(selection: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Selection> {
+    let py = selection.py();
+    let key = Key::parse(selection, shape)?;
+    let positions =
+        key.positions().ok_or_else(|| invalid(py, "reductions take slices and integers, no lists"))?;
+    let axes: Vec<AxisSelection> = positions
+        .axes
+        .iter()
+        .map(|axis| {
+            let start = axis.start as i64;
+            if !axis.keep {
+                return AxisSelection::Index(start);
+            }
+            let end = start + axis.step * axis.count as i64;
+            // A walk backwards to the first cell ends before it, which no number can say.
+            let stop = if end < 0 { None } else { Some(end) };
+            AxisSelection::Slice { start: Some(start), stop, step: axis.step }
+        })
+        .collect();
+    Ok(Selection::positions(axes))
+}

@@ -1,0 +1,275 @@
+//! Writing: new stores, conversion.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyperslab::convert::{ConvertOptions, Progress, default_chunk_shape};
+use hyperslab::{ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, Sink, Values};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+
+use crate::errors::{detached, invalid, raised};
+use crate::key::Key;
+use crate::region::{Target, assign};
+use crate::store::Store;
+use crate::{dtype, threads, values};
+
+/// A store in the making. Nothing is visible before `commit`.
+#[pyclass(frozen, module = "hyperslab._native")]
+#[derive(Debug)]
+pub(crate) struct Writer {
+    /// `None` once it was committed or dropped.
+    sink: Mutex<Option<Box<dyn Sink>>>,
+    targets: Mutex<Vec<Arc<Target>>>,
+    path: String,
+}
+
+fn format_of(py: Python<'_>, path: &std::path::Path, format: Option<&str>) -> PyResult<Format> {
+    match format {
+        Some(format) => format.parse().map_err(|error| raised(py, &error)),
+        None => Format::from_ending(path)
+            .ok_or_else(|| invalid(py, format!("{}: the ending says no format; give one", path.display()))),
+    }
+}
+
+impl Writer {
+    fn sink(&self) -> MutexGuard<'_, Option<Box<dyn Sink>>> {
+        self.sink.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn with_sink<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut dyn Sink) -> hyperslab::Result<T> + Send,
+    ) -> PyResult<T> {
+        detached(py, || match self.sink().as_mut() {
+            Some(sink) => work(&mut **sink),
+            None => Err(hyperslab::Error::invalid(format!("{} is finished", self.path))),
+        })
+    }
+}
+
+#[pymethods]
+impl Writer {
+    #[new]
+    #[pyo3(signature = (path, *, format=None, overwrite=false, shards=None))]
+    fn new(
+        py: Python<'_>,
+        path: PathBuf,
+        format: Option<&str>,
+        overwrite: bool,
+        shards: Option<Vec<u64>>,
+    ) -> PyResult<Self> {
+        let format = format_of(py, &path, format)?;
+        let options = CreateOptions { replace: overwrite, shard_shape: shards, ..CreateOptions::default() };
+        let sink = detached(py, || hyperslab::create(&path, format, &options))?;
+        Ok(Self {
+            sink: Mutex::new(Some(sink)),
+            targets: Mutex::default(),
+            path: path.to_string_lossy().into_owned(),
+        })
+    }
+
+    /// Makes a group.
+    #[pyo3(signature = (path, attrs=None))]
+    fn group(&self, py: Python<'_>, path: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
+        let attributes = attributes_of(py, attrs)?;
+        let path = hyperslab::normal_path(path);
+        self.with_sink(py, move |sink| sink.group(&path, &attributes))
+    }
+
+    /// Makes an array, to be filled by assignment.
+    #[pyo3(signature = (path, *, shape, dtype, chunks=None, filters=None, dims=None, attrs=None, fill_value=None, maxshape=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn array(
+        &self,
+        py: Python<'_>,
+        path: &str,
+        shape: Vec<u64>,
+        dtype: &Bound<'_, PyAny>,
+        chunks: Option<Vec<u64>>,
+        filters: Option<Vec<Bound<'_, PyAny>>>,
+        dims: Option<Vec<Option<String>>>,
+        attrs: Option<&Bound<'_, PyDict>>,
+        fill_value: Option<&Bound<'_, PyAny>>,
+        maxshape: Option<Vec<Option<u64>>>,
+    ) -> PyResult<ArrayWriter> {
+        let numpy =
+            py.import("numpy")?.getattr("dtype")?.call1((dtype,))?.call_method1("newbyteorder", ("=",))?;
+        let held = dtype::from_numpy(&numpy)?;
+        let item = held.size().unwrap_or(16) as u64;
+        let chunks = chunks.unwrap_or_else(|| default_chunk_shape(&shape, item));
+        let grid = Grid::new(&shape, &chunks).map_err(|error| raised(py, &error))?;
+        let mut spec = ArraySpec::new(held, grid);
+        for filter in filters.unwrap_or_default() {
+            spec.filters.push(filter_of(&filter)?);
+        }
+        for (what, length) in
+            [("dims", dims.as_ref().map(Vec::len)), ("maxshape", maxshape.as_ref().map(Vec::len))]
+        {
+            if length.is_some_and(|length| length != shape.len()) {
+                return Err(invalid(py, format!("{what} of {length:?} for {} dimensions", shape.len())));
+            }
+        }
+        spec.dimensions = dims.unwrap_or(spec.dimensions);
+        spec.max_shape = maxshape.unwrap_or(spec.max_shape);
+        spec.attributes = attributes_of(py, attrs)?;
+        if let Some(fill) = fill_value {
+            let options = PyDict::new(py);
+            options.set_item("dtype", &numpy)?;
+            let fill = py.import("numpy")?.call_method("asarray", (fill,), Some(&options))?;
+            spec.fill = Fill::Element(dtype::values_of(py, &fill)?.elements);
+        }
+        let path = hyperslab::normal_path(path);
+        let sink = self.with_sink(py, |sink| sink.array(&path, &spec))?;
+        let target = Arc::new(Target::new(sink, &spec));
+        self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&target));
+        Ok(ArrayWriter { target, dtype: numpy.unbind() })
+    }
+
+    /// Makes everything visible at once.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        let targets = std::mem::take(&mut *self.targets.lock().unwrap_or_else(PoisonError::into_inner));
+        threads::within(py, None, || {
+            for target in &targets {
+                target.finish()?;
+            }
+            match self.sink().take() {
+                Some(sink) => sink.commit(),
+                None => Err(hyperslab::Error::invalid(format!("{} is finished", self.path))),
+            }
+        })
+    }
+
+    /// Leaves nothing behind.
+    fn abandon(&self) {
+        self.sink().take();
+    }
+}
+
+/// An array in the making: `w[10:20] = values`.
+#[pyclass(frozen, module = "hyperslab")]
+#[derive(Debug)]
+pub(crate) struct ArrayWriter {
+    target: Arc<Target>,
+    dtype: Py<PyAny>,
+}
+
+#[pymethods]
+impl ArrayWriter {
+    /// Elements per dimension.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.target.grid().shape())
+    }
+
+    /// The shape of a chunk. Assignments of whole chunks are stored at once; parts wait for the rest of their chunk.
+    #[getter]
+    fn chunks<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, pyo3::types::PyTuple>> {
+        pyo3::types::PyTuple::new(py, self.target.grid().chunk_shape())
+    }
+
+    /// NumPy's type of the elements.
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> Py<PyAny> {
+        self.dtype.clone_ref(py)
+    }
+
+    fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let key = Key::parse(key, self.target.grid().shape())?;
+        let positions = key.positions().filter(|positions| positions.axes.iter().all(|axis| axis.step == 1));
+        let positions = positions.ok_or_else(|| invalid(py, "assignments take slices without steps"))?;
+        let numpy = py.import("numpy")?;
+        let options = PyDict::new(py);
+        options.set_item("dtype", &self.dtype)?;
+        let value = numpy.call_method("asarray", (value,), Some(&options))?;
+        let value = numpy.call_method1("broadcast_to", (value, key.shape().to_vec()))?;
+        let held = dtype::values_of(py, &value)?;
+        let region = hyperslab::Region {
+            start: positions.axes.iter().map(|axis| axis.start).collect(),
+            shape: positions.counts(),
+        };
+        // Axes that an index dropped are one cell wide in the region.
+        let held = Values { shape: region.shape.clone(), ..held };
+        threads::within(py, None, || assign(&self.target, &region, &held))
+    }
+}
+
+/// ``"zstd"``, ``{"name": "gzip", "level": 4}``.
+fn filter_of(filter: &Bound<'_, PyAny>) -> PyResult<Filter> {
+    let py = filter.py();
+    if let Ok(name) = filter.cast::<PyString>() {
+        return Ok(Filter::new(name.to_str()?));
+    }
+    let value = to_json(py, filter)?;
+    let serde_json::Value::Object(mut members) = value else {
+        return Err(invalid(py, "a filter is a name, or a dictionary with a name"));
+    };
+    match members.remove("name") {
+        Some(serde_json::Value::String(name)) => Ok(Filter { name, parameters: members }),
+        _ => Err(invalid(py, "a filter needs a name")),
+    }
+}
+
+fn to_json(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<serde_json::Value> {
+    let text: String = py.import("json")?.call_method1("dumps", (value,))?.extract()?;
+    serde_json::from_str(&text).map_err(|error| invalid(py, error.to_string()))
+}
+
+/// Attributes from a dictionary: texts, numbers and arrays typed as NumPy has them, all else as JSON.
+fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Attributes> {
+    let mut attributes = Attributes::new();
+    let Some(attrs) = attrs else { return Ok(attributes) };
+    for (name, value) in attrs.iter() {
+        let name: String = name.extract()?;
+        let attribute = if let Ok(text) = value.cast::<PyString>() {
+            Attribute::from(text.to_str()?)
+        } else if value.is_instance_of::<PyDict>() || value.is_none() {
+            Attribute::Json(to_json(py, &value)?)
+        } else {
+            match dtype::values_of(py, &value) {
+                Ok(values) => Attribute::Values(values),
+                Err(_) => Attribute::Json(to_json(py, &value)?),
+            }
+        };
+        attributes.set(name, attribute);
+    }
+    Ok(attributes)
+}
+
+/// Converts a store to another format; says what became of everything.
+#[pyfunction]
+#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn convert<'py>(
+    py: Python<'py>,
+    source: &Bound<'py, Store>,
+    target: PathBuf,
+    format: Option<&str>,
+    node: Option<String>,
+    chunks: Option<Vec<u64>>,
+    shards: Option<Vec<u64>>,
+    filters: Option<Vec<Bound<'py, PyAny>>>,
+    overwrite: bool,
+    strict: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let format = format_of(py, &target, format)?;
+    let filters =
+        filters.map(|filters| filters.iter().map(filter_of).collect::<PyResult<Vec<_>>>()).transpose()?;
+    let options = ConvertOptions {
+        node,
+        chunk_shape: chunks,
+        shard_shape: shards,
+        filters,
+        replace: overwrite,
+        strict,
+        ..ConvertOptions::default()
+    };
+    let store = source.get().inner(py)?;
+    let progress = Progress::default();
+    let report = threads::within(py, source.get().origin.threads, || {
+        hyperslab::convert::convert(&store, &target, format, &options, &progress)
+    })?;
+    let report = serde_json::json!({ "arrays": report.arrays, "bytes": report.bytes, "notes": report.notes });
+    values::from_json(py, &report)
+}

@@ -1,0 +1,340 @@
+"""Reading: every kind of brackets, every format, compared with NumPy."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hyperslab
+from fields import CHUNKS, SHAPE, field
+
+RANDOM = np.random.default_rng(7)
+
+BASIC: list[Any] = [
+    (),
+    ...,
+    0,
+    -1,
+    np.int64(3),
+    slice(None),
+    slice(2, 15, 3),
+    slice(None, None, -1),
+    slice(15, 2, -4),
+    slice(5, 5),
+    (slice(3, 9), 4),
+    (..., 2),
+    (0, ..., slice(1, 8)),
+    (None, 3, None, slice(None, None, -2)),
+    (1, 2, 3),
+    (slice(None), None, 0),
+    (slice(0, 1), slice(0, 1), slice(0, 1)),
+]
+
+
+@pytest.mark.parametrize("key", BASIC, ids=repr)
+def test_basic_indexing_is_numpy_s(array: hyperslab.Array, key: Any) -> None:
+    expected, found = field()[key], array[key]
+    assert np.shape(found) == np.shape(expected)
+    assert np.array_equal(found, expected)
+    assert type(found) is type(expected)
+
+
+LISTS: list[Any] = [
+    [3, 1, 3],
+    np.array([19, 0, -1], "int32"),
+    (slice(None), [16, 0, 5, 5]),
+    (2, slice(None), np.array([8, 0])),
+    RANDOM.random(SHAPE[0]) > 0.5,
+    (slice(None, None, 2), RANDOM.random(SHAPE[1]) > 0.5, 4),
+    [],
+]
+
+
+@pytest.mark.parametrize("key", LISTS, ids=lambda key: repr(key)[:40])
+def test_one_list_is_numpy_s(array: hyperslab.Array, key: Any) -> None:
+    key = tuple(np.asarray(part, dtype=int) if isinstance(part, list) and not part else part for part in key) if isinstance(key, tuple) else key
+    whole = field()
+    expected = whole[np.array([], int)] if isinstance(key, list) and not key else whole[key]
+    if isinstance(key, tuple) and isinstance(key[0], int):
+        expected = whole[key[0]][key[1:]]  # per axis: NumPy would move the list's axis to the front
+    assert np.array_equal(array[key], expected)
+
+
+def test_lists_select_per_axis(array: hyperslab.Array) -> None:
+    rows, columns = [19, 3, 3, 0], RANDOM.random(SHAPE[1]) > 0.5
+    expected = field()[np.ix_(rows, columns, [8, 1])]
+    assert np.array_equal(array[rows, columns, [8, 1]], expected)
+    assert np.array_equal(array.oindex[rows, columns, [8, 1]], expected)
+    assert np.array_equal(array.oindex[rows, :, 4], field()[rows, :, 4])
+
+
+def test_points_are_picked_one_by_one(array: hyperslab.Array) -> None:
+    points = [RANDOM.integers(-extent, extent, (50, 2)) for extent in SHAPE]
+    assert np.array_equal(array.vindex[tuple(points)], field()[tuple(points)])
+    assert np.array_equal(array.vindex[points[0], 3, 2], field()[points[0], 3, 2])
+    mask = field() % 7 == 0
+    assert np.array_equal(array[mask], field()[mask])
+    assert np.array_equal(array.vindex[mask], field()[mask])
+
+
+@pytest.mark.parametrize("key", [20, -21, (0, 0, 0, 0), (..., ...), [20], 1.5, "x", True, ([True, False],)], ids=repr)
+def test_brackets_that_cannot_be(array: hyperslab.Array, key: Any) -> None:
+    with pytest.raises(IndexError) as raised:
+        array[key]
+    assert isinstance(raised.value, hyperslab.HyperslabError)
+    assert raised.value.kind == "invalid"
+
+
+def test_what_an_array_is(array: hyperslab.Array) -> None:
+    assert array.shape == SHAPE
+    assert array.dtype == np.dtype("float32")
+    assert (array.ndim, array.size, array.nbytes) == (3, np.prod(SHAPE), np.prod(SHAPE) * 4)
+    assert len(array) == SHAPE[0]
+    assert array.chunks in (CHUNKS, None)
+    assert len(array.dims) == len(array.maxshape) == len(array.labels) == 3
+    assert isinstance(array.filters, list)
+    assert "Array" in repr(array)
+
+
+def test_attributes(tmp_path: Path) -> None:
+    import fields
+
+    for writer in (fields.write_hdf5, fields.write_zarr2, fields.write_zarr3, fields.write_tet):
+        path, node = writer(tmp_path)
+        assert hyperslab.open(path)[node].attrs["units"] == "K", path
+
+
+def test_numpy_takes_an_array(array: hyperslab.Array) -> None:
+    assert np.array_equal(np.asarray(array), field())
+    assert np.asarray(array, "float64").dtype == "float64"
+    copy = np.array(array)
+    copy[0] = -1
+    assert np.array_equal(array[0], field()[0])
+
+
+def test_raw_contiguous_bytes_are_a_view(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", field())
+    array = hyperslab.open_array(tmp_path / "x.npy")
+    view = array[3:5]
+    assert not view.flags.writeable
+    assert np.shares_memory(view, array[4])
+    del array
+    assert np.array_equal(view, field()[3:5])
+    # What is gathered is the caller's own.
+    assert hyperslab.open_array(tmp_path / "x.npy")[:, 1].flags.writeable
+
+
+def test_unaligned_views_say_so(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "x.h5", "w", userblock_size=512) as file:
+        file["odd"] = np.arange(3, dtype="u1")
+        file["x"] = np.arange(1000, dtype="f8")
+    x = hyperslab.open(tmp_path / "x.h5")["x"][...]
+    assert x.flags.aligned == (x.ctypes.data % 8 == 0)
+    assert x.sum() == 999 * 500
+
+
+def test_read_into(array: hyperslab.Array) -> None:
+    out = np.zeros((5, 17, 9), "float32")
+    array.read_into(out, np.s_[2:7])
+    assert np.array_equal(out, field()[2:7])
+    rows = np.zeros((2, 17, 9), "float32")
+    array.read_into(rows, [7, 1])
+    assert np.array_equal(rows, field()[[7, 1]])
+    with pytest.raises(hyperslab.InvalidError):
+        array.read_into(out[:, ::2], np.s_[2:7, ::2])
+    with pytest.raises(hyperslab.InvalidError):
+        array.read_into(np.zeros((5, 17, 9), "int32"), np.s_[2:7])
+    with pytest.raises(hyperslab.InvalidError):
+        array.read_into(np.zeros(3, "float32"))
+
+
+def test_chunk_refs_lead_to_the_bytes(array: hyperslab.Array) -> None:
+    refs = array.chunk_refs()
+    assert refs.coords.shape == (len(refs.offsets), 3)
+    assert array.usage() == (len({tuple(c) for c in refs.coords.tolist()}), int(refs.lengths.sum()))
+    if refs.plain.all() and not refs.blobs[0]:
+        content = Path(array.file).read_bytes()
+        stored = b"".join(content[o : o + n] for o, n in zip(refs.offsets.tolist(), refs.lengths.tolist(), strict=True))
+        if array.chunks is None:
+            assert stored == field().tobytes()
+
+
+def test_reductions(array: hyperslab.Array) -> None:
+    whole = field().astype("float64")
+    assert array.mean() == pytest.approx(whole.mean())
+    assert np.allclose(array.mean(0), whole.mean(0))
+    assert np.allclose(array.sum((0, -1)), whole.sum((0, 2)))
+    assert array.min() == whole.min() and array.max() == whole.max()
+    assert np.allclose(array.reduce("std", 1), whole.std(1))
+    assert array.reduce("count", where="> 100") == np.count_nonzero(whole > 100)
+    assert np.allclose(array.reduce("sum", 0, selection=np.s_[10:2:-2, 3]), whole[10:2:-2, 3].sum(0))
+    with pytest.raises(hyperslab.InvalidError):
+        array.mean(5)
+    with pytest.raises(hyperslab.InvalidError):
+        array.reduce("blend")
+
+
+def test_reads_from_many_threads(array: hyperslab.Array) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        rows = list(pool.map(lambda i: array[i % SHAPE[0]], range(200)))
+    assert all(np.array_equal(row, field()[i % SHAPE[0]]) for i, row in enumerate(rows))
+
+
+def test_the_gil_is_free_while_reading(tmp_path: Path) -> None:
+    """A thread that counts goes on counting while another reads."""
+    with hyperslab.create(tmp_path / "big.tet") as new:
+        new.create_array("/x", np.zeros((512, 512, 64), "float32"), chunks=(64, 64, 64), filters=["zstd"])
+    array = hyperslab.open_array(tmp_path / "big.tet")
+    counted, done = [0], threading.Event()
+
+    def count() -> None:
+        while not done.is_set():
+            counted[0] += 1
+
+    counter = threading.Thread(target=count)
+    counter.start()
+    try:
+        before, interval = counted[0], sys.getswitchinterval()
+        sys.setswitchinterval(100)  # nobody is made to give the GIL up: only whoever lets go of it does
+        try:
+            with hyperslab.threads(1):
+                array[...]
+        finally:
+            sys.setswitchinterval(interval)
+        assert counted[0] > before
+    finally:
+        done.set()
+        counter.join()
+
+
+def test_threads_say_how_many(array: hyperslab.Array, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hyperslab._threads import current
+
+    for count in (1, 2, 5):
+        with hyperslab.threads(count):
+            assert current() == count
+            assert np.array_equal(array[...], field())
+    monkeypatch.setenv("HYPERSLAB_NUM_THREADS", "3")
+    assert current() == 3
+    with pytest.raises(ValueError):
+        with hyperslab.threads(0):
+            pass
+
+
+def test_arrays_are_pickled_as_a_path(array: hyperslab.Array) -> None:
+    pickled = pickle.dumps(array)
+    assert len(pickled) < 400 + len(array.file)
+    assert np.array_equal(pickle.loads(pickled)[...], field())
+    assert array.__dask_tokenize__() == pickle.loads(pickled).__dask_tokenize__()
+
+
+def test_stores_and_groups_are_mappings(stored: tuple[Path, str]) -> None:
+    path, node = stored
+    with hyperslab.open(path) as store:
+        assert store.format in hyperslab.formats()
+        assert node in store and "/nothing/here" not in store
+        with pytest.raises(KeyError) as raised:
+            store["/nothing/here"]
+        assert isinstance(raised.value, hyperslab.NotFoundError)
+        assert dict(store).keys() == set(store.keys())
+        assert len(store) == len(list(store))
+        paths = {path for path, _ in store.walk()}
+        assert node == "/" or node in paths
+        array = store[node]
+        assert store.verify(deep=True)["ok"]
+        assert pickle.loads(pickle.dumps(store)).file == store.file
+    assert store.closed
+    with pytest.raises(hyperslab.InvalidError):
+        store["/"]
+    assert np.array_equal(array[1], field()[1]), "arrays outlive their store"
+
+
+def test_files_that_are_not_there(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError) as raised:
+        hyperslab.open(tmp_path / "nothing.h5")
+    assert isinstance(raised.value, hyperslab.HyperslabError) and raised.value.kind == "io"
+    (tmp_path / "text.txt").write_text("not an array")
+    with pytest.raises(hyperslab.InvalidError):
+        hyperslab.open(tmp_path / "text.txt")
+
+
+def test_errors_survive_pickling(tmp_path: Path) -> None:
+    with pytest.raises(hyperslab.HyperslabError) as raised:
+        hyperslab.open(tmp_path / "nothing.h5")
+    back = pickle.loads(pickle.dumps(raised.value))
+    assert (type(back), str(back), back.details) == (type(raised.value), str(raised.value), raised.value.details)
+
+
+def test_damage_names_its_place(tmp_path: Path) -> None:
+    import fields
+
+    path, node = fields.write_tet(tmp_path)
+    content = bytearray(path.read_bytes())
+    refs = hyperslab.open(path)[node].chunk_refs()
+    at = int(refs.offsets[0])
+    content[at : at + 8] = b"damaged!"
+    path.write_bytes(content)
+    with pytest.raises(hyperslab.CorruptError) as raised:
+        hyperslab.open(path)[node][...]
+    assert raised.value.kind == "corrupt"
+    assert not hyperslab.verify(path, deep=True)["ok"]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_reads(tmp_path: Path) -> None:
+    """Threads do not come along into a child process; reading there must not wait for them."""
+    with hyperslab.create(tmp_path / "x.tet") as new:
+        new.create_array("/x", np.ones((64, 64), "f8"), chunks=(8, 8), filters=["zstd"])
+    script = f"""
+import os, numpy as np, hyperslab
+array = hyperslab.open_array({str(tmp_path / "x.tet")!r})
+with hyperslab.threads(2):
+    assert array[...].sum() == 4096
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if array[...].sum() == 4096 and array.sum() == 4096 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
+def test_types(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    struct = np.zeros(4, [("a", "i4"), ("b", "f8"), ("c", "S3")])
+    struct["a"], struct["c"] = range(4), b"abc"
+    with h5py.File(tmp_path / "types.h5", "w") as file:
+        file["struct"] = struct
+        file["text"] = np.array(["Gießen", "", "x"], dtype=h5py.string_dtype())
+        file["bytes"] = np.array([b"ab", b"c"], "S4")
+        file["enum"] = np.array([1, 0], dtype=h5py.enum_dtype({"no": 0, "yes": 1}, "u1"))
+        file["big"] = np.arange(5, dtype=">i4")
+        file["complex"] = np.array([1 + 2j, 3j])
+        file["scalar"] = 4.5
+        file["bool"] = np.array([True, False])
+        lists = file.create_dataset("lists", (2,), dtype=h5py.vlen_dtype("i4"))
+        lists[0], lists[1] = [1, 2, 3], []
+        file.create_dataset("empty", (0, 3), "f4")
+    store = hyperslab.open(tmp_path / "types.h5")
+    assert np.array_equal(store["struct"][...], struct)
+    assert store["struct"].dtype.names == ("a", "b", "c")
+    assert store["text"][...].tolist() == ["Gießen", "", "x"]
+    assert store["text"][0] == "Gießen"
+    assert store["text"].vindex[[2, 0],].tolist() == ["x", "Gießen"]
+    assert store["bytes"][...].tolist() == [b"ab", b"c"]
+    assert store["enum"].dtype.metadata["enum"] == {"no": 0, "yes": 1}
+    assert store["big"][...].tolist() == [0, 1, 2, 3, 4]
+    assert store["big"].dtype == np.dtype("i4")
+    assert store["complex"][...].tolist() == [1 + 2j, 3j]
+    assert store["scalar"][()] == 4.5 and store["scalar"].shape == ()
+    assert store["lists"][0].tolist() == [1, 2, 3] and store["lists"][1].tolist() == []
+    assert store["empty"][...].shape == (0, 3)

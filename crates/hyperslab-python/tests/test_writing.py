@@ -1,0 +1,115 @@
+"""Writing: new stores from NumPy, assignment, conversion, comparison; read back by us and by the formats' own libraries."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import hyperslab
+from fields import CHUNKS, SHAPE, field
+
+TARGETS = ["tet", "zarr", "npz"]
+
+
+@pytest.mark.parametrize("ending", TARGETS)
+def test_arrays_from_numpy(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"x.{ending}"
+    with hyperslab.create(path) as new:
+        new.create_array("/t", field(), chunks=CHUNKS)
+        new.create_array("/n", np.arange(10, dtype="int16"))
+        assert not path.exists(), "nothing is visible before the end"
+    store = hyperslab.open(path)
+    assert np.array_equal(store["t"][...], field())
+    assert np.array_equal(store["n"][2:4], [2, 3])
+
+
+@pytest.mark.parametrize("ending", ["tet", "zarr"])
+def test_assignment_by_slices(tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"x.{ending}"
+    with hyperslab.create(path) as new:
+        t = new.create_array("/t", shape=SHAPE, dtype="float32", chunks=CHUNKS, fill_value=-1)
+        assert (t.shape, t.chunks, t.dtype) == (SHAPE, CHUNKS, np.dtype("float32"))
+        t[:8] = field()[:8]  # whole chunks
+        for row in range(8, 12):  # parts
+            t[row] = field()[row]
+        t[12:16, 3:] = field()[12:16, 3:]
+        t[12:16, :3] = field()[12:16, :3]
+        t[16, 0, 0] = 5
+        with pytest.raises(hyperslab.InvalidError):
+            t[::2] = 0
+    expected = np.full(SHAPE, -1, "float32")
+    expected[:16], expected[16, 0, 0] = field()[:16], 5
+    found = hyperslab.open(path)["t"]
+    if ending == "zarr":
+        assert np.array_equal(found[...], expected)
+    else:
+        assert np.array_equal(found[:17], expected[:17])
+
+
+def test_an_exception_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError):
+        with hyperslab.create(tmp_path / "x.tet") as new:
+            new.create_array("/t", field())
+            raise RuntimeError
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_stands_there_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "x.tet"
+    for overwrite in (False, True):
+        with hyperslab.create(path, overwrite=overwrite) as new:
+            new.create_array("/t", field())
+    with pytest.raises(hyperslab.InvalidError):
+        hyperslab.create(path)
+    with pytest.raises(hyperslab.InvalidError):
+        hyperslab.create(tmp_path / "x.what")
+
+
+def test_zarr_python_reads_ours(tmp_path: Path) -> None:
+    import zarr
+
+    path = tmp_path / "x.zarr"
+    with hyperslab.create(path) as new:
+        new.create_group("/g", attrs={"title": "test", "levels": [1, 2]})
+        new.create_array(
+            "/g/t",
+            field(),
+            chunks=CHUNKS,
+            dims=("z", "y", "x"),
+            attrs={"units": "K", "range": np.array([1.5, 2.5])},
+            filters=[{"name": "zstd", "level": 3}],
+        )
+    group = zarr.open_group(path, mode="r")
+    assert np.array_equal(group["g/t"][...], field())
+    assert group["g"].attrs["title"] == "test"
+    assert group["g/t"].attrs["units"] == "K"
+    assert group["g/t"].metadata.dimension_names == ("z", "y", "x")
+
+
+@pytest.mark.parametrize("ending", ["tet", "zarr"])
+def test_convert_and_diff(stored: tuple[Path, str], tmp_path: Path, ending: str) -> None:
+    source, node = stored
+    target = tmp_path / f"converted.{ending}"
+    options: dict[str, Any] = {"node": node} if node != "/" else {}
+    report = hyperslab.convert(source, target, **options)
+    assert report["arrays"] == 1
+    store = hyperslab.open(target)
+    found = store[store._native.only_node()]
+    assert np.array_equal(found[...], field())
+
+
+def test_diff_tells_what_differs(tmp_path: Path) -> None:
+    for name, value in (("a", 0), ("b", 1)):
+        with hyperslab.create(tmp_path / f"{name}.tet") as new:
+            data = field()
+            data[0, 0, 0] = np.nan
+            data[3, 3, 3] += value
+            new.create_array("/t", data, chunks=CHUNKS)
+            new.create_array(f"/{name}", np.zeros(3))
+    assert hyperslab.diff(tmp_path / "a.tet", tmp_path / "a.tet") == []
+    differences = hyperslab.diff(tmp_path / "a.tet", tmp_path / "b.tet")
+    assert len(differences) == 3
+    assert "/t: 1 elements differ" in differences

@@ -1,0 +1,498 @@
+//! Reads by lists of positions: per axis, or point by point. Positions are sorted by chunk, so that each chunk is
+//! fetched and decoded once, however the caller's order jumps about.
+
+use bytes::Bytes;
+use hyperslab_core::{
+    AxisPositions, Buffer, CellOrder, ChunkCoord, ChunkRef, Elements, Error, Extents, Grid, Plan, Positions,
+    Region, Result, Values, Windows, needs_elements, product, read_chunk, read_chunk_elements,
+};
+
+use super::ArrayReader;
+
+/// Chunks whose wanted cells are held at once, before they go to their places.
+const BATCH: usize = 64;
+
+/// What is wanted along one axis.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AxisPick {
+    /// Evenly spaced positions.
+    Even(AxisPositions),
+    /// Positions in any order, repeats allowed.
+    List(Vec<u64>),
+}
+
+impl AxisPick {
+    /// How many positions.
+    #[must_use]
+    pub const fn count(&self) -> u64 {
+        match self {
+            Self::Even(positions) => positions.count,
+            Self::List(list) => list.len() as u64,
+        }
+    }
+
+    /// Does the axis stay in the result?
+    #[must_use]
+    pub const fn keep(&self) -> bool {
+        match self {
+            Self::Even(positions) => positions.keep,
+            Self::List(_) => true,
+        }
+    }
+}
+
+impl ArrayReader {
+    /// Reads every combination of the positions picked along each axis: `numpy.ix_`, not pointwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_outer(&self, axes: &[AxisPick]) -> Result<Values> {
+        let jobs = Jobs::Outer(Outer::new(&self.schema().grid, axes)?);
+        let kept: Extents = axes.iter().filter(|axis| axis.keep()).map(AxisPick::count).collect();
+        self.gathered(&jobs, &kept)
+    }
+
+    /// As [`read_outer`](Self::read_outer), into the caller's buffer.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_into`](Self::read_into).
+    pub fn read_outer_into(&self, axes: &[AxisPick], out: &mut [u8]) -> Result<()> {
+        self.gather_into(&Jobs::Outer(Outer::new(&self.schema().grid, axes)?), out)
+    }
+
+    /// Reads single cells: `points[axis][i]` is the position of the `i`-th along that axis.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub fn read_points(&self, points: &[Vec<u64>]) -> Result<Values> {
+        let jobs = Points::new(&self.schema().grid, points)?;
+        let count = jobs.order.len() as u64;
+        self.gathered(&Jobs::Points(jobs), &[count])
+    }
+
+    /// As [`read_points`](Self::read_points), into the caller's buffer.
+    ///
+    /// # Errors
+    ///
+    /// As [`read_into`](Self::read_into).
+    pub fn read_points_into(&self, points: &[Vec<u64>], out: &mut [u8]) -> Result<()> {
+        self.gather_into(&Jobs::Points(Points::new(&self.schema().grid, points)?), out)
+    }
+
+    fn gathered(&self, jobs: &Jobs<'_>, shape: &[u64]) -> Result<Values> {
+        let dtype = self.schema().dtype.clone();
+        if needs_elements(&*self.array) {
+            return Values::new(dtype, shape, self.gather_elements(jobs)?);
+        }
+        let bytes = product(&jobs.counts()).and_then(|cells| cells.checked_mul(dtype.size()? as u64));
+        let bytes = bytes.filter(|bytes| *bytes <= self.memory).ok_or_else(|| {
+            Error::invalid(format!("{}: the result of {shape:?} elements is too large", self.array.name()))
+        })?;
+        let mut buffer = Buffer::zeroed(bytes as usize)?;
+        self.gather_into(jobs, buffer.as_mut_slice())?;
+        Values::new(dtype, shape, Elements::fixed(buffer.freeze()))
+    }
+
+    fn gather_into(&self, jobs: &Jobs<'_>, out: &mut [u8]) -> Result<()> {
+        if needs_elements(&*self.array) {
+            return Err(Error::invalid(format!(
+                "{}: elements of {} cannot be read into a plain buffer",
+                self.array.name(),
+                self.schema().dtype
+            )));
+        }
+        let item = self.schema().dtype.size().unwrap_or(0);
+        let counts = jobs.counts();
+        if product(&counts).and_then(|cells| cells.checked_mul(item as u64)) != Some(out.len() as u64) {
+            return Err(Error::invalid(format!(
+                "a buffer of {} bytes for a result of {counts:?} elements of {item} bytes",
+                out.len()
+            )));
+        }
+        let strides: Extents =
+            CellOrder::RowMajor.strides(&counts).iter().map(|cells| cells * item as u64).collect();
+        for start in (0..jobs.len()).step_by(BATCH) {
+            let count = BATCH.min(jobs.len() - start);
+            let packed = self.threads.run(count as u64, |first, count| {
+                let part = start + first as usize..start + (first + count) as usize;
+                self.pack(&part.map(|number| jobs.job(number)).collect::<Vec<_>>(), item)
+            })?;
+            for (number, packed) in (start..).zip(packed.iter().flatten()) {
+                scatter(packed, &jobs.job(number).places(&strides), item, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The wanted cells of some chunks, each chunk's back to back.
+    fn pack(&self, jobs: &[Job<'_>], item: usize) -> Result<Vec<Vec<u8>>> {
+        let coords: Vec<ChunkCoord> = jobs.iter().map(|job| job.coord.clone()).collect();
+        let references = self.array.locate(&coords)?;
+        let one = |(job, reference): (&Job<'_>, &Option<ChunkRef>)| {
+            let (cells, origin, strides) = self.cells_of(job, reference.as_ref(), item)?;
+            let strides: Extents = strides.iter().map(|cells| cells * item as u64).collect();
+            let mut packed = Vec::new();
+            pick(&cells, &job.sources(&origin, &strides), item, &mut packed)?;
+            Ok(packed)
+        };
+        jobs.iter().zip(&references).map(one).collect()
+    }
+
+    /// A box of cells that holds the wanted ones: its bytes, its first cell and its strides in cells.
+    fn cells_of(
+        &self,
+        job: &Job<'_>,
+        reference: Option<&ChunkRef>,
+        item: usize,
+    ) -> Result<(Bytes, Extents, Extents)> {
+        let (array, schema) = (&*self.array, self.schema());
+        // Plain chunks of a mapped file are picked from where they are.
+        if let Some(span) = reference.and_then(ChunkRef::as_plain)
+            && array.blob(&span.blob)?.mapped().is_some()
+            && let Some(bytes) = array.fetch(&[span])?.pop()
+        {
+            let strides = schema.order.strides(&schema.decoded_shape(&job.coord));
+            return Ok((bytes, schema.grid.region(&job.coord).start, strides));
+        }
+        let plan = Plan::new(&schema.grid, Positions::region(&job.bounds))?;
+        let cells = job.bounds.cells().and_then(|cells| usize::try_from(cells).ok()?.checked_mul(item));
+        let bytes = cells.ok_or_else(|| Error::invalid("a chunk larger than memory"))?;
+        let mut buffer = Buffer::zeroed(bytes)?;
+        let windows = Windows::new(&plan, item, buffer.as_mut_slice())?;
+        if let Some((wanted, mut window)) = windows.take(0) {
+            read_chunk(array, &wanted, reference, &mut window)?;
+        }
+        drop(windows);
+        let strides = CellOrder::RowMajor.strides(&job.bounds.shape);
+        Ok((buffer.freeze(), job.bounds.start.clone(), strides))
+    }
+
+    fn gather_elements(&self, jobs: &Jobs<'_>) -> Result<Elements> {
+        let (array, schema) = (&*self.array, self.schema());
+        let chunks = self.threads.run(jobs.len() as u64, |start, count| {
+            let part = start as usize..(start + count) as usize;
+            let coords: Vec<_> = part.map(|number| jobs.job(number).coord).collect();
+            let references = array.locate(&coords)?;
+            let chunks = coords.iter().zip(&references);
+            chunks
+                .map(|(coord, reference)| read_chunk_elements(array, coord, reference.as_ref()))
+                .collect::<Result<Vec<_>>>()
+        })?;
+        let chunks: Vec<Elements> = chunks.into_iter().flatten().collect();
+        let counts = jobs.counts();
+        let cells = product(&counts).and_then(|cells| usize::try_from(cells).ok());
+        let cells = cells.ok_or_else(|| Error::invalid("the result is larger than memory"))?;
+        let mut picks = vec![(0, 0); cells];
+        let strides = CellOrder::RowMajor.strides(&counts);
+        for (number, _) in chunks.iter().enumerate() {
+            let job = jobs.job(number);
+            let region = schema.grid.region(&job.coord);
+            let from = sums(&job.sources(&region.start, &CellOrder::RowMajor.strides(&region.shape)));
+            let to = sums(&job.places(&strides));
+            for (from, to) in from.into_iter().zip(to) {
+                picks[to] = (number, from);
+            }
+        }
+        Elements::gather(&schema.dtype, &chunks.iter().collect::<Vec<_>>(), &picks)
+    }
+}
+
+/// The wanted cells of one chunk.
+#[derive(Debug)]
+struct Job<'a> {
+    coord: ChunkCoord,
+    /// The smallest box of the array that holds them.
+    bounds: Region,
+    cells: Cells<'a>,
+}
+
+#[derive(Debug)]
+enum Cells<'a> {
+    /// Per axis: positions in the array and places in the result. Every combination is wanted.
+    Outer(Vec<&'a [Picked]>),
+    /// Numbers of points.
+    Points(&'a [Vec<u64>], &'a [usize]),
+}
+
+impl Job<'_> {
+    /// Where the cells are in a box that starts at `origin`: offsets to be added, one of each list.
+    fn sources(&self, origin: &[u64], strides: &[u64]) -> Vec<Vec<usize>> {
+        match &self.cells {
+            Cells::Outer(axes) => {
+                let axes = axes.iter().zip(origin).zip(strides);
+                axes.map(|((cells, origin), stride)| {
+                    cells.iter().map(|(at, _)| ((at - origin) * stride) as usize).collect()
+                })
+                .collect()
+            }
+            Cells::Points(points, numbers) => {
+                let offset = |number: &usize| {
+                    let axes = points.iter().zip(origin).zip(strides);
+                    axes.map(|((at, origin), stride)| (at[*number] - origin) * stride).sum::<u64>() as usize
+                };
+                vec![numbers.iter().map(offset).collect()]
+            }
+        }
+    }
+
+    /// Where the cells go in the result, in the same order.
+    fn places(&self, strides: &[u64]) -> Vec<Vec<usize>> {
+        match &self.cells {
+            Cells::Outer(axes) => {
+                let axes = axes.iter().zip(strides);
+                axes.map(|(cells, stride)| cells.iter().map(|(_, place)| (place * stride) as usize).collect())
+                    .collect()
+            }
+            Cells::Points(_, numbers) => {
+                let stride = strides.first().copied().unwrap_or(1) as usize;
+                vec![numbers.iter().map(|number| number * stride).collect()]
+            }
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Jobs<'a> {
+    Outer(Outer),
+    Points(Points<'a>),
+}
+
+impl Jobs<'_> {
+    fn len(&self) -> usize {
+        match self {
+            Self::Outer(outer) => outer.chunks,
+            Self::Points(points) => points.groups.len().saturating_sub(1),
+        }
+    }
+
+    /// The shape of the result, axes that an index drops included.
+    fn counts(&self) -> Extents {
+        match self {
+            Self::Outer(outer) => outer.counts.clone(),
+            Self::Points(points) => [points.order.len() as u64].into_iter().collect(),
+        }
+    }
+
+    fn job(&self, number: usize) -> Job<'_> {
+        match self {
+            Self::Outer(outer) => outer.job(number),
+            Self::Points(points) => points.job(number),
+        }
+    }
+}
+
+/// What is picked along one axis.
+#[derive(Debug)]
+struct OuterAxis {
+    /// Positions and places, sorted by position.
+    cells: Vec<Picked>,
+    /// Where each chunk's begin, and the end of the last.
+    starts: Vec<usize>,
+}
+
+/// A position in the array and its place in the result.
+type Picked = (u64, u64);
+
+/// Lists per axis, cut by chunk.
+#[derive(Debug)]
+struct Outer {
+    axes: Vec<OuterAxis>,
+    chunk_shape: Extents,
+    counts: Extents,
+    chunks: usize,
+}
+
+impl Outer {
+    fn new(grid: &Grid, picks: &[AxisPick]) -> Result<Self> {
+        if picks.len() != grid.rank() {
+            return Err(Error::invalid(format!(
+                "{} axes selected, the array has {}",
+                picks.len(),
+                grid.rank()
+            )));
+        }
+        let mut axes = Vec::with_capacity(picks.len());
+        let mut chunks = Some(1_usize);
+        for (axis, pick) in picks.iter().enumerate() {
+            let (extent, chunk) = (grid.shape()[axis], grid.chunk_shape()[axis]);
+            let mut cells: Vec<Picked> = match pick {
+                AxisPick::List(list) => list.iter().copied().zip(0..).collect(),
+                AxisPick::Even(even) => (0..even.count)
+                    .map(|place| {
+                        (even.start.wrapping_add_signed(even.step.wrapping_mul(place as i64)), place)
+                    })
+                    .collect(),
+            };
+            check(axis, extent, cells.iter().map(|(at, _)| *at))?;
+            cells.sort_unstable();
+            let starts = starts(&cells, |(at, _)| at / chunk);
+            chunks = chunks.and_then(|chunks| chunks.checked_mul(starts.len() - 1));
+            axes.push(OuterAxis { cells, starts });
+        }
+        let chunks = chunks.ok_or_else(|| Error::invalid("the selection touches too many chunks"))?;
+        let counts = picks.iter().map(AxisPick::count).collect();
+        Ok(Self { axes, chunk_shape: grid.chunk_shape().into(), counts, chunks })
+    }
+
+    fn job(&self, mut number: usize) -> Job<'_> {
+        let rank = self.axes.len();
+        let mut cells: Vec<&[Picked]> = vec![&[]; rank];
+        for axis in (0..rank).rev() {
+            let OuterAxis { cells: all, starts } = &self.axes[axis];
+            let groups = starts.len() - 1;
+            let group = number % groups;
+            number /= groups;
+            cells[axis] = &all[starts[group]..starts[group + 1]];
+        }
+        let ends = cells.iter().map(|cells| (cells[0].0, cells[cells.len() - 1].0));
+        let bounds = Region {
+            start: ends.clone().map(|(low, _)| low).collect(),
+            shape: ends.map(|(low, high)| high - low + 1).collect(),
+        };
+        let coord = bounds.start.iter().zip(&self.chunk_shape).map(|(at, chunk)| at / chunk).collect();
+        Job { coord, bounds, cells: Cells::Outer(cells) }
+    }
+}
+
+/// Single cells, sorted by chunk.
+#[derive(Debug)]
+struct Points<'a> {
+    points: &'a [Vec<u64>],
+    chunk_shape: Extents,
+    /// Numbers of points, by chunk.
+    order: Vec<usize>,
+    /// Where each chunk's begin in `order`, and its end.
+    groups: Vec<usize>,
+}
+
+impl<'a> Points<'a> {
+    fn new(grid: &Grid, points: &'a [Vec<u64>]) -> Result<Self> {
+        let count = points.first().map_or(0, Vec::len);
+        if points.len() != grid.rank() || points.is_empty() || points.iter().any(|axis| axis.len() != count) {
+            return Err(Error::invalid(format!(
+                "points need one list of positions per axis, {}",
+                grid.rank()
+            )));
+        }
+        for (axis, list) in points.iter().enumerate() {
+            check(axis, grid.shape()[axis], list.iter().copied())?;
+        }
+        let extents = grid.extents();
+        let chunk_of = |number: usize| {
+            let mut chunk = 0_u128;
+            for ((list, extent), size) in points.iter().zip(&extents).zip(grid.chunk_shape()) {
+                chunk = chunk.wrapping_mul(u128::from(*extent)).wrapping_add(u128::from(list[number] / size));
+            }
+            chunk
+        };
+        let mut keyed: Vec<(u128, usize)> = (0..count).map(|number| (chunk_of(number), number)).collect();
+        keyed.sort_unstable();
+        let groups = starts(&keyed, |(chunk, _)| *chunk);
+        let order = keyed.into_iter().map(|(_, number)| number).collect();
+        Ok(Self { points, chunk_shape: grid.chunk_shape().into(), order, groups })
+    }
+
+    fn job(&self, number: usize) -> Job<'_> {
+        let numbers = &self.order[self.groups[number]..self.groups[number + 1]];
+        let mut bounds = Region { start: Extents::new(), shape: Extents::new() };
+        for axis in self.points {
+            let at = numbers.iter().map(|number| axis[*number]);
+            let (low, high) = at.fold((u64::MAX, 0), |(low, high), at| (low.min(at), high.max(at)));
+            bounds.start.push(low);
+            bounds.shape.push(high - low + 1);
+        }
+        let coord = bounds.start.iter().zip(&self.chunk_shape).map(|(at, chunk)| at / chunk).collect();
+        Job { coord, bounds, cells: Cells::Points(self.points, numbers) }
+    }
+}
+
+/// Where runs of equal keys begin, and the end of the last.
+fn starts<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
+    let mut starts = vec![0];
+    starts.extend((1..sorted.len()).filter(|&i| key(&sorted[i - 1]) != key(&sorted[i])));
+    if !sorted.is_empty() {
+        starts.push(sorted.len());
+    }
+    starts
+}
+
+fn check(axis: usize, extent: u64, mut positions: impl Iterator<Item = u64>) -> Result<()> {
+    match positions.find(|at| *at >= extent) {
+        None => Ok(()),
+        Some(at) => {
+            Err(Error::invalid(format!("index {at} is out of bounds for axis {axis} with {extent} cells")))
+        }
+    }
+}
+
+/// The first run of equal steps of `item` in offsets: how many of them follow each other in memory.
+fn run(offsets: &[usize], item: usize) -> usize {
+    1 + offsets.windows(2).take_while(|pair| pair[1] == pair[0] + item).count()
+}
+
+/// Appends the cells at every sum of offsets.
+fn pick(source: &[u8], lists: &[Vec<usize>], item: usize, out: &mut Vec<u8>) -> Result<()> {
+    walk(lists, 0, &mut |base, last| {
+        let mut at = 0;
+        while at < last.len() {
+            let cells = run(&last[at..], item);
+            let first = base + last[at];
+            let bytes = source.get(first..first + cells * item);
+            out.extend_from_slice(bytes.ok_or_else(|| Error::invalid("a chunk with too few bytes"))?);
+            at += cells;
+        }
+        Ok(())
+    })
+}
+
+/// Puts packed cells to every sum of offsets.
+fn scatter(packed: &[u8], lists: &[Vec<usize>], item: usize, out: &mut [u8]) -> Result<()> {
+    let mut rest = packed;
+    walk(lists, 0, &mut |base, last| {
+        let mut at = 0;
+        while at < last.len() {
+            let cells = run(&last[at..], item);
+            let first = base + last[at];
+            let (cell, left) = rest.split_at_checked(cells * item).unwrap_or((rest, &[]));
+            match out.get_mut(first..first + cells * item) {
+                Some(place) if place.len() == cell.len() => place.copy_from_slice(cell),
+                _ => return Err(Error::invalid("a cell outside the result")),
+            }
+            rest = left;
+            at += cells;
+        }
+        Ok(())
+    })
+}
+
+/// Every sum of one offset of each list, the last varying fastest.
+fn sums(lists: &[Vec<usize>]) -> Vec<usize> {
+    let mut all = Vec::new();
+    // The visitor never fails.
+    let _ = walk(lists, 0, &mut |base, last| {
+        all.extend(last.iter().map(|offset| base + offset));
+        Ok(())
+    });
+    all
+}
+
+/// Visits the last list once for every combination of the others, whose offsets are summed.
+fn walk(
+    lists: &[Vec<usize>],
+    base: usize,
+    visit: &mut impl FnMut(usize, &[usize]) -> Result<()>,
+) -> Result<()> {
+    match lists {
+        [] => visit(base, &[0]),
+        [last] => visit(base, last),
+        [first, others @ ..] => {
+            for offset in first {
+                walk(others, base + offset, visit)?;
+            }
+            Ok(())
+        }
+    }
+}

@@ -9,10 +9,7 @@ use hyperslab_core::{
 };
 
 use crate::catalog::Catalog;
-<<<<<<< HEAD
-=======
 use crate::geometry::GeometryReader;
->>>>>>> 1aef21d0772686ed46afa4b7406dd246aa76637a
 use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.

@@ -250,7 +250,7 @@ pub(crate) struct QueryArgs {
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Write to this file instead of the terminal: .npy, .json, .csv by the ending
+    /// Write to this file instead of the terminal: .npy, .json, .csv, .arrow, .parquet by the ending
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 

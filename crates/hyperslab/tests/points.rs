@@ -1,5 +1,7 @@
 //! Reads by lists of positions, compared with picking from the whole array.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use hyperslab::{
     ArrayReader, ArraySpec, AxisPick, AxisPositions, CreateOptions, DType, Elements, Filter, Format, Grid,
     Threads, create, open,

@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask test      everything: unit, golden, property, peer and documentation tests, the layers of the house
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
+//! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask bench     us and the peers on the same work, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
 //! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz and a nightly toolchain)
@@ -12,6 +13,7 @@ mod bench;
 mod fuzz;
 mod layers;
 mod peers;
+mod python;
 mod run;
 mod test;
 
@@ -26,9 +28,13 @@ fn main() -> ExitCode {
         Some("test") => test::run(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
+        Some("python") => python::run_tests(&words[1..]),
         Some("layers") => layers::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
-        other => Err(format!("{}: expected test, peers, bench, layers or fuzz", other.unwrap_or("no chore"))),
+        other => Err(format!(
+            "{}: expected test, peers, python, bench, layers or fuzz",
+            other.unwrap_or("no chore")
+        )),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -3,13 +3,18 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use crate::run::{cargo, root, run, target};
+use crate::run::{root, run, target};
 
-/// The Python interpreter that has the pinned peers, installed when the list has changed.
+/// The Python interpreter that has the pinned peers.
 pub(crate) fn python() -> Result<PathBuf, String> {
-    let list = root().join("peers/requirements.txt");
+    environment("peers", "peers/requirements.txt")
+}
+
+/// A virtual environment under the target folder, with what a list asks for; made anew when the list has changed.
+pub(crate) fn environment(name: &str, list: &str) -> Result<PathBuf, String> {
+    let list = root().join(list);
     let wanted = std::fs::read_to_string(&list).map_err(|error| format!("{}: {error}", list.display()))?;
-    let environment = target().join("peers");
+    let environment = target().join(name);
     let python = environment.join(if cfg!(windows) { "Scripts/python.exe" } else { "bin/python" });
     let stamp = environment.join("installed.txt");
     if std::fs::read_to_string(&stamp).ok().as_deref() == Some(&wanted) && python.exists() {
@@ -21,19 +26,4 @@ pub(crate) fn python() -> Result<PathBuf, String> {
     run(Command::new(&python).args(pip).arg(&list))?;
     std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))?;
     Ok(python)
-}
-
-/// The program around the tetration crate that the `.tet` tests talk to, built apart from the workspace.
-pub(crate) fn tetration() -> Result<Option<PathBuf>, String> {
-    let manifest = root().join("peers/tetration/Cargo.toml");
-    if !manifest.exists() {
-        return Ok(None);
-    }
-    let folder = target().join("peers-tetration");
-    run(cargo()
-        .args(["build", "--release", "--quiet", "--locked", "--manifest-path"])
-        .arg(&manifest)
-        .arg("--target-dir")
-        .arg(&folder))?;
-    Ok(Some(folder.join("release/tetration-peer")))
 }

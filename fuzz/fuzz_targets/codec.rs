@@ -1,0 +1,11 @@
+//! Every decoder of the codec crate; the first byte chooses it.
+#![no_main]
+
+use hyperslab_codec::fuzz::DECODERS;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let [first, rest @ ..] = bytes {
+        DECODERS[usize::from(*first) % DECODERS.len()](rest, 1 << 16);
+    }
+});

@@ -90,7 +90,9 @@ fn array_json(object: &mut Map<String, Value>, array: &dyn Array, usage: Option<
     let schema = array.schema();
     object.insert("dtype".into(), schema.dtype.to_string().into());
     with_dtype_details(object, &schema.dtype);
-    object.insert("shape".into(), json!(schema.shape()));
+    // HDF5's null dataspace: an array that holds nothing, not even an empty shape.
+    let shape = if schema.chunk_index == "null" { Value::Null } else { json!(schema.shape()) };
+    object.insert("shape".into(), shape);
     let chunk_shape = if schema.chunked { json!(schema.grid.chunk_shape()) } else { Value::Null };
     object.insert("chunk_shape".into(), chunk_shape);
     let fixed = schema.shape().iter().map(|extent| Some(*extent)).eq(schema.max_shape.iter().copied());

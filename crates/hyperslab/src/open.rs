@@ -97,6 +97,9 @@ fn unrecognised(path: &Path, why: &str) -> Error {
     Error::invalid(format!("{}: not one of {}: {why}", path.display(), names.join(", ")))
 }
 
+/// Links may lead to one node by many paths, and a hostile file can make those paths endless.
+const MOST_NODES: u64 = 1 << 22;
+
 /// An open file or directory.
 #[derive(Debug, Clone)]
 pub struct OpenStore {
@@ -212,7 +215,12 @@ impl OpenStore {
     /// Whatever `visit` returns.
     pub fn walk(&self, visit: &mut dyn FnMut(&str, Result<Node>) -> Result<()>) -> Result<()> {
         let mut pending = vec!["/".to_owned()];
+        let mut visited = 0_u64;
         while let Some(path) = pending.pop() {
+            visited += 1;
+            if visited > MOST_NODES {
+                return Err(Error::invalid(format!("{}: more than {MOST_NODES} nodes", self.name())));
+            }
             let node = self.store.node(&path);
             let below = match &node {
                 Ok(Node::Group(_)) => self.store.children(&path),

@@ -4,10 +4,8 @@ use std::path::Path;
 
 use hyperslab_core::{Depth, Result, Severity};
 
-use crate::OpenOptions;
-#[cfg(feature = "tet")]
-use crate::open_with;
 use crate::verify::verify_path;
+use crate::{OpenOptions, open_with};
 
 /// What was mended, or would be.
 #[derive(Debug, Default)]
@@ -36,20 +34,33 @@ pub struct Fix {
 ///
 /// [`Io`](hyperslab_core::Error::Io) when the system refuses.
 pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
-    #[cfg(feature = "tet")]
-    if is_tet(path, options) {
-        return repair_tet(path, dry_run);
+    match recognised(path, options) {
+        #[cfg(feature = "tet")]
+        Some("tet") => repair_tet(path, dry_run),
+        #[cfg(feature = "tiledb")]
+        Some("tiledb") => repair_tiledb(path, options, dry_run),
+        _ => {
+            let _ = dry_run;
+            Ok(Repair { remaining: damage(path, options)?, ..Repair::default() })
+        }
     }
-    let _ = dry_run;
-    Ok(Repair { remaining: damage(path, options)?, ..Repair::default() })
 }
 
-#[cfg(feature = "tet")]
-fn is_tet(path: &Path, options: &OpenOptions) -> bool {
-    options.format.map_or_else(
-        || open_with(path, options).is_ok_and(|store| store.format() == "tet"),
-        |format| format == crate::Format::Tet,
-    )
+/// The format, when it can be told.
+fn recognised(path: &Path, options: &OpenOptions) -> Option<&'static str> {
+    let opened = || open_with(path, options).ok().map(|store| store.format());
+    options.format.map(crate::Format::name).or_else(opened)
+}
+
+#[cfg(feature = "tiledb")]
+fn repair_tiledb(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
+    let key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+    let tiledb = hyperslab_tiledb::WriteOptions { key, ..hyperslab_tiledb::WriteOptions::default() };
+    let fixes = hyperslab_tiledb::repair(path, &tiledb, dry_run)?;
+    let fixes: Vec<Fix> =
+        fixes.into_iter().map(|(code, message)| Fix { code: code.to_owned(), message }).collect();
+    let applied = !dry_run && !fixes.is_empty();
+    Ok(Repair { fixes, applied, remaining: damage(path, options)? })
 }
 
 #[cfg(feature = "tet")]

@@ -6,7 +6,7 @@
 
 mod redo;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,8 +23,8 @@ use crate::footer::{FooterState, HistoryRow, Metadata, Own};
 use crate::index::Row;
 use crate::store::TetStore;
 use crate::write::{
-    Described, Dimensioned, MOST_ZONES, Stage, StagedArray, TetOptions, add_group, describe, encode_footer,
-    encode_head, head_length, now, rows_checksum,
+    Described, Dimensioned, MOST_ZONES, Names, Stage, StagedArray, TetOptions, add_group, describe,
+    encode_footer, encode_head, head_length, now, rows_checksum,
 };
 use crate::zone::{Zone, ZoneMaps};
 
@@ -48,7 +48,7 @@ pub struct TetAppend {
     ids: Vec<usize>,
     /// The descriptions of new datasets, by name.
     described: BTreeMap<String, Described>,
-    paths: BTreeSet<String>,
+    names: Names,
     own: Own,
     finished: bool,
 }
@@ -62,6 +62,8 @@ impl TetAppend {
     /// [`open_path`](crate::open_path).
     pub fn open(path: &Path, options: TetOptions) -> Result<Self> {
         recover(path)?;
+        // The redo file stands beside the file itself, whatever link led to it.
+        let path = &real_path(path);
         let target = Disk::open(path)?;
         if !target.try_lock()? {
             return Err(Error::invalid(format!("{}: another append is at work", path.display())));
@@ -71,8 +73,8 @@ impl TetAppend {
             return Err(Error::invalid(format!("{error}; repair the file before appending to it")));
         }
         let stage = Arc::new(Stage::new(Disk::beside(path)?));
-        let mut paths = BTreeSet::from(["/".to_owned()]);
-        collect_paths(&old, "/", &mut paths);
+        let mut names = Names::default();
+        collect_names(&old, "/", &mut names);
         Ok(Self {
             old,
             target,
@@ -80,7 +82,7 @@ impl TetAppend {
             options,
             ids: Vec::new(),
             described: BTreeMap::new(),
-            paths,
+            names,
             own: Own::default(),
             finished: false,
         })
@@ -300,11 +302,16 @@ fn new_chunks(staged: &StagedArray, id: usize) -> impl Iterator<Item = Chunk> {
     })
 }
 
-fn collect_paths(store: &TetStore, group: &str, paths: &mut BTreeSet<String>) {
+/// Takes the names that the file has. Some may be there twice already.
+fn collect_names(store: &TetStore, group: &str, names: &mut Names) {
     for child in store.file.tree.group(group).into_iter().flatten() {
         let path = hyperslab_core::child_path(group, child);
-        collect_paths(store, &path, paths);
-        paths.insert(path);
+        if store.file.tree.array(&path).is_some() {
+            let _ = names.array(&path);
+        } else {
+            let _ = names.group(&path);
+            collect_names(store, &path, names);
+        }
     }
 }
 
@@ -314,6 +321,7 @@ fn collect_paths(store: &TetStore, group: &str, paths: &mut BTreeSet<String>) {
 ///
 /// [`Io`](Error::Io) when the file cannot be written; it can be read all the same unless its head was being written.
 pub fn recover(path: &Path) -> Result<bool> {
+    let path = &real_path(path);
     let redo = redo_path(path);
     if !redo.exists() {
         return Ok(false);
@@ -331,6 +339,10 @@ pub fn recover(path: &Path) -> Result<bool> {
     }
     apply(&source, &redo, &target)?;
     Ok(true)
+}
+
+fn real_path(path: &Path) -> std::path::PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
 }
 
 /// Does what a redo file says.
@@ -356,28 +368,19 @@ fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
 
 impl Sink for TetAppend {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let path = normal_path(path);
         // A group of the file stays as it is: it only gets new members.
-        if self.old.file.tree.group(&path).is_some() {
+        if self.old.file.tree.group(&hyperslab_core::normal_path(path)).is_some() {
             return Ok(());
         }
-        if !self.paths.insert(path.clone()) {
-            return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
-        }
+        let path = self.names.group(path)?;
         add_group(&path, attributes, &mut self.own);
         Ok(())
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let mut path = normal_path(path);
-        if path == "/" {
-            path.push_str("data");
-        }
-        let name = path[1..].to_owned();
-        let mut array = Dimensioned::new(&self.name(), &name, spec)?;
-        if !self.paths.insert(path.clone()) {
-            return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
-        }
+        // What is refused takes no name.
+        let mut array = Dimensioned::new(&self.name(), &Names::array_name(path), spec)?;
+        let name = self.names.array(path)?;
         array.zones = self.has_zones() && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
         let next = self.ids.iter().filter(|id| **id >= self.old.datasets().len()).count();
         self.ids.push(self.old.datasets().len() + next);

@@ -121,10 +121,14 @@ impl RepairPlan {
             return Ok(());
         }
         let store = crate::package::open_path(&self.path)?;
-        let disk = Disk::beside(&self.path)?;
+        let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
+        let disk = Disk::beside(&path)?;
         let written = self.write(&store, &disk).and_then(|()| {
+            if let Ok(metadata) = std::fs::metadata(&path) {
+                let _ = std::fs::set_permissions(disk.path(), metadata.permissions());
+            }
             disk.sync()?;
-            disk.rename(&self.path)
+            disk.rename(&path)
         });
         if written.is_err() {
             let _ = std::fs::remove_file(disk.path());

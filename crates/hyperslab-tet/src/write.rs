@@ -2,12 +2,14 @@
 
 mod finish;
 mod metadata;
+mod names;
 mod rows;
 mod sink;
 mod stage;
 
 pub(crate) use finish::{encode_footer, encode_head, now};
 pub(crate) use metadata::{Described, add_group, describe, limits};
+pub(crate) use names::Names;
 pub(crate) use rows::Dimensioned;
 use serde_json::Value;
 pub(crate) use sink::MOST_ZONES;

@@ -1,13 +1,13 @@
 //! A new file.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink, normal_path};
+use hyperslab_core::{ArraySink, ArraySpec, Attributes, Result, Sink};
 
 use super::finish::{encode_footer, encode_head, now};
 use super::metadata::{Described, add_group, describe};
+use super::names::Names;
 use super::rows::Dimensioned;
 use super::stage::{Stage, StagedArray, State, head_length, rows_checksum};
 use crate::checksums::Checksums;
@@ -67,7 +67,7 @@ pub struct TetSink {
     target: PathBuf,
     options: TetOptions,
     described: Vec<Described>,
-    paths: BTreeSet<String>,
+    names: Names,
     own: Own,
     finished: bool,
 }
@@ -82,11 +82,20 @@ impl TetSink {
         if !options.overwrite && path.symlink_metadata().is_ok() {
             return Err(failed(path, std::io::ErrorKind::AlreadyExists.into()));
         }
+        // A link stays one: what it leads to is replaced.
+        let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
         let stage = Arc::new(Stage::new(Disk::beside(path)?));
-        let paths = BTreeSet::from(["/".to_owned()]);
         let own = Own::default();
         let target = path.to_owned();
-        Ok(Self { stage, target, options, described: Vec::new(), paths, own, finished: false })
+        Ok(Self {
+            stage,
+            target,
+            options,
+            described: Vec::new(),
+            names: Names::default(),
+            own,
+            finished: false,
+        })
     }
 
     fn store_name(&self) -> String {
@@ -185,10 +194,7 @@ fn make_room(disk: &Disk, state: &mut State, head_length: u64) -> Result<()> {
 
 impl Sink for TetSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let path = normal_path(path);
-        if !self.paths.insert(path.clone()) && path != "/" {
-            return Err(Error::invalid(format!("{}: {path} is there already", self.store_name())));
-        }
+        let path = self.names.group(path)?;
         if path != "/" || !attributes.is_empty() {
             add_group(&path, attributes, &mut self.own);
         }
@@ -198,15 +204,9 @@ impl Sink for TetSink {
     /// As the trait says. An array at `/` is named `data`, since a dataset needs a name; a single value is stored as an
     /// array of one element.
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let mut path = normal_path(path);
-        if path == "/" {
-            path.push_str("data");
-        }
-        let name = path[1..].to_owned();
-        let mut array = Dimensioned::new(&self.store_name(), &name, spec)?;
-        if !self.paths.insert(path.clone()) {
-            return Err(Error::invalid(format!("{}: {path} is there already", self.store_name())));
-        }
+        // What is refused takes no name.
+        let mut array = Dimensioned::new(&self.store_name(), &Names::array_name(path), spec)?;
+        let name = self.names.array(path)?;
         array.zones =
             self.options.zone_maps && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
         self.described.push(describe(&name, spec));

@@ -369,7 +369,7 @@ fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
 impl Sink for TetAppend {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         // A group of the file stays as it is: it only gets new members.
-        if self.old.file.tree.group(&hyperslab_core::normal_path(path)).is_some() {
+        if self.old.file.tree.group(&normal_path(path)).is_some() {
             return Ok(());
         }
         let path = self.names.group(path)?;

@@ -71,7 +71,17 @@ pub fn copy_box(
         return Err(outside("target", counts));
     }
     // SAFETY: `to` was just checked to stay inside `target`, which is borrowed for writing.
-    unsafe { copy_box_to(source, from, target.as_mut_ptr(), to, counts, item) }
+    unsafe { copy_box_to(source, from, target.as_mut_ptr(), to, counts, item, Writes::Cached) }
+}
+
+/// How bytes get to the target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Writes {
+    /// Through the caches, as usual.
+    Cached,
+    /// Past the caches, for targets that are far larger than they are: a line that is written whole need not be read
+    /// from memory first.
+    Streamed,
 }
 
 fn outside(which: &str, counts: &[u64]) -> Error {
@@ -91,6 +101,7 @@ pub(crate) unsafe fn copy_box_to(
     to: &Layout,
     counts: &[u64],
     item: usize,
+    writes: Writes,
 ) -> Result<()> {
     if counts.contains(&0) || item == 0 {
         return Ok(());
@@ -105,7 +116,13 @@ pub(crate) unsafe fn copy_box_to(
     // SAFETY: as above, by the caller's promise for the target.
     let target = unsafe { target.add(to.offset) };
     // SAFETY: `walk` visits exactly the cells of the two boxes, all of which are inside their buffers.
-    unsafe { walk(&axes, inner, source, target, item) };
+    unsafe { walk(&axes, inner, source, target, item, writes) };
+    #[cfg(target_arch = "x86_64")]
+    if writes == Writes::Streamed {
+        // Streamed bytes must be seen by whoever is told that the box is done.
+        // SAFETY: SSE is part of x86-64.
+        unsafe { std::arch::x86_64::_mm_sfence() };
+    }
     Ok(())
 }
 
@@ -152,8 +169,11 @@ fn merged_axes(from: &Layout, to: &Layout, counts: &[u64], item: usize) -> Small
 ///
 /// Every cell that the axes reach from `source` and `target` must be valid for reads and writes, and the two
 /// must not overlap.
-unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, item: usize) {
+unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, item: usize, writes: Writes) {
     match outer {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the run is the innermost part of both boxes.
+        [] if writes == Writes::Streamed => unsafe { stream(source, target, inner.count * item) },
         // SAFETY: the run is the innermost part of both boxes.
         [] => unsafe { std::ptr::copy_nonoverlapping(source, target, inner.count * item) },
         // SAFETY: single cells along the last strided axis.
@@ -165,10 +185,40 @@ unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, 
                 // SAFETY: as above.
                 let to = unsafe { target.offset(i * axis.to) };
                 // SAFETY: the rest of the axes reach only cells of the boxes.
-                unsafe { walk(rest, inner, from, to, item) };
+                unsafe { walk(rest, inner, from, to, item, writes) };
             }
         }
     }
+}
+
+/// Copies a run of bytes past the caches where whole cache lines are written, through them where not.
+///
+/// # Safety
+///
+/// `length` bytes must be valid for reads at `source` and for writes at `target`, and must not overlap.
+#[cfg(target_arch = "x86_64")]
+unsafe fn stream(source: *const u8, target: *mut u8, length: usize) {
+    use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+    const LINE: usize = 64;
+    const WORD: usize = size_of::<__m128i>();
+    // Lines that are written in part would be written twice.
+    let whole = if target.align_offset(LINE) == 0 { length / LINE * LINE } else { 0 };
+    for at in (0..whole).step_by(WORD) {
+        // SAFETY: `at` is inside the run.
+        let from = unsafe { source.add(at) };
+        // SAFETY: as above.
+        let to = unsafe { target.add(at) };
+        // SAFETY: a word from `at` on is inside the run; the load is unaligned.
+        let word = unsafe { _mm_loadu_si128(from.cast()) };
+        // SAFETY: the target starts a cache line, so every word of it is aligned; SSE2 is part of x86-64.
+        unsafe { _mm_stream_si128(to.cast(), word) };
+    }
+    // SAFETY: `whole` is at most the run's length.
+    let from = unsafe { source.add(whole) };
+    // SAFETY: as above.
+    let to = unsafe { target.add(whole) };
+    // SAFETY: what is left of the run.
+    unsafe { std::ptr::copy_nonoverlapping(from, to, length - whole) };
 }
 
 /// Copies single cells along one axis.
@@ -251,6 +301,27 @@ mod tests {
                 }
                 let at = at as usize;
                 prop_assert_eq!(&target[at..at + item], &source[cell * item..(cell + 1) * item]);
+            }
+        }
+    }
+
+    #[test]
+    fn streamed_runs_are_the_same_bytes() {
+        let source: Vec<u8> = (0..40_000_u32).map(|i| (i * 31 % 251) as u8).collect();
+        for (offset, row, rows) in [(0, 256, 20), (64, 200, 7), (3, 129, 30), (128, 64, 5), (0, 63, 9)] {
+            let (mut target, counts) = (vec![0_u64; 6000], [rows as u64, row as u64]);
+            let target: &mut [u8] = bytemuck::cast_slice_mut(&mut target);
+            let from = Layout { offset: 5, strides: SmallVec::from_slice(&[row as isize + 11, 1]) };
+            let to = Layout { offset, strides: SmallVec::from_slice(&[512, 1]) };
+            // SAFETY: the box reaches to `offset + 512 * (rows - 1) + row`, which is inside the target.
+            unsafe { copy_box_to(&source, &from, target.as_mut_ptr(), &to, &counts, 1, Writes::Streamed) }
+                .unwrap();
+            for at in 0..rows {
+                let start = 5 + at * (row + 11);
+                assert_eq!(target[offset + at * 512..][..row], source[start..start + row]);
+                assert!(
+                    target[offset + at * 512 + row..offset + (at + 1) * 512].iter().all(|byte| *byte == 0)
+                );
             }
         }
     }

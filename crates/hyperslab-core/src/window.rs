@@ -8,8 +8,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use smallvec::SmallVec;
 
-use crate::copy::copy_box_to;
+use crate::copy::{Writes, copy_box_to};
 use crate::{Error, Extents, Layout, Plan, PlannedChunk, Result};
+
+/// Results from this size on are written past the caches, which they would only empty.
+const STREAMED_FROM: usize = 64 << 20;
 
 /// The places of a plan's chunks in the result. Each is handed out once.
 ///
@@ -19,6 +22,7 @@ pub struct Windows<'a> {
     plan: &'a Plan,
     item: usize,
     base: *mut u8,
+    writes: Writes,
     strides: SmallVec<[isize; 4]>,
     taken: Vec<AtomicU64>,
     buffer: PhantomData<&'a mut [u8]>,
@@ -56,6 +60,7 @@ impl<'a> Windows<'a> {
             plan,
             item,
             base: result.as_mut_ptr(),
+            writes: if result.len() >= STREAMED_FROM { Writes::Streamed } else { Writes::Cached },
             strides: Layout::packed(&counts, item).strides,
             taken: std::iter::repeat_with(AtomicU64::default).take(words).collect(),
             buffer: PhantomData,
@@ -83,6 +88,7 @@ impl<'a> Windows<'a> {
         }
         let window = Window {
             base: self.base,
+            writes: self.writes,
             layout,
             counts: planned.counts(),
             item: self.item,
@@ -95,6 +101,7 @@ impl<'a> Windows<'a> {
 /// The place of one chunk's wanted cells in the result.
 pub struct Window<'a> {
     base: *mut u8,
+    writes: Writes,
     layout: Layout,
     counts: Extents,
     item: usize,
@@ -150,7 +157,7 @@ impl Window<'_> {
     pub fn copy_from(&mut self, source: &[u8], from: &Layout) -> Result<()> {
         // SAFETY: the window's cells are inside the result, which is borrowed for writing and so cannot
         // overlap `source`.
-        unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item) }
+        unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item, self.writes) }
     }
 
     /// Copies a box of the window's cells: `counts` of them, the first at `at` of the window.
@@ -170,7 +177,7 @@ impl Window<'_> {
             to.offset = to.offset.wrapping_add_signed(*at as isize * stride);
         }
         // SAFETY: the box is inside the window, whose cells are inside the borrowed result.
-        unsafe { copy_box_to(source, from, self.base, &to, counts, self.item) }
+        unsafe { copy_box_to(source, from, self.base, &to, counts, self.item, self.writes) }
     }
 
     /// Puts one element into every cell.

@@ -7,6 +7,8 @@ use rayon::prelude::*;
 
 /// Chunks that one task locates and reads: enough to share index blocks, few enough to keep all cores busy.
 const CHUNKS_PER_TASK: u64 = 32;
+/// Tasks that each thread gets at least: the last one to finish keeps the others waiting for a task at most.
+const TASKS_PER_THREAD: u64 = 64;
 
 /// On which threads the chunks of a read are decoded.
 #[derive(Debug, Clone, Default)]
@@ -33,8 +35,11 @@ impl Threads {
             Self::Caller => 1,
             Self::Pool(pool) => pool.current_num_threads() as u64,
         };
-        let each =
-            if threads == 1 { CHUNKS_PER_TASK } else { (length / (threads * 8)).clamp(1, CHUNKS_PER_TASK) };
+        let each = if threads == 1 {
+            CHUNKS_PER_TASK
+        } else {
+            (length / (threads * TASKS_PER_THREAD)).clamp(1, CHUNKS_PER_TASK)
+        };
         let one = |start: u64| work(start, each.min(length - start));
         if threads == 1 || length <= each {
             return (0..length).step_by(each as usize).map(one).collect();

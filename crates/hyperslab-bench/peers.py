@@ -159,11 +159,6 @@ def tiledb_full(path):
 
 
 @case
-def tiledb_into(path):
-    tiledb_full(path)
-
-
-@case
 def tiledb_boxes(path):
     array = tiledb_array(path)
     wanted = boxes(array.shape)
@@ -203,11 +198,6 @@ def zarr_full(path):
 
     array = zarr.open_array(path, mode="r")
     median(lambda: array[...])
-
-
-@case
-def zarr_into(path):
-    zarr_full(path)
 
 
 @case

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! cargo xtask test      everything: unit, golden, property, peer and documentation tests, the layers of the house
+//! cargo xtask soak      the offline tests again and again, each time with new random cases
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask bench     us and the peers on the same work, as ratios
@@ -26,13 +27,14 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("test") => test::run(&words[1..]),
+        Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
         Some("python") => python::run_tests(&words[1..]),
         Some("layers") => layers::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, peers, python, bench, layers or fuzz",
+            "{}: expected test, soak, peers, python, bench, layers or fuzz",
             other.unwrap_or("no chore")
         )),
     };

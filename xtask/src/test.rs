@@ -1,16 +1,42 @@
 //! Everything that must hold.
 
-use crate::run::cargo;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::run::{cargo, say};
 use crate::{Outcome, layers, peers};
 
+/// The variable from which proptest takes the seed of its cases.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
 /// Runs all tests; further words go to the test programs.
+///
+/// The same tree gives the same verdict: property tests draw their cases from one seed, unless the
+/// environment names another. [`soak`] is where new cases are looked for.
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
     let python = peers::python()?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);
+    if std::env::var_os(SEED).is_none() {
+        test.env(SEED, "20");
+    }
     if !words.is_empty() {
         test.arg("--").args(words);
     }
     crate::run::run(&mut test)
+}
+
+/// Runs the offline tests with new random cases, as often as the first word says (10 times when left out).
+pub(crate) fn soak(words: &[String]) -> Outcome {
+    let rounds = words.first().map_or("10", String::as_str);
+    let rounds: u64 = rounds.parse().map_err(|error| format!("{rounds}: {error}"))?;
+    let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    for round in 0..rounds {
+        let seed = (start + round).to_string();
+        say(&format!("round {} of {rounds}, {SEED}={seed}", round + 1));
+        crate::run::run(
+            cargo().args(["test", "--quiet", "--workspace", "--lib", "--bins", "--tests"]).env(SEED, &seed),
+        )?;
+    }
+    Ok(())
 }

@@ -259,6 +259,8 @@ fn plainly(operation: Operation, skip_nan: bool, given: &[(u64, Value)]) -> Opti
         Operation::Std { ddof } => {
             (n > f64::from(ddof)).then(|| ((squares / (n - f64::from(ddof))).sqrt(), None))
         }
+        // Whole numbers have no infinity: a zero among them makes the product zero, wherever it stands.
+        Operation::Product if wholes.as_ref().is_some_and(|wholes| wholes.contains(&0)) => float(0.0),
         Operation::Product => float(floats.iter().product()),
         Operation::NormL1 => {
             Some((floats.iter().map(|v| v.abs()).sum(), wholes.map(|w| w.iter().map(|v| v.abs()).sum())))

@@ -111,7 +111,7 @@ impl Hdf5Append {
         Ok(Self { shared, file, superblock, swmr: options.swmr, recorders: BTreeMap::new() })
     }
 
-    /// Adds frames to the dataset at `path`, along its first unlimited dimension: values of the dataset's shape with any
+    /// Adds frames to the dataset at `path`, along its first unlimited dimension (or the first with room): values of the dataset's shape with any
     /// extent there, or without that dimension for one frame. Answers the dataset's new extent. Nobody sees
     /// them before [`flush`](Self::flush).
     ///

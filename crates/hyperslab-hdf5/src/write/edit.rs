@@ -1,6 +1,7 @@
 //! Changes of messages in their places.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use hyperslab_core::{Error, Result};
 
@@ -43,14 +44,13 @@ impl HeaderEdit {
         let Some(&(start, length)) = header.blocks.iter().find(inside) else {
             return Err(Error::invalid("a message outside its header"));
         };
-        if !self.blocks.contains_key(&start) {
-            self.blocks.insert(start, (output.read(start, length as usize)?, length as usize));
-        }
-        if let Some((block, first)) = self.blocks.get_mut(&start) {
-            let at = (address - start) as usize;
-            block[at..at + bytes.len()].copy_from_slice(bytes);
-            *first = (*first).min(at);
-        }
+        let (block, first) = match self.blocks.entry(start) {
+            Entry::Occupied(held) => held.into_mut(),
+            Entry::Vacant(free) => free.insert((output.read(start, length as usize)?, length as usize)),
+        };
+        let at = (address - start) as usize;
+        block[at..at + bytes.len()].copy_from_slice(bytes);
+        *first = (*first).min(at);
         Ok(())
     }
 

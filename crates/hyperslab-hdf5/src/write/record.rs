@@ -43,7 +43,7 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    /// The dataset at `path`, which grows along `axis`, or along its first unlimited dimension.
+    /// The dataset at `path`, which grows along `axis`, or along its first unlimited dimension, or the first with room.
     pub(crate) fn open(
         file: &Arc<File>,
         address: u64,
@@ -67,7 +67,10 @@ impl Recorder {
         if chunked.plain_edges || chunked.version < 3 {
             return Err(file.unsupported("adding to chunks of an unusual layout"));
         }
-        let axis = axis.or_else(|| shape.max_shape.iter().position(Option::is_none));
+        let limits = || shape.max_shape.iter().zip(&shape.shape);
+        let axis = axis
+            .or_else(|| limits().position(|(most, _)| most.is_none()))
+            .or_else(|| limits().position(|(most, extent)| most.is_some_and(|most| most > *extent)));
         let axis = axis.filter(|axis| *axis < shape.shape.len());
         let axis = axis.ok_or_else(|| Error::invalid(format!("{path} has no dimension that can grow")))?;
         let dataset = Dataset::open(file, &header, path)?;

@@ -39,7 +39,30 @@ fn damaged(address: u64, error: &Error) -> RawAttribute {
     RawAttribute { name: format!("(damaged attribute at {address:#x})"), content: Err(error.to_string()) }
 }
 
+/// The attributes in an object's heap, by name, as they stand there, in the order of creation. Shared ones are left out.
+pub(crate) fn dense_bodies(file: &File, header: &Header) -> Result<Vec<(String, Vec<u8>)>> {
+    let mut found = Vec::new();
+    visit_dense(file, header, &mut |order, flags, message| {
+        if flags & 2 == 0 {
+            found.push((order, RawAttribute::parse(file, &message)?.name, message.body.to_vec()));
+        }
+        Ok(())
+    })?;
+    found.sort();
+    Ok(found.into_iter().map(|(_, name, body)| (name, body)).collect())
+}
+
 fn dense(file: &File, header: &Header, found: &mut Vec<(u32, RawAttribute)>) -> Result<()> {
+    visit_dense(file, header, &mut |order, _, message| {
+        found.push((order, RawAttribute::parse(file, &message)?));
+        Ok(())
+    })
+}
+
+/// Told of an attribute in a heap: its order, its flags, its message.
+type VisitDense<'a> = &'a mut dyn FnMut(u32, u8, Message) -> Result<()>;
+
+fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()> {
     let Some(message) = header.find(file, kind::ATTRIBUTE_INFO)? else { return Ok(()) };
     let mut fields = message.fields(file, "attribute info message");
     fields.version(&[0])?;
@@ -61,7 +84,7 @@ fn dense(file: &File, header: &Header, found: &mut Vec<(u32, RawAttribute)>) -> 
             let (body, address) = heap.object(file, id)?;
             Message { kind: kind::ATTRIBUTE, flags: 0, body, address, order: 0 }
         };
-        found.push((order, RawAttribute::parse(file, &message)?));
+        visit(order, flags, message)?;
         Ok(ControlFlow::Continue(()))
     })
 }

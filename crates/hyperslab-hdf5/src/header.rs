@@ -10,6 +10,7 @@ use crate::shared;
 
 /// Message types, by their numbers in the file.
 pub(crate) mod kind {
+    pub(crate) const NIL: u16 = 0x00;
     pub(crate) const DATASPACE: u16 = 0x01;
     pub(crate) const LINK_INFO: u16 = 0x02;
     pub(crate) const DATATYPE: u16 = 0x03;
@@ -24,8 +25,10 @@ pub(crate) mod kind {
     pub(crate) const SHARED_TABLE: u16 = 0x0f;
     pub(crate) const CONTINUATION: u16 = 0x10;
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
+    pub(crate) const TREE_HALVES: u16 = 0x13;
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
     pub(crate) const LINK_COUNT: u16 = 0x16;
+    pub(crate) const FREE_SPACE: u16 = 0x17;
     pub(crate) const CACHE_IMAGE: u16 = 0x18;
 }
 

@@ -25,6 +25,8 @@ pub(crate) struct Superblock {
     pub(crate) extension: Option<u64>,
     /// Version 3: bit 0 opened for writing, bit 2 for writing while others read; neither when closed well.
     pub(crate) flags: u8,
+    /// Half the entries of a symbol node, and half the children of a group's tree node.
+    pub(crate) halves: (u16, u16),
 }
 
 /// Where the signature stands: at 0, 512, 1024 and so on, doubling. `None` when it stands nowhere.
@@ -78,7 +80,7 @@ impl Superblock {
         out.put(&SIGNATURE).zeros(5);
         out.u8(self.sizes.address as u8).u8(self.sizes.length as u8).u8(0);
         // Half the entries of a symbol node, half the children of a group's tree node, flags that nobody uses.
-        out.u16(crate::symbols::LEAF_K).u16(crate::symbols::TREE_K).u32(0);
+        out.u16(self.halves.0).u16(self.halves.1).u32(0);
         out.address(Some(self.base)).address(None).address(Some(self.end)).address(None);
         // The root's entry has no name; its scratch space holds what the group's message says.
         out.length(0).address(Some(self.root)).u32(1).u32(0).address(Some(tree)).address(Some(heap));
@@ -97,15 +99,26 @@ impl Superblock {
     fn parse_old(fields: &mut Fields<'_>, version: u8, offset: u64) -> Result<Self> {
         fields.skip(4)?;
         let sizes = sizes(fields)?;
-        // Reserved, leaf K, internal K, consistency flags; version 1: indexed-storage K, reserved.
-        fields.skip(1 + 2 + 2 + 4 + if version == 1 { 4 } else { 0 })?;
+        fields.skip(1)?;
+        let halves = (fields.u16()?, fields.u16()?);
+        // Consistency flags; version 1: indexed-storage K, reserved.
+        fields.skip(4 + if version == 1 { 4 } else { 0 })?;
         let base = fields.uint(sizes.address)?;
         let _free_space = fields.address(sizes)?;
         let end = fields.uint(sizes.address)?;
         let _driver = fields.address(sizes)?;
         let _name = fields.length(sizes)?;
         let root = fields.defined(sizes)?;
-        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension: None, flags: 0 })
+        Ok(Self {
+            version,
+            sizes,
+            base: true_base(base, offset),
+            end,
+            root,
+            extension: None,
+            flags: 0,
+            halves,
+        })
     }
 
     fn parse_new(fields: &mut Fields<'_>, version: u8, offset: u64, bytes: &[u8]) -> Result<Self> {
@@ -119,7 +132,8 @@ impl Superblock {
         let place = Place { offset, ..fields.place() };
         let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
         check_sum(summed, place)?;
-        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, flags })
+        let halves = (crate::symbols::LEAF_K, crate::symbols::TREE_K);
+        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, flags, halves })
     }
 }
 

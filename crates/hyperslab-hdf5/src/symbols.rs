@@ -23,6 +23,14 @@ pub(crate) struct SymbolTable {
     heap: LocalHeap,
 }
 
+/// An entry of a symbol node: a name, where it stands in the heap, and the entry's bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct SymbolEntry {
+    pub(crate) name: String,
+    pub(crate) at: u64,
+    pub(crate) bytes: Vec<u8>,
+}
+
 /// A node of the tree: keys and children in turn, one key more.
 struct TreeNode {
     bytes: Bytes,
@@ -69,38 +77,69 @@ impl SymbolTable {
         Ok(Self { tree, heap })
     }
 
-    /// All links, by name.
-    pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
-        let mut links = Vec::new();
-        // Each node has a head of 24 bytes at least: the file has room for no more.
-        let mut budget = file.length / 24 + 1;
-        self.walk(file, self.tree, MAX_DEPTH, &mut budget, &mut links)?;
-        Ok(links)
+    /// Where the tree's root and the heap's head are.
+    pub(crate) const fn places(&self) -> (u64, u64) {
+        (self.tree, self.heap.address())
     }
 
-    fn walk(
+    /// The heap's names.
+    pub(crate) fn names(&self) -> &[u8] {
+        self.heap.data()
+    }
+
+    /// All entries as they stand.
+    pub(crate) fn entries(&self, file: &File) -> Result<Vec<SymbolEntry>> {
+        let mut nodes = Vec::new();
+        let mut budget = file.length / 24 + 1;
+        self.nodes(file, self.tree, MAX_DEPTH, &mut budget, &mut nodes)?;
+        let each = file.sizes().length + file.sizes().address + 24;
+        let mut entries = Vec::new();
+        for address in nodes {
+            let head = file.read(NODE, address, 8)?;
+            let count = u64::from(u16::from_le_bytes([head[6], head[7]]));
+            let bytes = file.read(NODE, address.saturating_add(8), count * each as u64)?;
+            for entry in bytes.chunks_exact(each) {
+                let at = uint(&entry[..file.sizes().length]);
+                entries.push(SymbolEntry { name: self.heap.name(file, at)?, at, bytes: entry.to_vec() });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The symbol nodes, in order.
+    fn nodes(
         &self,
         file: &File,
         address: u64,
         depth: u8,
         budget: &mut u64,
-        links: &mut Vec<Link>,
+        found: &mut Vec<u64>,
     ) -> Result<()> {
         let node = TreeNode::read(file, address)?;
-        let place = file.place(TREE, address);
         match budget.checked_sub(1 + node.count as u64) {
             Some(left) if node.level < depth => *budget = left,
-            _ => return Err(place.corrupt("nodes in a circle")),
+            _ => return Err(file.place(TREE, address).corrupt("nodes in a circle")),
         }
         for index in 0..node.count {
-            let child = node.child(index);
             if node.level > 0 {
-                self.walk(file, child, node.level, budget, links)?;
+                self.nodes(file, node.child(index), node.level, budget, found)?;
             } else {
-                self.node(file, child, &mut |link| links.push(link))?;
+                found.push(node.child(index));
             }
         }
         Ok(())
+    }
+
+    /// All links, by name.
+    pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
+        let (mut links, mut nodes) = (Vec::new(), Vec::new());
+        // Each node has a head of 24 bytes at least: the file has room for no more.
+        let mut budget = file.length / 24 + 1;
+        self.nodes(file, self.tree, MAX_DEPTH, &mut budget, &mut nodes)?;
+        for node in nodes {
+            self.node(file, node, &mut |link| links.push(link))?;
+        }
+        Ok(links)
     }
 
     /// The links of a symbol node.

@@ -8,12 +8,13 @@
 //! | `array`, `index` | chunks on their way, and the indexes that find them |
 //! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, few or many |
 //! | `tree`, `sink` | the nodes of a new file, and how it is finished |
-//! | `append`, `record`, `edit` | files that are added to: frames, and changes in their places |
+//! | `append`, `record`, `extend`, `edit` | files that are added to: frames, links, attributes, changes in their places |
 
 mod append;
 mod array;
 mod attributes;
 mod edit;
+mod extend;
 mod fractal;
 mod group;
 mod heap;

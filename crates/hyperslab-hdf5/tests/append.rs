@@ -7,8 +7,8 @@ mod recording;
 use std::path::Path;
 
 use hyperslab_core::{
-    ArraySpec, DType, Depth, Elements, Filter, Grid, Node, Positions, Report, Sink, Store, Values,
-    read_serial,
+    ArraySpec, Attributes, DType, Depth, Elements, Filter, Grid, Node, Positions, Report, Sink, Store,
+    Values, read_serial,
 };
 use hyperslab_hdf5::{AppendOptions, Compatibility, Hdf5Append, Hdf5Options, Hdf5Sink};
 
@@ -152,6 +152,62 @@ fn what_does_not_fit_is_refused() {
     assert!(file.append("/run/nothing", &wrong(&[3, 4], DType::Int32)).is_err());
     assert!(file.append("/run", &wrong(&[3, 4], DType::Int32)).is_err());
     assert_eq!(file.append("/run/frames", &wrong(&[3, 4], DType::Int32)).unwrap(), 1);
+}
+
+/// Groups, datasets and attributes come to a file that exists, few and many, again and again.
+#[test]
+fn nodes_and_attributes_are_added() {
+    let folder = tempfile::tempdir().unwrap();
+    for compatibility in [Compatibility::Earliest, Compatibility::V110] {
+        let path = folder.path().join("x.h5");
+        let mut spec = ArraySpec::new(DType::Int32, Grid::new(&[0, 3, 4], &[2, 3, 4]).unwrap());
+        spec.max_shape[0] = None;
+        start(&path, &spec, compatibility);
+        let mut groups = vec!["frames".to_owned()];
+        for round in 0..6_u64 {
+            let mut file = Box::new(Hdf5Append::open(&path, AppendOptions::default()).unwrap());
+            file.append("/run/frames", &joined(round..round + 1, &[3, 4], 0, &DType::Int32)).unwrap();
+            for number in 0..[1, 2, 3, 40, 1, 2][round as usize] {
+                let name = format!("{round} {number}");
+                file.group(&format!("/run/{name}"), &Attributes::from_iter([("round", "one")])).unwrap();
+                groups.push(name);
+            }
+            let array =
+                file.array(&format!("/run/new/{round}/x"), &ArraySpec::new(DType::UInt8, Grid::single(&[3])));
+            let (array, chunk) = (array.unwrap(), [0].as_slice().into());
+            array.write(&chunk, array.encode(&chunk, &Elements::fixed(vec![1, 2, 3])).unwrap()).unwrap();
+            file.attribute("/run/frames", &format!("note {round}"), "some text").unwrap();
+            file.attribute("/", &format!("root {round}"), serde_json::json!([1, 2, round])).unwrap();
+            assert!(file.array("/run/frames", &spec).is_err(), "it is there already");
+            assert!(file.group("/run/frames/below", &Attributes::new()).is_err(), "it is no group");
+            file.commit().unwrap();
+            let store = hyperslab_hdf5::open_path(&path).unwrap();
+            let Ok(Node::Array(frames)) = store.node("/run/frames") else { panic!("no dataset") };
+            assert_eq!(frames.schema().attributes.len() as u64, round + 1);
+            assert_eq!(frames.schema().attributes.to_json()[&format!("note {round}")], "some text");
+        }
+        assert_eq!(read(&path), joined(0..6, &[3, 4], 0, &DType::Int32));
+        let store = hyperslab_hdf5::open_path(&path).unwrap();
+        let mut found = store.children("/run").unwrap();
+        groups.push("new".to_owned());
+        found.sort();
+        groups.sort();
+        assert_eq!(found, groups);
+        assert_eq!(store.children("/run/new").unwrap().len(), 6);
+        let Ok(Node::Group(root)) = store.node("/") else { panic!("no root") };
+        assert_eq!(root.len(), 6);
+        let mut again = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
+        again.attribute("/run/frames", "note 3", "another").unwrap();
+        assert!(again.close().is_err(), "an attribute of this name is there");
+        assert_eq!(read(&path).shape[0], 6);
+        // Dropped without a word, nothing happened.
+        let before = std::fs::read(&path).unwrap();
+        let mut dropped = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
+        dropped.group("/nothing", &Attributes::new()).unwrap();
+        drop(dropped);
+        assert_eq!(std::fs::read(&path).unwrap(), before);
+        std::fs::remove_file(&path).unwrap();
+    }
 }
 
 /// The writer that the next test kills: not a test by itself.

@@ -7,7 +7,7 @@ mod recording;
 use std::path::Path;
 use std::process::Command;
 
-use hyperslab_core::{ArraySpec, DType, Elements, Grid, Sink};
+use hyperslab_core::{ArraySpec, Attributes, DType, Elements, Grid, Sink};
 use hyperslab_hdf5::{AppendOptions, Hdf5Append, Hdf5Options, Hdf5Sink};
 use serde_json::Value;
 
@@ -47,6 +47,13 @@ fn we_and_libhdf5_take_turns() {
         std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path()).collect();
     for path in &files {
         add(path, 10, 60);
+        let mut file = Hdf5Append::open(path, AppendOptions::default()).unwrap();
+        for number in 0..[1, 5, 30][path.as_os_str().len() % 3] {
+            file.group(&format!("/ours/{number}"), &Attributes::new()).unwrap();
+            file.group(&format!("/of us {number}"), &Attributes::from_iter([("who", "we")])).unwrap();
+            file.attribute("/frames", &format!("of us {number}"), "text").unwrap();
+        }
+        file.close().unwrap();
     }
     let counts = python("check", folder.path(), None);
     assert_eq!(counts.as_object().unwrap().len(), 24);

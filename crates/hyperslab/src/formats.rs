@@ -239,10 +239,13 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
     }
     let append = options.append && exists;
-    #[cfg(feature = "tet")]
-    let known = format == Format::Tet;
-    #[cfg(not(feature = "tet"))]
-    let known = false;
+    let known = match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => true,
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => true,
+        _ => false,
+    };
     if append && !known {
         return Err(Error::unsupported(target.display().to_string(), format!("adding to {}", format.name())));
     }
@@ -279,6 +282,10 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
                 ..hyperslab_tiledb::WriteOptions::default()
             };
             Box::new(hyperslab_tiledb::create(target, tiledb)?)
+        }
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 if append => {
+            Box::new(hyperslab_hdf5::Hdf5Append::open(target, hyperslab_hdf5::AppendOptions::default())?)
         }
         #[cfg(feature = "hdf5")]
         Format::Hdf5 => {

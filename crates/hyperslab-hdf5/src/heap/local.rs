@@ -29,6 +29,16 @@ impl LocalHeap {
         Ok(Self { address, data: file.read("local heap data", data, size)? })
     }
 
+    /// Where its head is.
+    pub(crate) const fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// All its bytes.
+    pub(crate) fn data(&self) -> &[u8] {
+        &self.data
+    }
+
     /// The bytes of the NUL-terminated name at this offset.
     pub(crate) fn bytes(&self, file: &File, offset: u64) -> Result<&[u8]> {
         let tail = usize::try_from(offset).ok().and_then(|offset| self.data.get(offset..));

@@ -8,16 +8,25 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use hyperslab_core::{Error, FileBlob, Result, Values, normal_path};
+use hyperslab_core::{
+    ArraySink, ArraySpec, Attribute, Attributes, Error, FileBlob, Node, Result, Sink, Store, Values,
+    normal_path,
+};
 
-use super::array::Shared;
+use super::array::{NewArray, Shared};
+use super::attributes::values_of;
+use super::extend;
 use super::heap::HeapWriter;
 use super::index::Patch;
+use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
+use super::plan::Plan;
 use super::record::Recorder;
+use super::scales;
+use super::tree::{NewKind, Tree, checked_attributes};
 use crate::externals::NoExternals;
 use crate::file::{File, lock};
-use crate::store::{Found, find};
+use crate::store::{Found, Hdf5Store, find};
 use crate::superblock::Superblock;
 
 /// The file's end is moved ahead of what is written by this part of it, so that it need not move at every flush.
@@ -66,6 +75,11 @@ pub struct Hdf5Append {
     superblock: Superblock,
     swmr: bool,
     recorders: BTreeMap<String, Recorder>,
+    /// New nodes, and old ones that get something new.
+    tree: Tree,
+    options: Hdf5Options,
+    /// Was everything published?
+    closed: bool,
 }
 
 impl Hdf5Append {
@@ -97,6 +111,7 @@ impl Hdf5Append {
         if options.swmr && superblock.version < 3 {
             return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
         }
+        extend::check_file(&file)?;
         // Old files say where they end in numbers that count from the base.
         let end = superblock.end.max(file.length) - superblock.base;
         let output = Output::new(target, Arc::clone(&name), superblock.base, end);
@@ -108,7 +123,21 @@ impl Hdf5Append {
             shared.output.sync()?;
             shared.output.unlock()?;
         }
-        Ok(Self { shared, file, superblock, swmr: options.swmr, recorders: BTreeMap::new() })
+        let mut own = Hdf5Options::default();
+        if superblock.version < 2 {
+            own.compatibility = Compatibility::Earliest;
+        }
+        let (tree, recorders) = (Tree::beside(&file), BTreeMap::new());
+        Ok(Self {
+            shared,
+            file,
+            superblock,
+            swmr: options.swmr,
+            recorders,
+            tree,
+            options: own,
+            closed: false,
+        })
     }
 
     /// Adds frames to the dataset at `path`, along its first unlimited dimension (or the first with room): values of the dataset's shape with any
@@ -188,13 +217,64 @@ impl Hdf5Append {
         Ok(())
     }
 
-    /// Flushes, and gives back what the file's end was ahead.
+    /// Adds an attribute to the group or dataset at `path`, which must not have one of this name. Nobody sees it before
+    /// [`close`](Self::close).
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node; [`Invalid`](Error::Invalid) for what an attribute
+    /// cannot hold.
+    pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
+        let path = normal_path(path);
+        let values = values_of(name, &value.into())?;
+        self.tree.adopt(&path)?;
+        let Some(index) = self.tree.get(&path) else {
+            return Err(Error::not_found(Arc::clone(&self.file.name), path));
+        };
+        let own = &mut self.tree.nodes[index].attributes;
+        if own.iter().any(|(known, _)| known == name) {
+            return Err(Error::invalid(format!("{path}: an attribute {name:?} is there already")));
+        }
+        own.push((name.to_owned(), values));
+        Ok(())
+    }
+
+    /// The nodes that were added, and what leads to them.
+    fn publish_nodes(&mut self) -> Result<()> {
+        if self.options.dimension_scales {
+            scales::plan(&mut self.tree, &self.shared, &self.options)?;
+        }
+        let output = &self.shared.output;
+        for node in &self.tree.nodes {
+            if let NewKind::Array(array) = &node.kind {
+                // Nothing leads to them yet: what is to be changed in its place can be at once.
+                for patch in array.flush()? {
+                    output.write_at(patch.address, &patch.bytes)?;
+                }
+            }
+        }
+        self.tree.write(&self.shared)?;
+        let mut patches = Vec::new();
+        for (address, added) in self.tree.additions(&self.shared)? {
+            patches.extend(extend::extend(&self.file, address, added, output)?);
+        }
+        lock(&self.shared.heap).flush(output)?;
+        self.publish(&patches)
+    }
+
+    /// Flushes, makes new nodes and attributes visible, and gives back what the file's end was ahead.
     ///
     /// # Errors
     ///
     /// As [`flush`](Self::flush).
     pub fn close(mut self) -> Result<()> {
+        self.finish()
+    }
+
+    fn finish(&mut self) -> Result<()> {
         self.flush()?;
+        self.publish_nodes()?;
+        self.closed = true;
         let output = &self.shared.output;
         self.superblock.end = output.length();
         self.superblock.flags &= !5;
@@ -202,6 +282,67 @@ impl Hdf5Append {
         output.write_at(at, &bytes)?;
         output.sync()?;
         output.set_length(self.superblock.end)?;
-        output.sync()
+        output.sync()?;
+        output.unlock()
+    }
+}
+
+impl Sink for Hdf5Append {
+    /// A group; of one that is there, attributes that it lacks are added.
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let new = checked_attributes(attributes)?;
+        if !self.tree.adopt(path)? {
+            self.tree.check(path)?;
+            return self.tree.add(path, NewKind::Group { made: true }, new).map(|_| ());
+        }
+        let known = match (Hdf5Store { file: Arc::clone(&self.file) }).node(path) {
+            Ok(Node::Group(known)) => known,
+            Ok(_) => return Err(Error::invalid(format!("{path} is there, and no group"))),
+            Err(error) => return Err(error),
+        };
+        for (name, values) in new {
+            let given = Attribute::from(values);
+            match known.get(&name) {
+                Some(held) if held.to_json() == given.to_json() => {}
+                _ => self.attribute(path, &name, given)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let path = &match normal_path(path) {
+            root if root == "/" => "/data".to_owned(),
+            path => path,
+        };
+        if self.tree.adopt(path)? {
+            return Err(Error::invalid(format!("{path} is there already")));
+        }
+        self.tree.check(path)?;
+        let name = format!("{}{path}", self.file.name);
+        let plan = Plan::new(name, spec, &self.options, self.shared.sizes)?;
+        let attributes = checked_attributes(&spec.attributes)?;
+        let array = Arc::new(NewArray::new(plan, &self.shared)?);
+        self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
+        Ok(array)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.finish()
+    }
+}
+
+impl Drop for Hdf5Append {
+    /// What was not flushed is forgotten: the file ends where it ended.
+    fn drop(&mut self) {
+        if !self.closed {
+            let _ = self.shared.output.set_length(self.superblock.end.max(self.file.length));
+            if self.swmr {
+                self.superblock.flags &= !5;
+                let _ = self.shared.output.write_at(0, &self.superblock.encode());
+            }
+            // By name: a process that is being started may hold the file for a moment yet.
+            let _ = self.shared.output.unlock();
+        }
     }
 }

@@ -11,7 +11,7 @@ use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::header::kind;
 use crate::message::link::{Link, LinkTarget};
-use crate::symbols::{LEAF_K, TREE_K};
+use crate::symbols::{LEAF_K, SymbolEntry, TREE_K};
 
 /// Adds the messages that make a group of these links. `write` says whether what stands outside the header is written, or
 /// only the header's size is wanted. Answers an old-style group's tree and heap.
@@ -53,7 +53,7 @@ pub(crate) fn links(
 }
 
 /// Links in a heap, with trees by name and by order; answers where the three are.
-fn dense_links(links: &[Link], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
+pub(crate) fn dense_links(links: &[Link], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
     let encoded: Vec<_> = links.iter().map(|link| link.encode(sizes)).collect();
     let (heap, ids) = fractal::build(&encoded, LINKS, sizes, output)?;
     let mut named: Vec<(u32, &str, usize)> = links
@@ -110,27 +110,39 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
                 )));
             }
         }
-        entries.push((name, entry.bytes));
+        entries.push(SymbolEntry { name: link.name.clone(), at: name, bytes: entry.bytes });
     }
-    let each = 2 * usize::from(LEAF_K);
-    let room = entries.first().map_or(0, |(_, entry)| entry.len()) * each;
-    let (mut keys, mut children) = (vec![0_u64.to_le_bytes()[..sizes.length].to_vec()], Vec::new());
-    for part in entries.chunks(each) {
-        let mut node = Encoder::magic(sizes, b"SNOD", 1);
-        node.u8(0).u16(part.len() as u16);
-        part.iter().for_each(|(_, entry)| {
-            node.put(entry);
-        });
-        // Room for as many entries as a node may have.
-        node.bytes.resize(8 + room, 0);
-        children.push(output.append(&node.bytes)?);
-        // The key behind a node is its greatest name.
-        keys.push(part.last().map_or(0, |(name, _)| *name).to_le_bytes()[..sizes.length].to_vec());
-    }
+    let (keys, children) = symbol_nodes(&entries, LEAF_K, sizes, output)?;
     let tree = build_btree1(0, usize::from(TREE_K), keys, children, sizes, output)?;
     let data = output.append(&names.bytes)?;
     let mut heap = Encoder::magic(sizes, b"HEAP", 0);
     // No free blocks, which libhdf5 says with a 1.
     heap.zeros(3).length(names.bytes.len() as u64).length(1).address(Some(data));
     Ok((tree, output.append(&heap.bytes)?))
+}
+
+/// Writes the nodes of these entries, which are sorted by name; answers the tree's keys and children.
+pub(crate) fn symbol_nodes(
+    entries: &[SymbolEntry],
+    half: u16,
+    sizes: Sizes,
+    output: &Output,
+) -> Result<(Vec<Vec<u8>>, Vec<u64>)> {
+    let each = 2 * usize::from(half);
+    let room = (sizes.length + sizes.address + 24) * each;
+    let key = |at: u64| at.to_le_bytes()[..sizes.length].to_vec();
+    let (mut keys, mut children) = (vec![key(0)], Vec::new());
+    for part in entries.chunks(each) {
+        let mut node = Encoder::magic(sizes, b"SNOD", 1);
+        node.u8(0).u16(part.len() as u16);
+        for entry in part {
+            node.put(&entry.bytes);
+        }
+        // Room for as many entries as a node may have.
+        node.bytes.resize(8 + room, 0);
+        children.push(output.append(&node.bytes)?);
+        // The key behind a node is its greatest name.
+        keys.push(key(part.last().map_or(0, |entry| entry.at)));
+    }
+    Ok((keys, children))
 }

@@ -16,7 +16,7 @@ use crate::index::{ChunkIndex, Numbering, Stored};
 use crate::message::layout::{Chunked, IndexKind};
 use crate::symbols::uint;
 
-pub(crate) use btree1::{Tree1Writer, build as build_btree1};
+pub(crate) use btree1::{Tree1Writer, build as build_btree1, build_below as build_btree1_below};
 pub(crate) use btree2::{Tree2Writer, build as build_btree2};
 pub(crate) use extensible::ExtensibleWriter;
 pub(crate) use fixed::FixedWriter;

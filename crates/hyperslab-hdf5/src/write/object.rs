@@ -14,7 +14,7 @@ use hyperslab_codec::checksum::lookup3;
 /// With more attributes than this an object keeps them in a heap.
 pub(crate) const MOST_COMPACT: usize = 8;
 /// A message's size has 16 bits.
-const MOST_MESSAGE: usize = 65_000;
+pub(crate) const MOST_MESSAGE: usize = 65_000;
 
 /// Message flag: it never changes.
 pub(crate) const CONSTANT: u8 = 1;
@@ -85,7 +85,10 @@ impl NewHeader {
         }
         let dense = large || encoded.len() > MOST_COMPACT;
         let places = match write.filter(|_| dense) {
-            Some(output) => Some(dense_attributes(attributes, &encoded, sizes, output)?),
+            Some(output) => {
+                let names: Vec<String> = attributes.iter().map(|(name, _)| name.clone()).collect();
+                Some(dense_attributes(&names, &encoded, sizes, output)?)
+            }
             None => None,
         };
         let [heap, names, orders] = places.map_or([None; 3], |places| places.map(Some));
@@ -110,19 +113,39 @@ impl NewHeader {
         }
     }
 
-    fn encode_new(&self, sizes: Sizes) -> Vec<u8> {
+    /// A block of more messages. `ordered`: does the header keep the order of attributes?
+    pub(crate) fn encode_continuation(&self, ordered: bool, sizes: Sizes) -> Vec<u8> {
+        match self.style {
+            Style::Old => self.old_messages(sizes).bytes,
+            Style::New => {
+                let mut out = Encoder::new(sizes);
+                out.put(b"OCHK").put(&self.new_messages(ordered, sizes).bytes);
+                out.summed()
+            }
+        }
+    }
+
+    fn new_messages(&self, ordered: bool, sizes: Sizes) -> Encoder {
         let mut body = Encoder::new(sizes);
         for message in &self.messages {
             body.u8(message.kind as u8).u16(message.body.len() as u16).u8(message.flags);
-            body.u16(message.order).put(&message.body);
+            if ordered {
+                body.u16(message.order);
+            }
+            body.put(&message.body);
         }
+        body
+    }
+
+    fn encode_new(&self, sizes: Sizes) -> Vec<u8> {
+        let body = self.new_messages(true, sizes);
         let mut out = Encoder::magic(sizes, b"OHDR", 2);
         // The size of the messages has 4 bytes; the order of attributes is kept and indexed.
         out.u8(2 | 4 | 8).u32(body.bytes.len() as u32).put(&body.bytes);
         out.summed()
     }
 
-    fn encode_old(&self, sizes: Sizes) -> Vec<u8> {
+    fn old_messages(&self, sizes: Sizes) -> Encoder {
         let mut body = Encoder::new(sizes);
         for message in &self.messages {
             let size = message.body.len().next_multiple_of(8);
@@ -130,6 +153,11 @@ impl NewHeader {
             let from = body.bytes.len();
             body.put(&message.body).pad(from, 8);
         }
+        body
+    }
+
+    fn encode_old(&self, sizes: Sizes) -> Vec<u8> {
+        let body = self.old_messages(sizes);
         let mut out = Encoder::new(sizes);
         out.u8(1).u8(0).u16(self.messages.len() as u16).u32(1).u32(body.bytes.len() as u32).zeros(4);
         out.put(&body.bytes);
@@ -152,8 +180,8 @@ impl NewHeader {
 }
 
 /// Writes attributes into a heap, with trees by name and by order; answers where the three are.
-fn dense_attributes(
-    attributes: &[(String, Content)],
+pub(crate) fn dense_attributes(
+    attributes: &[String],
     encoded: &[Vec<u8>],
     sizes: Sizes,
     output: &Output,
@@ -162,7 +190,7 @@ fn dense_attributes(
     let mut named: Vec<(u32, &str, usize)> = attributes
         .iter()
         .enumerate()
-        .map(|(order, (name, _))| (lookup3(name.as_bytes(), 0), name.as_str(), order))
+        .map(|(order, name)| (lookup3(name.as_bytes(), 0), name.as_str(), order))
         .collect();
     named.sort_unstable();
     let mut records = Encoder::new(sizes);

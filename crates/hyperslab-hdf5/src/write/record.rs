@@ -18,7 +18,7 @@ use crate::filters::Pipeline;
 use crate::header::{Header, Message, kind};
 use crate::index::Stored;
 use crate::message::datatype::Type;
-use crate::message::layout::{Chunked, Layout};
+use crate::message::layout::{Chunked, IndexKind, Layout};
 use crate::message::space::Space;
 use crate::message::{fill, pipeline};
 
@@ -64,7 +64,9 @@ impl Recorder {
         let Layout::Chunked(chunked) = chunked else {
             return Err(Error::invalid(format!("{path} is not chunked and cannot grow")));
         };
-        if chunked.plain_edges || chunked.version < 3 {
+        // The width of old trees stands in such superblocks.
+        let unusual = chunked.index == IndexKind::BTree1 && file.superblock.version == 1;
+        if chunked.plain_edges || chunked.version < 3 || unusual {
             return Err(file.unsupported("adding to chunks of an unusual layout"));
         }
         let limits = || shape.max_shape.iter().zip(&shape.shape);
@@ -200,18 +202,18 @@ impl Recorder {
         }
         let mut patches = self.array.flush()?;
         let output = &self.array.shared().output;
-        let mut edit = HeaderEdit::default();
+        let mut edit = HeaderEdit::new(&self.header, output);
         // Parameters that others wrote stay: the message only changes when the index gets its place or moves.
         if self.array.index_address() != self.index {
             let layout = self.array.layout_message();
-            edit.set(&self.header, &self.layout, 0, &layout, output)?;
+            edit.set(&self.layout, 0, &layout)?;
             self.index = self.array.index_address();
         }
         let sizes = self.array.shared().sizes;
         // The extents stand behind version, rank, flags and type; in version 1 behind five reserved bytes.
         let at = if self.space.body.first() == Some(&1) { 8 } else { 4 } + self.axis * sizes.length;
-        edit.set(&self.header, &self.space, at, &self.extent.to_le_bytes()[..sizes.length], output)?;
-        patches.extend(edit.patches());
+        edit.set(&self.space, at, &self.extent.to_le_bytes()[..sizes.length])?;
+        patches.extend(edit.finish(sizes)?);
         Ok(patches)
     }
 }

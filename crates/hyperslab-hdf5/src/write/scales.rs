@@ -94,7 +94,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
         .enumerate()
         .filter_map(|(index, node)| match &node.kind {
             NewKind::Array(array) => Some((index, Arc::clone(array))),
-            NewKind::Group { .. } => None,
+            NewKind::Group { .. } | NewKind::Existing => None,
         })
         .collect();
     let mut users: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
@@ -182,7 +182,7 @@ fn find_or_make(
         }
     }
     let path = child_path(&group, &name);
-    if tree.get(&path).is_some() {
+    if tree.is_taken(&path) {
         return Ok(None);
     }
     // NetCDF-4's dimension without a variable.

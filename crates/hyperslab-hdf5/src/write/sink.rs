@@ -15,6 +15,7 @@ use super::scales;
 use super::tree::{NewKind, Tree, checked_attributes};
 use crate::file::Sizes;
 use crate::superblock::Superblock;
+use crate::symbols::{LEAF_K, TREE_K};
 
 /// The widths of addresses and lengths in files that we make.
 const SIZES: Sizes = Sizes { address: 8, length: 8 };
@@ -122,6 +123,7 @@ impl Hdf5Sink {
             root: self.tree.nodes[0].address,
             extension: None,
             flags: 0,
+            halves: (LEAF_K, TREE_K),
         };
         let head = match symbols {
             Some((tree, heap)) => superblock.encode_old(tree, heap),

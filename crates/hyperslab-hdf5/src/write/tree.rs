@@ -7,14 +7,17 @@ use hyperslab_core::{Attributes, Error, Result, Values, child_path, normal_path}
 
 use super::array::{NewArray, Shared};
 use super::attributes::{content, set_by_people, values_of};
+use super::extend::Additions;
 use super::group;
 use super::object::{NewHeader, Style};
 use super::output::Output;
 use super::scales::ScaleAttribute;
 use crate::convert::Keeper;
-use crate::file::lock;
+use crate::file::{File, lock};
+use crate::header::{Header, Kind};
 use crate::message::attribute::Content;
 use crate::message::link::{Link, LinkTarget};
+use crate::store::{Found, find};
 
 /// A node of the new file.
 #[derive(Debug)]
@@ -38,6 +41,8 @@ pub(crate) enum NewKind {
         made: bool,
     },
     Array(Arc<NewArray>),
+    /// It was in the file before.
+    Existing,
 }
 
 /// The nodes by path; the first is the root.
@@ -46,6 +51,8 @@ pub(crate) struct Tree {
     pub(crate) nodes: Vec<NewNode>,
     paths: BTreeMap<String, usize>,
     style: Style,
+    /// The file that is added to.
+    file: Option<Arc<File>>,
 }
 
 /// The attributes of a node as they will be stored.
@@ -56,9 +63,53 @@ pub(crate) fn checked_attributes(attributes: &Attributes) -> Result<Vec<(String,
 impl Tree {
     /// A tree with nothing but a root.
     pub(crate) fn new(style: Style) -> Self {
-        let mut tree = Self { nodes: Vec::new(), paths: BTreeMap::new(), style };
+        let mut tree = Self { nodes: Vec::new(), paths: BTreeMap::new(), style, file: None };
         tree.insert("/".to_owned(), NewKind::Group { made: false }, Vec::new());
         tree
+    }
+
+    /// A tree of what is added to a file.
+    pub(crate) fn beside(file: &Arc<File>) -> Self {
+        let style = if file.superblock.version < 2 { Style::Old } else { Style::New };
+        let mut tree = Self::new(style);
+        tree.nodes[0].kind = NewKind::Existing;
+        tree.nodes[0].address = file.superblock.root;
+        tree.file = Some(Arc::clone(file));
+        tree
+    }
+
+    /// Is there a node here, new or old?
+    pub(crate) fn is_taken(&self, path: &str) -> bool {
+        self.get(path).is_some() || self.file.as_ref().is_some_and(|file| find(file, path).is_ok())
+    }
+
+    /// Takes the nodes on the way to `path` that are in the file into the tree; answers whether the last is there.
+    pub(crate) fn adopt(&mut self, path: &str) -> Result<bool> {
+        let Some(file) = self.file.clone() else { return Ok(false) };
+        let path = normal_path(path);
+        let ends = path.match_indices('/').map(|(at, _)| at).skip(1).chain([path.len()]);
+        for end in ends.filter(|end| *end > 1) {
+            if self.get(&path[..end]).is_some() {
+                continue;
+            }
+            let found = match find(&file, &path[..end]) {
+                Ok(Found::Object(object)) => object,
+                Ok(Found::Dangling(_)) => {
+                    return Err(Error::invalid(format!("{}: a link leads nowhere", &path[..end])));
+                }
+                Err(error) if error.is_not_found() => return Ok(false),
+                Err(error) => return Err(error),
+            };
+            if !Arc::ptr_eq(&found.file, &file) {
+                return Err(file.unsupported("adding to other files through their links"));
+            }
+            if end < path.len() && Header::read(&file, found.address)?.kind(&file)? != Kind::Group {
+                return Err(Error::invalid(format!("an array stands above {path}")));
+            }
+            let index = self.insert(path[..end].to_owned(), NewKind::Existing, Vec::new());
+            self.nodes[index].address = found.address;
+        }
+        Ok(self.get(&path).is_some())
     }
 
     fn insert(&mut self, path: String, kind: NewKind, attributes: Vec<(String, Values)>) -> usize {
@@ -85,7 +136,7 @@ impl Tree {
         let index = self.get(path)?;
         match &self.nodes[index].kind {
             NewKind::Array(array) => Some((index, array)),
-            NewKind::Group { .. } => None,
+            NewKind::Group { .. } | NewKind::Existing => None,
         }
     }
 
@@ -141,12 +192,13 @@ impl Tree {
 
     /// Takes space for all headers, then writes them. Answers the root's tree and heap in old-style files.
     pub(crate) fn write(&mut self, shared: &Shared) -> Result<Option<(u64, u64)>> {
-        for index in 0..self.nodes.len() {
+        let new = |node: &NewNode| !matches!(node.kind, NewKind::Existing);
+        for index in (0..self.nodes.len()).filter(|index| new(&self.nodes[*index])).collect::<Vec<_>>() {
             let (header, _) = self.header(index, &mut Measure, None, shared)?;
             self.nodes[index].address = header.place(shared.sizes, &shared.output)?;
         }
         let mut root = None;
-        for index in 0..self.nodes.len() {
+        for index in (0..self.nodes.len()).filter(|index| new(&self.nodes[*index])) {
             let mut keeper = AttributeKeeper { shared, tree: self };
             let (header, symbols) = self.header(index, &mut keeper, Some(&shared.output), shared)?;
             shared.output.write_at(self.nodes[index].address, &header.encode(shared.sizes))?;
@@ -156,6 +208,25 @@ impl Tree {
         }
         lock(&shared.heap).close(&shared.output)?;
         Ok(root)
+    }
+
+    /// What is added to nodes that were in the file: links to the new ones, and attributes. [`write`](Self::write) came
+    /// before.
+    pub(crate) fn additions(&self, shared: &Shared) -> Result<Vec<(u64, Additions)>> {
+        let mut added = Vec::new();
+        for node in self.nodes.iter().filter(|node| matches!(node.kind, NewKind::Existing)) {
+            let new = |child: &&usize| !matches!(self.nodes[**child].kind, NewKind::Existing);
+            let children: Vec<usize> = node.children.iter().filter(new).copied().collect();
+            let mut own = Additions { links: self.links(&children), attributes: Vec::new() };
+            let mut keeper = AttributeKeeper { shared, tree: self };
+            for (name, values) in &node.attributes {
+                own.attributes.push((name.clone(), content(values, shared.sizes, &mut keeper)?));
+            }
+            if !own.links.is_empty() || !own.attributes.is_empty() {
+                added.push((node.address, own));
+            }
+        }
+        Ok(added)
     }
 
     /// The header of a node. Its size does not depend on the addresses in it.
@@ -175,9 +246,10 @@ impl Tree {
         let mut symbols = None;
         match &node.kind {
             NewKind::Group { .. } => {
-                symbols = group::links(&mut header, &self.links(node), shared.sizes, write)?
+                symbols = group::links(&mut header, &self.links(&node.children), shared.sizes, write)?
             }
             NewKind::Array(array) => array.messages(&mut header)?,
+            NewKind::Existing => {}
         }
         let mut attributes: Vec<(String, Content)> = Vec::new();
         for (name, values) in &node.attributes {
@@ -193,14 +265,14 @@ impl Tree {
         Ok((header, symbols))
     }
 
-    fn links(&self, node: &NewNode) -> Vec<Link> {
+    fn links(&self, children: &[usize]) -> Vec<Link> {
         let link = |(order, child): (usize, &usize)| {
             let child = &self.nodes[*child];
             let name = child.path.rsplit('/').next().unwrap_or_default().to_owned();
             let order = (self.style == Style::New).then_some(order as i64);
             Link { name, target: LinkTarget::Hard(child.address), order }
         };
-        node.children.iter().enumerate().map(link).collect()
+        children.iter().enumerate().map(link).collect()
     }
 }
 
@@ -247,6 +319,10 @@ impl Keeper for AttributeKeeper<'_> {
 
     fn object(&mut self, path: &str) -> Result<u64> {
         let found = self.tree.get(&normal_path(path)).map(|index| self.tree.nodes[index].address);
+        let found = found.or_else(|| match find(self.tree.file.as_ref()?, path) {
+            Ok(Found::Object(object)) => Some(object.address),
+            _ => None,
+        });
         found.ok_or_else(|| Error::invalid(format!("a reference to {path}, which is not in the file")))
     }
 }

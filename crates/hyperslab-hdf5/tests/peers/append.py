@@ -53,6 +53,11 @@ def check(folder):
             if "other" in file:
                 assert (file["other"][()] == np.arange(1000)).all()
                 assert file["frames"].attrs["units"] == "counts"
+                ours = [name for name in file if name.startswith("of us")]
+                assert len(ours) == len(file["ours"]) > 0, list(file)
+                assert all(file[name].attrs["who"] == "we" for name in ours)
+                assert all(file["frames"].attrs[name] == "text" for name in ours)
+                file.visit(lambda name: None)
     print(json.dumps(found))
 
 

@@ -17,18 +17,31 @@ const CHUNK_K: usize = 32;
 pub(crate) fn build(
     kind: u8,
     half: usize,
+    keys: Vec<Vec<u8>>,
+    children: Vec<u64>,
+    sizes: Sizes,
+    output: &Output,
+) -> Result<u64> {
+    let root = build_below(kind, half, keys, children, sizes, output)?;
+    output.append(&root)
+}
+
+/// As [`build`], but for the root, whose bytes are the answer.
+pub(crate) fn build_below(
+    kind: u8,
+    half: usize,
     mut keys: Vec<Vec<u8>>,
     mut children: Vec<u64>,
     sizes: Sizes,
     output: &Output,
-) -> Result<u64> {
+) -> Result<Vec<u8>> {
     let key = keys.first().map_or(0, Vec::len);
     let node = 8 + 2 * sizes.address + (2 * half + 1) * key + 2 * half * sizes.address;
     let mut level = 0;
     loop {
         // Nodes of a level stand back to back, so that neighbours know each other.
         let count = children.len().div_ceil(2 * half).max(1);
-        let first = output.allocate((count * node) as u64)?;
+        let first = if count > 1 { output.allocate((count * node) as u64)? } else { 0 };
         let at = |index: usize| first + (index * node) as u64;
         let (mut upper_keys, mut upper) = (Vec::new(), Vec::new());
         let mut start = 0;
@@ -46,13 +59,13 @@ pub(crate) fn build(
             }
             // Room for as many as a node may ever have.
             out.bytes.resize(node, 0);
+            if count == 1 {
+                return Ok(out.bytes);
+            }
             output.write_at(at(index), &out.bytes)?;
             upper_keys.extend(keys.get(start).cloned());
             upper.push(at(index));
             start += length;
-        }
-        if let [root] = upper[..] {
-            return Ok(root);
         }
         upper_keys.extend(keys.pop());
         (keys, children) = (upper_keys, upper);

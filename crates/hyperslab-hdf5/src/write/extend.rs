@@ -1,0 +1,215 @@
+//! Groups and objects that exist: new links, new attributes.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Fields, Result};
+
+use super::edit::HeaderEdit;
+use super::group::dense_links;
+use super::index::{Patch, build_btree1_below};
+use super::object::{MOST_COMPACT, MOST_MESSAGE, NewMessage, dense_attributes};
+use super::output::Output;
+use crate::encode::Encoder;
+use crate::file::{File, FileFields};
+use crate::group::Group;
+use crate::header::{Header, Message, kind};
+use crate::message::attribute::{Content, RawAttribute};
+use crate::message::link::{Link, LinkTarget};
+use crate::symbols::{SymbolEntry, SymbolTable};
+
+/// What is added to an object that exists.
+#[derive(Debug, Default)]
+pub(crate) struct Additions {
+    pub(crate) links: Vec<Link>,
+    pub(crate) attributes: Vec<(String, Content)>,
+}
+
+/// Writes what is added to the object at `address`; answers what is to be changed in its place.
+pub(crate) fn extend(
+    file: &Arc<File>,
+    address: u64,
+    added: Additions,
+    output: &Output,
+) -> Result<Vec<Patch>> {
+    let header = Header::read(file, address)?;
+    let mut edit = HeaderEdit::new(&header, output);
+    let mut patches = Vec::new();
+    if !added.links.is_empty() {
+        patches = add_links(file, &header, added.links, &mut edit, output)?;
+    }
+    if !added.attributes.is_empty() {
+        add_attributes(file, &header, &added.attributes, &mut edit, output)?;
+    }
+    patches.extend(edit.finish(file.sizes())?);
+    Ok(patches)
+}
+
+fn add_links(
+    file: &Arc<File>,
+    header: &Header,
+    new: Vec<Link>,
+    edit: &mut HeaderEdit<'_>,
+    output: &Output,
+) -> Result<Vec<Patch>> {
+    if let Some(message) = header.find(file, kind::SYMBOL_TABLE)? {
+        return add_symbols(file, &message, &new, output);
+    }
+    let Some(info) = header.find(file, kind::LINK_INFO)? else {
+        return Err(file.unsupported("adding to a group of an unusual form"));
+    };
+    let sizes = file.sizes();
+    let mut fields = info.fields(file, "link info message");
+    fields.version(&[0])?;
+    let flags = fields.u8()?;
+    let next = if flags & 1 != 0 { fields.i64()? } else { 0 };
+    let at = fields.position();
+    let heap = fields.address(sizes)?;
+    let tracked = |(index, link): (usize, Link)| Link {
+        order: (flags & 1 != 0).then_some(next + index as i64),
+        ..link
+    };
+    let new: Vec<Link> = new.into_iter().enumerate().map(tracked).collect();
+    if flags & 1 != 0 {
+        edit.set(&info, 2, &(next + new.len() as i64).to_le_bytes())?;
+    }
+    let compact = header.all(kind::LINK).count();
+    if heap.is_none() && compact + new.len() <= MOST_COMPACT {
+        for link in &new {
+            edit.push(NewMessage::new(kind::LINK, 0, link.encode(sizes)));
+        }
+        return Ok(Vec::new());
+    }
+    // A heap is written anew with all links.
+    let mut all = Group::open(file, header.address)?.all(file)?;
+    all.extend(new);
+    let [heap, names, orders] = dense_links(&all, sizes, output)?;
+    let mut places = Encoder::new(sizes);
+    places.address(Some(heap)).address(Some(names));
+    if flags & 2 != 0 {
+        places.address(Some(orders));
+    }
+    edit.set(&info, at, &places.bytes)?;
+    header.all(kind::LINK).try_for_each(|link| edit.forget(link))?;
+    Ok(Vec::new())
+}
+
+/// Adds names to an old-style group. Its heap moves, with all names where they were; its tree is written anew but for
+/// the root, which stays in its place, as does the heap's head.
+fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Output) -> Result<Vec<Patch>> {
+    let sizes = file.sizes();
+    let table = SymbolTable::parse(file, message)?;
+    let (tree, heap) = table.places();
+    let mut names = Encoder::new(sizes);
+    names.put(table.names()).pad(0, 8);
+    let mut entries = table.entries(file)?;
+    for link in new {
+        let LinkTarget::Hard(address) = link.target else {
+            return Err(file.unsupported("adding a link to an old-style group"));
+        };
+        let at = names.bytes.len() as u64;
+        names.put(link.name.as_bytes()).u8(0).pad(0, 8);
+        let mut bytes = Encoder::new(sizes);
+        bytes.length(at).address(Some(address)).zeros(24);
+        entries.push(SymbolEntry { name: link.name.clone(), at, bytes: bytes.bytes });
+    }
+    entries.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+    let (leaf, half) = file.superblock.halves;
+    let (keys, children) = super::group::symbol_nodes(&entries, leaf, sizes, output)?;
+    let root = build_btree1_below(0, usize::from(half), keys, children, sizes, output)?;
+    let data = output.append(&names.bytes)?;
+    let mut head = Encoder::magic(sizes, b"HEAP", 0);
+    // Old free blocks would have to be described anew: they are given up.
+    head.zeros(3).length(names.bytes.len() as u64).length(1).address(Some(data));
+    Ok(vec![Patch { address: heap, bytes: head.bytes }, Patch { address: tree, bytes: root }])
+}
+
+fn add_attributes(
+    file: &Arc<File>,
+    header: &Header,
+    new: &[(String, Content)],
+    edit: &mut HeaderEdit<'_>,
+    output: &Output,
+) -> Result<()> {
+    let old = crate::attributes::raw(file, header)?;
+    if let Some((name, _)) = new.iter().find(|(name, _)| old.iter().any(|own| own.name == *name)) {
+        return Err(Error::invalid(format!("{}: an attribute {name:?} is there already", file.name)));
+    }
+    let (sizes, version) = (file.sizes(), if header.blocks.is_empty() { 2 } else { 3 });
+    let encoded: Vec<Vec<u8>> =
+        new.iter().map(|(name, content)| content.encode(name, version, sizes)).collect();
+    let info = header.find(file, kind::ATTRIBUTE_INFO)?;
+    let mut next = 0;
+    if let Some(info) = &info {
+        let mut fields = info.fields(file, "attribute info message");
+        fields.version(&[0])?;
+        let flags = fields.u8()?;
+        if flags & 1 != 0 {
+            next = fields.u16()?;
+            let after = next.saturating_add(new.len() as u16);
+            edit.set(info, 2, &after.to_le_bytes())?;
+        }
+        let at = fields.position();
+        if fields.address(sizes)?.is_some() {
+            let places = all_dense(file, header, &old, new, &encoded, output)?;
+            let count = if flags & 2 != 0 { 3 } else { 2 };
+            let mut bytes = Encoder::new(sizes);
+            for place in &places[..count] {
+                bytes.address(Some(*place));
+            }
+            return edit.set(info, at, &bytes.bytes);
+        }
+    }
+    if encoded.iter().any(|message| message.len() > MOST_MESSAGE) {
+        return Err(file.unsupported(
+            "adding an attribute of more than 64 KiB to an object that keeps them in its header",
+        ));
+    }
+    if info.is_none() && header.ordered {
+        let mut body = Encoder::new(sizes);
+        body.u8(0).u8(1).u16(new.len() as u16).address(None).address(None);
+        edit.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, body.bytes));
+    }
+    for (index, body) in encoded.into_iter().enumerate() {
+        let message = NewMessage::new(kind::ATTRIBUTE, 0, body);
+        edit.push(NewMessage { order: next.saturating_add(index as u16), ..message });
+    }
+    Ok(())
+}
+
+/// All attributes of an object that keeps them in a heap, and new ones, in a new heap.
+fn all_dense(
+    file: &Arc<File>,
+    header: &Header,
+    old: &[RawAttribute],
+    new: &[(String, Content)],
+    encoded: &[Vec<u8>],
+    output: &Output,
+) -> Result<[u64; 3]> {
+    let mut bodies = crate::attributes::dense_bodies(file, header)?;
+    if bodies.len() != old.len() {
+        return Err(file.unsupported("adding to attributes of which some cannot be read or are shared"));
+    }
+    bodies.extend(new.iter().map(|(name, _)| name.clone()).zip(encoded.iter().cloned()));
+    let (names, bodies): (Vec<String>, Vec<Vec<u8>>) = bodies.into_iter().unzip();
+    dense_attributes(&names, &bodies, file.sizes(), output)
+}
+
+/// Refuses files whose bookkeeping we would break.
+pub(crate) fn check_file(file: &Arc<File>) -> Result<()> {
+    let Some(extension) = file.superblock.extension else { return Ok(()) };
+    let header = Header::read(file, extension)?;
+    if header.has(kind::CACHE_IMAGE) {
+        return Err(file.unsupported("adding to a file with a metadata cache image"));
+    }
+    if header.has(kind::TREE_HALVES) {
+        return Err(file.unsupported("adding to a file with B-trees of an unusual width"));
+    }
+    if let Some(message) = header.find(file, kind::FREE_SPACE)? {
+        let mut fields: Fields<'_> = message.fields(file, "file space info message");
+        let (_version, strategy, persists) = (fields.u8()?, fields.u8()?, fields.u8()?);
+        if strategy == 1 || persists != 0 {
+            return Err(file.unsupported("adding to a file that keeps its free space or is cut into pages"));
+        }
+    }
+    Ok(())
+}

@@ -11,6 +11,7 @@ pub(crate) fn run_tests(words: &[String]) -> Outcome {
     let python = peers::environment("python-tests", "crates/hyperslab-python/requirements-test.txt")?;
     let install =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps"];
-    run(Command::new(&python).args(install).arg(&folder))?;
+    // What `cargo test` has built already is taken as it is: tests need no optimised wheel.
+    run(Command::new(&python).args(install).arg(&folder).env("MATURIN_PEP517_ARGS", "--profile dev"))?;
     run(Command::new(&python).current_dir(&folder).args(["-m", "pytest", "tests"]).args(words))
 }

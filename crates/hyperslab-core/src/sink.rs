@@ -26,6 +26,18 @@ pub trait Sink: Send + Debug {
     /// As [`group`](Self::group).
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>>;
 
+    /// More chunks for an array that stands there already and becomes as large as `shape`. Chunks that the old edge
+    /// cut and that are larger now must be written again; all others are kept. Only sinks that add to an existing
+    /// store have such arrays.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when it would become smaller or larger than it may; [`Unsupported`](Error::Unsupported)
+    /// where arrays cannot grow.
+    fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        Err(Error::unsupported(path, format!("growing to {shape:?} here")))
+    }
+
     /// Makes everything visible at once.
     ///
     /// # Errors

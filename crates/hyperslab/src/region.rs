@@ -317,7 +317,8 @@ mod tests {
         let floats = Values::new(DType::Float32, &[1, 4], Elements::fixed(vec![0; 16])).unwrap();
         assert!(extend(&mut *sink, &array, "/t", 0, &floats).is_err());
         let folder = tempfile::tempdir().unwrap();
-        let mut sink = create(&folder.path().join("new.npy"), Format::Npy, &CreateOptions::default()).unwrap();
+        let mut sink =
+            create(&folder.path().join("new.npy"), Format::Npy, &CreateOptions::default()).unwrap();
         assert!(sink.grow("/t", &[4]).unwrap_err().is_unsupported());
     }
 }

@@ -13,6 +13,7 @@ mod machine;
 mod memory;
 mod peers;
 mod picture;
+mod python;
 mod query;
 mod reads;
 mod report;
@@ -25,7 +26,8 @@ use harness::{Bench, Outcome};
 type Area = (&'static str, fn(&mut Bench) -> Outcome);
 
 /// What is measured, in the order of the table.
-const AREAS: &[Area] = &[("tet", tet::run), ("reads", reads::run), ("query", query::run)];
+const AREAS: &[Area] =
+    &[("tet", tet::run), ("reads", reads::run), ("query", query::run), ("python", python::run)];
 
 fn main() -> std::process::ExitCode {
     match run() {

@@ -243,7 +243,8 @@ fn picked(target: &RegionWriter, region: &Region, inside: &Region, values: &Valu
     Elements::gather(&target.dtype, &[&values.elements], &picks)
 }
 
-#[cfg(all(test, feature = "tet"))]
+#[cfg(test)]
+#[cfg(feature = "tet")]
 mod tests {
     use std::path::Path;
 

@@ -15,7 +15,7 @@ use crate::paths::path_of;
 use crate::store::{Found, find};
 
 /// What NetCDF-4 calls a dimension that has no coordinate variable.
-const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
+pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
 /// Names and labels of the dimensions of the dataset at `path`. What cannot be read leaves a dimension unnamed.
 pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &mut ArraySchema) {

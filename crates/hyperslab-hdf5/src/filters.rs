@@ -1,6 +1,8 @@
 //! The filter pipeline: which kernels undo it, in which order, through which buffers.
 
+pub(crate) mod choose;
 mod describe;
+mod encode;
 mod step;
 
 use std::cell::RefCell;

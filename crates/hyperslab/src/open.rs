@@ -238,21 +238,29 @@ impl OpenStore {
         Ok(())
     }
 
-    /// The only readable node, when NODE is left out.
+    /// The only readable node, when NODE is left out. Arrays that only label the dimension of their own name do not
+    /// count, where there is another.
     ///
     /// # Errors
     ///
     /// [`Invalid`](Error::Invalid) when there is none or several; the message lists them.
     pub fn only_node(&self) -> Result<String> {
-        let mut found = Vec::new();
+        let (mut found, mut labels) = (Vec::new(), 0);
         self.walk(&mut |path, node| {
             if matches!(node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))) {
-                found.push(path.to_owned());
+                // Those that count come first.
+                if matches!(&node, Ok(Node::Array(array)) if is_label(path, array.schema())) {
+                    labels += 1;
+                    found.push(path.to_owned());
+                } else {
+                    found.insert(found.len() - labels, path.to_owned());
+                }
             }
             Ok(())
         })?;
         match found.as_slice() {
             [only] => Ok(only.clone()),
+            [only, ..] if found.len() - labels == 1 => Ok(only.clone()),
             [] => Err(Error::invalid(format!("{}: there is nothing to read in it", self.name()))),
             several => {
                 let some: Vec<_> = several.iter().take(8).map(String::as_str).collect();
@@ -280,4 +288,10 @@ impl OpenStore {
     fn name(&self) -> &Arc<str> {
         self.store.name()
     }
+}
+
+/// Is it the coordinate of the dimension that has its name?
+fn is_label(path: &str, schema: &hyperslab_core::ArraySchema) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(&schema.dimensions[..], [Some(dimension)] if dimension == name)
 }

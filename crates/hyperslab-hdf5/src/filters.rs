@@ -11,6 +11,7 @@ use hyperslab_core::{Place, Result};
 use smallvec::SmallVec;
 
 pub(crate) use describe::{describe, name_of};
+pub(crate) use encode::check;
 
 use crate::message::pipeline::FilterSpec;
 

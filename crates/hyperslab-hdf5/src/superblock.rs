@@ -62,6 +62,16 @@ impl Superblock {
         out.summed()
     }
 
+    /// What changes in the superblock when the file ends elsewhere: where, and the bytes.
+    pub(crate) fn encode_end(&self) -> (u64, Vec<u8>) {
+        if self.version >= 2 {
+            return (0, self.encode());
+        }
+        // Behind the signature, the numbers, the base and the address of free space.
+        let at = 24 + if self.version == 1 { 4 } else { 0 } + 2 * self.sizes.address;
+        (at as u64, self.end.to_le_bytes()[..self.sizes.address].to_vec())
+    }
+
     /// The superblock of version 0, whose root is a group with this tree and heap.
     pub(crate) fn encode_old(&self, tree: u64, heap: u64) -> Vec<u8> {
         let mut out = Encoder::new(self.sizes);

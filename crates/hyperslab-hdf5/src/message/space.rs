@@ -70,12 +70,6 @@ impl Space {
         out.bytes
     }
 
-    /// Where the extents stand in a message of this version.
-    #[expect(dead_code, reason = "for files that are added to")]
-    pub(crate) const fn extents_at(version: u8) -> usize {
-        if version == 1 { 8 } else { 4 }
-    }
-
     /// How many elements there are.
     pub(crate) fn elements(&self) -> u64 {
         if self.null { 0 } else { product(&self.shape).unwrap_or(0) }

@@ -94,6 +94,63 @@ impl NewArray {
         Ok(Self { plan, shared: Arc::clone(shared), data: Mutex::new(data) })
     }
 
+    /// A dataset that exists, whose chunks this index finds.
+    pub(crate) fn existing(plan: Plan, shared: &Arc<Shared>, index: IndexWriter) -> Self {
+        Self { plan, shared: Arc::clone(shared), data: Mutex::new(Data::Chunked(index)) }
+    }
+
+    /// Writes a chunk, whether or not it was written before; answers where it is.
+    pub(crate) fn put(&self, chunk: &ChunkCoord, encoded: &EncodedChunk) -> Result<Stored> {
+        match (&mut *lock(&self.data), &encoded.parts[..]) {
+            (Data::Chunked(index), [bytes]) => {
+                Ok(enter(index, chunk, bytes, encoded.filter_mask, &self.shared.output)?.0)
+            }
+            _ => Err(Error::invalid(format!("{}: only chunks can be added", self.plan.name))),
+        }
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.shared
+    }
+
+    /// A chunk that was written anew elsewhere leaves its place.
+    pub(crate) fn release(&self, old: Stored) {
+        if let Data::Chunked(IndexWriter::Implicit(..)) = &*lock(&self.data) {
+            return;
+        }
+        self.shared.output.release(old.address, old.size);
+    }
+
+    /// Where the index is, once there is one.
+    pub(crate) fn index_address(&self) -> Option<u64> {
+        match &*lock(&self.data) {
+            Data::Chunked(index) => index.address(),
+            _ => None,
+        }
+    }
+
+    /// The layout message as it is now.
+    pub(crate) fn layout_message(&self) -> Vec<u8> {
+        let (plan, sizes) = (&self.plan, self.shared.sizes);
+        match &*lock(&self.data) {
+            Data::Compact(bytes, _) => encode_compact(bytes, sizes),
+            Data::Contiguous(address, _) => encode_contiguous(*address, plan.bytes(), sizes),
+            Data::Chunked(index) => {
+                let version =
+                    if let PlannedLayout::Chunked { version, .. } = plan.layout { version } else { 4 };
+                Chunked {
+                    version,
+                    shape: plan.spec.grid.chunk_shape().to_vec(),
+                    element: plan.element.stored as u64,
+                    plain_edges: false,
+                    index: index.kind(),
+                    address: index.address(),
+                }
+                .encode(sizes)
+            }
+        }
+    }
+
     /// Writes the index; answers what must then be changed in its place.
     pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
         match &mut *lock(&self.data) {
@@ -152,23 +209,7 @@ impl NewArray {
     /// The messages that may change in their places: they stand last.
     pub(crate) fn last_messages(&self, header: &mut NewHeader) {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
-        let layout = match &*lock(&self.data) {
-            Data::Compact(bytes, _) => encode_compact(bytes, sizes),
-            Data::Contiguous(address, _) => encode_contiguous(*address, plan.bytes(), sizes),
-            Data::Chunked(index) => {
-                let version =
-                    if let PlannedLayout::Chunked { version, .. } = plan.layout { version } else { 4 };
-                Chunked {
-                    version,
-                    shape: plan.spec.grid.chunk_shape().to_vec(),
-                    element: plan.element.stored as u64,
-                    plain_edges: false,
-                    index: index.kind(),
-                    address: index.address(),
-                }
-                .encode(sizes)
-            }
-        };
+        let layout = self.layout_message();
         let space = plan.space().encode(if header.style == Style::Old { 1 } else { 2 }, sizes);
         header.messages.push(NewMessage::new(kind::LAYOUT, 0, layout));
         header.messages.push(NewMessage::new(kind::DATASPACE, 0, space));
@@ -265,18 +306,28 @@ impl ArraySink for NewArray {
                 self.write_box(start, &grid.region(chunk), bytes)
             }
             Data::Chunked(index) => {
-                let address = match index.place(chunk) {
-                    Some(address) => {
-                        output.write_at(address, bytes)?;
-                        address
-                    }
-                    None => output.append(bytes)?,
-                };
-                let stored = Stored { address, size: bytes.len() as u64, mask: encoded.filter_mask };
-                index.set(chunk, stored, output)
+                let (_, fresh) = enter(index, chunk, bytes, encoded.filter_mask, output)?;
+                if fresh { Ok(()) } else { Err(again()) }
             }
         }
     }
+}
+
+/// Writes a chunk and enters it; answers where it is and whether it was not there before.
+fn enter(
+    index: &mut IndexWriter,
+    chunk: &[u64],
+    bytes: &[u8],
+    mask: u32,
+    output: &Output,
+) -> Result<(Stored, bool)> {
+    let address = match index.place(chunk) {
+        Some(address) => output.write_at(address, bytes).map(|()| address)?,
+        None => output.store(bytes)?,
+    };
+    let stored = Stored { address, size: bytes.len() as u64, mask };
+    let fresh = index.set(chunk, stored, output)?;
+    Ok((stored, fresh))
 }
 
 /// The runs of a box that stand together in an array of this shape: byte offsets there, byte ranges of the box.

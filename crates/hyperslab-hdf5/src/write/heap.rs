@@ -81,7 +81,6 @@ impl HeapWriter {
     }
 
     /// As [`close`](Self::close), at a flush: the next collection starts small again.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn flush(&mut self, output: &Output) -> Result<()> {
         self.next = LEAST;
         self.close(output)

@@ -5,13 +5,15 @@ mod btree2;
 mod extensible;
 mod fixed;
 
-use hyperslab_core::{Error, Result, product};
+use std::ops::ControlFlow;
+
+use hyperslab_core::{Error, Extents, Grid, Result, product};
 
 use super::output::Output;
 use crate::encode::Encoder;
-use crate::file::{Sizes, ones};
-use crate::index::{Numbering, Stored};
-use crate::message::layout::IndexKind;
+use crate::file::{File, Sizes, ones};
+use crate::index::{ChunkIndex, Numbering, Stored};
+use crate::message::layout::{Chunked, IndexKind};
 use crate::symbols::uint;
 
 pub(crate) use btree1::{Tree1Writer, build as build_btree1};
@@ -150,12 +152,62 @@ impl IndexWriter {
         }
     }
 
-    /// Enters a chunk. One that was entered before is refused.
-    pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored, output: &Output) -> Result<()> {
+    /// The index of a dataset that exists.
+    pub(crate) fn load(
+        layout: &Chunked,
+        grid: &Grid,
+        max_shape: &[Option<u64>],
+        entries: Entries,
+        file: &File,
+        output: &Output,
+    ) -> Result<Self> {
+        let chunk = grid.chunk_shape();
+        let Some(address) = layout.address else {
+            return Self::new(layout.index, chunk, max_shape, entries, output);
+        };
+        let filtered = entries.size_width.is_some();
+        let all = |entries: &Entries| -> Result<Vec<(Extents, Stored)>> {
+            let index = ChunkIndex::new(layout, grid.clone(), max_shape, entries.chunk_bytes, filtered);
+            let mut found = Vec::new();
+            index.visit(file, &mut |chunk, stored| {
+                found.push((chunk, stored));
+                Ok(ControlFlow::Continue(()))
+            })?;
+            Ok(found)
+        };
+        let numbering = || {
+            let numbering = Numbering::new(chunk, max_shape);
+            numbering.ok_or_else(|| Error::invalid(format!("more chunks of {chunk:?} than can be numbered")))
+        };
+        Ok(match layout.index {
+            IndexKind::Single(stored) => {
+                let (size, mask) = stored.unwrap_or((entries.chunk_bytes, 0));
+                Self::Single(Some(Stored { address, size, mask }), entries)
+            }
+            IndexKind::Implicit => Self::Implicit(address, numbering()?, entries),
+            IndexKind::FixedArray => {
+                Self::Fixed(Box::new(FixedWriter::load(entries, address, output)?), numbering()?)
+            }
+            IndexKind::ExtensibleArray => {
+                Self::Extensible(Box::new(ExtensibleWriter::load(entries, address, output)?), numbering()?)
+            }
+            IndexKind::BTree2 => {
+                let found = all(&entries)?;
+                Self::BTree2(Box::new(Tree2Writer::load(entries, chunk.len(), address, found)))
+            }
+            IndexKind::BTree1 => {
+                let found = all(&entries)?;
+                Self::BTree1(Box::new(Tree1Writer::load(entries, chunk, address, found)))
+            }
+        })
+    }
+
+    /// Enters a chunk; answers whether it was not there before.
+    pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored, output: &Output) -> Result<bool> {
         let number = |numbering: &Numbering| {
             numbering.number(chunk).ok_or_else(|| Error::invalid(format!("no chunk {chunk:?}")))
         };
-        let fresh = match self {
+        Ok(match self {
             Self::Single(own, entries) => {
                 entries.check(stored)?;
                 own.replace(stored).is_none()
@@ -165,8 +217,7 @@ impl IndexWriter {
             Self::Extensible(array, numbering) => array.set(number(numbering)?, stored, output)?,
             Self::BTree2(tree) => tree.set(chunk, stored)?,
             Self::BTree1(tree) => tree.set(chunk, stored)?,
-        };
-        if fresh { Ok(()) } else { Err(Error::invalid(format!("chunk {chunk:?} was written before"))) }
+        })
     }
 
     /// Writes what is new; answers what must then be changed in its place.

@@ -123,6 +123,15 @@ impl Output {
         }
     }
 
+    /// Writes these bytes where something of the same size moved away from, or at the end; answers their address.
+    pub(crate) fn store(&self, bytes: &[u8]) -> Result<u64> {
+        let reused = lock(&self.state).free.get_mut(&(bytes.len() as u64)).and_then(Vec::pop);
+        match reused {
+            Some(address) => self.write_at(address, bytes).map(|()| address),
+            None => self.append(bytes),
+        }
+    }
+
     /// A structure moved away from here. A crash may still bring the old one back, so that the space is only used
     /// again when what replaces it is durable.
     pub(crate) fn release(&self, address: u64, size: u64) {
@@ -130,7 +139,6 @@ impl Output {
     }
 
     /// What moved is durable at its new place: its old space can be used again.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn reuse(&self) {
         let mut state = lock(&self.state);
         for (address, size) in std::mem::take(&mut state.left) {
@@ -139,7 +147,6 @@ impl Output {
     }
 
     /// Forgets space that structures left: readers may still be there.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn abandon(&self) {
         lock(&self.state).left.clear();
     }
@@ -170,10 +177,14 @@ impl Output {
     }
 
     /// Makes everything durable.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn sync(&self) -> Result<()> {
         self.flush()?;
         self.file.sync_data().map_err(|source| self.failed(source))
+    }
+
+    /// Lets other programs open the file.
+    pub(crate) fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|source| self.failed(source))
     }
 
     /// Makes the file this long, counted from its first byte.

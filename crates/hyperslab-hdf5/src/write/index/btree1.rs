@@ -76,7 +76,6 @@ impl Tree1Writer {
     }
 
     /// The tree at `root`, whose chunks are these.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn load(
         entries: Entries,
         chunk: &[u64],

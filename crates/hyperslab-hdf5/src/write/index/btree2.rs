@@ -95,7 +95,6 @@ impl Tree2Writer {
     }
 
     /// The tree at `address`, whose chunks are these.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn load(
         entries: Entries,
         rank: usize,

@@ -81,7 +81,6 @@ impl ExtensibleWriter {
     }
 
     /// The array whose header stands at `address`. Blocks are read when they are changed.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn load(entries: Entries, address: u64, output: &Output) -> Result<Self> {
         let sizes = entries.sizes;
         let place = Place::new(output.name(), "extensible array header", address);
@@ -447,4 +446,82 @@ fn write_block(block: &mut Block, output: &Output) -> Result<u64> {
 /// The address in these bytes, unless all bits are one.
 fn defined(bytes: &[u8]) -> Option<u64> {
     bytes.iter().any(|byte| *byte != 0xff).then(|| uint(bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::file::Sizes;
+
+    /// An array of `count` elements set one after the other, and the file in which it stands.
+    fn filled(numbers: impl Iterator<Item = u64>, filtered: bool, version: u8) -> (ExtensibleWriter, Output) {
+        let sizes = Sizes { address: 8, length: 8 };
+        let entries = Entries::new(sizes, filtered, version, 1);
+        let output = Output::new(tempfile::tempfile().unwrap(), "test".into(), 0, 48);
+        let mut array = ExtensibleWriter::new(entries);
+        for number in numbers {
+            let stored = Stored { address: 1000 + number, size: 1, mask: 0 };
+            assert!(array.set(number, stored, &output).unwrap());
+        }
+        for patch in array.flush(&output).unwrap() {
+            output.write_at(patch.address, &patch.bytes).unwrap();
+        }
+        (array, output)
+    }
+
+    /// What libhdf5's header counts for the same elements.
+    #[test]
+    fn the_header_counts_as_libhdf5_does() {
+        for (count, filtered, version, expected) in [
+            (500, false, 4, [1, 54, 10, 4188, 500, 500]),
+            (2000, false, 4, [3, 194, 22, 16740, 2000, 2036]),
+            (2000, true, 4, [3, 194, 22, 28932, 2000, 2036]),
+            (2000, true, 5, [3, 194, 22, 41124, 2000, 2036]),
+            (140_000, false, 4, [10, 2268, 195, 1_134_698, 140_000, 141_300]),
+            (140_000, true, 5, [10, 2268, 195, 2_830_250, 140_000, 141_300]),
+        ] {
+            let (array, _) = filled(0..count, filtered, version);
+            let own = array.statistics;
+            let counts =
+                [own.super_blocks, own.super_bytes, own.data_blocks, own.data_bytes, own.end, own.elements];
+            assert_eq!(counts, expected, "{count} {filtered} {version}");
+        }
+    }
+
+    /// Only blocks that hold an element are made: two far apart need two data blocks in two super blocks.
+    #[test]
+    fn few_elements_need_few_blocks() {
+        let (array, output) = filled([300_000, 140_000].into_iter(), false, 4);
+        let own = array.statistics;
+        assert_eq!((own.super_blocks, own.data_blocks, own.end), (2, 2, 300_001));
+        // Index block, two super blocks and two paged data blocks, the header and the superblock's room.
+        assert!(output.length() < 80_000, "{}", output.length());
+    }
+
+    /// What is read back goes on where it stopped, block by block, and moves only what changed.
+    #[test]
+    fn an_array_that_was_written_goes_on() {
+        let (array, output) = filled((0..137_000).step_by(3), true, 5);
+        let before = output.length();
+        let entries = array.entries.clone();
+        let mut again = ExtensibleWriter::load(entries.clone(), array.address().unwrap(), &output).unwrap();
+        assert_eq!(again.statistics, array.statistics);
+        for number in (1..137_000).step_by(997) {
+            let fresh = number % 3 != 0;
+            let stored = Stored { address: 7, size: 9, mask: 1 };
+            assert_eq!(again.set(number, stored, &output).unwrap(), fresh, "{number}");
+        }
+        for patch in again.flush(&output).unwrap() {
+            output.write_at(patch.address, &patch.bytes).unwrap();
+        }
+        assert_eq!(again.statistics, array.statistics, "no block is new");
+        output.reuse();
+        let grown = output.length() - before;
+        // The same again fits in the space that the first copies left.
+        for number in (1..137_000).step_by(997) {
+            again.set(number, Stored { address: 8, size: 9, mask: 0 }, &output).unwrap();
+        }
+        again.flush(&output).unwrap();
+        assert_eq!(output.length() - before, grown);
+    }
 }

@@ -56,7 +56,6 @@ impl FixedWriter {
     }
 
     /// The array whose header stands at `address`.
-    #[expect(dead_code, reason = "for files that are added to")]
     pub(crate) fn load(entries: Entries, address: u64, output: &Output) -> Result<Self> {
         let sizes = entries.sizes;
         let place = Place::new(output.name(), "fixed array header", address);

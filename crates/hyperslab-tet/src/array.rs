@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Attribute, Attributes, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Error, Fill,
-    Filter, Grid, Labels, Place, Result, Usage,
+    Filter, Grid, Labels, Place, Result, StoredForm, StoredStep, Usage,
 };
 
 use crate::index::{Codec, Found, Row};
@@ -223,6 +223,16 @@ impl Array for TetArray {
             }
         }
         Ok(())
+    }
+
+    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        let row = self.file.index.row(reference.layers.first()?.tag)?;
+        let steps = match Codec::from_number(row.codec)? {
+            Codec::Raw => Vec::new(),
+            Codec::Zstd => vec![StoredStep::Zstd],
+        };
+        let whole = row.raw_length == self.schema.decoded_bytes(chunk)? as u64;
+        (whole && NATIVE).then(|| StoredForm { shape: self.schema.decoded_shape(chunk), steps })
     }
 
     fn usage(&self) -> Result<Usage> {

@@ -148,7 +148,7 @@ impl Inner {
         Ok(())
     }
 
-    fn spill<T: serde::de::DeserializeOwned>(&self, spill: SpillRef, what: &'static str) -> Result<T> {
+    pub(crate) fn spill<T: serde::de::DeserializeOwned>(&self, spill: SpillRef, what: &'static str) -> Result<T> {
         let text = self.blob.read_at(spill.offset, spill.len)?;
         parse_json(&text, Place::new(self.blob.name(), what, spill.offset))
     }

@@ -81,6 +81,9 @@ pub(super) fn statistics<T: Lane>(
     mask: Option<&Mask<T>>,
 ) -> Result<Vec<bool>> {
     let Some(mask) = mask.filter(|_| !plan.conditions.is_empty()) else { return Ok(Vec::new()) };
+    if array.statistics_are_hints() && !plan.trust_hints {
+        return Ok(Vec::new());
+    }
     let known = array.statistics(coords)?;
     let ruled_out = |known: &Option<ChunkStatistics>| {
         known.as_ref().is_some_and(|known| (!known.hint || plan.trust_hints) && mask.rules_out(known))

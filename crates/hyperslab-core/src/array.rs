@@ -132,6 +132,12 @@ pub trait Array: Send + Sync + Debug {
         (whole && shared).then(|| StoredForm { shape: schema.decoded_shape(chunk), steps: Vec::new() })
     }
 
+    /// Is everything that [`statistics`](Self::statistics) tells a [hint](ChunkStatistics::hint)? Then nobody need ask
+    /// who does not trust hints.
+    fn statistics_are_hints(&self) -> bool {
+        false
+    }
+
     /// The stored bytes of these spans. Neighbours in one blob are asked for in one call.
     ///
     /// # Errors

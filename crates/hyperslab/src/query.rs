@@ -23,6 +23,7 @@
 //! | `plan` | [`QueryPlan`]: a query resolved against one array; splits, serialises, explains |
 //! | `run`, `finish` | plan → tiles of the result → chunks → accumulators → answer |
 //! | `explain` | what a plan will cost |
+//! | `statistics` | chunks that need not be read, by what formats keep of their values |
 //! | `accumulate`, `kernels`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
@@ -46,6 +47,7 @@ mod pairs;
 mod plan;
 mod run;
 mod serial;
+mod statistics;
 mod transform;
 mod walk;
 mod windows;

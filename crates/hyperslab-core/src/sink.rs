@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, Result};
+use crate::{Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, Result, StoredForm};
 
 /// A place to create nodes. Nothing is visible before [`commit`](Sink::commit); dropped, it leaves nothing
 /// behind.
@@ -58,6 +58,21 @@ pub trait ArraySink: Send + Sync + Debug {
     ///
     /// [`Invalid`](Error::Invalid) when there are more or fewer elements than the chunk has cells.
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk>;
+
+    /// Takes bytes that another store holds as this chunk's own, without decoding them; `None` when this array stores
+    /// its chunks in another form. The elements are of this array's type.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a chunk outside the grid.
+    fn adopt(
+        &self,
+        _chunk: &ChunkCoord,
+        _form: &StoredForm,
+        _stored: &Bytes,
+    ) -> Result<Option<EncodedChunk>> {
+        Ok(None)
+    }
 
     /// Writes an encoded chunk, in any order and from any thread.
     ///

@@ -1,20 +1,38 @@
 //! Us and the peers on the same work in one run, as ratios: machines are noisy, so a second means nothing here.
 //!
 //! ```text
-//! cargo xtask bench [--size MIB] [WORD …]     only the cases whose name has one of the words
+//! cargo xtask bench [--size MIB] [--out FOLDER] [WORD …]     only cases with one of the words in their name, or of that area
 //! ```
+//!
+//! An area is a module and has its own script for the peers. Results are merged into `bench/results.jsonl`, from which
+//! `bench/RESULTS.md` and its picture are made.
 
 mod data;
 mod harness;
+mod machine;
+mod memory;
 mod peers;
+mod picture;
+mod python;
+mod query;
 mod reads;
+mod report;
+mod results;
 mod tet;
 
 use harness::{Bench, Outcome};
 
+/// An area's name and what measures it.
+type Area = (&'static str, fn(&mut Bench) -> Outcome);
+
+/// What is measured, in the order of the table.
+const AREAS: &[Area] =
+    &[("tet", tet::run), ("reads", reads::run), ("query", query::run), ("python", python::run)];
+
 fn main() -> std::process::ExitCode {
     match run() {
-        Ok(()) => std::process::ExitCode::SUCCESS,
+        Ok(true) => std::process::ExitCode::SUCCESS,
+        Ok(false) => std::process::ExitCode::FAILURE,
         Err(why) => {
             harness::say(&format!("bench: {why}"));
             std::process::ExitCode::FAILURE
@@ -22,11 +40,13 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-fn run() -> Outcome {
+/// Runs all areas; did all of them succeed?
+fn run() -> Outcome<bool> {
     let mut bench = Bench::from_arguments(std::env::args().skip(1))?;
-    if tet::LINES.iter().any(|line| bench.wants(line)) {
-        tet::run(&mut bench)?;
+    let mut all = true;
+    for &(name, run) in AREAS {
+        all &= bench.area(name, run);
     }
-    reads::run(&mut bench)?;
-    bench.print()
+    bench.finish()?;
+    Ok(all)
 }

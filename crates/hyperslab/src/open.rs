@@ -33,14 +33,19 @@ impl Default for OpenOptions {
     }
 }
 
-/// Three quarters of the machine's memory, where it can be asked; else 8 GiB.
+/// Three quarters of the machine's memory.
 fn default_memory() -> u64 {
+    machine_memory() / 4 * 3
+}
+
+/// The machine's memory, where it can be asked; else what a small one has.
+pub(crate) fn machine_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").ok();
     let total = told.as_deref().and_then(|told| {
         let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
     });
-    total.map_or(8 << 30, |kib| kib * 1024 / 4 * 3)
+    total.map_or(10 << 30, |kib| kib * 1024)
 }
 
 /// Opens a file or directory in any format.

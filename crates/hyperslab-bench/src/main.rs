@@ -9,6 +9,7 @@
 
 mod data;
 mod harness;
+mod hdf5_write;
 mod machine;
 mod memory;
 mod peers;
@@ -26,8 +27,13 @@ use harness::{Bench, Outcome};
 type Area = (&'static str, fn(&mut Bench) -> Outcome);
 
 /// What is measured, in the order of the table.
-const AREAS: &[Area] =
-    &[("tet", tet::run), ("reads", reads::run), ("query", query::run), ("python", python::run)];
+const AREAS: &[Area] = &[
+    ("tet", tet::run),
+    ("reads", reads::run),
+    ("query", query::run),
+    ("python", python::run),
+    ("hdf5_write", hdf5_write::run),
+];
 
 fn main() -> std::process::ExitCode {
     match run() {

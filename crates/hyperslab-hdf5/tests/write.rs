@@ -5,7 +5,11 @@
 #[path = "common/written.rs"]
 mod written;
 
-use hyperslab_core::{Attribute, Depth, Node, Report, Store};
+use hyperslab_core::{
+    ArraySpec, Attribute, Attributes, DType, Depth, Elements, Fill, Filter, Grid, Node, Report, Sink, Store,
+    StructType,
+};
+use hyperslab_hdf5::{Hdf5Options, Hdf5Sink};
 
 #[test]
 fn everything_written_reads_the_same() {
@@ -31,4 +35,73 @@ fn everything_written_reads_the_same() {
         }
         assert_eq!(store.children("/many").unwrap().len(), 1500);
     }
+}
+
+/// What the format cannot hold is refused when it is asked for, and nothing appears.
+#[test]
+fn what_hdf5_cannot_hold_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.h5");
+    let mut sink = Hdf5Sink::create(&path, Hdf5Options::default()).unwrap();
+    let spec =
+        |dtype: DType, shape: &[u64], chunk: &[u64]| ArraySpec::new(dtype, Grid::new(shape, chunk).unwrap());
+    let good = || spec(DType::Int32, &[8, 8], &[4, 4]);
+    let cases: Vec<(&str, ArraySpec)> = vec![
+        ("33 dimensions", spec(DType::Int8, &[1; 33], &[1; 33])),
+        ("missing elements", ArraySpec { nullable: true, ..good() }),
+        ("chunks of 4 GiB", spec(DType::Int8, &[1 << 20, 1 << 20], &[1 << 16, 1 << 16])),
+        ("an unknown filter", good().with_filters([Filter::new("magic")])),
+        ("a level that gzip lacks", good().with_filters([Filter::new("gzip").with("level", 12)])),
+        ("Blosc's own codec", good().with_filters([Filter::new("blosc").with("codec", "blosclz")])),
+        (
+            "scaled text",
+            spec(DType::FixedBytes(3), &[4, 4], &[2, 2]).with_filters([Filter::new("scaleoffset")]),
+        ),
+        ("text of no bytes", spec(DType::FixedBytes(0), &[4], &[4])),
+        ("a limit below the shape", ArraySpec { max_shape: vec![Some(4), None], ..good() }),
+        (
+            "chunks beyond the limit",
+            ArraySpec { max_shape: vec![None, Some(8)], ..spec(DType::Int8, &[8, 8], &[4, 9]) },
+        ),
+        ("a struct without members", spec(StructType::packed::<&str>([]).into(), &[4], &[4])),
+        (
+            "a fill value of another size",
+            ArraySpec { fill: Fill::Element(Elements::fixed(vec![1])), ..good() },
+        ),
+        (
+            "more chunks than a fixed array counts",
+            ArraySpec { max_shape: vec![Some(1 << 60), Some(8)], ..spec(DType::Int8, &[8, 8], &[1, 4]) },
+        ),
+        (
+            "an attribute without a name",
+            ArraySpec { attributes: Attributes::from_iter([("", "x")]), ..good() },
+        ),
+    ];
+    for (what, spec) in cases {
+        assert!(sink.array("/x", &spec).is_err(), "{what}");
+    }
+    assert!(sink.array("/x", &good()).is_ok());
+    assert!(sink.array("/x", &good()).is_err(), "it was made before");
+    assert!(sink.group("/x/y", &Attributes::new()).is_err(), "an array stands above");
+    drop(sink);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_chunk_is_written_once_and_must_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut sink = Box::new(Hdf5Sink::create(&folder.path().join("x.h5"), Hdf5Options::default()).unwrap());
+    for (name, chunk) in [("/chunked", [2]), ("/whole", [4])] {
+        let array =
+            sink.array(name, &ArraySpec::new(DType::UInt8, Grid::new(&[4], &chunk).unwrap())).unwrap();
+        let first = [0].as_slice().into();
+        let bytes = Elements::fixed(vec![1; chunk[0] as usize]);
+        assert!(array.encode(&first, &Elements::fixed(vec![1; 9])).is_err());
+        assert!(array.encode(&[7].as_slice().into(), &bytes).is_err());
+        let encoded = array.encode(&first, &bytes).unwrap();
+        array.write(&first, encoded.clone()).unwrap();
+        assert!(array.write(&first, encoded).is_err(), "it was written before");
+    }
+    let text = sink.array("/text", &ArraySpec::new(DType::String, Grid::single(&[1]))).unwrap();
+    assert!(text.encode(&[0].as_slice().into(), &Elements::variable(["a\0b"])).is_err(), "it would be cut");
 }

@@ -3,7 +3,7 @@
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Error, Result};
 
-use super::index::build_btree2;
+use super::object::tree;
 use super::output::{Output, SECTOR};
 use crate::encode::Encoder;
 use crate::file::Sizes;
@@ -124,9 +124,7 @@ impl Builder<'_> {
             return Ok((lengths, None));
         }
         let record = self.sizes.address + 2 * self.sizes.length;
-        let tree = build_btree2(1, NODE, record, &records.bytes, self.sizes, self.output)?;
-        let address = self.output.append_within(&tree.header, 0..tree.header.len(), SECTOR)?;
-        Ok((lengths, Some(address)))
+        Ok((lengths, Some(tree(1, record, &records.bytes, self.sizes, self.output)?)))
     }
 
     /// The root: nothing, a direct block, or an indirect block with its rows.

@@ -208,6 +208,6 @@ pub(crate) fn dense_attributes(
 
 /// Writes a tree of names, orders or ids; answers where its header is.
 pub(crate) fn tree(kind: u8, record: usize, records: &[u8], sizes: Sizes, output: &Output) -> Result<u64> {
-    let built = build_btree2(kind, NODE, record, records, sizes, output)?;
-    output.append_within(&built.header, 0..built.header.len(), SECTOR)
+    let header = build_btree2((kind, NODE, record), records, &mut Vec::new(), sizes, output)?;
+    output.append_within(&header, 0..header.len(), SECTOR)
 }

@@ -1,8 +1,8 @@
-//! Version 2 B-trees that are being written: built in one go from sorted records.
+//! Version 2 B-trees that are being written: built from sorted records, of which most stood there before.
 
 use std::collections::BTreeMap;
 
-use hyperslab_core::{Extents, Result};
+use hyperslab_core::{Error, Extents, Result};
 
 use super::{Entries, Patch};
 use crate::btree2::BTree2;
@@ -12,30 +12,34 @@ use crate::index::Stored;
 use crate::message::layout::defaults;
 use crate::write::output::{Output, SECTOR};
 
-/// A tree whose nodes are written: its header's bytes, and where its nodes are.
-#[derive(Debug)]
-pub(crate) struct Built {
-    pub(crate) header: Vec<u8>,
-    pub(crate) nodes: Vec<u64>,
-}
+/// The nodes of a tree that was written, level by level from the leaves up: where each is, and its bytes.
+pub(crate) type Nodes = Vec<Vec<(u64, Vec<u8>)>>;
 
-/// Writes the nodes of a tree of these records, which are sorted and back to back.
+/// A child: its address, its own records, and those of its whole subtree.
+type Child = (u64, u64, u64);
+
+/// Writes the nodes of a tree of these records, which are sorted and back to back; answers the header's bytes.
+///
+/// Nodes are filled from the left, so that records that come at the end change only the nodes on the right. Those that
+/// stand in `kept` already are not written again; what `kept` has too much is released.
 pub(crate) fn build(
-    kind: u8,
-    node_size: u32,
-    record: usize,
+    (kind, node_size, record): (u8, u32, usize),
     records: &[u8],
+    kept: &mut Nodes,
     sizes: Sizes,
     output: &Output,
-) -> Result<Built> {
+) -> Result<Vec<u8>> {
     let count = (records.len() / record) as u64;
     let plan = BTree2::plan(kind, node_size, record, count, sizes);
-    let mut builder = Builder { plan, node_size, record, sizes, output, nodes: Vec::new() };
-    if count == 0 {
-        return Ok(Built { header: builder.plan.encode(None, 0, 0, sizes), nodes: Vec::new() });
+    let depth = plan.depth();
+    let mut builder = Builder { plan, node_size, record, sizes, output, kept };
+    let root = if count == 0 { None } else { Some(builder.levels(depth, records)?) };
+    let levels = if root.is_some() { depth + 1 } else { 0 };
+    for (address, _) in builder.kept.split_off(levels).into_iter().flatten() {
+        output.release(address, u64::from(node_size));
     }
-    let (root, root_count, total) = builder.node(builder.plan.depth(), records)?;
-    Ok(Built { header: builder.plan.encode(Some(root), root_count, total, sizes), nodes: builder.nodes })
+    let (root, root_count, total) = root.map_or((None, 0, 0), |(root, own, total)| (Some(root), own, total));
+    Ok(builder.plan.encode(root, root_count, total, sizes))
 }
 
 struct Builder<'a> {
@@ -44,38 +48,80 @@ struct Builder<'a> {
     record: usize,
     sizes: Sizes,
     output: &'a Output,
-    nodes: Vec<u64>,
+    kept: &'a mut Nodes,
 }
 
 impl Builder<'_> {
-    /// Writes a subtree of this depth; answers its root's address, its root's records and all its records.
-    fn node(&mut self, depth: usize, records: &[u8]) -> Result<(u64, u64, u64)> {
-        let total = (records.len() / self.record) as u64;
-        let (mut own, mut children) = (Vec::new(), Vec::new());
-        if depth == 0 {
-            own.extend_from_slice(records);
-        } else {
-            // As few children as hold all, each with as many records as any other, one record between each two.
-            let most = self.plan.levels[depth - 1].below;
-            let parts = (total + 1).div_ceil(most + 1).max(2);
-            let below = total - (parts - 1);
-            let mut at = 0;
-            for part in 0..parts {
-                let length = below / parts + u64::from(part < below % parts);
-                let end = at + length as usize * self.record;
-                children.push(self.node(depth - 1, &records[at..end])?);
-                at = end;
-                if part + 1 < parts {
-                    own.extend_from_slice(&records[at..at + self.record]);
-                    at += self.record;
-                }
+    /// Writes all levels; answers the root.
+    fn levels(&mut self, depth: usize, records: &[u8]) -> Result<Child> {
+        // Leaves, with one record between each two.
+        let most = self.plan.levels[0].most as usize;
+        let (mut children, mut between, mut at) = (Vec::new(), Vec::new(), 0);
+        for length in parts(records.len() / self.record + 1, most + 1) {
+            let end = at + (length - 1) * self.record;
+            children.push(self.node(0, children.len(), &records[at..end], &[])?);
+            at = (end + self.record).min(records.len());
+            between.extend_from_slice(&records[end..at]);
+        }
+        self.cut(0, children.len());
+        for level in 1..=depth {
+            let most = self.plan.levels[level].most as usize;
+            let (mut upper, mut upper_between, mut at) = (Vec::new(), Vec::new(), 0);
+            for length in parts(children.len(), most + 1) {
+                let (from, to) = (at * self.record, (at + length - 1) * self.record);
+                upper.push(self.node(level, upper.len(), &between[from..to], &children[at..at + length])?);
+                upper_between.extend_from_slice(&between[to..(to + self.record).min(between.len())]);
+                at += length;
             }
+            self.cut(level, upper.len());
+            (children, between) = (upper, upper_between);
+        }
+        match children[..] {
+            [root] => Ok(root),
+            _ => Err(Error::invalid(format!("{} roots of a tree", children.len()))),
+        }
+    }
+
+    /// Writes a node, unless it stands there already.
+    fn node(&mut self, level: usize, index: usize, records: &[u8], children: &[Child]) -> Result<Child> {
+        let bytes = self.plan.encode_node(level, records, children, self.sizes);
+        let own = (records.len() / self.record) as u64;
+        let total = own + children.iter().map(|(_, _, total)| total).sum::<u64>();
+        if self.kept.len() == level {
+            self.kept.push(Vec::new());
+        }
+        let known =
+            self.kept[level].get(index).filter(|(_, held)| *held == bytes).map(|(address, _)| *address);
+        if let Some(address) = known {
+            return Ok((address, own, total));
         }
         let address = self.output.space(u64::from(self.node_size))?;
-        self.output.write_at(address, &self.plan.encode_node(depth, &own, &children, self.sizes))?;
-        self.nodes.push(address);
-        Ok((address, (own.len() / self.record) as u64, total))
+        self.output.write_at(address, &bytes)?;
+        match self.kept[level].get_mut(index) {
+            Some(held) => {
+                self.output.release(held.0, u64::from(self.node_size));
+                *held = (address, bytes);
+            }
+            None => self.kept[level].push((address, bytes)),
+        }
+        Ok((address, own, total))
     }
+
+    /// Releases nodes of a level that are no longer needed.
+    fn cut(&mut self, level: usize, length: usize) {
+        for (address, _) in self.kept[level].split_off(length) {
+            self.output.release(address, u64::from(self.node_size));
+        }
+    }
+}
+
+/// `count` things in parts of `most`, the last one shorter, but never a single one beside others: a node has a record.
+fn parts(count: usize, most: usize) -> impl Iterator<Item = usize> {
+    let (whole, rest) = (count / most, count % most);
+    let lend = usize::from(rest == 1 && whole > 0);
+    let full = std::iter::repeat_n(most, whole - lend);
+    let last = [if lend == 1 { most - 1 } else { 0 }, rest + lend];
+    full.chain(last.into_iter().filter(|length| *length > 0))
 }
 
 /// The chunk index of datasets with several unlimited dimensions.
@@ -86,7 +132,7 @@ pub(crate) struct Tree2Writer {
     chunks: BTreeMap<Extents, Stored>,
     header: Option<u64>,
     changed: bool,
-    nodes: Vec<u64>,
+    nodes: Nodes,
 }
 
 impl Tree2Writer {
@@ -131,17 +177,47 @@ impl Tree2Writer {
         let record = self.entries.size() + 8 * self.rank;
         let (node_size, ..) = defaults::TREE;
         let kind = 10 + self.entries.client();
-        let built = build(kind, node_size, record, &records.bytes, sizes, output)?;
-        for node in std::mem::replace(&mut self.nodes, built.nodes) {
-            output.release(node, u64::from(node_size));
-        }
+        let made = build((kind, node_size, record), &records.bytes, &mut self.nodes, sizes, output)?;
         let address = match self.header {
             Some(header) => header,
             None => {
-                let length = built.header.len();
+                let length = made.len();
                 *self.header.insert(output.allocate_within(length as u64, 0..length, SECTOR)?)
             }
         };
-        Ok(vec![Patch { address, bytes: built.header }])
+        Ok(vec![Patch { address, bytes: made }])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn parts_hold_all_and_none_is_alone(count in 1_usize..500, most in 3_usize..60) {
+            let all: Vec<usize> = parts(count, most).collect();
+            prop_assert_eq!(all.iter().sum::<usize>(), count);
+            prop_assert!(all.iter().all(|length| *length <= most && (*length > 1 || count == 1)));
+        }
+    }
+
+    /// Chunks that come behind all others cost a path of nodes, not a tree.
+    #[test]
+    fn appending_writes_what_is_new() {
+        let sizes = Sizes { address: 8, length: 8 };
+        let output = Output::new(tempfile::tempfile().unwrap(), "test".into(), 0, 48);
+        let mut tree = Tree2Writer::new(Entries::new(sizes, false, 4, 1), 2);
+        for row in 0..20_000 {
+            assert!(tree.set(&[row, 0], Stored { address: row, size: 1, mask: 0 }).unwrap());
+        }
+        tree.flush(&output).unwrap();
+        let before = output.length();
+        for row in 20_000..20_010 {
+            tree.set(&[row, 0], Stored { address: row, size: 1, mask: 0 }).unwrap();
+        }
+        tree.flush(&output).unwrap();
+        assert!(output.length() - before <= 5 * 2048, "{}", output.length() - before);
     }
 }

@@ -7,6 +7,7 @@
 //! An area is a module and has its own script for the peers. Results are merged into `bench/results.jsonl`, from which
 //! `bench/RESULTS.md` and its picture are made.
 
+mod convert;
 mod data;
 mod harness;
 mod machine;
@@ -18,6 +19,7 @@ mod reads;
 mod report;
 mod results;
 mod tet;
+mod verify;
 
 use harness::{Bench, Outcome};
 
@@ -25,7 +27,13 @@ use harness::{Bench, Outcome};
 type Area = (&'static str, fn(&mut Bench) -> Outcome);
 
 /// What is measured, in the order of the table.
-const AREAS: &[Area] = &[("tet", tet::run), ("reads", reads::run), ("query", query::run)];
+const AREAS: &[Area] = &[
+    ("tet", tet::run),
+    ("reads", reads::run),
+    ("query", query::run),
+    ("convert", convert::run),
+    ("verify", verify::run),
+];
 
 fn main() -> std::process::ExitCode {
     match run() {

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kernels::{TOGETHER, add_counts, add_rows, bin_of, block_extreme, block_sum, two_sum};
+use super::kernels::{TOGETHER, add_counts, add_each, add_rows, bin_of, block_extreme, block_sum, two_sum};
 use super::lane::{BLOCK, KeyKind, Lane, NAN_KEY};
 use super::serial;
 
@@ -321,6 +321,25 @@ impl Accumulator {
         }
     }
 
+    /// Each of these rows, which are at most a block long, into one cell: the first into `cell`, the next `far` cells on.
+    pub(super) fn runs<'v, T: Lane>(&mut self, cell: usize, far: usize, rows: impl Iterator<Item = &'v [T]>) {
+        let simple = self.n.is_empty() && T::FLOAT;
+        match &self.kind {
+            Kind::Sum if simple => {
+                add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], |value| value)
+            }
+            Kind::L1 if simple => add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], f64::abs),
+            Kind::L2 if simple => {
+                add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], |value| value * value)
+            }
+            _ => {
+                for (number, row) in rows.enumerate() {
+                    self.run(cell + number * far, row);
+                }
+            }
+        }
+    }
+
     /// One value into one cell; `index` is its place among all that are folded into the cell.
     pub(super) fn one<T: Lane>(&mut self, cell: usize, value: T, index: u64) {
         if let Some(n) = self.n.get_mut(cell) {
@@ -468,6 +487,15 @@ impl Accumulator {
 
     /// Folds an accumulator of the same cells, which comes after this one, into it.
     pub(super) fn merge(&mut self, other: &Self) {
+        if matches!(self.kind, Kind::Sum | Kind::L1 | Kind::L2) && self.float && self.n.is_empty() {
+            let others = other.a.iter().zip(&other.b);
+            for ((sum, rest), (more, left)) in self.a.iter_mut().zip(&mut self.b).zip(others) {
+                let error;
+                (*sum, error) = two_sum(*sum, *more);
+                *rest += error + left;
+            }
+            return;
+        }
         for cell in 0..self.cells.min(other.cells) {
             self.merge_cell(cell, other, cell);
         }

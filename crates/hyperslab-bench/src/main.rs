@@ -7,6 +7,7 @@
 //! An area is a module and has its own script for the peers. Results are merged into `bench/results.jsonl`, from which
 //! `bench/RESULTS.md` and its picture are made.
 
+mod convert;
 mod data;
 mod harness;
 mod hdf5_write;
@@ -20,6 +21,7 @@ mod reads;
 mod report;
 mod results;
 mod tet;
+mod verify;
 
 use harness::{Bench, Outcome};
 
@@ -31,6 +33,8 @@ const AREAS: &[Area] = &[
     ("tet", tet::run),
     ("reads", reads::run),
     ("query", query::run),
+    ("convert", convert::run),
+    ("verify", verify::run),
     ("python", python::run),
     ("hdf5_write", hdf5_write::run),
 ];

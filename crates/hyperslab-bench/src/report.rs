@@ -9,6 +9,7 @@ use crate::{machine, picture};
 
 /// Writes `RESULTS.md` and `results.svg` beside the lines.
 pub(crate) fn write(results: &Results, python: Option<&Path>) -> Outcome {
+    std::fs::create_dir_all(&results.folder)?;
     let table = results.folder.join("RESULTS.md");
     std::fs::write(&table, markdown(results, &machine::facts(python))?)?;
     std::fs::write(results.folder.join("results.svg"), picture::draw(&results.lines))?;

@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::kernels::{TOGETHER, add_counts, add_rows, bin_of, block_extreme, block_sum, two_sum};
+use super::kernels::{TOGETHER, add_counts, add_each, add_rows, bin_of, block_extreme, block_sum, two_sum};
 use super::lane::{BLOCK, KeyKind, Lane, NAN_KEY};
 use super::serial;
 
@@ -303,8 +303,8 @@ impl Accumulator {
     /// so that the cells are touched once for several of them.
     pub(super) fn rows<T: Lane>(&mut self, cell: usize, rows: &[&[T]; TOGETHER]) {
         let cells = cell..cell + rows[0].len();
-        let rests = if T::WIDE { Some(&mut self.b[..]) } else { None };
-        let rests = rests.map(|rests| &mut rests[cells.clone()]);
+        // Only sums keep rests; other kinds have none, and do not come to use them.
+        let rests = if T::WIDE { self.b.get_mut(cells.clone()) } else { None };
         match &self.kind {
             Kind::Sum if T::FLOAT => add_rows(rows, &mut self.a[cells.clone()], rests, |value| value),
             Kind::L1 if T::FLOAT => add_rows(rows, &mut self.a[cells.clone()], rests, f64::abs),
@@ -318,6 +318,25 @@ impl Accumulator {
         }
         if !self.n.is_empty() {
             self.n[cells].iter_mut().for_each(|n| *n += TOGETHER as u64);
+        }
+    }
+
+    /// Each of these rows, which are at most a block long, into one cell: the first into `cell`, the next `far` cells on.
+    pub(super) fn runs<'v, T: Lane>(&mut self, cell: usize, far: usize, rows: impl Iterator<Item = &'v [T]>) {
+        let simple = self.n.is_empty() && T::FLOAT;
+        match &self.kind {
+            Kind::Sum if simple => {
+                add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], |value| value)
+            }
+            Kind::L1 if simple => add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], f64::abs),
+            Kind::L2 if simple => {
+                add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], |value| value * value)
+            }
+            _ => {
+                for (number, row) in rows.enumerate() {
+                    self.run(cell + number * far, row);
+                }
+            }
         }
     }
 
@@ -468,6 +487,15 @@ impl Accumulator {
 
     /// Folds an accumulator of the same cells, which comes after this one, into it.
     pub(super) fn merge(&mut self, other: &Self) {
+        if matches!(self.kind, Kind::Sum | Kind::L1 | Kind::L2) && self.float && self.n.is_empty() {
+            let others = other.a.iter().zip(&other.b);
+            for ((sum, rest), (more, left)) in self.a.iter_mut().zip(&mut self.b).zip(others) {
+                let error;
+                (*sum, error) = two_sum(*sum, *more);
+                *rest += error + left;
+            }
+            return;
+        }
         for cell in 0..self.cells.min(other.cells) {
             self.merge_cell(cell, other, cell);
         }

@@ -2,6 +2,9 @@
 
 use super::lane::Lane;
 
+/// Values that are worked on side by side.
+const LANES: usize = 16;
+
 /// Rows that are added to each other before they are added to the cells.
 pub(super) const TOGETHER: usize = 8;
 
@@ -13,6 +16,7 @@ pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 }
 
 /// The sum of a block, on sixteen lanes.
+#[inline]
 pub(super) fn block_sum<T: Lane>(values: &[T], map: impl Fn(f64) -> f64) -> f64 {
     let mut lanes = [0.0_f64; 16];
     let (whole, rest) = values.as_chunks::<16>();
@@ -70,25 +74,62 @@ pub(super) fn add_rows<T: Lane>(
     map: impl Fn(f64) -> f64 + Copy,
 ) {
     let count = sums.len();
-    // Of one length, which lets the compiler see that no index is outside.
-    let rows = rows.map(|row| &row[..count]);
-    let at = |row: usize, i: usize| map(rows[row][i].to_f64());
-    let all = |i: usize| {
-        ((at(0, i) + at(1, i)) + (at(2, i) + at(3, i))) + ((at(4, i) + at(5, i)) + (at(6, i) + at(7, i)))
-    };
-    match rests {
-        None => {
-            for (i, sum) in sums.iter_mut().enumerate() {
-                *sum += all(i);
-            }
+    // Blocks of a fixed size into memory that nobody else has: loops that become vector instructions.
+    let blocks = rows.map(|row| row[..count].as_chunks::<LANES>().0);
+    let (sum_blocks, last_sums) = sums.as_chunks_mut::<LANES>();
+    let done = count - last_sums.len();
+    let (mut rest_blocks, mut last_rests) = (Default::default(), Default::default());
+    let compensated = rests.is_some();
+    if let Some(rests) = rests {
+        (rest_blocks, last_rests) = rests[..count].as_chunks_mut::<LANES>();
+    }
+    for (number, sums) in sum_blocks.iter_mut().enumerate() {
+        let mut all = [0.0_f64; LANES];
+        let [a, b, c, d, e, f, g, h] = blocks.map(|row| &row[number]);
+        for lane in 0..LANES {
+            let of = |row: &[T; LANES]| map(row[lane].to_f64());
+            all[lane] = ((of(a) + of(b)) + (of(c) + of(d))) + ((of(e) + of(f)) + (of(g) + of(h)));
         }
-        Some(rests) => {
-            for (i, (sum, rest)) in sums.iter_mut().zip(rests).enumerate() {
+        if compensated {
+            let rests = &mut rest_blocks[number];
+            for lane in 0..LANES {
                 let error;
-                (*sum, error) = two_sum(*sum, all(i));
-                *rest += error;
+                (sums[lane], error) = two_sum(sums[lane], all[lane]);
+                rests[lane] += error;
+            }
+        } else {
+            for lane in 0..LANES {
+                sums[lane] += all[lane];
             }
         }
+    }
+    for (i, sum) in last_sums.iter_mut().enumerate() {
+        let of = |row: usize| map(rows[row][done + i].to_f64());
+        let all = ((of(0) + of(1)) + (of(2) + of(3))) + ((of(4) + of(5)) + (of(6) + of(7)));
+        let error;
+        (*sum, error) = if compensated { two_sum(*sum, all) } else { (*sum + all, 0.0) };
+        if let Some(rest) = last_rests.get_mut(i) {
+            *rest += error;
+        }
+    }
+}
+
+/// Adds the sum of each row, all of them at most a block long, to its own cell: the first to `sums[0]`, the next `far`
+/// cells on.
+#[inline(never)]
+pub(super) fn add_each<'v, T: Lane>(
+    rows: impl Iterator<Item = &'v [T]>,
+    far: usize,
+    sums: &mut [f64],
+    rests: &mut [f64],
+    map: impl Fn(f64) -> f64 + Copy,
+) {
+    let mut at = 0;
+    for row in rows {
+        let error;
+        (sums[at], error) = two_sum(sums[at], block_sum(row, map));
+        rests[at] += error;
+        at += far;
     }
 }
 

@@ -418,15 +418,26 @@ impl QueryPlan {
         Ok(Tile { place, shape, strides, start, cells })
     }
 
-    /// The `number`-th chunk that is folded into a tile.
-    pub(super) fn chunk(&self, geometry: &Geometry, tile: &Tile, number: u64) -> PlannedChunk {
+    /// The place among the touched chunks of the `number`-th that is folded into a tile.
+    pub(super) fn place_of(&self, geometry: &Geometry, tile: &Tile, number: u64) -> SmallVec<[u64; 4]> {
         let mut place = tile.place.clone();
         let mut left = number;
         for axis in (0..place.len()).rev().filter(|axis| self.maps[*axis] != AxisMap::Keep) {
             place[axis] = left % geometry.touched[axis];
             left /= geometry.touched[axis];
         }
-        self.plan.at(&place)
+        place
+    }
+
+    /// The `number`-th chunk that is folded into a tile.
+    pub(super) fn chunk(&self, geometry: &Geometry, tile: &Tile, number: u64) -> PlannedChunk {
+        self.plan.at(&self.place_of(geometry, tile, number))
+    }
+
+    /// Is every cell of the array wanted? Then a chunk's place among the touched ones is its coordinate.
+    pub(super) fn is_whole(&self) -> bool {
+        let axes = self.plan.positions().axes.iter().zip(self.plan.grid().shape());
+        axes.into_iter().all(|(axis, extent)| axis.start == 0 && axis.step == 1 && axis.count == *extent)
     }
 
     /// Cuts the plan into at most `parts` plans, whose partial results [`merge`](Self::merge) puts together again.

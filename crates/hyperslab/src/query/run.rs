@@ -7,7 +7,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Blob, BlobKey, ChunkRef, Error, Layout, PlannedChunk, Result, read_chunk_elements, with_chunk,
+    Array, Blob, BlobKey, ChunkCoord, ChunkRef, Error, Grid, Layout, PlannedChunk, Result,
+    read_chunk_elements, with_chunk,
 };
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -461,16 +462,27 @@ fn fold_chunks<C: Cell>(
     let mask = Mask::<C::Lane>::new(&plan.conditions, plan.fill, plan.mask_nan());
     let mut scratch = Scratch::new();
     let mut whole = WholeChunks::new(plan, into);
+    let is_whole = plan.is_whole();
     let mut start = chunks.start;
     while start < chunks.end {
         let end = chunks.end.min(start + LOCATED);
-        let planned: Vec<PlannedChunk> =
-            (start..end).map(|number| plan.chunk(geometry, tile, number)).collect();
-        let coords: Vec<_> = planned.iter().map(|chunk| chunk.coord.clone()).collect();
+        let coords: Vec<ChunkCoord> = if is_whole {
+            (start..end).map(|number| plan.place_of(geometry, tile, number)).collect()
+        } else {
+            (start..end).map(|number| plan.chunk(geometry, tile, number).coord).collect()
+        };
         let known = trusted(plan, array, &coords, &into.kind)?;
         let references = array.locate(&coords)?;
-        for (number, (wanted, reference)) in planned.iter().zip(&references).enumerate() {
+        for (number, (coord, reference)) in coords.iter().zip(&references).enumerate() {
             let known = known.get(number).and_then(Option::as_ref);
+            if is_whole
+                && known.is_none()
+                && let Some(bytes) = whole.bytes(array, coord, reference.as_ref())?
+            {
+                fold_run::<C>(bytes, mask.as_ref(), &mut scratch, into);
+                continue;
+            }
+            let wanted = &plan.chunk(geometry, tile, start + number as u64);
             // Of a chunk that was never written nothing is claimed.
             if reference.is_some()
                 && known.is_some_and(|known| settles(plan, mask.as_ref(), known, wanted, into))
@@ -479,10 +491,6 @@ fn fold_chunks<C: Cell>(
             }
             if plan.nullable {
                 fold_elements::<C>(plan, array, tile, wanted, reference.as_ref(), mask.as_ref(), into)?;
-                continue;
-            }
-            if let Some(bytes) = whole.bytes(array, wanted, reference.as_ref())? {
-                fold_run::<C>(bytes, mask.as_ref(), &mut scratch, into);
                 continue;
             }
             with_chunk(array, wanted, reference.as_ref(), |bytes, layout| {
@@ -500,36 +508,35 @@ fn fold_chunks<C: Cell>(
     Ok(())
 }
 
-/// Whole chunks that are stored as they are, in a blob that is mapped, and go into one cell in any order: their bytes are
-/// one run. Of small chunks there can be very many, so nothing is looked up or allocated for each.
-struct WholeChunks {
-    /// Cells per axis, and bytes in all; `None` where chunks are never folded so.
-    shape: Option<(SmallVec<[u64; 4]>, usize)>,
+/// Chunks that lie whole inside the array, are stored as they are in a blob that is mapped, and go into one cell in any
+/// order: their bytes are one run. Of small chunks there can be very many, so nothing is looked up or allocated for each.
+struct WholeChunks<'a> {
+    grid: &'a Grid,
+    /// Bytes of a chunk; `None` where chunks are never folded so.
+    length: Option<usize>,
     blob: Option<(BlobKey, Arc<dyn Blob>)>,
 }
 
-impl WholeChunks {
-    fn new(plan: &QueryPlan, into: &Accumulator) -> Self {
+impl<'a> WholeChunks<'a> {
+    fn new(plan: &'a QueryPlan, into: &Accumulator) -> Self {
         let fine = !into.indexed() && !plan.nullable && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
-        let shape = plan.plan.grid().chunk_shape();
-        let bytes = hyperslab_core::product(shape)
+        let grid = plan.plan.grid();
+        let length = hyperslab_core::product(grid.chunk_shape())
             .and_then(|cells| usize::try_from(cells).ok()?.checked_mul(plan.dtype.size()?));
-        Self { shape: bytes.filter(|_| fine).map(|bytes| (shape.into(), bytes)), blob: None }
+        Self { grid, length: length.filter(|_| fine), blob: None }
     }
 
     /// The chunk's bytes, when it is one of these.
     fn bytes(
         &mut self,
         array: &dyn Array,
-        wanted: &PlannedChunk,
+        coord: &ChunkCoord,
         reference: Option<&ChunkRef>,
     ) -> Result<Option<&[u8]>> {
-        let (Some((shape, length)), Some(span)) = (&self.shape, reference.and_then(ChunkRef::as_plain))
-        else {
+        let (Some(length), Some(span)) = (self.length, reference.and_then(ChunkRef::as_plain)) else {
             return Ok(None);
         };
-        let all = wanted.axes.iter().zip(shape).all(|(part, extent)| part.count == *extent);
-        if !all || span.length != *length as u64 {
+        if span.length != length as u64 || self.grid.is_clipped(coord) {
             return Ok(None);
         }
         if self.blob.as_ref().is_none_or(|(key, _)| *key != span.blob) {
@@ -539,7 +546,7 @@ impl WholeChunks {
         // A span that reaches past the end is left to the usual way, which says so.
         Ok(mapped
             .zip(usize::try_from(span.offset).ok())
-            .and_then(|(bytes, start)| bytes.get(start..start.checked_add(*length)?)))
+            .and_then(|(bytes, start)| bytes.get(start..start.checked_add(length)?)))
     }
 }
 

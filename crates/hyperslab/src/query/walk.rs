@@ -126,6 +126,7 @@ impl<C: Cell> Walk<'_, C> {
             [] => self.run(&Loop { count: 1, stride: 0, to: To::Same, index: 0 }, offset, cell, index),
             [inner] => self.run(inner, offset, cell, index),
             [outer, inner] if self.is_rows(outer, inner) => self.rows(outer, inner, offset, cell),
+            [outer, inner] if self.is_runs(outer, inner) => self.runs(outer, inner, offset, cell, index),
             [outer, rest @ ..] => {
                 let mut at = offset;
                 for i in 0..outer.count {
@@ -148,6 +149,38 @@ impl<C: Cell> Walk<'_, C> {
             && self.mask.is_none()
             && !self.into.indexed()
             && inner.stride == size_of::<C>() as isize
+    }
+
+    /// Are these rows of which each goes into one cell?
+    fn is_runs(&self, outer: &Loop<'_>, inner: &Loop<'_>) -> bool {
+        matches!((outer.to, inner.to), (To::Own(_), To::Same))
+            && self.mask.is_none()
+            && !self.into.indexed()
+            && inner.count <= BLOCK
+            && inner.stride == size_of::<C>() as isize
+            && outer.stride > 0
+    }
+
+    /// Rows into one cell each.
+    fn runs(&mut self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize, cell: usize, index: u64) {
+        let (To::Own(far), length) = (outer.to, inner.count * size_of::<C>()) else { return };
+        let stride = outer.stride.unsigned_abs();
+        let end = offset + stride * (outer.count - 1) + length;
+        // From one row's start to the last one's end; aligned all together or not at all.
+        let each = stride / size_of::<C>();
+        match C::direct(&self.bytes[offset..end]) {
+            Some(values) if each >= inner.count && stride.is_multiple_of(size_of::<C>()) => {
+                let rows = values.chunks(each).map(|row| &row[..inner.count]);
+                self.into.runs(cell, far, rows);
+            }
+            _ => {
+                let mut at = offset;
+                for number in 0..outer.count {
+                    self.run(inner, at, cell + number * far, index);
+                    at += stride;
+                }
+            }
+        }
     }
 
     /// Rows into the same cells, several at a time. Long ones are cut, so that the cells stay in the nearest cache.

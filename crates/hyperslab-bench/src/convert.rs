@@ -1,0 +1,145 @@
+//! Conversions: stored bytes that go over as they are against copies of the files, other codecs and other chunks against
+//! what people do in Python.
+
+use std::path::{Path, PathBuf};
+
+use hyperslab::convert::{ConvertOptions, ConvertReport, Progress, convert};
+use hyperslab::{Filter, Format, OpenOptions};
+
+use crate::harness::{Bench, OURS, Outcome, say, timed};
+use crate::memory::Watch;
+use crate::peers::timed_in;
+use crate::query::file;
+
+/// The script of the peers.
+const SCRIPT: &str = "convert.py";
+
+/// Same chunks and same codec: the name of the line, the source, the target.
+const STORED: [(&str, &str, Format); 4] = [
+    ("convert tet zstd to tet, stored bytes", "zstd.tet", Format::Tet),
+    ("convert zarr zstd to zarr, stored bytes", "zarr_zstd", Format::Zarr),
+    ("convert hdf5 shuffle zstd to zarr, stored bytes", "hdf5_zstd", Format::Zarr),
+    ("convert tet zstd to zarr, stored bytes", "zstd.tet", Format::Zarr),
+];
+
+pub(crate) fn run(bench: &mut Bench) -> Outcome {
+    for (line, source, format) in STORED {
+        if bench.wants(line) {
+            stored(bench, line, source, format)?;
+        }
+    }
+    let line = "convert hdf5 shuffle gzip-4 to zarr zstd-3";
+    if bench.wants(line) {
+        recoded(bench, line)?;
+    }
+    let line = "convert tet raw 64³ to planes, 512 MiB";
+    if bench.wants(line) {
+        rechunked(bench, line)?;
+    }
+    Ok(())
+}
+
+/// Converts to a new place, which is removed first.
+fn once(source: &Path, target: &Path, format: Format, options: &ConvertOptions) -> Outcome<ConvertReport> {
+    remove(target)?;
+    // As the command does it: read by position.
+    let store = hyperslab::open_with(source, &OpenOptions { mapped: false, ..OpenOptions::default() })?;
+    Ok(convert(&store, target, format, options, &Progress::default())?)
+}
+
+fn remove(target: &Path) -> Outcome {
+    match std::fs::metadata(target) {
+        Ok(found) if found.is_dir() => std::fs::remove_dir_all(target)?,
+        Ok(_) => std::fs::remove_file(target)?,
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+fn target_of(bench: &Bench, format: Format) -> PathBuf {
+    bench.files.join(format!("converted.{}", format.endings()[0]))
+}
+
+fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcome {
+    let source = file(bench, source)?;
+    let target = target_of(bench, format);
+    let options = ConvertOptions::default();
+    let mut copied = 0;
+    let ours = timed(OURS, || {
+        copied = once(&source, &target, format, &options)?.copied_chunks;
+        Ok(())
+    })?;
+    let copy = bench.files.join("copied");
+    let cp = timed("cp", || {
+        remove(&copy)?;
+        let status = std::process::Command::new("cp").arg("-r").args([&source, &copy]).status()?;
+        if status.success() { Ok(()) } else { Err("cp failed".into()) }
+    })?;
+    // Ours is on the disk when it is done; a copy that is, too.
+    let synced = timed("cp and sync", || {
+        remove(&copy)?;
+        let status = std::process::Command::new("cp").arg("-r").args([&source, &copy]).status()?;
+        let sync = std::process::Command::new("sync").arg("-f").arg(&copy).status()?;
+        if status.success() && sync.success() { Ok(()) } else { Err("cp failed".into()) }
+    })?;
+    remove(&copy)?;
+    remove(&target)?;
+    bench.line(line, [ours, cp, synced], &format!("{copied} chunks as they were stored"));
+    Ok(())
+}
+
+/// Everything is decoded and encoded again.
+fn recoded(bench: &mut Bench, line: &str) -> Outcome {
+    let source = file(bench, "hdf5_gzip")?;
+    let target = target_of(bench, Format::Zarr);
+    let filters = Some(vec![Filter::new("zstd").with("level", 3)]);
+    let options = ConvertOptions { filters, ..ConvertOptions::default() };
+    let ours = timed(OURS, || once(&source, &target, Format::Zarr, &options).map(drop))?;
+    remove(&target)?;
+    let python = timed_in(bench, SCRIPT, "h5py and zarr-python", "hdf5_to_zarr", [&source, &target])?;
+    remove(&target)?;
+    let gdal = gdal(&source, &target)?;
+    bench.line(line, [ours].into_iter().chain(python).chain(gdal), "");
+    Ok(())
+}
+
+/// GDAL's translator of multidimensional arrays, where it is installed.
+fn gdal(source: &Path, target: &Path) -> Outcome<Option<(String, f64)>> {
+    if std::process::Command::new("gdalmdimtranslate").arg("--version").output().is_err() {
+        say("gdalmdimtranslate is not installed");
+        return Ok(None);
+    }
+    let time = timed("gdalmdimtranslate", || {
+        remove(target)?;
+        let mut command = std::process::Command::new("gdalmdimtranslate");
+        command
+            .args(["-of", "Zarr", "-co", "FORMAT=ZARR_V3", "-co", "COMPRESS=ZSTD"])
+            .arg(source)
+            .arg(target);
+        if command.output()?.status.success() { Ok(()) } else { Err("gdalmdimtranslate failed".into()) }
+    });
+    remove(target)?;
+    Ok(time.ok())
+}
+
+/// Chunks that cross all source chunks of a slab.
+fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
+    let source = file(bench, "raw.tet")?;
+    let target = target_of(bench, Format::Tet);
+    let options = ConvertOptions {
+        chunk_shape: Some(vec![1, 512, 512]),
+        memory: 512 << 20,
+        ..ConvertOptions::default()
+    };
+    let watch = Watch::start();
+    let ours = timed(OURS, || once(&source, &target, Format::Tet, &options).map(drop))?;
+    let peak = watch.peak().unwrap_or(0).div_ceil(1 << 20);
+    remove(&target)?;
+    let zarr = file(bench, "zarr_raw")?;
+    let planes = target_of(bench, Format::Zarr);
+    let python =
+        timed_in(bench, SCRIPT, "zarr-python, slabs of 64 planes", "zarr_to_planes", [&zarr, &planes])?;
+    remove(&planes)?;
+    bench.line(line, [ours].into_iter().chain(python), &format!("{peak} MiB of memory"));
+    Ok(())
+}

@@ -1,0 +1,39 @@
+//! Deep checks: every chunk is fetched and decoded, which takes as long as reading everything.
+
+use hyperslab::{Buffer, Depth, Selection};
+
+use crate::harness::{Bench, OURS, Outcome, timed};
+use crate::query::file;
+use crate::reads::array;
+
+/// The name of the line and the file.
+const FILES: [(&str, &str); 8] = [
+    ("verify tet raw", "raw.tet"),
+    ("verify tet zstd", "zstd.tet"),
+    ("verify hdf5 raw", "hdf5_raw"),
+    ("verify hdf5 gzip", "hdf5_gzip"),
+    ("verify tiledb raw", "tiledb_raw"),
+    ("verify tiledb zstd", "tiledb_zstd"),
+    ("verify zarr raw", "zarr_raw"),
+    ("verify zarr zstd", "zarr_zstd"),
+];
+
+pub(crate) fn run(bench: &mut Bench) -> Outcome {
+    for (line, name) in FILES {
+        let line = format!("{line} --deep");
+        if !bench.wants(&line) {
+            continue;
+        }
+        let path = file(bench, name)?;
+        let ours = timed(OURS, || {
+            let report = hyperslab::open(&path)?.verify(Depth::Deep)?;
+            if report.ok() { Ok(()) } else { Err(format!("{report:?}").into()) }
+        })?;
+        let reader = array(&path)?;
+        let mut reused = Buffer::zeroed(usize::try_from(bench.bytes)?)?;
+        let all = Selection::all();
+        let read = timed("reading only", || Ok(reader.read_into(&all, reused.as_mut_slice())?))?;
+        bench.line(&line, [ours, read], "");
+    }
+    Ok(())
+}

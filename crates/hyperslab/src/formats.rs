@@ -227,6 +227,17 @@ pub struct CreateOptions {
     pub shard_shape: Option<Vec<u64>>,
 }
 
+/// Can a store of the format be added to?
+fn adds(format: Format) -> bool {
+    match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => true,
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => true,
+        _ => false,
+    }
+}
+
 /// Starts a new store of a format. Nothing stands at `target` before it is committed.
 ///
 /// # Errors
@@ -239,11 +250,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
     }
     let append = options.append && exists;
-    #[cfg(feature = "tet")]
-    let known = format == Format::Tet;
-    #[cfg(not(feature = "tet"))]
-    let known = false;
-    if append && !known {
+    if append && !adds(format) {
         return Err(Error::unsupported(target.display().to_string(), format!("adding to {}", format.name())));
     }
     Ok(match format {
@@ -278,7 +285,11 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
                 force: options.replace,
                 ..hyperslab_tiledb::WriteOptions::default()
             };
-            Box::new(hyperslab_tiledb::create(target, tiledb)?)
+            if append {
+                Box::new(hyperslab_tiledb::append(target, tiledb)?)
+            } else {
+                Box::new(hyperslab_tiledb::create(target, tiledb)?)
+            }
         }
         #[cfg(any(feature = "hdf5", feature = "zvf"))]
         other => {

@@ -9,6 +9,7 @@ mod harness;
 mod peers;
 mod reads;
 mod tet;
+mod tiledb;
 
 use harness::{Bench, Outcome};
 
@@ -23,10 +24,15 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run() -> Outcome {
-    let mut bench = Bench::from_arguments(std::env::args().skip(1))?;
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|word| word == tiledb::CONSOLIDATE).is_some() {
+        return tiledb::consolidate_here(arguments.next().ok_or("no array to consolidate")?.into());
+    }
+    let mut bench = Bench::from_arguments(arguments)?;
     if tet::LINES.iter().any(|line| bench.wants(line)) {
         tet::run(&mut bench)?;
     }
     reads::run(&mut bench)?;
+    tiledb::run(&mut bench)?;
     bench.print()
 }

@@ -1,4 +1,7 @@
-"""The peers' side of the bench: `peers.py CASE FILE` prints the median seconds of a case, or makes FILE."""
+"""The peers' side of the bench: `peers.py CASE FILE` prints the median seconds of a case, or makes FILE.
+
+An area's own script takes `case`, `median`, `boxes` and `main` from here.
+"""
 
 import statistics
 import sys
@@ -167,5 +170,9 @@ def zarr_boxes(path):
     median(lambda: [array[box] for box in wanted])
 
 
-if __name__ == "__main__":
+def main():
     CASES[sys.argv[1]](*sys.argv[2:])
+
+
+if __name__ == "__main__":
+    main()

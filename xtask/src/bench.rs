@@ -1,7 +1,7 @@
 //! Us and the peers on the same work.
 
 use crate::run::{cargo, target};
-use crate::{Outcome, peers};
+use crate::{Outcome, peers, python};
 
 /// Builds the bench with all optimisations and runs it; further words choose the cases.
 pub(crate) fn run(words: &[String]) -> Outcome {
@@ -9,5 +9,8 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let mut bench = cargo();
     bench.args(["run", "--release", "--package", "hyperslab-bench", "--"]).args(words);
     bench.env("HYPERSLAB_PEERS", python).env("HYPERSLAB_BENCH_FILES", target().join("bench"));
+    if words.is_empty() || words.iter().any(|word| word.contains("python")) {
+        bench.env("HYPERSLAB_PYTHON", python::environment("python-bench", "release")?);
+    }
     crate::run::run(&mut bench)
 }

@@ -1,7 +1,7 @@
 //! The developer's chores.
 //!
 //! ```text
-//! cargo xtask test      everything: unit, golden, property, peer and documentation tests, the layers of the house
+//! cargo xtask test      everything: unit, golden, property, peer, documentation and Python tests, the layers of the house
 //! cargo xtask soak      the offline tests again and again, each time with new random cases
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests

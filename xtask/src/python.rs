@@ -1,16 +1,27 @@
 //! The Python module: built, installed into an environment of its own, tested.
 
+use std::path::PathBuf;
 use std::process::Command;
 
 use crate::run::{root, run};
 use crate::{Outcome, peers};
 
-/// Builds and tests the module; further words go to pytest.
-pub(crate) fn run_tests(words: &[String]) -> Outcome {
-    let folder = root().join("crates/hyperslab-python");
-    let python = peers::environment("python-tests", "crates/hyperslab-python/requirements-test.txt")?;
+/// An environment with what the tests need and the module, built in a profile of cargo's.
+pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> {
+    let python = peers::environment(name, "crates/hyperslab-python/requirements-test.txt")?;
     let install =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps"];
-    run(Command::new(&python).args(install).arg(&folder))?;
+    run(Command::new(&python)
+        .args(install)
+        .arg(root().join("crates/hyperslab-python"))
+        .env("MATURIN_PEP517_ARGS", format!("--profile {profile}")))?;
+    Ok(python)
+}
+
+/// Builds and tests the module; further words go to pytest.
+pub(crate) fn run_tests(words: &[String]) -> Outcome {
+    // What `cargo test` has built already is taken as it is: tests need no optimised wheel.
+    let python = environment("python-tests", "dev")?;
+    let folder = root().join("crates/hyperslab-python");
     run(Command::new(&python).current_dir(&folder).args(["-m", "pytest", "tests"]).args(words))
 }

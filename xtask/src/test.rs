@@ -3,12 +3,12 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, layers, peers};
+use crate::{Outcome, layers, peers, python};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
 
-/// Runs all tests; further words go to the test programs.
+/// Runs all tests, those of the Python module last; further words go to Rust's test programs, and only those run then.
 ///
 /// The same tree gives the same verdict: property tests draw their cases from one seed, unless the
 /// environment names another. [`soak`] is where new cases are looked for.
@@ -23,7 +23,8 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     if !words.is_empty() {
         test.arg("--").args(words);
     }
-    crate::run::run(&mut test)
+    crate::run::run(&mut test)?;
+    if words.is_empty() { python::run_tests(&[]) } else { Ok(()) }
 }
 
 /// Runs the offline tests with new random cases, as often as the first word says (10 times when left out).

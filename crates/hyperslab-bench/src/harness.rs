@@ -1,24 +1,20 @@
-//! Timing, and the table of ratios.
+//! Timing, and the lines that come out of it.
 
-use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
+
+use crate::results::{Line, Results};
 
 /// Why a case could not be run.
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Runs of each contender; the median counts.
 const RUNS: usize = 5;
-
-/// One line of the table: what was done, how long each contender took.
-#[derive(Debug)]
-pub(crate) struct Line {
-    case: String,
-    /// Seconds by contender; ours is `hyperslab`.
-    seconds: BTreeMap<String, f64>,
-    note: String,
-}
+/// The size whose results are kept with the project, in mebibytes.
+const FULL: u64 = 1024;
+/// Our own name among the contenders.
+pub(crate) const OURS: &str = "hyperslab";
 
 /// The run: which cases, where files are, what came out.
 #[derive(Debug)]
@@ -28,16 +24,20 @@ pub(crate) struct Bench {
     pub(crate) bytes: u64,
     pub(crate) files: PathBuf,
     pub(crate) python: Option<PathBuf>,
-    lines: Vec<Line>,
+    area: &'static str,
+    results: Results,
 }
 
 impl Bench {
+    /// From the command line. Results of a full-size run go to `bench/`, those of any other beside the files.
     pub(crate) fn from_arguments(arguments: impl Iterator<Item = String>) -> Outcome<Self> {
-        let (mut words, mut mebibytes) = (Vec::new(), 1024);
+        let (mut words, mut mebibytes, mut out) = (Vec::new(), FULL, None);
         let mut arguments = arguments;
         while let Some(word) = arguments.next() {
             match word.as_str() {
                 "--size" => mebibytes = arguments.next().ok_or("--size needs a number")?.parse()?,
+                "--out" => out = Some(PathBuf::from(arguments.next().ok_or("--out needs a folder")?)),
+                option if option.starts_with('-') => return Err(format!("no option {option}").into()),
                 _ => words.push(word),
             }
         }
@@ -45,12 +45,31 @@ impl Bench {
             std::env::var_os("HYPERSLAB_BENCH_FILES").map_or_else(|| "target/bench".into(), PathBuf::from);
         std::fs::create_dir_all(&files)?;
         let python = std::env::var_os("HYPERSLAB_PEERS").map(PathBuf::from);
-        Ok(Self { words, bytes: mebibytes << 20, files, python, lines: Vec::new() })
+        let project = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let out = out.unwrap_or_else(|| match mebibytes {
+            FULL => project.join("bench"),
+            other => files.join(format!("results-{other}")),
+        });
+        let results = Results::open(&out)?;
+        Ok(Self { words, bytes: mebibytes << 20, files, python, area: "", results })
     }
 
-    /// Is this case asked for?
+    /// Is this case asked for? By a word in its name, or by its area's name.
     pub(crate) fn wants(&self, case: &str) -> bool {
-        self.words.is_empty() || self.words.iter().any(|word| case.contains(word.as_str()))
+        let asked = |word: &String| case.contains(word.as_str()) || word == self.area;
+        self.words.is_empty() || self.words.iter().any(asked)
+    }
+
+    /// Runs an area. What fails is said, and the others go on.
+    pub(crate) fn area(&mut self, name: &'static str, run: fn(&mut Self) -> Outcome) -> bool {
+        self.area = name;
+        match run(self) {
+            Ok(()) => true,
+            Err(why) => {
+                say(&format!("bench: {name}: {why}"));
+                false
+            }
+        }
     }
 
     /// A file that is made once and kept.
@@ -63,59 +82,24 @@ impl Bench {
         Ok(path)
     }
 
-    /// Puts a line into the table, and shows it at once.
+    /// Puts a line into the table, shows it at once and keeps it: a run that is broken off loses nothing.
     pub(crate) fn line(&mut self, case: &str, seconds: impl IntoIterator<Item = (String, f64)>, note: &str) {
-        let line =
-            Line { case: case.to_owned(), seconds: seconds.into_iter().collect(), note: note.to_owned() };
+        let line = Line {
+            area: self.area.to_owned(),
+            case: case.to_owned(),
+            mebibytes: self.bytes >> 20,
+            seconds: seconds.into_iter().collect(),
+            note: note.to_owned(),
+        };
         say(&line.text());
-        self.lines.push(line);
-    }
-
-    /// The table in Markdown.
-    pub(crate) fn print(&self) -> Outcome {
-        let mut out = std::io::stdout().lock();
-        writeln!(out, "| case | ours | peer | peer's time ÷ ours | note |\n|---|---|---|---|---|")?;
-        for line in &self.lines {
-            let ours = line.seconds.get("hyperslab").copied().unwrap_or(f64::NAN);
-            let mut peers: Vec<_> = line.seconds.iter().filter(|(name, _)| *name != "hyperslab").collect();
-            peers.sort_by(|a, b| a.1.total_cmp(b.1));
-            if peers.is_empty() {
-                writeln!(out, "| {} | {} | | | {} |", line.case, time(ours), line.note)?;
-            }
-            for (name, seconds) in peers {
-                let ratio = seconds / ours;
-                writeln!(
-                    out,
-                    "| {} | {} | {name} {} | **{ratio:.2}×** | {} |",
-                    line.case,
-                    time(ours),
-                    time(*seconds),
-                    line.note
-                )?;
-            }
+        if let Err(why) = self.results.put(line) {
+            say(&format!("bench: results could not be kept: {why}"));
         }
-        Ok(())
     }
-}
 
-impl Line {
-    fn text(&self) -> String {
-        let ours = self.seconds.get("hyperslab").copied().unwrap_or(f64::NAN);
-        let mut text = format!("{:<44} {:>9}", self.case, time(ours));
-        for (name, seconds) in self.seconds.iter().filter(|(name, _)| *name != "hyperslab") {
-            text.push_str(&format!("   {name} {} ({:.2}×)", time(*seconds), seconds / ours));
-        }
-        format!("{text}   {}", self.note)
-    }
-}
-
-/// Seconds in the unit that suits them.
-fn time(seconds: f64) -> String {
-    match seconds {
-        s if s.is_nan() => "–".to_owned(),
-        s if s < 1e-3 => format!("{:.1} µs", s * 1e6),
-        s if s < 1.0 => format!("{:.2} ms", s * 1e3),
-        s => format!("{s:.2} s"),
+    /// Writes the table and the picture.
+    pub(crate) fn finish(&self) -> Outcome {
+        crate::report::write(&self.results, self.python.as_deref())
     }
 }
 

@@ -1,21 +1,44 @@
 //! Us and the peers on the same work in one run, as ratios: machines are noisy, so a second means nothing here.
 //!
 //! ```text
-//! cargo xtask bench [--size MIB] [WORD …]     only the cases whose name has one of the words
+//! cargo xtask bench [--size MIB] [--out FOLDER] [WORD …]     only cases with one of the words in their name, or of that area
 //! ```
+//!
+//! An area is a module and has its own script for the peers. Results are merged into `bench/results.jsonl`, from which
+//! `bench/RESULTS.md` and its picture are made.
 
 mod data;
 mod harness;
+mod machine;
+mod memory;
 mod peers;
+mod picture;
+mod python;
+mod query;
 mod reads;
+mod report;
+mod results;
 mod tet;
 mod tiledb;
 
 use harness::{Bench, Outcome};
 
+/// An area's name and what measures it.
+type Area = (&'static str, fn(&mut Bench) -> Outcome);
+
+/// What is measured, in the order of the table.
+const AREAS: &[Area] = &[
+    ("tet", tet::run),
+    ("reads", reads::run),
+    ("tiledb", tiledb::run),
+    ("query", query::run),
+    ("python", python::run),
+];
+
 fn main() -> std::process::ExitCode {
     match run() {
-        Ok(()) => std::process::ExitCode::SUCCESS,
+        Ok(true) => std::process::ExitCode::SUCCESS,
+        Ok(false) => std::process::ExitCode::FAILURE,
         Err(why) => {
             harness::say(&format!("bench: {why}"));
             std::process::ExitCode::FAILURE
@@ -23,16 +46,18 @@ fn main() -> std::process::ExitCode {
     }
 }
 
-fn run() -> Outcome {
+/// Runs all areas; did all of them succeed?
+fn run() -> Outcome<bool> {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|word| word == tiledb::CONSOLIDATE).is_some() {
-        return tiledb::consolidate_here(arguments.next().ok_or("no array to consolidate")?.into());
+        tiledb::consolidate_here(arguments.next().ok_or("no array to consolidate")?.into())?;
+        return Ok(true);
     }
     let mut bench = Bench::from_arguments(arguments)?;
-    if tet::LINES.iter().any(|line| bench.wants(line)) {
-        tet::run(&mut bench)?;
+    let mut all = true;
+    for &(name, run) in AREAS {
+        all &= bench.area(name, run);
     }
-    reads::run(&mut bench)?;
-    tiledb::run(&mut bench)?;
-    bench.print()
+    bench.finish()?;
+    Ok(all)
 }

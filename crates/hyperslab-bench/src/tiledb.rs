@@ -11,6 +11,7 @@ use hyperslab_tiledb::WriteOptions;
 
 use crate::data::{self, BOXES};
 use crate::harness::{Bench, Outcome, say, timed};
+use crate::peers;
 use crate::reads::{array, box_selections};
 
 /// Filters by name, with their levels.
@@ -56,35 +57,28 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     fragments(bench)
 }
 
-fn script(bench: &Bench, case: &str, arguments: &[&Path]) -> Option<Command> {
-    let mut command = Command::new(bench.python.as_ref()?);
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb.py")).arg(case).args(arguments);
-    Some(command)
-}
-
-/// Runs a case that makes a file.
+/// Runs a case of `tiledb.py` that makes a file.
 fn make(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome {
-    let mut command =
-        script(bench, case, arguments).ok_or("HYPERSLAB_PEERS names no Python with the peers")?;
-    let status = command.status()?;
-    if status.success() { Ok(()) } else { Err(format!("tiledb.py {case}: {status}").into()) }
+    peers::make_in(bench, "tiledb.py", case, arguments)
 }
 
-/// The library's median, and what it said on its error output.
-fn peer(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<Option<((String, f64), String)>> {
-    let Some(mut command) = script(bench, case, arguments) else { return Ok(None) };
-    let output = command.output()?;
+/// The library's median of a case that also tells on its error output how much memory it took, in KiB.
+fn peer_with_memory(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<Option<((String, f64), u64)>> {
+    let Some(python) = &bench.python else { return Ok(None) };
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb.py");
+    let output = Command::new(python).arg(script).arg(case).args(arguments).output()?;
     let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    let last = told.lines().last().unwrap_or_default();
     if !output.status.success() {
-        say(&format!("tiledb-py: {case} failed: {}", told.lines().last().unwrap_or_default()));
+        say(&format!("tiledb-py: {case} failed: {last}"));
         return Ok(None);
     }
     let seconds: f64 = String::from_utf8(output.stdout)?.trim().parse()?;
-    Ok(Some((("tiledb-py".to_owned(), seconds), told)))
+    Ok(Some((("tiledb-py".to_owned(), seconds), last.parse().unwrap_or(0))))
 }
 
 fn line(bench: &mut Bench, name: &str, ours: (String, f64), case: &str, arguments: &[&Path]) -> Outcome {
-    let theirs = peer(bench, case, arguments)?.map(|(timed, _)| timed);
+    let theirs = peers::timed_in(bench, "tiledb.py", "tiledb-py", case, arguments)?;
     bench.line(name, [ours].into_iter().chain(theirs), "");
     Ok(())
 }
@@ -300,8 +294,8 @@ fn consolidate(bench: &mut Bench, name: &str, source: &Path) -> Outcome {
     }
     seconds.sort_by(f64::total_cmp);
     make(bench, "check_fragments", &[&target])?;
-    let theirs = peer(bench, "fragments_consolidate", &[source, &target])?;
-    let memory = theirs.as_ref().and_then(|(_, told)| told.lines().last()?.parse::<u64>().ok());
+    let theirs = peer_with_memory(bench, "fragments_consolidate", &[source, &target])?;
+    let memory = theirs.as_ref().map(|(_, kib)| *kib);
     let note = format!(
         "at most {} MiB, tiledb-py {} MiB",
         most >> 10,

@@ -390,15 +390,19 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
 
-    /// The new chunks, such as 64,64,64
-    #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
-    pub(crate) chunks: Option<Vec<u64>>,
+    /// The new chunks, such as 64,64,64, or their size, such as 4MiB
+    #[arg(long, value_name = "SHAPE")]
+    pub(crate) chunks: Option<String>,
+
+    /// Axes that may grow without end, by number or name (HDF5)
+    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    pub(crate) unlimited: Vec<String>,
 
     /// Gather chunks in shards of this shape (Zarr), such as 512,512,512
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) shards: Option<Vec<u64>>,
 
-    /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter
+    /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter; the source's own when left out
     #[arg(long, value_name = "FILTERS")]
     pub(crate) filter: Option<String>,
 

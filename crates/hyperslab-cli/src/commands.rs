@@ -48,6 +48,11 @@ fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
     Ok(OpenOptions { format, mapped: !args.no_map, at, key, ..OpenOptions::default() })
 }
 
+/// As [`open`], but nothing is mapped.
+fn open_unmapped(args: &OpenArgs) -> Result<OpenStore> {
+    hyperslab::open_with(&args.path, &OpenOptions { mapped: false, ..open_options(args)? })
+}
+
 fn open(args: &OpenArgs) -> Result<OpenStore> {
     hyperslab::open_with(&args.path, &open_options(args)?)
 }

@@ -1,5 +1,8 @@
 //! `tet`: look into, slice, check, mend and convert chunked arrays of any format.
 
+#[cfg(unix)]
+mod lost;
+
 mod address;
 mod args;
 mod commands;
@@ -24,6 +27,8 @@ pub(crate) enum Answer {
 
 fn main() -> ExitCode {
     let args = args::Args::parse();
+    #[cfg(unix)]
+    lost::tell();
     if let Some(threads) = args.threads() {
         // Fails only when the pool exists already, which nothing before this makes.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();

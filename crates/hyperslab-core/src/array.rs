@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Grid, PlannedChunk,
-    Result, Span, Window,
+    Result, Span, StoredForm, Window,
 };
 
 /// A dense array of some format.
@@ -120,6 +120,22 @@ pub trait Array: Send + Sync + Debug {
     /// As [`locate`](Self::locate).
     fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
         Ok(vec![None; chunks.len()])
+    }
+
+    /// What the chunk's stored bytes are in words that formats share, for those who carry them elsewhere as they are;
+    /// `None` where there are no such words. Chunks that are stored as they are have them in every format.
+    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        let schema = self.schema();
+        let whole = reference.as_plain()?.length == schema.decoded_bytes(chunk)? as u64;
+        let shared =
+            cfg!(target_endian = "little") && schema.order == CellOrder::RowMajor && !schema.nullable;
+        (whole && shared).then(|| StoredForm { shape: schema.decoded_shape(chunk), steps: Vec::new() })
+    }
+
+    /// Is everything that [`statistics`](Self::statistics) tells a [hint](ChunkStatistics::hint)? Then nobody need ask
+    /// who does not trust hints.
+    fn statistics_are_hints(&self) -> bool {
+        false
     }
 
     /// The stored bytes of these spans. Neighbours in one blob are asked for in one call.

@@ -276,6 +276,10 @@ impl Values {
         if self.dtype.size() != Some(size_of::<T>()) {
             return None;
         }
-        bytemuck::try_cast_slice(self.elements.as_fixed()?).ok()
+        match self.elements.as_fixed()? {
+            // No bytes stand anywhere, aligned or not.
+            none if none.is_empty() => Some(&[]),
+            bytes => bytemuck::try_cast_slice(bytes).ok(),
+        }
     }
 }

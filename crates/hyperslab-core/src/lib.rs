@@ -21,6 +21,7 @@
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
+//! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
@@ -56,6 +57,7 @@ mod report;
 mod selection;
 mod sink;
 mod store;
+mod stored;
 mod table;
 mod window;
 
@@ -83,5 +85,6 @@ pub use report::{Finding, Recommendation, Report, Severity};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
 pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink};
 pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
+pub use stored::{StoredForm, StoredStep};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};
 pub use window::{Window, Windows};

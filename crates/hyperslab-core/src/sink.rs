@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, Result};
+use crate::{Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, Result, StoredForm};
 
 /// A place to create nodes. Nothing is visible before [`commit`](Sink::commit); dropped, it leaves nothing
 /// behind.
@@ -25,6 +25,18 @@ pub trait Sink: Send + Debug {
     ///
     /// As [`group`](Self::group).
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>>;
+
+    /// More chunks for an array that stands there already and becomes as large as `shape`. Chunks that the old edge
+    /// cut and that are larger now must be written again; all others are kept. Only sinks that add to an existing
+    /// store have such arrays.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when it would become smaller or larger than it may; [`Unsupported`](Error::Unsupported)
+    /// where arrays cannot grow.
+    fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        Err(Error::unsupported(path, format!("growing to {shape:?} here")))
+    }
 
     /// Makes everything visible at once.
     ///
@@ -46,6 +58,21 @@ pub trait ArraySink: Send + Sync + Debug {
     ///
     /// [`Invalid`](Error::Invalid) when there are more or fewer elements than the chunk has cells.
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk>;
+
+    /// Takes bytes that another store holds as this chunk's own, without decoding them; `None` when this array stores
+    /// its chunks in another form. The elements are of this array's type.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a chunk outside the grid.
+    fn adopt(
+        &self,
+        _chunk: &ChunkCoord,
+        _form: &StoredForm,
+        _stored: &Bytes,
+    ) -> Result<Option<EncodedChunk>> {
+        Ok(None)
+    }
 
     /// Writes an encoded chunk, in any order and from any thread.
     ///

@@ -40,6 +40,12 @@ pub trait Store: Send + Sync + Debug {
         Ok(Map::new())
     }
 
+    /// The memory that the file advises to work in, on a machine that has so many bytes. Advice: nothing is refused for
+    /// it.
+    fn advised_memory(&self, _machine: u64) -> Option<u64> {
+        None
+    }
+
     /// Checks the store and says what it found. Damage is a finding, not an error.
     ///
     /// # Errors

@@ -6,7 +6,8 @@ use std::ops::{ControlFlow, Range};
 use bytes::Bytes;
 use hyperslab_core::{Fields, Place, Result};
 
-use crate::file::{File, FileFields};
+use crate::encode::Encoder;
+use crate::file::{File, FileFields, Sizes};
 use crate::message::datatype::width;
 
 const HEADER: &str = "B-tree v2 header";
@@ -27,15 +28,15 @@ pub(crate) struct BTree2 {
     root: Option<u64>,
     root_count: u64,
     /// By depth: bytes of a child pointer's record count, and of its count of the whole subtree.
-    levels: Vec<Level>,
+    pub(crate) levels: Vec<Level>,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Level {
+pub(crate) struct Level {
     /// The most records in a node at this depth.
-    most: u64,
+    pub(crate) most: u64,
     /// The most records in a subtree of this depth.
-    below: u64,
+    pub(crate) below: u64,
 }
 
 /// Whether a key comes before, at or behind a record.
@@ -78,6 +79,62 @@ impl BTree2 {
         let mut tree = Self { address, kind, node_size, record, depth, root, root_count, levels: Vec::new() };
         tree.levels(sizes.address);
         Ok(tree)
+    }
+
+    /// A tree that has room for this many records, and none yet.
+    pub(crate) fn plan(kind: u8, node_size: u32, record: usize, records: u64, sizes: Sizes) -> Self {
+        let mut tree = Self {
+            address: 0,
+            kind,
+            node_size: u64::from(node_size),
+            record,
+            depth: 0,
+            root: None,
+            root_count: 0,
+            levels: Vec::new(),
+        };
+        tree.levels(sizes.address);
+        while tree.levels[tree.depth].below < records {
+            tree.depth += 1;
+            tree.levels.clear();
+            tree.levels(sizes.address);
+        }
+        tree
+    }
+
+    /// The header, once the root is written.
+    pub(crate) fn encode(&self, root: Option<u64>, root_count: u64, total: u64, sizes: Sizes) -> Vec<u8> {
+        let (_, split, merge) = crate::message::layout::defaults::TREE;
+        let mut out = Encoder::magic(sizes, b"BTHD", 0);
+        out.u8(self.kind).u32(self.node_size as u32).u16(self.record as u16).u16(self.depth as u16);
+        out.u8(split).u8(merge).address(root).u16(root_count as u16).length(total);
+        out.summed()
+    }
+
+    /// A node: its records, and its children (address, records, records of the whole subtree) where it has some. Filled
+    /// up to the size that all nodes have.
+    pub(crate) fn encode_node(
+        &self,
+        depth: usize,
+        records: &[u8],
+        children: &[(u64, u64, u64)],
+        sizes: Sizes,
+    ) -> Vec<u8> {
+        let mut out = Encoder::magic(sizes, if depth > 0 { b"BTIN" } else { b"BTLF" }, 0);
+        out.u8(self.kind).put(records);
+        for (address, count, total) in children {
+            out.address(Some(*address)).uint(*count, width(self.levels[0].most));
+            if depth > 1 {
+                out.uint(*total, width(self.levels[depth - 1].below));
+            }
+        }
+        let mut node = out.summed();
+        node.resize(self.node_size as usize, 0);
+        node
+    }
+
+    pub(crate) const fn depth(&self) -> usize {
+        self.depth
     }
 
     fn levels(&mut self, address: usize) {

@@ -3,12 +3,14 @@
 mod build;
 mod float;
 mod integer;
+mod store;
 mod variable;
 
 use hyperslab_core::{DType, Place, Result};
 
 pub(crate) use float::FloatPlan;
 pub(crate) use integer::IntegerPlan;
+pub(crate) use store::{Keeper, NoKeeper, utf8_of};
 pub(crate) use variable::Heaps;
 
 use crate::message::datatype::{Padding, ReferenceKind};

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
-    Layout as Strides, Place, Result, copy_box, product,
+    Layout as Strides, Place, Result, StoredForm, copy_box, product,
 };
 use smallvec::SmallVec;
 
@@ -366,6 +366,21 @@ impl Array for Dataset {
             copy_box(raw, &from, &mut inside, &to, &shape, item)?;
             self.element.elements(&inside, &mut heaps)
         })
+    }
+
+    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        let shape = self.schema.decoded_shape(chunk);
+        let plain = self.element.is_plain() && cfg!(target_endian = "little");
+        let ([layer], true) = (reference.layers.as_slice(), plain && !self.schema.nullable) else {
+            return None;
+        };
+        let steps = match self.source {
+            Source::Chunked { .. } => self.pipeline.stored_steps(layer.filter_mask)?,
+            _ if layer.plain => Vec::new(),
+            _ => return None,
+        };
+        let whole = self.schema.decoded_bytes(chunk).map(|bytes| bytes as u64);
+        (!steps.is_empty() || Some(reference.stored_bytes()) == whole).then_some(StoredForm { shape, steps })
     }
 
     fn visit_chunks(

@@ -15,7 +15,7 @@ use crate::paths::path_of;
 use crate::store::{Found, find};
 
 /// What NetCDF-4 calls a dimension that has no coordinate variable.
-const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
+pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
 /// Names and labels of the dimensions of the dataset at `path`. What cannot be read leaves a dimension unnamed.
 pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &mut ArraySchema) {
@@ -100,7 +100,8 @@ fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
         for link in links {
             let LinkTarget::Hard(address) = link.target else { continue };
             let raw = Header::read(file, address).and_then(|header| attributes::raw(file, &header));
-            let number = raw.ok().and_then(|raw| {
+            // Other writers than the NetCDF library number every variable: only a scale is a dimension.
+            let number = raw.ok().filter(|raw| is_scale(file, raw)).and_then(|raw| {
                 let attribute = raw.iter().find(|attribute| attribute.name == "_Netcdf4Dimid")?;
                 let value = attributes::decode(file, std::slice::from_ref(attribute));
                 value.get("_Netcdf4Dimid")?.to_json().as_i64()

@@ -1,14 +1,17 @@
 //! The filter pipeline: which kernels undo it, in which order, through which buffers.
 
+pub(crate) mod choose;
 mod describe;
+mod encode;
 mod step;
 
 use std::cell::RefCell;
 
-use hyperslab_core::{Place, Result};
+use hyperslab_core::{Place, Result, StoredStep};
 use smallvec::SmallVec;
 
 pub(crate) use describe::{describe, name_of};
+pub(crate) use encode::check;
 
 use crate::message::pipeline::FilterSpec;
 
@@ -50,6 +53,23 @@ impl Pipeline {
     /// Are chunks with this mask stored as they are?
     pub(crate) fn is_plain(&self, mask: u32) -> bool {
         (0..self.specs.len()).all(|filter| mask >> filter & 1 == 1)
+    }
+
+    /// What was done to a chunk with this mask, in words that formats share; `None` where there are none.
+    pub(crate) fn stored_steps(&self, mask: u32) -> Option<Vec<StoredStep>> {
+        let used = self.specs.iter().enumerate().filter(|(filter, _)| mask >> filter & 1 == 0);
+        used.map(|(_, spec)| {
+            Some(match spec.id {
+                id::DEFLATE => StoredStep::Zlib,
+                id::SHUFFLE => StoredStep::Shuffle(*spec.values.first()? as usize),
+                id::FLETCHER32 => StoredStep::Fletcher32,
+                id::BZIP2 => StoredStep::Bzip2,
+                id::ZSTD => StoredStep::Zstd,
+                id::BLOSC => StoredStep::Blosc,
+                _ => return None,
+            })
+        })
+        .collect()
     }
 
     /// Undoes the filters that `mask` does not skip, last to first; the last step writes straight into `out`.

@@ -66,6 +66,8 @@ pub(crate) struct Header {
     pub(crate) ordered: bool,
     /// Hard links that lead here, as the header says.
     pub(crate) links: u32,
+    /// Version 2: the blocks of messages, each with its sum: address, length.
+    pub(crate) blocks: Vec<(u64, u64)>,
 }
 
 /// What the messages say an object is.
@@ -80,14 +82,20 @@ impl Header {
     /// Reads the header at `address`, with its continuations.
     pub(crate) fn read(file: &File, address: u64) -> Result<Self> {
         let start = file.read_some(STRUCTURE, address, 16)?;
-        let mut reader = Reader { file, messages: Vec::new(), pending: Vec::new(), seen: HashSet::new() };
+        let mut reader = Reader {
+            file,
+            messages: Vec::new(),
+            pending: Vec::new(),
+            seen: HashSet::new(),
+            blocks: Vec::new(),
+        };
         let (ordered, links) = if start.starts_with(b"OHDR") {
             let ordered = reader.new_style(address)?;
             (ordered, reader.links()?)
         } else {
             (false, reader.old_style(address, &start)?)
         };
-        Ok(Self { address, messages: reader.messages, ordered, links })
+        Ok(Self { address, messages: reader.messages, ordered, links, blocks: reader.blocks })
     }
 
     /// The first message of this kind, as itself where it is shared.
@@ -140,6 +148,7 @@ struct Reader<'a> {
     /// Continuation blocks still to read: address, length.
     pending: Vec<(u64, u64)>,
     seen: HashSet<u64>,
+    blocks: Vec<(u64, u64)>,
 }
 
 /// How a version 2 header's messages are laid out.
@@ -206,6 +215,7 @@ impl Reader<'_> {
         let style = NewStyle { ordered: flags & 4 != 0 };
         let whole = length.saturating_add(start as u64 + 4);
         let block = self.file.read_checked(STRUCTURE, address, whole)?;
+        self.blocks.push((address, whole));
         self.new_messages(&block, start, address, style)?;
         while let Some((address, length)) = self.next_block()? {
             let structure = "object header continuation";
@@ -213,6 +223,7 @@ impl Reader<'_> {
             let place = self.file.place(structure, address);
             Fields::new(&block, place).magic(b"OCHK")?;
             let end = check_sum(&block, place)?;
+            self.blocks.push((address, length));
             self.new_messages(&block.slice(..end), 4, address, style)?;
         }
         Ok(style.ordered)

@@ -1,4 +1,4 @@
-//! HDF5 and NetCDF-4 files, read in parallel and without a C library.
+//! HDF5 and NetCDF-4 files, read and written in parallel and without a C library.
 //!
 //! | module | holds |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
 //! | `store`, `externals`, `verify` | paths to nodes, other files, checks |
+//! | `write`, `encode` | new files; what a structure looks like stands beside its parser |
 //!
 //! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
 //! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is cut into slabs
@@ -40,6 +41,7 @@ mod contiguous;
 mod convert;
 mod dataset;
 mod dimensions;
+mod encode;
 mod externals;
 mod file;
 mod filters;
@@ -58,6 +60,7 @@ mod superblock;
 mod symbols;
 mod verify;
 mod virtuals;
+mod write;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -66,6 +69,7 @@ use hyperslab_core::{Blob, MappedBlob, Result};
 
 pub use externals::{External, Externals, Folder, NoExternals};
 pub use store::Hdf5Store;
+pub use write::{AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink};
 
 /// Is this an HDF5 file? Its signature stands at byte 0, or behind a user block of 512, 1024, 2048 … bytes.
 ///

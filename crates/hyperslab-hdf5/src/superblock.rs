@@ -2,6 +2,7 @@
 
 use hyperslab_core::{Blob, Fields, Place, Result};
 
+use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes, check_sum};
 
 /// The first eight bytes of every HDF5 file (behind its user block).
@@ -49,6 +50,39 @@ impl Superblock {
         // The longest (version 1 with addresses of 8 bytes) has 100 bytes.
         let bytes = blob.read_range(offset..blob.len()?.min(offset.saturating_add(256)))?;
         Self::parse(&bytes, offset, Place::new(name, STRUCTURE, offset))
+    }
+
+    /// The superblock of versions 2 and 3.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let mut out = Encoder::new(self.sizes);
+        out.put(&SIGNATURE).u8(self.version);
+        out.u8(self.sizes.address as u8).u8(self.sizes.length as u8).u8(self.flags);
+        out.address(Some(self.base)).address(self.extension);
+        out.address(Some(self.end)).address(Some(self.root));
+        out.summed()
+    }
+
+    /// What changes in the superblock when the file ends elsewhere: where, and the bytes.
+    pub(crate) fn encode_end(&self) -> (u64, Vec<u8>) {
+        if self.version >= 2 {
+            return (0, self.encode());
+        }
+        // Behind the signature, the numbers, the base and the address of free space.
+        let at = 24 + if self.version == 1 { 4 } else { 0 } + 2 * self.sizes.address;
+        (at as u64, self.end.to_le_bytes()[..self.sizes.address].to_vec())
+    }
+
+    /// The superblock of version 0, whose root is a group with this tree and heap.
+    pub(crate) fn encode_old(&self, tree: u64, heap: u64) -> Vec<u8> {
+        let mut out = Encoder::new(self.sizes);
+        out.put(&SIGNATURE).zeros(5);
+        out.u8(self.sizes.address as u8).u8(self.sizes.length as u8).u8(0);
+        // Half the entries of a symbol node, half the children of a group's tree node, flags that nobody uses.
+        out.u16(crate::symbols::LEAF_K).u16(crate::symbols::TREE_K).u32(0);
+        out.address(Some(self.base)).address(None).address(Some(self.end)).address(None);
+        // The root's entry has no name; its scratch space holds what the group's message says.
+        out.length(0).address(Some(self.root)).u32(1).u32(0).address(Some(tree)).address(Some(heap));
+        out.bytes
     }
 
     fn parse(bytes: &[u8], offset: u64, place: Place<'_>) -> Result<Self> {

@@ -12,6 +12,10 @@ const TREE: &str = "B-tree v1 group node";
 const NODE: &str = "symbol table node";
 const MAX_DEPTH: u8 = 32;
 
+/// Half the entries of a symbol node, and half the children of a tree node, as libhdf5 makes them.
+pub(crate) const LEAF_K: u16 = 4;
+pub(crate) const TREE_K: u16 = 16;
+
 /// A symbol table: the tree, and the heap with the names.
 #[derive(Debug)]
 pub(crate) struct SymbolTable {

@@ -49,6 +49,10 @@ impl Array {
         Ok(Self { reader, origin, path, dtype, attributes: PyOnceLock::new() })
     }
 
+    pub(crate) fn numpy_dtype(&self, py: Python<'_>) -> Py<PyArrayDescr> {
+        self.dtype.clone_ref(py)
+    }
+
     fn shape_of(&self) -> &[u64] {
         self.reader.schema().shape()
     }

@@ -11,7 +11,7 @@
 //! | `dtype` | element types to NumPy's and back |
 //! | `values` | values, attributes and JSON as Python objects |
 //! | `reduce` | reductions of the engine |
-//! | `write`, `region` | new stores, filled by assignment; conversion |
+//! | `write` | new stores, filled by assignment; longer arrays; conversion; comparison |
 //! | `refs` | where chunks are stored, as NumPy arrays |
 //! | `threads` | pools of threads, by size |
 //! | `errors` | errors as exceptions |
@@ -25,7 +25,6 @@ mod key;
 mod memory;
 mod reduce;
 mod refs;
-mod region;
 mod store;
 mod table;
 mod threads;
@@ -46,5 +45,5 @@ mod _native {
     #[pymodule_export]
     use crate::threads::_after_fork;
     #[pymodule_export]
-    use crate::write::{ArrayWriter, Writer, convert};
+    use crate::write::{ArrayWriter, Writer, convert, diff};
 }

@@ -4,13 +4,16 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hyperslab::convert::{ConvertOptions, Progress, default_chunk_shape};
-use hyperslab::{ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, Sink, Values};
+use hyperslab::diff::{DiffOptions, Tolerance};
+use hyperslab::{
+    ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, RegionWriter, Sink, Values,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
+use crate::array::Array;
 use crate::errors::{detached, invalid, raised};
 use crate::key::Key;
-use crate::region::{Target, assign};
 use crate::store::Store;
 use crate::{dtype, threads, values};
 
@@ -20,7 +23,7 @@ use crate::{dtype, threads, values};
 pub(crate) struct Writer {
     /// `None` once it was committed or dropped.
     sink: Mutex<Option<Box<dyn Sink>>>,
-    targets: Mutex<Vec<Arc<Target>>>,
+    targets: Mutex<Vec<Arc<RegionWriter>>>,
     path: String,
 }
 
@@ -52,16 +55,18 @@ impl Writer {
 #[pymethods]
 impl Writer {
     #[new]
-    #[pyo3(signature = (path, *, format=None, overwrite=false, shards=None))]
+    #[pyo3(signature = (path, *, format=None, overwrite=false, append=false, shards=None))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         format: Option<&str>,
         overwrite: bool,
+        append: bool,
         shards: Option<Vec<u64>>,
     ) -> PyResult<Self> {
         let format = format_of(py, &path, format)?;
-        let options = CreateOptions { replace: overwrite, shard_shape: shards, ..CreateOptions::default() };
+        let options =
+            CreateOptions { replace: overwrite, append, shard_shape: shards, ..CreateOptions::default() };
         let sink = detached(py, || hyperslab::create(&path, format, &options))?;
         Ok(Self {
             sink: Mutex::new(Some(sink)),
@@ -122,9 +127,28 @@ impl Writer {
         }
         let path = hyperslab::normal_path(path);
         let sink = self.with_sink(py, |sink| sink.array(&path, &spec))?;
-        let target = Arc::new(Target::new(sink, &spec));
+        let target = Arc::new(RegionWriter::new(sink, spec.dtype.clone(), spec.fill.clone()));
         self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&target));
         Ok(ArrayWriter { target, dtype: numpy.unbind() })
+    }
+
+    /// Values behind the last ones of an array that is there already.
+    fn extend(
+        &self,
+        py: Python<'_>,
+        array: &Bound<'_, Array>,
+        values: &Bound<'_, PyAny>,
+        axis: usize,
+    ) -> PyResult<()> {
+        let array = array.get();
+        let options = PyDict::new(py);
+        options.set_item("dtype", array.numpy_dtype(py))?;
+        let values = py.import("numpy")?.call_method("asarray", (values,), Some(&options))?;
+        let values = dtype::values_of(py, &values)?;
+        threads::within(py, None, || match self.sink().as_mut() {
+            Some(sink) => hyperslab::extend(&mut **sink, &array.reader, &array.path, axis, &values),
+            None => Err(hyperslab::Error::invalid(format!("{} is finished", self.path))),
+        })
     }
 
     /// Makes everything visible at once.
@@ -151,7 +175,7 @@ impl Writer {
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct ArrayWriter {
-    target: Arc<Target>,
+    target: Arc<RegionWriter>,
     dtype: Py<PyAny>,
 }
 
@@ -191,7 +215,7 @@ impl ArrayWriter {
         };
         // Axes that an index dropped are one cell wide in the region.
         let held = Values { shape: region.shape.clone(), ..held };
-        threads::within(py, None, || assign(&self.target, &region, &held))
+        threads::within(py, None, || self.target.assign(&region, &held))
     }
 }
 
@@ -272,4 +296,27 @@ pub(crate) fn convert<'py>(
     })?;
     let report = serde_json::json!({ "arrays": report.arrays, "bytes": report.bytes, "notes": report.notes });
     values::from_json(py, &report)
+}
+
+/// What differs between two stores.
+#[pyfunction]
+#[pyo3(signature = (a, b, *, rtol=0.0, atol=0.0, attributes=true))]
+pub(crate) fn diff<'py>(
+    py: Python<'py>,
+    a: &Bound<'py, Store>,
+    b: &Bound<'py, Store>,
+    rtol: f64,
+    atol: f64,
+    attributes: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (one, other) = (a.get().inner(py)?, b.get().inner(py)?);
+    let options = DiffOptions {
+        tolerance: Tolerance { relative: rtol, absolute: atol },
+        attributes,
+        ..DiffOptions::default()
+    };
+    let report = threads::within(py, a.get().origin.threads, || {
+        hyperslab::diff::diff((&one, "/"), (&other, "/"), &options)
+    })?;
+    values::from_json(py, &report.to_json())
 }

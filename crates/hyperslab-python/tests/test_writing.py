@@ -109,7 +109,31 @@ def test_diff_tells_what_differs(tmp_path: Path) -> None:
             data[3, 3, 3] += value
             new.create_array("/t", data, chunks=CHUNKS)
             new.create_array(f"/{name}", np.zeros(3))
-    assert hyperslab.diff(tmp_path / "a.tet", tmp_path / "a.tet") == []
-    differences = hyperslab.diff(tmp_path / "a.tet", tmp_path / "b.tet")
-    assert len(differences) == 3
-    assert "/t: 1 elements differ" in differences
+    assert hyperslab.diff(tmp_path / "a.tet", tmp_path / "a.tet")["same"]
+    report = hyperslab.diff(tmp_path / "a.tet", tmp_path / "b.tet")
+    told = {(each["path"], each["what"]): each for each in report["differences"]}
+    assert set(told) == {("/a", "node"), ("/b", "node"), ("/t", "values")}
+    assert (told["/t", "values"]["count"], told["/t", "values"]["first"]) == (1, [3, 3, 3])
+    assert len(hyperslab.diff(tmp_path / "a.tet", tmp_path / "b.tet", atol=1.0)["differences"]) == 2
+
+
+def test_append_makes_arrays_longer_and_adds_new_ones(tmp_path: Path) -> None:
+    path, data = tmp_path / "t.tet", field()
+    with hyperslab.create(path) as new:
+        new.create_array("/t", data, chunks=CHUNKS, dims=("z", "y", "x"))
+    before = hyperslab.open(path)["/t"]
+    with hyperslab.append(path) as more:
+        more.extend("/t", data[:5], axis="z")
+        more.create_array("/new", np.arange(3))
+        with pytest.raises(hyperslab.InvalidError):
+            more.extend("/t", data[:5], axis="time")
+    store = hyperslab.open(path)
+    assert np.array_equal(store["/t"][...], np.concatenate([data, data[:5]]))
+    assert np.array_equal(store["/new"][...], np.arange(3))
+    assert before.shape == data.shape, "what was opened before stays as it was"
+    with pytest.raises(RuntimeError), hyperslab.append(path) as more:
+        more.extend("/t", data)
+        raise RuntimeError("nothing of this is kept")
+    assert hyperslab.open(path)["/t"].shape == (data.shape[0] + 5, *data.shape[1:])
+    with hyperslab.create(tmp_path / "other.tet") as new, pytest.raises(hyperslab.InvalidError):
+        new.extend("/t", data)

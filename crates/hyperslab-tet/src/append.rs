@@ -98,34 +98,6 @@ impl TetAppend {
         self.grow(path, &shape)
     }
 
-    /// More chunks for an array of the file, which becomes larger. Chunks that the edge of the array cut and that are
-    /// larger now must be written again.
-    ///
-    /// # Errors
-    ///
-    /// [`Invalid`](Error::Invalid) when it becomes smaller; otherwise as [`Store::node`].
-    pub fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
-        let (id, old) = self.find(path)?;
-        if self.ids.contains(&id) {
-            return Err(Error::invalid(format!("{path} is being appended to already")));
-        }
-        if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
-            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
-        }
-        let schema = self.old.dataset(id)?;
-        let schema = schema.schema();
-        let grid = Grid::new(shape, old.chunk_shape())?;
-        let mut spec = ArraySpec::new(schema.dtype.clone(), grid.clone());
-        spec.attributes = schema.attributes.clone();
-        spec.filters = schema.filters.iter().map(|filter| Filter::new(filter.name.as_str())).collect();
-        let mut array = Dimensioned::new(&self.name(), &self.old.datasets()[id].name, &spec)?;
-        array.zones = self.has_zones();
-        let mut staged = StagedArray::new(array, Fill::Refused);
-        staged.old = Some((self.old.clone(), id, old));
-        self.ids.push(id);
-        Ok(self.stage.add(staged, grid))
-    }
-
     fn find(&self, path: &str) -> Result<(usize, Grid)> {
         let path = normal_path(path);
         let id = self.old.file.tree.array(&path);
@@ -386,6 +358,28 @@ impl Sink for TetAppend {
         self.ids.push(self.old.datasets().len() + next);
         self.described.insert(name.clone(), describe(&name, spec));
         Ok(self.stage.add(StagedArray::new(array, spec.fill.clone()), spec.grid.clone()))
+    }
+
+    fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        let (id, old) = self.find(path)?;
+        if self.ids.contains(&id) {
+            return Err(Error::invalid(format!("{path} is being appended to already")));
+        }
+        if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
+            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+        }
+        let schema = self.old.dataset(id)?;
+        let schema = schema.schema();
+        let grid = Grid::new(shape, old.chunk_shape())?;
+        let mut spec = ArraySpec::new(schema.dtype.clone(), grid.clone());
+        spec.attributes = schema.attributes.clone();
+        spec.filters = schema.filters.iter().map(|filter| Filter::new(filter.name.as_str())).collect();
+        let mut array = Dimensioned::new(&self.name(), &self.old.datasets()[id].name, &spec)?;
+        array.zones = self.has_zones();
+        let mut staged = StagedArray::new(array, Fill::Refused);
+        staged.old = Some((self.old.clone(), id, old));
+        self.ids.push(id);
+        Ok(self.stage.add(staged, grid))
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {

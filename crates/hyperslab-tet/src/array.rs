@@ -1,12 +1,14 @@
 //! One dataset as an array.
 
+mod statistics;
+
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Attribute, Attributes, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Error, Fill,
-    Filter, Grid, Labels, Place, Result, Usage,
+    Array, ArraySchema, Attribute, Attributes, Blob, BlobKey, ChunkCoord, ChunkRef, ChunkStatistics, Edges,
+    Error, Fill, Filter, Grid, Labels, Place, Result, StoredForm, StoredStep, Usage,
 };
 
 use crate::index::{Codec, Found, Row};
@@ -22,6 +24,8 @@ pub struct TetArray {
     id: usize,
     name: String,
     schema: ArraySchema,
+    /// What the zone maps claim of its chunks, once somebody has asked.
+    zones: OnceLock<statistics::Zones>,
 }
 
 impl TetArray {
@@ -57,7 +61,7 @@ impl TetArray {
             schema.filters = vec![Filter::new("zstd")];
         }
         describe(&file, &dataset.name, &mut schema);
-        Ok(Self { file, id, name, schema })
+        Ok(Self { file, id, name, schema, zones: OnceLock::new() })
     }
 
     /// Its place in the directory.
@@ -223,6 +227,26 @@ impl Array for TetArray {
             }
         }
         Ok(())
+    }
+
+    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        let row = self.file.index.row(reference.layers.first()?.tag)?;
+        let steps = match Codec::from_number(row.codec)? {
+            Codec::Raw => Vec::new(),
+            Codec::Zstd => vec![StoredStep::Zstd],
+        };
+        let whole = row.raw_length == self.schema.decoded_bytes(chunk)? as u64;
+        (whole && NATIVE).then(|| StoredForm { shape: self.schema.decoded_shape(chunk), steps })
+    }
+
+    fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
+        let zones = self.zones.get_or_init(|| statistics::read(&self.file, self.id, &self.schema));
+        Ok(chunks.iter().map(|chunk| zones.get(chunk).copied()).collect())
+    }
+
+    /// A false zone map passes every check but a deep one.
+    fn statistics_are_hints(&self) -> bool {
+        true
     }
 
     fn usage(&self) -> Result<Usage> {

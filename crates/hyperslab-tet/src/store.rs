@@ -148,7 +148,11 @@ impl Inner {
         Ok(())
     }
 
-    fn spill<T: serde::de::DeserializeOwned>(&self, spill: SpillRef, what: &'static str) -> Result<T> {
+    pub(crate) fn spill<T: serde::de::DeserializeOwned>(
+        &self,
+        spill: SpillRef,
+        what: &'static str,
+    ) -> Result<T> {
         let text = self.blob.read_at(spill.offset, spill.len)?;
         parse_json(&text, Place::new(self.blob.name(), what, spill.offset))
     }
@@ -334,6 +338,17 @@ impl Store for TetStore {
         }
         let history = serde_json::to_value(self.history()).unwrap_or_default();
         Ok(Map::from_iter([("layout".to_owned(), layout), ("history".to_owned(), history)]))
+    }
+
+    fn advised_memory(&self, machine: u64) -> Option<u64> {
+        let header = self.index_header();
+        // Ten thousand are all of it, and a file that claims more means that.
+        let share = u64::from(header.memory_budget_bps.min(10_000));
+        match (header.memory_budget_bytes, share) {
+            (0, 0) => None,
+            (0, share) => Some(machine / 10_000 * share),
+            (bytes, _) => Some(bytes.into()),
+        }
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

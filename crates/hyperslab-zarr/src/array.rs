@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Directory, Edges, Elements, Error, Extents,
-    Fill, Grid, Place, Result, product,
+    Array, ArraySchema, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, Directory, Edges, Elements, Error,
+    Extents, Fill, Grid, Place, Result, StoredForm, product,
 };
 
 use crate::json::Doc;
@@ -418,6 +418,13 @@ impl Array for ZarrArray {
         let elements = vlen::decode(&decoded, shape, &region, &self.schema.order, place);
         recycle(decoded);
         elements
+    }
+
+    fn stored_form(&self, _: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        let one_span = reference.spans().count() == 1 && reference.layers.len() == 1;
+        let plain = one_span && self.scale == 1 && self.schema.order == CellOrder::RowMajor;
+        let steps = self.pipeline.stored_steps().filter(|_| plain)?;
+        Some(StoredForm { shape: self.schema.grid.chunk_shape().into(), steps })
     }
 
     fn visit_chunks(

@@ -4,7 +4,7 @@ mod number;
 mod parse;
 
 use hyperslab_codec::{CodecError, blosc, bzip2, checksum, deflate, lz4, shuffle, zstd};
-use hyperslab_core::Filter;
+use hyperslab_core::{Filter, StoredStep};
 use serde_json::{Map, Value, json};
 
 pub(crate) use number::{Number, NumberFilter};
@@ -229,6 +229,21 @@ impl Step {
     /// Can it be written?
     pub(crate) const fn is_writable(&self) -> bool {
         !matches!(self, Self::Numbers(_) | Self::PackBits)
+    }
+
+    /// What it makes of bytes, in words that formats share.
+    pub(crate) const fn stored(&self) -> Option<StoredStep> {
+        Some(match self {
+            Self::Gzip { .. } => StoredStep::Gzip,
+            Self::Zlib { .. } => StoredStep::Zlib,
+            Self::Zstd { .. } => StoredStep::Zstd,
+            Self::Blosc(_) => StoredStep::Blosc,
+            Self::Bz2 { .. } => StoredStep::Bzip2,
+            Self::Shuffle { size } => StoredStep::Shuffle(*size),
+            Self::Checksum { sum: Sum::Crc32c, at_start: false } => StoredStep::Crc32c,
+            Self::Checksum { sum: Sum::Fletcher32, at_start: false } => StoredStep::Fletcher32,
+            _ => return None,
+        })
     }
 
     /// As `tet info` shows it.

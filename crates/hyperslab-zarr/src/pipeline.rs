@@ -9,7 +9,9 @@ use std::cell::RefCell;
 
 use bytes::Bytes;
 use hyperslab_codec::CodecError;
-use hyperslab_core::{CellOrder, DType, Error, Extents, Filter, Layout, Place, Result, copy_box, product};
+use hyperslab_core::{
+    CellOrder, DType, Error, Extents, Filter, Layout, Place, Result, StoredStep, copy_box, product,
+};
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
 
@@ -145,6 +147,13 @@ impl Pipeline {
     /// Are the stored bytes the elements, in the cell order that the axes say?
     pub(crate) fn is_plain(&self) -> bool {
         self.steps.is_empty() && matches!(&self.serializer, Serializer::Bytes { swaps } if swaps.is_empty())
+    }
+
+    /// What is done to elements in C order, in words that formats share; `None` where there are none.
+    pub(crate) fn stored_steps(&self) -> Option<Vec<StoredStep>> {
+        let bytes = matches!(&self.serializer, Serializer::Bytes { swaps } if swaps.is_empty());
+        let plain = bytes && self.axes.is_empty() && cfg!(target_endian = "little");
+        if plain { self.steps.iter().map(Step::stored).collect() } else { None }
     }
 
     /// The order of the cells in a decoded chunk.

@@ -8,7 +8,7 @@ mod values;
 
 use std::collections::BTreeMap;
 
-use hyperslab_core::{Attributes, Error, Node, Result, child_path, normal_path};
+use hyperslab_core::{Attribute, Attributes, Error, Node, Result, child_path, normal_path};
 use serde_json::{Value, json};
 
 use crate::OpenStore;
@@ -184,7 +184,8 @@ pub(crate) fn join(root: &str, path: &str) -> String {
 
 /// Attributes compare as JSON: formats differ in how they type them.
 fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attributes) {
-    for (name, value) in a.iter() {
+    let content = |(name, _): &(&str, &Attribute)| *name != crate::convert::PROVENANCE;
+    for (name, value) in a.iter().filter(content) {
         match b.get(name) {
             None => report.add(path, "attribute", format!("{name}: only the first has it")),
             Some(other) if !alike(&value.to_json(), &other.to_json()) => {
@@ -193,7 +194,7 @@ fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attribute
             Some(_) => {}
         }
     }
-    for (name, _) in b.iter().filter(|(name, _)| a.get(name).is_none()) {
+    for (name, _) in b.iter().filter(content).filter(|(name, _)| a.get(name).is_none()) {
         report.add(path, "attribute", format!("{name}: only the second has it"));
     }
 }

@@ -291,7 +291,13 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
                 Box::new(hyperslab_tiledb::create(target, tiledb)?)
             }
         }
-        #[cfg(any(feature = "hdf5", feature = "zvf"))]
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => {
+            let mut hdf5 = hyperslab_hdf5::Hdf5Options::default();
+            hdf5.replace = options.replace;
+            Box::new(hyperslab_hdf5::Hdf5Sink::create(target, hdf5)?)
+        }
+        #[cfg(feature = "zvf")]
         other => {
             return Err(Error::unsupported(
                 target.display().to_string(),

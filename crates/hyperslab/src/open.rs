@@ -33,14 +33,19 @@ impl Default for OpenOptions {
     }
 }
 
-/// Three quarters of the machine's memory, where it can be asked; else 8 GiB.
+/// Three quarters of the machine's memory.
 fn default_memory() -> u64 {
+    machine_memory() / 4 * 3
+}
+
+/// The machine's memory, where it can be asked; else what a small one has.
+pub(crate) fn machine_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").ok();
     let total = told.as_deref().and_then(|told| {
         let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
     });
-    total.map_or(8 << 30, |kib| kib * 1024 / 4 * 3)
+    total.map_or(10 << 30, |kib| kib * 1024)
 }
 
 /// Opens a file or directory in any format.
@@ -238,21 +243,29 @@ impl OpenStore {
         Ok(())
     }
 
-    /// The only readable node, when NODE is left out.
+    /// The only readable node, when NODE is left out. Arrays that only label the dimension of their own name do not
+    /// count, where there is another.
     ///
     /// # Errors
     ///
     /// [`Invalid`](Error::Invalid) when there is none or several; the message lists them.
     pub fn only_node(&self) -> Result<String> {
-        let mut found = Vec::new();
+        let (mut found, mut labels) = (Vec::new(), 0);
         self.walk(&mut |path, node| {
             if matches!(node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))) {
-                found.push(path.to_owned());
+                // Those that count come first.
+                if matches!(&node, Ok(Node::Array(array)) if is_label(path, array.schema())) {
+                    labels += 1;
+                    found.push(path.to_owned());
+                } else {
+                    found.insert(found.len() - labels, path.to_owned());
+                }
             }
             Ok(())
         })?;
         match found.as_slice() {
             [only] => Ok(only.clone()),
+            [only, ..] if found.len() - labels == 1 => Ok(only.clone()),
             [] => Err(Error::invalid(format!("{}: there is nothing to read in it", self.name()))),
             several => {
                 let some: Vec<_> = several.iter().take(8).map(String::as_str).collect();
@@ -280,4 +293,10 @@ impl OpenStore {
     fn name(&self) -> &Arc<str> {
         self.store.name()
     }
+}
+
+/// Is it the coordinate of the dimension that has its name?
+fn is_label(path: &str, schema: &hyperslab_core::ArraySchema) -> bool {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    matches!(&schema.dimensions[..], [Some(dimension)] if dimension == name)
 }

@@ -23,7 +23,8 @@
 //! | `plan` | [`QueryPlan`]: a query resolved against one array; splits, serialises, explains |
 //! | `run`, `finish` | plan → tiles of the result → chunks → accumulators → answer |
 //! | `explain` | what a plan will cost |
-//! | `accumulate`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
+//! | `statistics` | chunks that need not be read, by what formats keep of their values |
+//! | `accumulate`, `kernels`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
 //! | `order` | medians and quantiles, also of more values than memory holds |
@@ -39,12 +40,14 @@ mod condition;
 pub mod document;
 mod explain;
 mod finish;
+mod kernels;
 mod lane;
 mod order;
 mod pairs;
 mod plan;
 mod run;
 mod serial;
+mod statistics;
 mod transform;
 mod walk;
 mod windows;

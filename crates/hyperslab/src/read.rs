@@ -76,6 +76,14 @@ impl ArrayReader {
         self.memory
     }
 
+    /// The memory to work in: what a result may take, or less where the store advises less. Advice of next to nothing is
+    /// not taken.
+    pub(crate) fn working_memory(&self) -> u64 {
+        const LEAST: u64 = 1 << 20;
+        let advised = self.store.advised_memory(crate::open::machine_memory());
+        advised.map_or(self.memory, |advised| self.memory.min(advised.max(LEAST)))
+    }
+
     /// The positions that a selection means here: names and labels looked up, bounds checked.
     ///
     /// # Errors

@@ -19,6 +19,8 @@ fn writable() -> Vec<(Format, Vec<Filter>)> {
     let mut formats = vec![(Format::Npy, Vec::new()), (Format::Npz, Vec::new())];
     #[cfg(feature = "tet")]
     formats.extend([(Format::Tet, Vec::new()), (Format::Tet, zstd())]);
+    #[cfg(feature = "hdf5")]
+    formats.extend([(Format::Hdf5, Vec::new()), (Format::Hdf5, zstd())]);
     #[cfg(feature = "tiledb")]
     formats.extend([(Format::TileDb, Vec::new()), (Format::TileDb, zstd())]);
     #[cfg(feature = "zarr")]

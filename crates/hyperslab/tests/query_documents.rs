@@ -308,3 +308,19 @@ fn what_the_dataset_does_not_have_is_refused() {
     );
     assert!(refusal(json!({"dataset": "x", "null_count": []})).contains("fill"));
 }
+
+/// Zone maps rule chunks out for those who trust them, and are not even read for others.
+#[test]
+fn zone_maps_are_hints() {
+    use hyperslab::query::{Operation, Query};
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = floats(&[1.0, 2.0, 3.0, 4.0, 50.0, 60.0]);
+    let store = file(&folder.path().join("x.tet"), DType::Float32, &bytes, &[6], &[2], None).unwrap();
+    let array = store.array("/x").unwrap();
+    let query = Query::new(Operation::Max).filter("> 10".parse().unwrap());
+    let skipped = |query: &Query| query.plan(&array).unwrap().explain(&array).unwrap().skipped;
+    let trusting = Query { trust_hints: true, ..query.clone() };
+    assert_eq!((skipped(&query), skipped(&trusting)), (0, 2));
+    assert_eq!(query.run(&array).unwrap().scalar().unwrap(), Some(60.0));
+    assert_eq!(trusting.run(&array).unwrap().scalar().unwrap(), Some(60.0));
+}

@@ -16,7 +16,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     };
     let mut options = ConvertOptions {
         node: args.node.clone(),
-        chunk_shape: args.chunks.clone(),
+        unlimited: args.unlimited.clone(),
         shard_shape: args.shards.clone(),
         filters: args.filter.as_deref().map(filters).transpose()?,
         replace: args.force,
@@ -30,13 +30,19 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
     }
-    let source = super::open(&args.open)?;
+    match args.chunks.as_deref().map(chunks).transpose()? {
+        Some(Chunks::Shape(shape)) => options.chunk_shape = Some(shape),
+        Some(Chunks::Bytes(bytes)) => options.chunk_bytes = Some(bytes),
+        None => {}
+    }
+    // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
+    let source = super::open_unmapped(&args.open)?;
     let started = std::time::Instant::now();
     let report = progress::with_bar(|progress| convert(&source, &args.out, format, &options, progress))?;
     if args.json {
         output::print_json(&json!({
             "path": args.out.display().to_string(), "format": format.name(), "arrays": report.arrays,
-            "bytes": report.bytes, "notes": report.notes,
+            "bytes": report.bytes, "copied_chunks": report.copied_chunks, "notes": report.notes,
         }))?;
         return Ok(Answer::Yes);
     }
@@ -52,6 +58,23 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         Ok(())
     })?;
     Ok(Answer::Yes)
+}
+
+/// Chunks as people write them.
+enum Chunks {
+    Shape(Vec<u64>),
+    Bytes(u64),
+}
+
+/// `64,64,64`, or `4MiB`: a number alone is a shape of one dimension.
+fn chunks(text: &str) -> Result<Chunks> {
+    let shape: std::result::Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    match shape {
+        Ok(shape) => Ok(Chunks::Shape(shape)),
+        Err(_) => pretty::parse_bytes(text)
+            .map(Chunks::Bytes)
+            .map_err(|_| Error::invalid(format!("{text:?} is neither a shape nor a size"))),
+    }
 }
 
 /// A pipeline as people write it: `shuffle,zstd:3`.

@@ -45,6 +45,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
             .ok_or_else(|| Error::invalid(format!("--label {label}: expected AXIS=LABEL")))?;
         base = base.labelled(axis, label);
     }
+    base.memory = args.memory.as_deref().map(pretty::parse_bytes).transpose()?;
     base.skip_nan = args.skip_nan;
     base.trust_hints = args.trust_hints;
     base.group = group(args);

@@ -26,7 +26,7 @@ impl Element {
             }
             Class::Float(float) => self::float(*float, dtype.size)
                 .ok_or_else(|| Error::unsupported(name, describe_float(*float, dtype.size)))?,
-            Class::String { padding } => {
+            Class::String { padding, .. } => {
                 let step = if *padding == Padding::Nul { Step::Copy } else { Step::Trim(*padding) };
                 (DType::FixedBytes(dtype.size), step)
             }
@@ -49,10 +49,10 @@ impl Element {
                 (DType::Reference, Step::Reference(*kind))
             }
             Class::Enum { base, members } => enumeration(Self::new(base, sizes, name)?, members),
-            Class::Text | Class::Sequence(_) if dtype.size < 8 + sizes.address => {
+            Class::Text { .. } | Class::Sequence(_) if dtype.size < 8 + sizes.address => {
                 return corrupt("a variable-length element");
             }
-            Class::Text => (DType::String, Step::Text),
+            Class::Text { .. } => (DType::String, Step::Text),
             Class::Sequence(base) => {
                 let base = Self::new(base, sizes, name)?;
                 (DType::List(Arc::new(base.dtype.clone())), Step::List(Box::new(base)))

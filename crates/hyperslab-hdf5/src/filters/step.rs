@@ -120,7 +120,7 @@ fn fletcher32<'a>(stored: &'a [u8], place: Place<'_>) -> Result<&'a [u8]> {
 }
 
 /// What codes the bit-shuffled blocks; `None` when they are stored as they are.
-fn bitshuffle_inner(spec: &FilterSpec) -> Option<bitshuffle::Inner> {
+pub(super) fn bitshuffle_inner(spec: &FilterSpec) -> Option<bitshuffle::Inner> {
     match spec.values.get(4) {
         Some(2) => Some(bitshuffle::Inner::Lz4),
         Some(3) => Some(bitshuffle::Inner::Zstd { level: 0 }),
@@ -129,7 +129,7 @@ fn bitshuffle_inner(spec: &FilterSpec) -> Option<bitshuffle::Inner> {
 }
 
 /// Elements in a block; the filter chooses them where the file does not say.
-fn bitshuffle_block(spec: &FilterSpec) -> usize {
+pub(super) fn bitshuffle_block(spec: &FilterSpec) -> usize {
     let value = |index: usize| spec.values.get(index).copied().unwrap_or(0) as usize;
     if value(3) == 0 { bitshuffle::default_block(value(2).max(1)) } else { value(3) }
 }

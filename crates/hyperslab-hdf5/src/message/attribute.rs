@@ -3,9 +3,10 @@
 use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
 
-use super::datatype::Type;
+use super::datatype::{Type, TypeVersion};
 use super::space::Space;
-use crate::file::{File, FileFields};
+use crate::encode::Encoder;
+use crate::file::{File, FileFields, Sizes};
 use crate::header::{Message, kind};
 use crate::shared;
 
@@ -74,5 +75,27 @@ impl Parts {
         let at = fields.position();
         fields.skip(bytes)?;
         Ok(Content { dtype, space, data: message.body.slice(at..at + bytes) })
+    }
+}
+
+impl Content {
+    /// The message of an attribute with this name: version 3, or 1 for old-style objects (type version 2).
+    pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Vec<u8> {
+        let old = version < 3;
+        let dtype = self.dtype.encode(version, sizes);
+        let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes);
+        let mut out = Encoder::new(sizes);
+        out.u8(if old { 1 } else { 3 }).u8(0);
+        out.u16(name.len() as u16 + 1).u16(dtype.len() as u16).u16(space.len() as u16);
+        let unit = if old { 8 } else { 1 };
+        if !old {
+            out.u8(u8::from(!name.is_ascii()));
+        }
+        for part in [&[name.as_bytes(), &[0]].concat(), &dtype, &space] {
+            let from = out.bytes.len();
+            out.put(part).pad(from, unit);
+        }
+        out.put(&self.data);
+        out.bytes
     }
 }

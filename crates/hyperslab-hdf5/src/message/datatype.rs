@@ -2,7 +2,8 @@
 
 use hyperslab_core::{Fields, Result};
 
-use crate::file::FileFields;
+use crate::encode::Encoder;
+use crate::file::{FileFields, Sizes};
 
 /// Types inside types inside types: deeper than this is refused.
 const MAX_DEPTH: usize = 32;
@@ -74,14 +75,14 @@ pub(crate) enum Class {
     Integer(Integer),
     Float(Float),
     Time { order: Order },
-    String { padding: Padding },
+    String { padding: Padding, utf8: bool },
     Bitfield(Integer),
     Opaque { tag: String },
     Compound { members: Vec<(String, usize, Type)> },
     Reference(ReferenceKind),
     Enum { base: Box<Type>, members: Vec<(String, Vec<u8>)> },
     Sequence(Box<Type>),
-    Text,
+    Text { utf8: bool },
     Array { shape: Vec<usize>, base: Box<Type> },
     Complex(Box<Type>),
 }
@@ -116,7 +117,7 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
             fields.skip(2)?;
             Class::Time { order }
         }
-        3 => Class::String { padding: padding(bits) },
+        3 => Class::String { padding: padding(bits), utf8: bits >> 4 & 15 == 1 },
         4 => Class::Bitfield(integer(fields, order, false)?),
         5 => {
             let tag = fields.bytes(((bits & 0xff) as usize).next_multiple_of(8).min(fields.remaining()))?;
@@ -133,7 +134,11 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
         8 => enumeration(fields, version, bits & 0xffff, depth)?,
         9 => {
             let base = parse(fields, depth + 1)?;
-            if bits & 15 == 1 { Class::Text } else { Class::Sequence(Box::new(base)) }
+            if bits & 15 == 1 {
+                Class::Text { utf8: bits >> 8 & 15 == 1 }
+            } else {
+                Class::Sequence(Box::new(base))
+            }
         }
         10 => array(fields, version, size, depth)?,
         11 => Class::Complex(Box::new(parse(fields, depth + 1)?)),
@@ -263,4 +268,105 @@ fn array(fields: &mut Fields<'_>, version: u8, size: usize, depth: usize) -> Res
         return Err(place.corrupt(format!("an array of {shape:?} elements of {} bytes in {size}", base.size)));
     }
     Ok(Class::Array { shape, base: Box::new(base) })
+}
+
+/// How types are written: `2` (names padded) for libraries of any age, `3` (packed) for those since 1.8.
+pub(crate) type TypeVersion = u8;
+
+impl Type {
+    /// The message of this type. Types of a single number have one form in all versions.
+    pub(crate) fn encode(&self, version: TypeVersion, sizes: Sizes) -> Vec<u8> {
+        let mut out = Encoder::new(sizes);
+        self.write(version, &mut out);
+        out.bytes
+    }
+
+    fn write(&self, version: TypeVersion, out: &mut Encoder) {
+        let (class, own, bits) = self.head(version);
+        out.u8(class | own << 4).uint(u64::from(bits), 3).u32(self.size as u32);
+        match &self.class {
+            Class::Integer(integer) | Class::Bitfield(integer) => {
+                out.u16(integer.offset).u16(integer.precision);
+            }
+            Class::Float(float) => {
+                out.u16(float.offset).u16(float.precision);
+                out.u8(float.exponent.0).u8(float.exponent.1).u8(float.mantissa.0).u8(float.mantissa.1);
+                out.u32(float.bias);
+            }
+            Class::Time { .. } => {
+                out.u16((8 * self.size) as u16);
+            }
+            Class::String { .. } | Class::Reference(_) => {}
+            Class::Opaque { tag } => {
+                let from = out.bytes.len();
+                out.put(tag.as_bytes()).pad(from, 8);
+            }
+            Class::Compound { members } => {
+                for (name, offset, member) in members {
+                    write_name(name, version, out);
+                    out.uint(*offset as u64, if version >= 3 { width(self.size as u64) } else { 4 });
+                    member.write(version, out);
+                }
+            }
+            Class::Enum { base, members } => {
+                base.write(version, out);
+                members.iter().for_each(|(name, _)| write_name(name, version, out));
+                members.iter().for_each(|(_, value)| {
+                    out.put(value);
+                });
+            }
+            Class::Sequence(base) | Class::Complex(base) => base.write(version, out),
+            // Text is a sequence of bytes, as libhdf5 makes it from a C string.
+            Class::Text { .. } => BYTE.write(version, out),
+            Class::Array { shape, base } => {
+                out.u8(shape.len() as u8).zeros(if version < 3 { 3 } else { 0 });
+                shape.iter().for_each(|extent| {
+                    out.u32(*extent as u32);
+                });
+                out.zeros(if version < 3 { 4 * shape.len() } else { 0 });
+                base.write(version, out);
+            }
+        }
+    }
+
+    /// Class number, version and class bits.
+    fn head(&self, version: TypeVersion) -> (u8, u8, u32) {
+        let big = |order: &Order| u32::from(*order == Order::Big);
+        match &self.class {
+            Class::Integer(integer) => (0, 1, big(&integer.order) | u32::from(integer.signed) << 3),
+            Class::Float(float) => {
+                let order = if float.order == Order::Vax { 0x41 } else { big(&float.order) };
+                (1, 1, order | u32::from(float.norm) << 4 | u32::from(float.sign) << 8)
+            }
+            Class::Time { order } => (2, 1, big(order)),
+            Class::String { padding, utf8 } => {
+                let padding = match padding {
+                    Padding::NulTerminated => 0,
+                    Padding::Nul => 1,
+                    Padding::Space => 2,
+                };
+                (3, 1, padding | u32::from(*utf8) << 4)
+            }
+            Class::Bitfield(integer) => (4, 1, big(&integer.order)),
+            Class::Opaque { tag } => (5, 1, tag.len().next_multiple_of(8) as u32),
+            Class::Compound { members } => (6, version, members.len() as u32),
+            Class::Reference(kind) => (7, 1, u32::from(*kind == ReferenceKind::Region)),
+            Class::Enum { members, .. } => (8, version, members.len() as u32),
+            Class::Sequence(_) => (9, 1, 0),
+            Class::Text { utf8 } => (9, 1, 1 | u32::from(*utf8) << 8),
+            Class::Array { .. } => (10, version, 0),
+            Class::Complex(_) => (11, 5, 1),
+        }
+    }
+}
+
+/// An unsigned byte.
+pub(crate) const BYTE: Type = Type {
+    class: Class::Integer(Integer { order: Order::Little, signed: false, offset: 0, precision: 8 }),
+    size: 1,
+};
+
+fn write_name(name: &str, version: TypeVersion, out: &mut Encoder) {
+    let from = out.bytes.len();
+    out.put(name.as_bytes()).u8(0).pad(from, if version < 3 { 8 } else { 1 });
 }

@@ -2,7 +2,8 @@
 
 use hyperslab_core::Result;
 
-use crate::file::{File, FileFields};
+use crate::encode::Encoder;
+use crate::file::{File, FileFields, Sizes};
 use crate::header::{Header, kind};
 
 /// The bytes of the fill value, as stored; `None` where none was set, which means zeros.
@@ -29,4 +30,30 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
     let mut fields = message.fields(file, "old fill value message");
     let size = fields.count_u32(1)?;
     (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()
+}
+
+/// When space for elements is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Allocation {
+    Early = 1,
+    Late = 2,
+    Incremental = 3,
+}
+
+/// The message. The value is written where someone set one, "if set" in libhdf5's words.
+pub(crate) fn encode(version: u8, allocation: Allocation, value: Option<&[u8]>, sizes: Sizes) -> Vec<u8> {
+    const IF_SET: u8 = 2;
+    let mut out = Encoder::new(sizes);
+    out.u8(version);
+    if version == 3 {
+        out.u8(allocation as u8 | IF_SET << 2 | u8::from(value.is_some()) << 5);
+    } else {
+        out.u8(allocation as u8).u8(IF_SET).u8(1);
+    }
+    if let Some(value) = value {
+        out.u32(value.len() as u32).put(value);
+    } else if version < 3 {
+        out.u32(0);
+    }
+    out.bytes
 }

@@ -2,8 +2,10 @@
 
 use hyperslab_core::{Fields, Result};
 
-use crate::file::{File, FileFields};
+use crate::encode::Encoder;
+use crate::file::{File, FileFields, Sizes};
 use crate::header::Message;
+use crate::message::datatype::width as bytes_for;
 use crate::message::space::MAX_RANK;
 
 /// A data layout.
@@ -199,4 +201,76 @@ fn version_4(file: &File, message: &Message, fields: &mut Fields<'_>, version: u
     };
     let address = fields.address(file.sizes())?;
     Ok(Layout::Chunked(Chunked { version, shape, element, plain_edges: flags & 1 != 0, index, address }))
+}
+
+/// The parameters that libhdf5 gives its chunk indexes, and that we give ours.
+pub(crate) mod defaults {
+    pub(crate) const PAGE_BITS: u8 = 10;
+    /// Most elements (log2), elements in the index block, least pointers of a super block, least elements of a data
+    /// block, elements of a page (log2): in the order of the layout message, not of the array's header.
+    pub(crate) const EXTENSIBLE: [u8; 5] = [32, 4, 4, 16, PAGE_BITS];
+    /// Bytes of a B-tree v2 node, and when it is split and merged (hundredths).
+    pub(crate) const TREE: (u32, u8, u8) = (2048, 100, 40);
+}
+
+/// The message of data in the header itself.
+pub(crate) fn encode_compact(data: &[u8], sizes: Sizes) -> Vec<u8> {
+    let mut out = Encoder::new(sizes);
+    out.u8(3).u8(0).u16(data.len() as u16).put(data);
+    out.bytes
+}
+
+/// The message of data in one piece.
+pub(crate) fn encode_contiguous(address: Option<u64>, size: u64, sizes: Sizes) -> Vec<u8> {
+    let mut out = Encoder::new(sizes);
+    out.u8(3).u8(1).address(address).length(size);
+    out.bytes
+}
+
+impl Chunked {
+    /// The message, in the version that the layout has.
+    pub(crate) fn encode(&self, sizes: Sizes) -> Vec<u8> {
+        let mut out = Encoder::new(sizes);
+        out.u8(self.version).u8(2);
+        if self.version <= 3 {
+            out.u8(self.shape.len() as u8 + 1).address(self.address);
+            self.shape.iter().chain([&self.element]).for_each(|extent| {
+                out.u32(*extent as u32);
+            });
+            return out.bytes;
+        }
+        let filtered = matches!(self.index, IndexKind::Single(Some(_)));
+        out.u8(u8::from(self.plain_edges) | u8::from(filtered) << 1).u8(self.shape.len() as u8 + 1);
+        // libhdf5 2.0 refuses more bytes per dimension than the largest needs, the element's size included.
+        let width =
+            self.shape.iter().chain([&self.element]).map(|extent| bytes_for(*extent)).max().unwrap_or(1);
+        out.u8(width as u8);
+        self.shape.iter().chain([&self.element]).for_each(|extent| {
+            out.uint(*extent, width);
+        });
+        match self.index {
+            IndexKind::BTree1 => {}
+            IndexKind::Single(filtered) => {
+                out.u8(1);
+                if let Some((size, mask)) = filtered {
+                    out.length(size).u32(mask);
+                }
+            }
+            IndexKind::Implicit => {
+                out.u8(2);
+            }
+            IndexKind::FixedArray => {
+                out.u8(3).u8(defaults::PAGE_BITS);
+            }
+            IndexKind::ExtensibleArray => {
+                out.u8(4).put(&defaults::EXTENSIBLE);
+            }
+            IndexKind::BTree2 => {
+                let (node, split, merge) = defaults::TREE;
+                out.u8(5).u32(node).u8(split).u8(merge);
+            }
+        }
+        out.address(self.address);
+        out.bytes
+    }
 }

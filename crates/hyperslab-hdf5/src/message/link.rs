@@ -2,7 +2,9 @@
 
 use hyperslab_core::{Fields, Result};
 
+use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes};
+use crate::message::datatype::width;
 
 /// A link.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,5 +56,54 @@ impl Link {
             other => LinkTarget::Other(other),
         };
         Ok(Self { name, target, order })
+    }
+}
+
+impl Link {
+    /// The message.
+    pub(crate) fn encode(&self, sizes: Sizes) -> Vec<u8> {
+        let mut out = Encoder::new(sizes);
+        let length = self.name.len() as u64;
+        // The width of the name's length is a power of two.
+        let exponent = width(length).next_power_of_two().ilog2() as u8;
+        let (kind, utf8) = (self.target.kind(), !self.name.is_ascii());
+        let flags =
+            exponent | u8::from(self.order.is_some()) << 2 | u8::from(kind != 0) << 3 | u8::from(utf8) << 4;
+        out.u8(1).u8(flags);
+        if kind != 0 {
+            out.u8(kind);
+        }
+        if let Some(order) = self.order {
+            out.put(&order.to_le_bytes());
+        }
+        if utf8 {
+            out.u8(1);
+        }
+        out.uint(length, 1 << exponent).put(self.name.as_bytes());
+        match &self.target {
+            LinkTarget::Hard(address) => {
+                out.address(Some(*address));
+            }
+            LinkTarget::Soft(path) => {
+                out.u16(path.len() as u16).put(path.as_bytes());
+            }
+            LinkTarget::External { file, path } => {
+                out.u16((file.len() + path.len() + 3) as u16).u8(0);
+                out.put(file.as_bytes()).u8(0).put(path.as_bytes()).u8(0);
+            }
+            LinkTarget::Other(_) => {}
+        }
+        out.bytes
+    }
+}
+
+impl LinkTarget {
+    const fn kind(&self) -> u8 {
+        match self {
+            Self::Hard(_) => 0,
+            Self::Soft(_) => 1,
+            Self::External { .. } => 64,
+            Self::Other(kind) => *kind,
+        }
     }
 }

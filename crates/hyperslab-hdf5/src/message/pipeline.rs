@@ -2,7 +2,8 @@
 
 use hyperslab_core::{Fields, Result};
 
-use crate::file::FileFields;
+use crate::encode::Encoder;
+use crate::file::{FileFields, Sizes};
 
 /// One filter, as the file says it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,4 +47,40 @@ fn filter(fields: &mut Fields<'_>, version: u8) -> Result<FilterSpec> {
         fields.skip(4)?;
     }
     Ok(FilterSpec { id, name, values })
+}
+
+/// The message. Filters that may leave a chunk as it is are marked optional.
+pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Vec<u8> {
+    let mut out = Encoder::new(sizes);
+    out.u8(version).u8(specs.len() as u8);
+    if version == 1 {
+        out.zeros(6);
+    }
+    for spec in specs {
+        let name = if spec.name.is_empty() { Vec::new() } else { [spec.name.as_bytes(), &[0]].concat() };
+        out.u16(spec.id);
+        let unit = if version == 1 { 8 } else { 1 };
+        if version == 1 || spec.id >= 256 {
+            out.u16(name.len().next_multiple_of(unit) as u16);
+        }
+        out.u16(u16::from(spec.is_optional())).u16(spec.values.len() as u16);
+        if version == 1 || spec.id >= 256 {
+            let from = out.bytes.len();
+            out.put(&name).pad(from, unit);
+        }
+        spec.values.iter().for_each(|value| {
+            out.u32(*value);
+        });
+        if version == 1 && spec.values.len() % 2 == 1 {
+            out.zeros(4);
+        }
+    }
+    out.bytes
+}
+
+impl FilterSpec {
+    /// May a chunk be stored without it? Not a checksum, nor what changes values.
+    pub(crate) const fn is_optional(&self) -> bool {
+        !matches!(self.id, crate::filters::id::FLETCHER32 | crate::filters::id::SCALE_OFFSET)
+    }
 }

@@ -2,6 +2,7 @@
 
 use hyperslab_core::{Extents, Fields, Result, product};
 
+use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes, ones};
 
 /// Ranks above this are refused by every library.
@@ -47,6 +48,26 @@ impl Space {
             return Err(place.corrupt(format!("more elements than can be counted: {shape:?}")));
         }
         Ok(Self { shape, max_shape, null })
+    }
+
+    /// The message, in version 1 or 2. The maximum always stands in it, so that nothing moves when the shape grows.
+    pub(crate) fn encode(&self, version: u8, sizes: Sizes) -> Vec<u8> {
+        let mut out = Encoder::new(sizes);
+        let rank = self.shape.len() as u8;
+        out.u8(version).u8(rank).u8(u8::from(rank > 0));
+        if version == 1 {
+            out.zeros(5);
+        } else {
+            out.u8(if self.null { 2 } else { u8::from(rank > 0) });
+        }
+        self.shape.iter().for_each(|extent| {
+            out.length(*extent);
+        });
+        let unlimited = ones(sizes.length);
+        self.max_shape.iter().for_each(|most| {
+            out.length(most.unwrap_or(unlimited));
+        });
+        out.bytes
     }
 
     /// How many elements there are.

@@ -34,6 +34,9 @@ def plain(file, value):
         if value.dtype.names:
             return {name: plain(file, value[name]) for name in value.dtype.names}
         return {"hex": value.tobytes().hex()}
+    # Times before integers, of which NumPy makes spans.
+    if isinstance(value, (np.datetime64, np.timedelta64)):
+        return {"time": str(value)}
     if isinstance(value, np.ndarray):
         return [plain(file, item) for item in value]
     if isinstance(value, (bytes, np.bytes_)):
@@ -48,8 +51,6 @@ def plain(file, value):
         return number(value)
     if isinstance(value, (np.complexfloating, complex)):
         return [number(value.real), number(value.imag)]
-    if isinstance(value, (np.datetime64, np.timedelta64)):
-        return {"time": str(value)}
     raise TypeError(f"{type(value)} {value!r}")
 
 

@@ -28,7 +28,7 @@ from hyperslab._native import Array, ArrayWriter, Geometry, Table, _after_fork, 
 from hyperslab._references import references
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
 from hyperslab._threads import threads
-from hyperslab._write import Writer, convert, create, diff, verify
+from hyperslab._write import Writer, append, convert, create, diff, verify
 
 __all__ = [
     "Array",
@@ -48,6 +48,7 @@ __all__ = [
     "Table",
     "UnsupportedError",
     "Writer",
+    "append",
     "convert",
     "create",
     "diff",

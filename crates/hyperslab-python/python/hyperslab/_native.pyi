@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from hyperslab._attributes import Attributes
 from hyperslab._store import ChunkRefs
@@ -21,6 +21,7 @@ __all__ = [
     "Writer",
     "_after_fork",
     "convert",
+    "diff",
     "formats",
 ]
 
@@ -169,6 +170,7 @@ class Writer:
         *,
         format: str | None = None,
         overwrite: bool = False,
+        append: bool = False,
         shards: Sequence[int] | None = None,
     ) -> Writer: ...
     def group(self, path: str, attrs: dict[str, Any] | None = None) -> None: ...
@@ -185,6 +187,7 @@ class Writer:
         fill_value: Any = None,
         maxshape: Sequence[int | None] | None = None,
     ) -> ArrayWriter: ...
+    def extend(self, array: Array, values: ArrayLike, axis: int) -> None: ...
     def commit(self) -> None: ...
     def abandon(self) -> None: ...
 
@@ -212,3 +215,4 @@ def convert(
 ) -> dict[str, Any]: ...
 def formats() -> list[str]: ...
 def _after_fork() -> None: ...
+def diff(a: Store, b: Store, *, rtol: float = 0.0, atol: float = 0.0, attributes: bool = True) -> dict[str, Any]: ...

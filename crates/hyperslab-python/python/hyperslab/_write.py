@@ -10,7 +10,7 @@ from hyperslab._errors import HyperslabError, InvalidError
 from hyperslab._store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike
 
@@ -24,11 +24,13 @@ class Writer:
         *,
         format: str | None = None,
         overwrite: bool = False,
+        append: bool = False,
         shards: Sequence[int] | None = None,
     ) -> None:
-        self._native = _native.Writer(path, format=format, overwrite=overwrite, shards=shards)
+        self._old = Store(path, format=format) if append else None
+        format = self._old.format if self._old is not None else format
+        self._native = _native.Writer(path, format=format, overwrite=overwrite, append=append, shards=shards)
         self._groups: set[str] = set()
-        self._root: Mapping[str, Any] | None = None
 
     def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
         """Makes a group, and those above it."""
@@ -81,6 +83,20 @@ class Writer:
         if data is not None:
             array[...] = data
         return array
+
+    def extend(self, path: str, data: ArrayLike, axis: int | str = 0) -> None:
+        """Makes an array of the store longer: ``data`` stands behind the last values along an axis, given by number or name.
+
+        Only where the store was opened by :func:`append`, once an array.
+        """
+        array = None if self._old is None else self._old[path]
+        if not isinstance(array, _native.Array):
+            raise InvalidError(f"{path}: only an array of an existing store can be made longer")
+        if isinstance(axis, str):
+            if axis not in array.dims:
+                raise InvalidError(f"{path} has no dimension {axis}; it has {array.dims}")
+            axis = array.dims.index(axis)
+        self._native.extend(array, data, axis + array.ndim if axis < 0 else axis)
 
     def _parents(self, path: str) -> None:
         parts = path.strip("/").split("/")[:-1]
@@ -187,78 +203,38 @@ def verify(path: str | os.PathLike[str], *, deep: bool = False, format: str | No
         return {"ok": False, "findings": [finding], "recommendations": []}
 
 
+def append(path: str | os.PathLike[str], *, format: str | None = None) -> Writer:
+    """Adds to a store that is there: new arrays, and more values for those that it has. All of it is visible at the end of
+    the block, or nothing.
+
+    >>> import hyperslab, numpy as np
+    >>> path = getfixture("tmp_path") / "days.tet"
+    >>> with hyperslab.create(path) as new:
+    ...     _ = new.create_array("/t", np.zeros((2, 3)), chunks=(4, 3), maxshape=(None, 3), dims=("day", "x"))
+    >>> with hyperslab.append(path) as more:
+    ...     more.extend("/t", np.ones((1, 3)), axis="day")
+    >>> hyperslab.open(path)["/t"][...].tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    return Writer(path, format=format, append=True)
+
+
 def diff(
     a: str | os.PathLike[str] | Store,
     b: str | os.PathLike[str] | Store,
     *,
-    values: bool = True,
-) -> list[str]:
-    """What differs between two stores, of any two formats: nodes, shapes, types, and with ``values`` elements.
-
-    Compared chunk by chunk, so that neither need fit into memory. Missing numbers are equal to each other.
+    rtol: float = 0.0,
+    atol: float = 0.0,
+    attributes: bool = True,
+) -> dict[str, Any]:
+    """What differs between two stores, of any two formats: nodes, types, shapes, values and attributes, as
+    ``tet diff --json`` tells it. Compared chunk by chunk, so that neither need fit into memory. NaN equals NaN.
 
     >>> import hyperslab
-    >>> hyperslab.diff(getfixture("path"), getfixture("path"))
-    []
+    >>> hyperslab.diff(getfixture("path"), getfixture("path"))["same"]
+    True
     """
     one = a if isinstance(a, Store) else Store(a)
     other = b if isinstance(b, Store) else Store(b)
-    return list(_differences(one, other, values))
-
-
-def _differences(a: Store, b: Store, values: bool) -> Iterator[str]:
-    ours, theirs = _arrays(a), _arrays(b)
-    for path in sorted(ours.keys() - theirs.keys()):
-        yield f"{path}: only in {a.file}"
-    for path in sorted(theirs.keys() - ours.keys()):
-        yield f"{path}: only in {b.file}"
-    for path in sorted(ours.keys() & theirs.keys()):
-        x, y = ours[path], theirs[path]
-        if x.shape != y.shape:
-            yield f"{path}: shape {x.shape}, {y.shape}"
-        elif x.dtype != y.dtype:
-            yield f"{path}: type {x.dtype}, {y.dtype}"
-        elif values and (count := _different_elements(x, y)):
-            yield f"{path}: {count} elements differ"
-
-
-def _arrays(store: Store) -> dict[str, _native.Array]:
-    root = store["/"]
-    if isinstance(root, _native.Array):
-        return {"/": root}
-    return {path: node for path, node in store.walk() if isinstance(node, _native.Array)}
-
-
-def _different_elements(x: _native.Array, y: _native.Array) -> int:
-    import numpy as np
-
-    count = 0
-    for box in _boxes(x):
-        one, other = np.asarray(x[box]), np.asarray(y[box])
-        same = one == other
-        if one.dtype.kind in "fcmM":
-            same |= (one != one) & (other != other)
-        count += int(np.size(same) - np.count_nonzero(same))
-    return count
-
-
-def _boxes(array: _native.Array) -> Iterator[tuple[slice, ...]]:
-    """Boxes of whole chunks, a few megabytes each."""
-    import itertools
-
-    if not array.shape:
-        yield ()
-        return
-    step = list(array.chunks or array.shape)
-    item = max(array.dtype.itemsize, 1)
-    cells = 1
-    for extent in step:
-        cells *= extent
-    for axis in range(len(step) - 1, -1, -1):
-        while step[axis] < array.shape[axis] and cells * 2 * item <= 64 << 20:
-            cells *= 2
-            step[axis] *= 2
-    if array.chunks is None:
-        step[0] = max(1, min(step[0], (64 << 20) * step[0] // max(cells * item, 1)))
-    for start in itertools.product(*(range(0, extent, by) for extent, by in zip(array.shape, step, strict=True))):
-        yield tuple(slice(at, at + by) for at, by in zip(start, step, strict=True))
+    report: dict[str, Any] = _native.diff(one._native, other._native, rtol=rtol, atol=atol, attributes=attributes)
+    return report

@@ -31,16 +31,18 @@ _HIDDEN = frozenset(
     "CLASS NAME DIMENSION_LIST REFERENCE_LIST DIMENSION_LABELS _Netcdf4Dimid _Netcdf4Coordinates _nc3_strict "
     "_NCProperties _ARRAY_DIMENSIONS".split()
 )
+#: What NetCDF puts before the name of a variable that is called like a dimension and is not its coordinate.
+_NOT_A_COORDINATE = "_nc4_non_coord_"
 _ONLY_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
 
 
 class HyperslabArray(BackendArray):
     """An array that is read when it is indexed."""
 
-    __slots__ = ("array", "dtype", "shape")
+    __slots__ = ("dtype", "native", "shape")
 
     def __init__(self, array: _native.Array) -> None:
-        self.array = array
+        self.native = array
         self.shape = array.shape
         self.dtype = _dtype(array)
 
@@ -48,14 +50,14 @@ class HyperslabArray(BackendArray):
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
-        values = self.array.oindex[key]
+        values = self.native.oindex[key]
         if isinstance(values, np.ma.MaskedArray):
             missing = np.nan if self.dtype.kind == "f" else None
             values = np.ma.filled(values.astype(self.dtype), missing)
         return np.asarray(values, dtype=None if self.dtype.kind == "O" else self.dtype)
 
     def __dask_tokenize__(self) -> Any:
-        return self.array.__dask_tokenize__()
+        return self.native.__dask_tokenize__()
 
 
 def _dtype(array: _native.Array) -> np.dtype[Any]:
@@ -103,6 +105,17 @@ class HyperslabDataStore(AbstractDataStore):
             return {}
         return _attributes(root.attrs, self.opened.format)
 
+    def get_encoding(self) -> dict[str, Any]:
+        if self.opened.format != "hdf5":
+            return {}
+        growing = {
+            name
+            for array in self.arrays().values()
+            for name, extent in zip(array.dims, array.maxshape, strict=True)
+            if extent is None and name is not None
+        }
+        return {"unlimited_dims": growing}
+
     def get_dimensions(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for variable in self.get_variables().values():
@@ -117,7 +130,7 @@ class HyperslabDataStore(AbstractDataStore):
             if str(array.attrs.readable().get("NAME", "")).startswith(_ONLY_DIMENSION):
                 continue
             dims = _dimensions(array, sizes)
-            variables[name] = self._variable(array, dims)
+            variables[name.removeprefix(_NOT_A_COORDINATE)] = self._variable(array, dims)
         for array in arrays.values():
             _add_labels(variables, array)
         return variables
@@ -188,7 +201,6 @@ class HyperslabEntrypoint(BackendEntrypoint):
     """HDF5, NetCDF-4, TileDB, Zarr, ``.tet`` and NumPy files, read in parallel."""
 
     description = "Open HDF5, TileDB, Zarr, .tet and NumPy files with Hyperslab"
-    url = "https://docs.rs/hyperslab"
     supports_groups = True
     open_dataset_parameters = (
         "filename_or_obj",

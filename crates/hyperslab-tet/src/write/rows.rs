@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 use hyperslab_codec::{checksum::crc32c, zstd};
-use hyperslab_core::{ArraySpec, DType, Elements, EncodedChunk, Error, Extents, Filter, Grid, Result};
+use hyperslab_core::{
+    ArraySpec, DType, Elements, EncodedChunk, Error, Extents, Filter, Grid, Result, StoredForm, StoredStep,
+};
 
 use crate::dataset::{Dataset, MAX_RANK, code_of_dtype};
 use crate::index::{Codec, Row};
@@ -100,6 +102,35 @@ impl Dimensioned {
             return pack_chunk(self, raw.into());
         }
         pack_chunk(self, elements.clone())
+    }
+}
+
+impl Dimensioned {
+    /// Stored bytes of another store as they are: of the cells inside the array, raw in a raw array, zstd in a
+    /// compressed one. Statistics need elements: a file with chunks that were never decoded has no zone maps.
+    pub(crate) fn adopt(
+        &self,
+        chunk: &[u64],
+        form: &StoredForm,
+        stored: &Bytes,
+    ) -> Result<Option<EncodedChunk>> {
+        let coord = self.coord(chunk);
+        let same_cells = form.shape.is_empty() || form.shape[..] == self.grid.region(&coord).shape[..];
+        if !same_cells || cfg!(target_endian = "big") {
+            return Ok(None);
+        }
+        let Some(raw_length) = crate::array::chunk_bytes(&self.grid, self.dtype.size().unwrap_or(1), &coord)
+        else {
+            return Ok(None);
+        };
+        match (self.level, form.steps.as_slice()) {
+            (None, []) if stored.len() as u64 == raw_length => pack_chunk(self, stored.clone()).map(Some),
+            (Some(_), [StoredStep::Zstd]) => {
+                let (parts, tag) = (vec![stored.clone()], u64::from(crc32c(stored)));
+                Ok(Some(EncodedChunk { parts, filter_mask: 0, raw_length, tag }))
+            }
+            _ => Ok(None),
+        }
     }
 }
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
 use hyperslab_codec::checksum::crc32c;
-use hyperslab_core::{ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Fill, Grid, Result};
+use hyperslab_core::{ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Fill, Grid, Result, StoredForm};
 
 use super::rows::{ChunkRecord, Dimensioned, fixed, unpack_chunk};
 use crate::dataset::Dataset;
@@ -293,6 +294,11 @@ impl ArraySink for TetArraySink {
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
         self.array.number(chunk)?;
         self.array.encode(chunk, fixed(&self.array.dataset.name, elements)?)
+    }
+
+    fn adopt(&self, chunk: &ChunkCoord, form: &StoredForm, stored: &Bytes) -> Result<Option<EncodedChunk>> {
+        self.array.number(chunk)?;
+        self.array.adopt(chunk, form, stored)
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Layout, Place, Result, copy_box, product,
+    ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Layout, Place, Result, StoredForm, copy_box,
+    product,
 };
 use smallvec::SmallVec;
 
@@ -135,6 +136,20 @@ impl ArraySink for ZarrArraySink {
         let encoded =
             self.plan.pipeline.encode(raw, self.plan.item()).map_err(|error| failed(error, place))?;
         Ok(EncodedChunk { parts: vec![encoded], filter_mask: 0, raw_length, tag: 0 })
+    }
+
+    fn adopt(&self, chunk: &ChunkCoord, form: &StoredForm, stored: &Bytes) -> Result<Option<EncodedChunk>> {
+        let grid = &self.plan.spec.grid;
+        if !grid.contains(chunk) {
+            return Err(Error::invalid(format!("{}: chunk {chunk:?} is outside the grid", self.plan.name)));
+        }
+        // Whole chunks only: cells outside the array are stored here, and others may hold none.
+        let fits = form.shape[..] == *grid.chunk_shape() && self.plan.packing.is_empty();
+        if !fits || self.plan.pipeline.stored_steps().as_ref() != Some(&form.steps) {
+            return Ok(None);
+        }
+        let raw_length = product(&form.shape).unwrap_or(0).saturating_mul(self.plan.item() as u64);
+        Ok(Some(EncodedChunk { parts: vec![stored.clone()], filter_mask: 0, raw_length, tag: 0 }))
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {

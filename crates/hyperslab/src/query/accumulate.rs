@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::kernels::{TOGETHER, add_counts, add_rows, bin_of, block_extreme, block_sum, two_sum};
 use super::lane::{BLOCK, KeyKind, Lane, NAN_KEY};
 use super::serial;
 
@@ -88,61 +89,6 @@ pub(super) struct Accumulator {
     pub(super) v: Vec<Vec<u64>>,
     /// The first cell's place among all cells of the result, for [`Kind::Digits`].
     pub(super) places: Vec<u64>,
-}
-
-/// `a + b` and the rounding error of it.
-pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
-    let sum = a + b;
-    let other = sum - a;
-    (sum, (a - (sum - other)) + (b - other))
-}
-
-/// The sum of a block, on sixteen lanes.
-fn block_sum<T: Lane>(values: &[T], map: impl Fn(f64) -> f64) -> f64 {
-    let mut lanes = [0.0_f64; 16];
-    let (whole, rest) = values.as_chunks::<16>();
-    for part in whole {
-        for (lane, value) in lanes.iter_mut().zip(part) {
-            *lane += map(value.to_f64());
-        }
-    }
-    for (lane, value) in lanes.iter_mut().zip(rest) {
-        *lane += map(value.to_f64());
-    }
-    let mut width = 8;
-    while width > 0 {
-        for lane in 0..width {
-            lanes[lane] += lanes[lane + width];
-        }
-        width /= 2;
-    }
-    lanes[0]
-}
-
-/// The least (by `better`) of a block and how many are not a number.
-fn block_extreme<T: Lane>(values: &[T], start: T, better: impl Fn(T, T) -> bool) -> (T, u64) {
-    let mut lanes = [start; 16];
-    let mut nans = [0_u32; 16];
-    let (whole, rest) = values.as_chunks::<16>();
-    for part in whole {
-        for lane in 0..16 {
-            lanes[lane] = if better(part[lane], lanes[lane]) { part[lane] } else { lanes[lane] };
-        }
-        if T::FLOAT {
-            for lane in 0..16 {
-                // Only not-a-number differs from itself.
-                #[expect(clippy::eq_op, reason = "the test for not-a-number that vectorises")]
-                let differs = part[lane] != part[lane];
-                nans[lane] += u32::from(differs);
-            }
-        }
-    }
-    let (mut best, mut nan) = (start, nans.iter().map(|count| u64::from(*count)).sum());
-    for &value in rest.iter().chain(&lanes) {
-        best = if better(value, best) { value } else { best };
-    }
-    nan += rest.iter().filter(|value| value.is_nan()).count() as u64;
-    (best, nan)
 }
 
 impl Accumulator {
@@ -353,6 +299,28 @@ impl Accumulator {
         }
     }
 
+    /// Value `i` of each of these rows, which are equally long, into cell `cell + i`. Rows are added to each other first,
+    /// so that the cells are touched once for several of them.
+    pub(super) fn rows<T: Lane>(&mut self, cell: usize, rows: &[&[T]; TOGETHER]) {
+        let cells = cell..cell + rows[0].len();
+        let rests = if T::WIDE { Some(&mut self.b[..]) } else { None };
+        let rests = rests.map(|rests| &mut rests[cells.clone()]);
+        match &self.kind {
+            Kind::Sum if T::FLOAT => add_rows(rows, &mut self.a[cells.clone()], rests, |value| value),
+            Kind::L1 if T::FLOAT => add_rows(rows, &mut self.a[cells.clone()], rests, f64::abs),
+            Kind::L2 => add_rows(rows, &mut self.a[cells.clone()], rests, |value| value * value),
+            _ => {
+                for row in rows {
+                    self.row(cell, row);
+                }
+                return;
+            }
+        }
+        if !self.n.is_empty() {
+            self.n[cells].iter_mut().for_each(|n| *n += TOGETHER as u64);
+        }
+    }
+
     /// One value into one cell; `index` is its place among all that are folded into the cell.
     pub(super) fn one<T: Lane>(&mut self, cell: usize, value: T, index: u64) {
         if let Some(n) = self.n.get_mut(cell) {
@@ -526,36 +494,6 @@ impl Accumulator {
     pub(super) fn ends_in_nan(values: &[u64], float: bool) -> bool {
         float && values.last() == Some(&NAN_KEY)
     }
-}
-
-fn add_counts(to: &mut [u64], from: &[u64]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to += from;
-    }
-}
-
-/// The bin of a value: equal widths, the last one closed. `None` outside, or when it is not a number.
-pub(super) fn bin_of(value: f64, bins: usize, low: f64, high: f64, clamp: bool) -> Option<usize> {
-    if value.is_nan() || (!clamp && !(low..=high).contains(&value)) {
-        return None;
-    }
-    if value <= low {
-        return Some(0);
-    }
-    if value >= high {
-        return Some(bins - 1);
-    }
-    let width = (high - low) / bins as f64;
-    let edge = |bin: usize| low + width * bin as f64;
-    let mut bin = (((value - low) / (high - low)) * bins as f64) as usize;
-    bin = bin.min(bins - 1);
-    // The division rounds; the edges decide.
-    if value < edge(bin) && bin > 0 {
-        bin -= 1;
-    } else if bin + 1 < bins && value >= edge(bin + 1) {
-        bin += 1;
-    }
-    Some(bin)
 }
 
 impl Accumulator {

@@ -271,6 +271,26 @@ impl<T: Lane> Mask<T> {
         count
     }
 
+    /// Is not-a-number never kept?
+    pub(super) const fn refuses_nan(&self) -> bool {
+        self.compares || self.skip_nan
+    }
+
+    /// Does every value of a chunk with these statistics count?
+    pub(super) fn keeps_all(&self, known: &ChunkStatistics) -> bool {
+        use std::cmp::Ordering::{Greater, Less};
+        let simple = self.compares
+            && !self.never
+            && self.fill.is_none()
+            && self.equal.is_none()
+            && self.unequal.is_empty()
+            && self.want_null.is_none();
+        let low = known.min.and_then(|min| compare(self.low, min));
+        let high = known.max.and_then(|max| compare(self.high, max));
+        let inside = low.is_some_and(|low| low != Greater) && high.is_some_and(|high| high != Less);
+        simple && inside && known.nulls == Some(0)
+    }
+
     /// Can no value of a chunk with these statistics count?
     pub(super) fn rules_out(&self, known: &ChunkStatistics) -> bool {
         let below =

@@ -1,11 +1,12 @@
-//! What a plan will cost, told before anything is read; chunks that statistics rule out.
+//! What a plan will cost, told before anything is read.
 
-use hyperslab_core::{Array, ChunkCoord, ChunkStatistics, Result};
+use hyperslab_core::Result;
 
 use super::condition::Mask;
-use super::lane::{Cell, Lane, Stored, for_stored};
+use super::lane::{Cell, Stored, for_stored};
 use super::plan::{Explanation, QueryPlan};
 use super::run::LOCATED;
+use super::statistics::trusted;
 use crate::ArrayReader;
 
 impl QueryPlan {
@@ -42,13 +43,16 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
         let chunks: Vec<_> =
             (start..(start + LOCATED).min(plan.plan.len())).map(|i| plan.plan.chunk(i)).collect();
         let coords: Vec<_> = chunks.iter().map(|chunk| chunk.coord.clone()).collect();
-        let known = statistics(plan, array, &coords, mask.as_ref())?;
+        let known = trusted(plan, array, &coords, &kind)?;
         for (number, (reference, chunk)) in array.locate(&coords)?.iter().zip(&chunks).enumerate() {
             let Some(reference) = reference else {
                 told.unwritten += 1;
                 continue;
             };
-            if known.get(number).is_some_and(|ruled_out| *ruled_out) {
+            let known = known.get(number).and_then(Option::as_ref);
+            if let (Some(mask), Some(known)) = (&mask, known)
+                && mask.rules_out(known)
+            {
                 told.skipped += 1;
                 continue;
             }
@@ -71,19 +75,4 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
     }
     told.memory = plan.memory_needed(&kind, plain)?;
     Ok(told)
-}
-
-/// Which of these chunks no value of which can count; empty when nothing is known.
-pub(super) fn statistics<T: Lane>(
-    plan: &QueryPlan,
-    array: &dyn Array,
-    coords: &[ChunkCoord],
-    mask: Option<&Mask<T>>,
-) -> Result<Vec<bool>> {
-    let Some(mask) = mask.filter(|_| !plan.conditions.is_empty()) else { return Ok(Vec::new()) };
-    let known = array.statistics(coords)?;
-    let ruled_out = |known: &Option<ChunkStatistics>| {
-        known.as_ref().is_some_and(|known| (!known.hint || plan.trust_hints) && mask.rules_out(known))
-    };
-    Ok(known.iter().map(ruled_out).collect())
 }

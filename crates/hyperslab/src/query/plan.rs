@@ -41,6 +41,8 @@ pub struct QueryPlan {
     pub(super) nullable: bool,
     pub(super) trust_hints: bool,
     pub(super) memory: u64,
+    /// The memory to work in: at most `memory`, less where the store advises less.
+    pub(super) working: u64,
     /// The tasks that this plan is about: all, or a part after a split.
     pub(super) tasks: Range<u64>,
 }
@@ -159,6 +161,7 @@ impl QueryPlan {
             nullable: needs_elements(&**array.inner()),
             trust_hints: query.trust_hints,
             memory: query.memory.unwrap_or_else(|| array.memory()),
+            working: query.memory.unwrap_or_else(|| array.working_memory()),
             tasks: 0..0,
         };
         plan.check_operation()?;

@@ -17,9 +17,9 @@ use super::accumulate::{Accumulator, Kind};
 use super::answer::{Answer, AnswerAxis, Column};
 use super::axes::AxisMap;
 use super::condition::Mask;
-use super::explain::statistics;
 use super::lane::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
+use super::statistics::{settles, trusted};
 use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
@@ -36,7 +36,7 @@ pub struct Partial {
 /// Tasks whose results may be in memory at the same time.
 pub(super) fn wave(plan: &QueryPlan, state: u64) -> u64 {
     let threads = rayon::current_num_threads() as u64;
-    (plan.memory / 2 / state.max(1)).clamp(threads, 4096)
+    (plan.working / 2 / state.max(1)).clamp(threads, 4096)
 }
 
 /// Runs tasks on all cores; what they return is in the tasks' order.
@@ -142,7 +142,7 @@ impl QueryPlan {
         let geometry = self.geometry(&kind)?;
         let state = Accumulator::bytes(&kind, self.key_kind(), self.tile_cells(), self.tile_values(), false);
         let at_once = (rayon::current_num_threads() as u64).min(geometry.tiles).max(1);
-        Ok(state.saturating_mul(at_once) <= self.memory / 2)
+        Ok(state.saturating_mul(at_once) <= self.working / 2)
     }
 
     /// The smallest and the largest of all selected values.
@@ -219,6 +219,10 @@ impl QueryPlan {
         let mut into = Accumulator::new(kind, self.key_kind(), tile.cells, self.counted());
         if matches!(kind, Kind::Digits(_)) {
             into.places = self.places_of(&tile);
+        }
+        // How many cells there are is plain from the geometry.
+        if *kind == Kind::Count && !self.counted() {
+            return Ok(into);
         }
         for_stored!(
             Stored::of(&self.dtype, &self.name)?,
@@ -463,10 +467,14 @@ fn fold_chunks<C: Cell>(
         let planned: Vec<PlannedChunk> =
             (start..end).map(|number| plan.chunk(geometry, tile, number)).collect();
         let coords: Vec<_> = planned.iter().map(|chunk| chunk.coord.clone()).collect();
-        let ruled_out = statistics(plan, array, &coords, mask.as_ref())?;
+        let known = trusted(plan, array, &coords, &into.kind)?;
         let references = array.locate(&coords)?;
         for (number, (wanted, reference)) in planned.iter().zip(&references).enumerate() {
-            if ruled_out.get(number).is_some_and(|ruled_out| *ruled_out) {
+            let known = known.get(number).and_then(Option::as_ref);
+            // Of a chunk that was never written nothing is claimed.
+            if reference.is_some()
+                && known.is_some_and(|known| settles(plan, mask.as_ref(), known, wanted, into))
+            {
                 continue;
             }
             if plan.nullable {

@@ -100,9 +100,22 @@ pub fn transform(array: &ArrayReader, query: &Query, method: Method) -> Result<V
             method.name()
         )));
     }
+    let positions = array.resolve(&query.selection)?;
+    // The values as they are, as float64 and as they will be.
+    let each = 2 * dtype.size().unwrap_or(8) as u64 + 8;
+    let (needed, allowed) = (
+        positions.cells().unwrap_or(u64::MAX).saturating_mul(each),
+        query.memory.unwrap_or_else(|| array.memory()),
+    );
+    if needed > allowed {
+        return Err(Error::invalid(format!(
+            "{}: transform {} of the selection takes {needed} bytes, {allowed} may be used; select less or allow more memory",
+            array.inner().name(),
+            method.name()
+        )));
+    }
     let statistic = |operation| Query { operation, skip_nan: true, ..query.clone() }.run(array);
     let known = method.needs().iter().map(|operation| statistic(*operation)).collect::<Result<Vec<_>>>()?;
-    let positions = array.resolve(&query.selection)?;
     let maps = axes::maps(query, array, &positions)?;
     let values = array.read_positions(positions.clone())?;
     let stored = Stored::of(dtype, array.inner().name())?;

@@ -5,6 +5,7 @@ use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
 use super::condition::Mask;
+use super::kernels::TOGETHER;
 use super::lane::{BLOCK, Cell, Lane, load};
 
 /// A position that belongs to no group.
@@ -124,6 +125,7 @@ impl<C: Cell> Walk<'_, C> {
         match loops {
             [] => self.run(&Loop { count: 1, stride: 0, to: To::Same, index: 0 }, offset, cell, index),
             [inner] => self.run(inner, offset, cell, index),
+            [outer, inner] if self.is_rows(outer, inner) => self.rows(outer, inner, offset, cell),
             [outer, rest @ ..] => {
                 let mut at = offset;
                 for i in 0..outer.count {
@@ -137,6 +139,47 @@ impl<C: Cell> Walk<'_, C> {
                     at = at.wrapping_add_signed(outer.stride);
                 }
             }
+        }
+    }
+
+    /// Are these rows that follow each other into the same cells?
+    fn is_rows(&self, outer: &Loop<'_>, inner: &Loop<'_>) -> bool {
+        matches!((outer.to, inner.to), (To::Same, To::Own(1)))
+            && self.mask.is_none()
+            && !self.into.indexed()
+            && inner.stride == size_of::<C>() as isize
+    }
+
+    /// Rows into the same cells, several at a time. Long ones are cut, so that the cells stay in the nearest cache.
+    fn rows(&mut self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize, cell: usize) {
+        let size = size_of::<C>();
+        let mut done = 0;
+        while done < inner.count {
+            let count = (inner.count - done).min(BLOCK);
+            let mut at = offset + done * size;
+            let mut left = outer.count;
+            while left >= TOGETHER {
+                let mut rows: [&[C::Lane]; TOGETHER] = [&[]; TOGETHER];
+                let mut start = at;
+                for row in &mut rows {
+                    match C::direct(&self.bytes[start..start + count * size]) {
+                        Some(values) => *row = values,
+                        None => break,
+                    }
+                    start = start.wrapping_add_signed(outer.stride);
+                }
+                if rows[TOGETHER - 1].len() != count {
+                    break;
+                }
+                self.into.rows(cell + done, &rows);
+                (at, left) = (start, left - TOGETHER);
+            }
+            let part = Loop { count, ..*inner };
+            for _ in 0..left {
+                self.run(&part, at, cell + done, 0);
+                at = at.wrapping_add_signed(outer.stride);
+            }
+            done += count;
         }
     }
 

@@ -1,0 +1,160 @@
+"""The Python side of the bench: `python.py CASE LIBRARY FILE` prints the median seconds to a NumPy array.
+
+Every library gets an object that is indexed with slices; what is timed is the indexing alone, after opening.
+"""
+
+import subprocess
+import sys
+import time
+
+import numpy as np
+from peers import boxes, case, main, median
+
+INDICES = 100_000
+
+
+def opened(library, path):
+    """What the library calls an array."""
+    if library == "hyperslab":
+        import hyperslab
+
+        return hyperslab.open_array(path)
+    if library == "h5py":
+        import h5py
+
+        try:
+            import hdf5plugin  # noqa: F401
+        except ImportError:
+            pass
+        file = h5py.File(path)
+        return file[next(iter(file))]
+    if library == "tiledb":
+        import tiledb
+
+        array = tiledb.open(path, config={"sm.compute_concurrency_level": 2, "sm.io_concurrency_level": 2})
+        name = array.attr(0).name
+        return array if name == "" else Attribute(array, name)
+    if library == "zarr":
+        import zarr
+
+        found = zarr.open(path, mode="r")
+        return found if isinstance(found, zarr.Array) else next(iter(found.arrays()))[1]
+    if library == "tet":
+        return Tet(path)
+    raise SystemExit(f"no library {library}")
+
+
+class Attribute:
+    """One attribute of a TileDB array."""
+
+    def __init__(self, array, name):
+        self.array, self.name, self.shape = array, name, array.shape
+
+    def __getitem__(self, key):
+        return self.array[key][self.name]
+
+
+class Tet:
+    """tet-py reads whole datasets and boxes by functions."""
+
+    def __init__(self, path):
+        import tet
+
+        self.file = tet.open(path)
+        names = self.file.dataset_names
+        self.name = (names() if callable(names) else names)[0]
+        self.shape = self.file.dataset(self.name).shape
+
+    def __getitem__(self, key):
+        if key is Ellipsis:
+            return self.file.read_numpy(self.name)
+        box = []
+        for wanted, extent in zip(key, self.shape, strict=True):
+            start, stop = (wanted, wanted + 1) if isinstance(wanted, int) else wanted.indices(extent)[:2]
+            box.append({"start": start, "stop": stop, "step": 1})
+        return self.file.read_numpy(self.name, selection=box)
+
+
+@case
+def full(library, path):
+    array = opened(library, path)
+    median(lambda: array[...])
+
+
+@case
+def small_boxes(library, path):
+    array = opened(library, path)
+    wanted = boxes(array.shape)
+    median(lambda: [np.asarray(array[box]).sum() for box in wanted])
+
+
+def plane(axis, library, path):
+    array = opened(library, path)
+    key = tuple(n // 2 + 1 if k == axis else slice(None) for k, n in enumerate(array.shape))
+    median(lambda: np.asarray(array[key]).sum())
+
+
+@case
+def plane_0(library, path):
+    plane(0, library, path)
+
+
+@case
+def plane_1(library, path):
+    plane(1, library, path)
+
+
+@case
+def plane_2(library, path):
+    plane(2, library, path)
+
+
+def indices(length):
+    return np.sort(np.random.default_rng(7).choice(length, INDICES, replace=False))
+
+
+@case
+def listed(library, path):
+    """100,000 positions along one axis; h5py wants them sorted. Once: h5py takes long."""
+    array = opened(library, path)
+    wanted = indices(array.shape[0])
+    begin = time.perf_counter()
+    array[wanted]
+    print(time.perf_counter() - begin)
+
+
+@case
+def make_line(path):
+    import h5py
+
+    with h5py.File(path, "w") as file:
+        data = np.random.default_rng(1).random(1 << 24, "float32")
+        file.create_dataset("t", data=data, chunks=(1 << 16,), compression="gzip", shuffle=True)
+
+
+@case
+def tiny(library, path):
+    """One call of a tiny read, after opening."""
+    array = opened(library, path)
+    key, calls = (slice(0, 2), slice(0, 2), slice(0, 2)), 2000
+
+    def work():
+        for _ in range(calls):
+            array[key]
+
+    work()
+    begin = time.perf_counter()
+    work()
+    print((time.perf_counter() - begin) / calls)
+
+
+@case
+def importing(library, _path):
+    """What importing the module adds to importing NumPy: the best of several fresh processes."""
+    script = f"import numpy, time; t = time.perf_counter(); import {library}; print(time.perf_counter() - t)"
+    runs = [subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True) for _ in range(7)]
+    print(sorted(float(run.stdout) for run in runs)[3])
+
+
+if __name__ == "__main__":
+    main()

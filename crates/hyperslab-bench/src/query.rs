@@ -1,0 +1,176 @@
+//! Folds of whole arrays: against NumPy on an array in memory, against decoding alone, and against the libraries that own
+//! the formats.
+
+use std::hint::black_box;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::query::{Operation, Query};
+use hyperslab::{ArrayReader, Filter, Format};
+use rayon::prelude::*;
+
+use crate::data;
+use crate::harness::{Bench, OURS, Outcome, timed};
+use crate::peers::{self, timed_in};
+use crate::reads::array;
+
+/// The script of the peers.
+const SCRIPT: &str = "query.py";
+/// The most memory that a fold may take.
+const MEMORY: u64 = 256 << 20;
+/// What is folded: the name of the format, of the raw file, of the compressed file.
+const FILES: [(&str, &str, &str); 4] = [
+    ("tet", "raw.tet", "zstd.tet"),
+    ("hdf5", "hdf5_raw", "hdf5_gzip"),
+    ("tiledb", "tiledb_raw", "tiledb_zstd"),
+    ("zarr", "zarr_raw", "zarr_zstd"),
+];
+/// 65,536 chunks in 16 MiB.
+const TINY_SHAPE: [u64; 3] = [256, 128, 128];
+const TINY_CHUNK: [u64; 3] = [4, 4, 4];
+
+pub(crate) fn run(bench: &mut Bench) -> Outcome {
+    for (format, raw, compressed) in FILES {
+        let line = format!("query {format} raw");
+        if ["mean", "sum", "axis 0", "axis 1", "axis 2"]
+            .iter()
+            .any(|what| bench.wants(&format!("{line} {what}")))
+        {
+            let file = file(bench, raw)?;
+            uncompressed(bench, &line, format, &file)?;
+        }
+        let line = format!("query {format} compressed mean");
+        if bench.wants(&line) {
+            let file = file(bench, compressed)?;
+            decoded(bench, &line, format, &file)?;
+        }
+        let line = format!("query {format} 65,536 chunks mean");
+        if bench.wants(&line) {
+            tiny(bench, &line, format)?;
+        }
+    }
+    Ok(())
+}
+
+/// One of the field's files, made when it is not there.
+pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
+    let bytes = bench.bytes;
+    let source = bench.file("field.npy", |path| data::write_npy(bytes, path))?;
+    bench.file(name, |path| match name.strip_suffix(".tet") {
+        Some(kind) => {
+            let filters = if kind == "raw" { vec![] } else { vec![Filter::new("zstd").with("level", 3)] };
+            chunked(&source, path, Format::Tet, &data::CHUNK, filters)
+        }
+        None => peers::make_from(bench, &format!("make_{name}"), &source, path),
+    })
+}
+
+fn chunked(source: &Path, path: &Path, format: Format, chunks: &[u64], filters: Vec<Filter>) -> Outcome {
+    let options = ConvertOptions {
+        chunk_shape: Some(chunks.to_vec()),
+        filters: Some(filters),
+        ..ConvertOptions::default()
+    };
+    convert(&hyperslab::open(source)?, path, format, &options, &Progress::default())?;
+    Ok(())
+}
+
+/// Our time of a query, and the most memory of our own that was in use.
+fn ours(reader: &ArrayReader, query: &Query) -> Outcome<((String, f64), String)> {
+    let watch = crate::memory::Watch::start();
+    let time = timed(OURS, || {
+        black_box(query.run(reader)?);
+        Ok(())
+    })?;
+    let note =
+        watch.peak().map_or(String::new(), |bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20)));
+    Ok((time, note))
+}
+
+fn uncompressed(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome {
+    let reader = array(file)?;
+    let npy = self::file(bench, "field.npy")?;
+    for (what, operation) in [("mean", Operation::Mean), ("sum", Operation::Sum)] {
+        let case = format!("{line} {what}");
+        if bench.wants(&case) {
+            let (ours, note) = ours(&reader, &Query::new(operation).memory(MEMORY))?;
+            let numpy = timed_in(bench, SCRIPT, "NumPy sum in memory", "numpy_sum", [&npy])?;
+            let owner = owner(bench, format, what, file)?;
+            bench.line(&case, [ours].into_iter().chain(numpy).chain(owner), &note);
+        }
+    }
+    for axis in 0..3 {
+        let case = format!("{line} mean over axis {axis}");
+        if bench.wants(&case) {
+            let (ours, note) = ours(&reader, &Query::new(Operation::Mean).over([axis]).memory(MEMORY))?;
+            let numpy = timed_in(bench, SCRIPT, "NumPy sum in memory", "numpy_sum", [&npy])?;
+            let along = format!("numpy_axis_{axis}");
+            let along = timed_in(bench, SCRIPT, "NumPy along the axis in memory", &along, [&npy])?;
+            bench.line(&case, [ours].into_iter().chain(numpy).chain(along), &note);
+        }
+    }
+    Ok(())
+}
+
+/// The library that owns the format, doing the same.
+fn owner(bench: &Bench, format: &str, what: &str, file: &Path) -> Outcome<Option<(String, f64)>> {
+    let (name, case) = match format {
+        "hdf5" => ("h5py", "hdf5"),
+        "tiledb" => ("tiledb-py", "tiledb"),
+        "zarr" => ("zarr-python", "zarr"),
+        _ => ("tet-py", "tet"),
+    };
+    timed_in(bench, SCRIPT, name, &format!("{case}_{what}"), [file])
+}
+
+/// A mean of compressed chunks, against decoding them on the same threads and doing nothing else.
+fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome {
+    let reader = array(file)?;
+    let (ours, note) = ours(&reader, &Query::new(Operation::Mean).memory(MEMORY))?;
+    let array = reader.inner();
+    let mut stored = Vec::new();
+    array.visit_chunks(&mut |coord, reference| {
+        let bytes = array.fetch(&reference.spans().collect::<Vec<_>>())?;
+        stored.push((coord, reference, bytes));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let size = |coord: &[u64]| reader.schema().decoded_bytes(coord).unwrap_or(0);
+    let largest = stored.iter().map(|(coord, ..)| size(coord)).max().unwrap_or(0);
+    let decoding = timed("decoding only, all threads", || {
+        stored.par_iter().with_max_len(1).try_for_each_init(
+            || vec![0; largest],
+            |scratch, (coord, reference, bytes)| {
+                array.decode(coord, reference, bytes, &mut scratch[..size(coord)])
+            },
+        )?;
+        Ok(())
+    })?;
+    let owner = owner(bench, format, "mean", file)?;
+    bench.line(line, [ours, decoding].into_iter().chain(owner), &note);
+    Ok(())
+}
+
+/// The mean of very many very small chunks.
+fn tiny(bench: &mut Bench, line: &str, format: &str) -> Outcome {
+    let npy = bench.file("tiny.npy", |path| {
+        let bytes = TINY_SHAPE.iter().product::<u64>() * 4;
+        let values = hyperslab::Values::new(
+            hyperslab::DType::Float32,
+            &TINY_SHAPE,
+            hyperslab::Elements::fixed(data::field(bytes)),
+        )?;
+        hyperslab::export::write(&values, path, true)?;
+        Ok(())
+    })?;
+    let file = bench.file(&format!("tiny.{format}"), |path| match format {
+        "hdf5" => peers::make_in(bench, SCRIPT, "make_tiny_hdf5", [npy.as_path(), path]),
+        name => chunked(&npy, path, name.parse()?, &TINY_CHUNK, vec![]),
+    })?;
+    let reader = array(&file)?;
+    let (ours, note) = ours(&reader, &Query::new(Operation::Mean).memory(MEMORY))?;
+    let numpy = timed_in(bench, SCRIPT, "NumPy sum in memory", "numpy_sum", [&npy])?;
+    let owner = owner(bench, format, "mean", &file)?;
+    bench.line(line, [ours].into_iter().chain(numpy).chain(owner), &note);
+    Ok(())
+}

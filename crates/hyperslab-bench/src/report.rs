@@ -1,0 +1,65 @@
+//! The table in Markdown, and the picture for the front page.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use crate::harness::{Outcome, say};
+use crate::results::{Line, Results, is_bound, time};
+use crate::{machine, picture};
+
+/// Writes `RESULTS.md` and `results.svg` beside the lines.
+pub(crate) fn write(results: &Results, python: Option<&Path>) -> Outcome {
+    let table = results.folder.join("RESULTS.md");
+    std::fs::write(&table, markdown(results, &machine::facts(python))?)?;
+    std::fs::write(results.folder.join("results.svg"), picture::draw(&results.lines))?;
+    say(&format!("written: {}", table.display()));
+    Ok(())
+}
+
+fn markdown(results: &Results, facts: &[(String, String)]) -> Outcome<String> {
+    let mut text = String::from(
+        "# Us and the peers on the same work\n\n\
+         Written by `cargo xtask bench`; `cargo xtask bench WORD …` repeats the cases with such a word in their name, or of\n\
+         such an area, and leaves the other lines as they are. Each figure is the median of several runs after one that warms\n\
+         up; what counts is the ratio of times taken in one run, the peer's to ours: above 1 we are faster. *Italics* are\n\
+         bounds, not peers: bytes copied, frames decoded, a sum in memory, and nothing else done.\n\n\
+         ![ratios](results.svg)\n\n",
+    );
+    for (name, value) in facts {
+        writeln!(text, "- {name}: {value}")?;
+    }
+    for area in areas(&results.lines) {
+        writeln!(
+            text,
+            "\n## {area}\n\n| case | size | ours | peer | ratio | note |\n|---|---|---|---|---|---|"
+        )?;
+        for line in results.lines.iter().filter(|line| line.area == area) {
+            row(&mut text, line)?;
+        }
+    }
+    Ok(text)
+}
+
+fn row(text: &mut String, line: &Line) -> Outcome {
+    let start = format!("| {} | {} MiB | {} |", line.case, line.mebibytes, time(line.ours()));
+    if line.peers().is_empty() {
+        writeln!(text, "{start} | | {} |", line.note)?;
+    }
+    for (name, seconds) in line.peers() {
+        let mark = if is_bound(name) { "*" } else { "" };
+        let ratio = seconds / line.ours();
+        writeln!(text, "{start} {mark}{name}{mark} {} | **{ratio:.2}×** | {} |", time(seconds), line.note)?;
+    }
+    Ok(())
+}
+
+/// The areas, in the order of their first lines.
+pub(crate) fn areas(lines: &[Line]) -> Vec<&str> {
+    let mut areas: Vec<&str> = Vec::new();
+    for line in lines {
+        if !areas.contains(&line.area.as_str()) {
+            areas.push(&line.area);
+        }
+    }
+    areas
+}

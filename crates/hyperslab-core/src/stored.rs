@@ -1,0 +1,37 @@
+//! What a chunk's stored bytes are, in words that all formats share, so that they can be carried from one store to
+//! another as they are.
+
+use crate::Extents;
+
+/// How stored bytes become the elements of a chunk. Two formats that say the same of a chunk store the same bytes, or
+/// bytes that decode to the same elements.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredForm {
+    /// Cells of the decoded chunk per dimension. They stand in C order, little-endian, back to back.
+    pub shape: Extents,
+    /// What was done to them, in the order of writing.
+    pub steps: Vec<StoredStep>,
+}
+
+/// One transform whose result is the same bytes in every format that has it. What an encoder may choose (a level, a
+/// block size) is not part of it: a decoder does not need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoredStep {
+    /// All first bytes of elements of this size, then all second bytes, and so on; what is left over stays.
+    Shuffle(usize),
+    /// A zlib stream (RFC 1950).
+    Zlib,
+    /// A gzip member (RFC 1952).
+    Gzip,
+    /// A Zstandard frame.
+    Zstd,
+    /// A bzip2 stream.
+    Bzip2,
+    /// A Blosc 1 buffer, whose header says the rest.
+    Blosc,
+    /// The bytes, then their CRC-32C, little-endian.
+    Crc32c,
+    /// The bytes, then their Fletcher checksum as HDF5 has it, little-endian.
+    Fletcher32,
+}

@@ -1,0 +1,200 @@
+//! From elements in memory to their bytes in the file: the inverse of reading.
+
+use hyperslab_core::{DType, Data, Elements, Error, Result};
+
+use super::{Element, MemberStep, Step, swap};
+use crate::message::datatype::{Padding, ReferenceKind};
+
+/// Where elements of variable length go.
+pub(crate) trait Keeper {
+    /// Keeps these bytes; answers the heap collection's address and the object's number in it.
+    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)>;
+
+    /// The address of the object at this path.
+    fn object(&mut self, path: &str) -> Result<u64>;
+}
+
+/// Keeps nothing: for types of fixed size.
+#[derive(Debug)]
+pub(crate) struct NoKeeper;
+
+impl Keeper for NoKeeper {
+    fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
+        Err(Error::invalid("elements of variable length where a fixed size is needed"))
+    }
+
+    fn object(&mut self, path: &str) -> Result<u64> {
+        Err(Error::invalid(format!("a reference to {path} where a fixed size is needed")))
+    }
+}
+
+impl Element {
+    /// Why elements of this type can be read but not written; `None` when they can be.
+    pub(crate) fn unstorable(&self) -> Option<String> {
+        match &self.step {
+            Step::Copy | Step::Swap(_) | Step::Trim(_) | Step::Text => None,
+            Step::Reference(ReferenceKind::Object) => None,
+            Step::Integer(_) => Some(format!("{} in an unusual number of bits", self.dtype)),
+            Step::Float(_) => Some(format!("{} in an unusual format", self.dtype)),
+            Step::Reference(_) => Some("references to regions".to_owned()),
+            Step::Struct(members) => members.iter().find_map(|member| member.element.unstorable()),
+            Step::Array { base, .. } | Step::List(base) => base.unstorable(),
+        }
+    }
+
+    /// Appends the stored bytes of these elements.
+    pub(crate) fn store(
+        &self,
+        elements: &Elements,
+        keeper: &mut dyn Keeper,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
+            return Err(Error::invalid("missing elements, for which HDF5 has no place"));
+        }
+        match (&self.step, &elements.data) {
+            (_, Data::Fixed(bytes)) => self.store_fixed(bytes, out),
+            (Step::Text, Data::Variable { offsets, bytes }) => {
+                self.variable(offsets, 1, bytes, keeper, out, &|text| match text.contains(&0) {
+                    true => Err(Error::invalid("text with a NUL, at which HDF5 ends a text")),
+                    false => Ok(()),
+                })
+            }
+            (Step::Reference(ReferenceKind::Object), Data::Variable { offsets, bytes }) => {
+                for pair in offsets.windows(2) {
+                    let path = String::from_utf8_lossy(&bytes[pair[0] as usize..pair[1] as usize]);
+                    let address = if path.is_empty() { 0 } else { keeper.object(&path)? };
+                    out.extend_from_slice(&address.to_le_bytes()[..self.stored.min(8)]);
+                }
+                Ok(())
+            }
+            // Bytes of any length are kept as lists of unsigned bytes.
+            (Step::List(_), Data::Variable { offsets, bytes }) => {
+                self.variable(offsets, 1, bytes, keeper, out, &|_| Ok(()))
+            }
+            (Step::List(base), Data::List { offsets, items }) => {
+                let mut stored = Vec::new();
+                base.store(items, keeper, &mut stored)?;
+                self.variable(offsets, base.stored, &stored, keeper, out, &|_| Ok(()))
+            }
+            (Step::Array { base, .. }, Data::FixedList { items, .. }) => base.store(items, keeper, out),
+            (Step::Struct(steps), Data::Struct { length, members }) => {
+                self.columns(steps, *length, members, keeper, out)
+            }
+            _ => Err(Error::invalid(format!("elements that are not held as {} are", self.dtype))),
+        }
+    }
+
+    /// Elements of fixed size.
+    fn store_fixed(&self, bytes: &[u8], out: &mut Vec<u8>) -> Result<()> {
+        let from = out.len();
+        match &self.step {
+            Step::Copy => out.extend_from_slice(bytes),
+            Step::Swap(unit) => {
+                out.extend_from_slice(bytes);
+                swap(*unit, &mut out[from..]);
+            }
+            Step::Trim(padding) => {
+                out.extend_from_slice(bytes);
+                out[from..].chunks_exact_mut(self.stored).for_each(|text| pad(*padding, text));
+            }
+            Step::Struct(members) => {
+                let size = self.size.unwrap_or(0).max(1);
+                for element in bytes.chunks_exact(size) {
+                    let at = out.len();
+                    out.resize(at + self.stored, 0);
+                    for member in members {
+                        let length = member.element.size.unwrap_or(0);
+                        let mut part = Vec::with_capacity(member.element.stored);
+                        member.element.store_fixed(&element[member.to..member.to + length], &mut part)?;
+                        out[at + member.from..][..part.len()].copy_from_slice(&part);
+                    }
+                }
+            }
+            Step::Array { base, .. } => base.store_fixed(bytes, out)?,
+            _ => return Err(Error::invalid(format!("{} cannot be written", self.dtype))),
+        }
+        Ok(())
+    }
+
+    fn variable(
+        &self,
+        offsets: &[u64],
+        each: usize,
+        bytes: &[u8],
+        keeper: &mut dyn Keeper,
+        out: &mut Vec<u8>,
+        check: &dyn Fn(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        for pair in offsets.windows(2) {
+            let (start, end) = (pair[0] as usize * each, pair[1] as usize * each);
+            let item = bytes.get(start..end).ok_or_else(|| Error::invalid("offsets behind the elements"))?;
+            check(item)?;
+            let count = u32::try_from(pair[1] - pair[0])
+                .map_err(|_| Error::invalid("an element of more than 2^32 items"))?;
+            let (address, index) = if item.is_empty() { (0, 0) } else { keeper.keep(item)? };
+            out.extend_from_slice(&count.to_le_bytes());
+            out.extend_from_slice(&address.to_le_bytes()[..(self.stored - 8).min(8)]);
+            out.extend_from_slice(&index.to_le_bytes());
+        }
+        Ok(())
+    }
+
+    fn columns(
+        &self,
+        steps: &[MemberStep],
+        length: usize,
+        members: &[Elements],
+        keeper: &mut dyn Keeper,
+        out: &mut Vec<u8>,
+    ) -> Result<()> {
+        if steps.len() != members.len() {
+            return Err(Error::invalid(format!("{} members, {} expected", members.len(), steps.len())));
+        }
+        let from = out.len();
+        out.resize(from + length * self.stored, 0);
+        for (step, member) in steps.iter().zip(members) {
+            let (each, mut column) = (step.element.stored, Vec::new());
+            step.element.store(member, keeper, &mut column)?;
+            if column.len() != length * each {
+                return Err(Error::invalid("members of different lengths"));
+            }
+            for (row, part) in column.chunks_exact(each).enumerate() {
+                out[from + row * self.stored + step.from..][..each].copy_from_slice(part);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Text that ends with NULs becomes text that is padded as the file wants it.
+fn pad(padding: Padding, text: &mut [u8]) {
+    if padding == Padding::Space {
+        let end = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        text[end..].fill(b' ');
+    }
+}
+
+/// UTF-32 text of a fixed number of code points as UTF-8 in four bytes a point, padded with NULs.
+pub(crate) fn utf8_of(elements: &Elements, points: usize) -> Result<Elements> {
+    let Some(bytes) = elements.as_fixed() else {
+        return Err(Error::invalid(format!(
+            "elements that are not held as {} are",
+            DType::FixedText(points)
+        )));
+    };
+    let mut out = Vec::with_capacity(bytes.len());
+    for text in bytes.chunks_exact((4 * points).max(1)) {
+        let from = out.len();
+        for point in text.chunks_exact(4) {
+            let point = u32::from_ne_bytes([point[0], point[1], point[2], point[3]]);
+            let letter = char::from_u32(point)
+                .ok_or_else(|| Error::invalid(format!("{point:#x} is no Unicode letter")))?;
+            if letter != '\0' {
+                out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+        }
+        out.resize(from + 4 * points, 0);
+    }
+    Ok(Elements::fixed(out))
+}

@@ -1,0 +1,113 @@
+//! From filters as people ask for them to what the pipeline message says: the inverse of describing.
+
+use hyperslab_core::{DType, Error, Filter, Result};
+use serde_json::Value;
+
+use super::{encode, id};
+use crate::message::pipeline::FilterSpec;
+
+/// What filters are told of the chunks they work on.
+#[derive(Debug, Clone)]
+pub(crate) struct Chunks<'a> {
+    /// The type of an element.
+    pub(crate) dtype: &'a DType,
+    /// Bytes of a stored element.
+    pub(crate) element: usize,
+    /// Cells of a chunk.
+    pub(crate) cells: u64,
+    /// The stored fill value, where one is set.
+    pub(crate) fill: Option<&'a [u8]>,
+}
+
+/// The filter's number and parameters.
+pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec> {
+    let number = |name: &str, default: i64| match filter.parameters.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(value) => value.as_i64().ok_or_else(|| wrong(filter, name)),
+    };
+    let element = || number("element_size", chunks.element as i64).map(|size| size as u32);
+    let bytes = u32::try_from(chunks.cells.saturating_mul(chunks.element as u64)).unwrap_or(u32::MAX);
+    let (id, name, values) = match filter.name.as_str() {
+        "gzip" | "deflate" | "zlib" => {
+            let level = number("level", 4)?;
+            if !(0..=9).contains(&level) {
+                return Err(wrong(filter, "level"));
+            }
+            (id::DEFLATE, "deflate", vec![level as u32])
+        }
+        "shuffle" => (id::SHUFFLE, "shuffle", vec![element()?]),
+        "fletcher32" => (id::FLETCHER32, "fletcher32", Vec::new()),
+        "bzip2" | "bz2" => (id::BZIP2, "bzip2", vec![number("level", 9)?.clamp(1, 9) as u32]),
+        "lzf" => (id::LZF, "lzf", vec![4, 0x105, bytes]),
+        "zstd" => (id::ZSTD, "zstd", vec![(number("level", 3)? as i32).cast_unsigned()]),
+        "lz4" => (id::LZ4, "lz4", vec![number("block_size", 0)?.max(0) as u32]),
+        "bitshuffle" => {
+            let mut values = vec![0, 4, element()?, number("block_size", 0)?.max(0) as u32];
+            match filter.parameters.get("codec").and_then(Value::as_str) {
+                None | Some("none" | "") => values.push(0),
+                Some("lz4") => values.push(2),
+                Some("zstd") => values.extend([3, (number("level", 3)? as i32).cast_unsigned()]),
+                Some(_) => return Err(wrong(filter, "codec")),
+            }
+            (id::BITSHUFFLE, "bitshuffle", values)
+        }
+        "blosc" => {
+            let codecs = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
+            let named = filter.parameters.get("codec").or_else(|| filter.parameters.get("cname"));
+            let named = named.and_then(Value::as_str).unwrap_or("lz4");
+            let codec = codecs.iter().position(|codec| *codec == named);
+            let codec = codec.ok_or_else(|| wrong(filter, "codec"))? as u32;
+            let level = number("level", number("clevel", 5)?)?.clamp(0, 9) as u32;
+            let shuffle = match filter.parameters.get("shuffle").and_then(Value::as_str) {
+                Some("noshuffle" | "none") => 0,
+                Some("bitshuffle") => 2,
+                Some(_) => 1,
+                None => number("shuffle", 1)? as u32,
+            };
+            (id::BLOSC, "blosc", vec![2, 2, chunks.element as u32, bytes, level, shuffle, codec])
+        }
+        "scaleoffset" => (id::SCALE_OFFSET, "scaleoffset", scale_offset(filter, chunks, &number)?),
+        other => {
+            return Err(Error::unsupported("hdf5", format!("writing with the filter {other}")));
+        }
+    };
+    let spec = FilterSpec { id, name: name.to_owned(), values };
+    encode::check(&spec)?;
+    Ok(spec)
+}
+
+fn wrong(filter: &Filter, parameter: &str) -> Error {
+    Error::invalid(format!("{}: {parameter} cannot be {}", filter.name, filter.parameters[parameter]))
+}
+
+/// The twenty parameters of the scale-offset filter.
+fn scale_offset(
+    filter: &Filter,
+    chunks: &Chunks<'_>,
+    number: &dyn Fn(&str, i64) -> Result<i64>,
+) -> Result<Vec<u32>> {
+    let (method, class, sign) = match chunks.dtype {
+        dtype if dtype.is_integer() => {
+            let signed = matches!(dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
+            (2, 0, u32::from(signed))
+        }
+        DType::Float32 | DType::Float64 => (0, 1, 0),
+        other => return Err(Error::invalid(format!("{} has no meaning for {other}", filter.name))),
+    };
+    if class == 1 && !filter.parameters.contains_key("scale_factor") {
+        return Err(Error::invalid("scaleoffset: scale_factor says how many decimal places are kept"));
+    }
+    let factor = (number("scale_factor", 0)? as i32).cast_unsigned();
+    let cells =
+        u32::try_from(chunks.cells).map_err(|_| Error::invalid("scaleoffset: a chunk of 2^32 cells"))?;
+    let mut values = vec![method, factor, cells, class, chunks.element as u32, sign, 0];
+    // A fill value that nobody set is zero, and counts as defined.
+    let mut fill = [0; 8];
+    if let Some(bytes) = chunks.fill {
+        fill[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
+    }
+    let words = u64::from_le_bytes(fill);
+    values.extend([1, words as u32, (words >> 32) as u32]);
+    values.resize(20, 0);
+    Ok(values)
+}

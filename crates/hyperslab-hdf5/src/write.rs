@@ -1,0 +1,33 @@
+//! Writing.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `options` | what the caller chooses |
+//! | `output`, `heap` | the file: space at its end, gathered pieces, elements of variable length |
+//! | `plan`, `types` | what a dataset will be, decided before anything is written |
+//! | `array`, `index` | chunks on their way, and the indexes that find them |
+//! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, few or many |
+//! | `tree`, `sink` | the nodes of a new file, and how it is finished |
+//! | `append`, `record`, `edit` | files that are added to: frames, and changes in their places |
+
+mod append;
+mod array;
+mod attributes;
+mod edit;
+mod fractal;
+mod group;
+mod heap;
+mod index;
+mod object;
+mod options;
+mod output;
+mod plan;
+mod record;
+mod scales;
+mod sink;
+mod tree;
+mod types;
+
+pub use append::{AppendOptions, Hdf5Append};
+pub use options::{Compatibility, DatasetLayout, Hdf5Options};
+pub use sink::Hdf5Sink;

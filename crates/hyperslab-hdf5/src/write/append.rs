@@ -1,0 +1,207 @@
+//! Files that are added to in their place.
+//!
+//! What is new is written where nobody looks, and made durable; then the file's end; then what leads to it, in
+//! pieces that a disk writes whole or not at all. Killed at any instant, the file holds what it held before, or more.
+
+use std::collections::BTreeMap;
+use std::fs::OpenOptions;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use hyperslab_core::{Error, FileBlob, Result, Values, normal_path};
+
+use super::array::Shared;
+use super::heap::HeapWriter;
+use super::index::Patch;
+use super::output::Output;
+use super::record::Recorder;
+use crate::externals::NoExternals;
+use crate::file::{File, lock};
+use crate::store::{Found, find};
+use crate::superblock::Superblock;
+
+/// The file's end is moved ahead of what is written by this part of it, so that it need not move at every flush.
+const AHEAD: u64 = 16;
+const LEAST_AHEAD: u64 = 64 << 10;
+const MOST_AHEAD: u64 = 64 << 20;
+
+/// How a file is added to.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct AppendOptions {
+    /// Let others read the file meanwhile, as libhdf5's "single writer, multiple readers" does. The file is then marked as
+    /// being written until it is closed, and space that index blocks leave is not used again.
+    pub swmr: bool,
+}
+
+/// An existing file that is added to.
+///
+/// ```
+/// use hyperslab_core::{ArraySpec, DType, Elements, Grid, Sink, Values};
+/// use hyperslab_hdf5::{AppendOptions, Hdf5Append, Hdf5Options, Hdf5Sink};
+/// # fn main() -> hyperslab_core::Result<()> {
+/// # let folder = std::env::temp_dir().join(format!("hyperslab-doc-append-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("x.h5");
+/// let mut sink = Box::new(Hdf5Sink::create(&path, Hdf5Options::default())?);
+/// let mut spec = ArraySpec::new(DType::UInt8, Grid::new(&[0, 4], &[1, 4])?);
+/// spec.max_shape[0] = None;
+/// sink.array("/frames", &spec)?;
+/// sink.commit()?;
+///
+/// let mut file = Hdf5Append::open(&path, AppendOptions::default())?;
+/// for frame in 0..3 {
+///     file.append("/frames", &Values::new(DType::UInt8, &[4], Elements::fixed(vec![frame; 4]))?)?;
+/// }
+/// file.flush()?; // durable, and readable
+/// file.close()?;
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Hdf5Append {
+    shared: Arc<Shared>,
+    file: Arc<File>,
+    superblock: Superblock,
+    swmr: bool,
+    recorders: BTreeMap<String, Recorder>,
+}
+
+impl Hdf5Append {
+    /// Opens the file at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when it cannot be written, [`Invalid`](Error::Invalid) when another program writes or reads it,
+    /// [`Corrupt`](Error::Corrupt) when it is not whole.
+    pub fn open(path: &Path, options: AppendOptions) -> Result<Self> {
+        let name: Arc<str> = path.display().to_string().into();
+        let failed = |source| Error::io(Arc::clone(&name), source);
+        let target = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
+        if let Err(std::fs::TryLockError::WouldBlock) = target.try_lock() {
+            return Err(Error::invalid(format!("{name}: another program has it open")));
+        }
+        let blob = Arc::new(FileBlob::open(path)?);
+        let file = Arc::new(File::open(blob, Arc::new(NoExternals), 0)?);
+        let mut superblock = file.superblock.clone();
+        if superblock.flags & 5 != 0 {
+            return Err(Error::invalid(format!("{name}: another program writes it, or died doing so")));
+        }
+        if superblock.end > file.length {
+            return Err(file.place("superblock", 0).corrupt(format!(
+                "the file ends at {:#x}, not at {:#x}: it was cut short",
+                file.length, superblock.end
+            )));
+        }
+        if options.swmr && superblock.version < 3 {
+            return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
+        }
+        // Old files say where they end in numbers that count from the base.
+        let end = superblock.end.max(file.length) - superblock.base;
+        let output = Output::new(target, Arc::clone(&name), superblock.base, end);
+        let sizes = file.sizes();
+        let shared = Arc::new(Shared { output, heap: Mutex::new(HeapWriter::new(sizes)), sizes });
+        if options.swmr {
+            superblock.flags |= 5;
+            shared.output.write_at(0, &superblock.encode())?;
+            shared.output.sync()?;
+            shared.output.unlock()?;
+        }
+        Ok(Self { shared, file, superblock, swmr: options.swmr, recorders: BTreeMap::new() })
+    }
+
+    /// Adds frames to the dataset at `path`, along its first unlimited dimension (or the first with room): values of the dataset's shape with any
+    /// extent there, or without that dimension for one frame. Answers the dataset's new extent. Nobody sees
+    /// them before [`flush`](Self::flush).
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when the dataset cannot grow or the values do not fit it;
+    /// [`Unsupported`](Error::Unsupported) for types and filters that we only read.
+    pub fn append(&mut self, path: &str, values: &Values) -> Result<u64> {
+        if let Some(recorder) = self.recorders.get_mut(path) {
+            return recorder.append(values);
+        }
+        self.append_along(path, None, values)
+    }
+
+    /// As [`append`](Self::append), along this dimension when the dataset is first added to.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    pub fn append_along(&mut self, path: &str, axis: Option<usize>, values: &Values) -> Result<u64> {
+        if !self.recorders.contains_key(path) {
+            let normal = normal_path(path);
+            let Found::Object(object) = find(&self.file, &normal)? else {
+                return Err(Error::not_found(Arc::clone(&self.file.name), normal));
+            };
+            let recorder = Recorder::open(&self.file, object.address, &normal, axis, &self.shared)?;
+            self.recorders.insert(path.to_owned(), recorder);
+        }
+        match self.recorders.get_mut(path) {
+            Some(recorder) => recorder.append(values),
+            None => Err(Error::not_found(Arc::clone(&self.file.name), path)),
+        }
+    }
+
+    /// Makes everything that was added durable, and visible to whoever opens or refreshes the file from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses. What was flushed before stays as it was.
+    pub fn flush(&mut self) -> Result<()> {
+        let mut patches: Vec<Patch> = Vec::new();
+        for recorder in self.recorders.values_mut() {
+            patches.extend(recorder.flush()?);
+        }
+        lock(&self.shared.heap).flush(&self.shared.output)?;
+        self.publish(&patches)
+    }
+
+    /// New things first, then the end, then what leads to them.
+    fn publish(&mut self, patches: &[Patch]) -> Result<()> {
+        if patches.is_empty() {
+            return Ok(());
+        }
+        let output = &self.shared.output;
+        let length = output.length();
+        if length > self.superblock.end {
+            let ahead = (length / AHEAD).clamp(LEAST_AHEAD, MOST_AHEAD);
+            self.superblock.end = length + ahead;
+            output.set_length(self.superblock.end)?;
+            output.sync()?;
+            let (at, bytes) = self.superblock.encode_end();
+            output.write_at(at, &bytes)?;
+        }
+        output.sync()?;
+        for patch in patches {
+            output.write_at(patch.address, &patch.bytes)?;
+        }
+        output.sync()?;
+        if self.swmr {
+            output.abandon();
+        } else {
+            output.reuse();
+        }
+        Ok(())
+    }
+
+    /// Flushes, and gives back what the file's end was ahead.
+    ///
+    /// # Errors
+    ///
+    /// As [`flush`](Self::flush).
+    pub fn close(mut self) -> Result<()> {
+        self.flush()?;
+        let output = &self.shared.output;
+        self.superblock.end = output.length();
+        self.superblock.flags &= !5;
+        let (at, bytes) = self.superblock.encode_end();
+        output.write_at(at, &bytes)?;
+        output.sync()?;
+        output.set_length(self.superblock.end)?;
+        output.sync()
+    }
+}

@@ -1,0 +1,113 @@
+//! Attributes that are being written.
+
+use bytes::Bytes;
+use hyperslab_core::{Attribute, Attributes, DType, Elements, Error, Extents, Result, Values};
+use serde_json::Value;
+
+use super::types::file_type;
+use crate::convert::{Element, Keeper, utf8_of};
+use crate::file::Sizes;
+use crate::message::attribute::Content;
+use crate::message::datatype::{Class, Padding, Type};
+use crate::message::space::Space;
+
+/// What dimension scales and NetCDF-4 keep in attributes: made anew, never copied.
+const OWN: [&str; 5] =
+    ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"];
+
+/// The attributes that people set, without those that scales need.
+pub(crate) fn set_by_people(attributes: &Attributes) -> impl Iterator<Item = (&str, &Attribute)> {
+    let is_scale = attributes
+        .get("CLASS")
+        .and_then(Attribute::as_text)
+        .is_some_and(|class| class.trim_end_matches('\0') == "DIMENSION_SCALE");
+    attributes
+        .iter()
+        .filter(move |(name, _)| !(OWN.contains(name) || is_scale && matches!(*name, "CLASS" | "NAME")))
+}
+
+/// An attribute's values, as they are to be stored.
+pub(crate) fn values_of(name: &str, attribute: &Attribute) -> Result<Values> {
+    if name.is_empty() || name.contains('\0') {
+        return Err(Error::invalid(format!("{name:?} cannot name an attribute")));
+    }
+    match attribute {
+        Attribute::Values(values) => Ok(values.clone()),
+        Attribute::Json(document) => Ok(from_json(document)),
+        Attribute::Unreadable(reason) => Err(Error::invalid(format!("attribute {name:?}: {reason}"))),
+        _ => Err(Error::invalid(format!("attribute {name:?} of an unknown kind"))),
+    }
+}
+
+/// A document as the nearest typed value; what has none is kept as its text.
+fn from_json(document: &Value) -> Values {
+    let of = |dtype: DType, shape: &[u64], bytes: Vec<u8>| Values {
+        dtype,
+        shape: Extents::from_slice(shape),
+        elements: Elements::fixed(bytes),
+    };
+    let text = || Values::text(&document.to_string());
+    match document {
+        Value::String(text) => Values::text(text),
+        Value::Bool(flag) => of(DType::Bool, &[], vec![u8::from(*flag)]),
+        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
+            (Some(number), ..) => of(DType::Int64, &[], number.to_ne_bytes().to_vec()),
+            (_, Some(number), _) => of(DType::UInt64, &[], number.to_ne_bytes().to_vec()),
+            (.., Some(number)) => of(DType::Float64, &[], number.to_ne_bytes().to_vec()),
+            _ => text(),
+        },
+        Value::Array(items) if !items.is_empty() => {
+            let shape = [items.len() as u64];
+            let all = |read: &dyn Fn(&Value) -> Option<[u8; 8]>| -> Option<Vec<u8>> {
+                Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.concat())
+            };
+            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
+            if let Some(texts) = texts {
+                let elements = Elements::variable(texts);
+                return Values { dtype: DType::String, shape: Extents::from_slice(&shape), elements };
+            }
+            if let Some(bytes) = all(&|item| item.as_i64().map(i64::to_ne_bytes)) {
+                return of(DType::Int64, &shape, bytes);
+            }
+            match all(&|item| item.as_f64().map(f64::to_ne_bytes)) {
+                Some(bytes) => of(DType::Float64, &shape, bytes),
+                None => text(),
+            }
+        }
+        _ => text(),
+    }
+}
+
+/// The bytes of an attribute's values, with what they need kept.
+pub(crate) fn content(values: &Values, sizes: Sizes, keeper: &mut dyn Keeper) -> Result<Content> {
+    let mut dtype = values.dtype.clone();
+    let mut elements = values.elements.clone();
+    // An empty text of fixed size takes a byte.
+    if matches!(dtype, DType::FixedBytes(0) | DType::FixedText(0)) {
+        dtype = DType::FixedBytes(1);
+        elements = Elements::fixed(vec![0; values.len()]);
+    }
+    if let DType::FixedText(points) = dtype {
+        elements = utf8_of(&elements, points)?;
+    }
+    let stored = file_type(&dtype, sizes)?;
+    let element = Element::new(&stored, sizes, "attribute")?;
+    if let Some(problem) = element.unstorable() {
+        return Err(Error::unsupported("attribute", problem));
+    }
+    let mut data = Vec::new();
+    element.store(&elements, keeper, &mut data)?;
+    Ok(Content { dtype: stored, space: space(&values.shape), data: data.into() })
+}
+
+/// A space that does not grow.
+pub(crate) fn space(shape: &[u64]) -> Space {
+    Space { shape: shape.into(), max_shape: shape.iter().map(|extent| Some(*extent)).collect(), null: false }
+}
+
+/// A text as dimension scales have it: of fixed size, ending with a NUL.
+pub(crate) fn c_text(text: &str) -> Content {
+    let data: Bytes = [text.as_bytes(), &[0]].concat().into();
+    let class = Class::String { padding: Padding::NulTerminated, utf8: false };
+    Content { dtype: Type { class, size: data.len() }, space: space(&[]), data }
+}

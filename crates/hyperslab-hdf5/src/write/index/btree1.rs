@@ -1,0 +1,129 @@
+//! Version 1 B-trees that are being written: built level by level from sorted keys and children.
+
+use std::collections::BTreeMap;
+
+use hyperslab_core::{Error, Extents, Result};
+
+use super::Entries;
+use crate::encode::Encoder;
+use crate::file::Sizes;
+use crate::index::Stored;
+use crate::write::output::Output;
+
+/// Half the children of a chunk tree's node, as libhdf5 makes them.
+const CHUNK_K: usize = 32;
+
+/// Writes a tree of `children`, with one key before each and one behind the last; answers the root.
+pub(crate) fn build(
+    kind: u8,
+    half: usize,
+    mut keys: Vec<Vec<u8>>,
+    mut children: Vec<u64>,
+    sizes: Sizes,
+    output: &Output,
+) -> Result<u64> {
+    let key = keys.first().map_or(0, Vec::len);
+    let node = 8 + 2 * sizes.address + (2 * half + 1) * key + 2 * half * sizes.address;
+    let mut level = 0;
+    loop {
+        // Nodes of a level stand back to back, so that neighbours know each other.
+        let count = children.len().div_ceil(2 * half).max(1);
+        let first = output.allocate((count * node) as u64)?;
+        let at = |index: usize| first + (index * node) as u64;
+        let (mut upper_keys, mut upper) = (Vec::new(), Vec::new());
+        let mut start = 0;
+        for index in 0..count {
+            let length = children.len() / count + usize::from(index < children.len() % count);
+            let mut out = Encoder::magic(sizes, b"TREE", kind);
+            out.u8(level).u16(length as u16);
+            out.address((index > 0).then(|| at(index - 1)));
+            out.address((index + 1 < count).then(|| at(index + 1)));
+            for child in start..start + length {
+                out.put(&keys[child]).address(Some(children[child]));
+            }
+            if let Some(last) = keys.get(start + length) {
+                out.put(last);
+            }
+            // Room for as many as a node may ever have.
+            out.bytes.resize(node, 0);
+            output.write_at(at(index), &out.bytes)?;
+            upper_keys.extend(keys.get(start).cloned());
+            upper.push(at(index));
+            start += length;
+        }
+        if let [root] = upper[..] {
+            return Ok(root);
+        }
+        upper_keys.extend(keys.pop());
+        (keys, children) = (upper_keys, upper);
+        level += 1;
+    }
+}
+
+/// The chunk index of old-style files.
+#[derive(Debug)]
+pub(crate) struct Tree1Writer {
+    entries: Entries,
+    chunk: Extents,
+    chunks: BTreeMap<Extents, Stored>,
+    root: Option<u64>,
+    changed: bool,
+}
+
+impl Tree1Writer {
+    pub(crate) fn new(entries: Entries, chunk: &[u64]) -> Self {
+        Self { entries, chunk: chunk.into(), chunks: BTreeMap::new(), root: None, changed: false }
+    }
+
+    /// The tree at `root`, whose chunks are these.
+    pub(crate) fn load(
+        entries: Entries,
+        chunk: &[u64],
+        root: u64,
+        chunks: impl IntoIterator<Item = (Extents, Stored)>,
+    ) -> Self {
+        Self { root: Some(root), chunks: chunks.into_iter().collect(), ..Self::new(entries, chunk) }
+    }
+
+    pub(crate) const fn address(&self) -> Option<u64> {
+        self.root
+    }
+
+    /// Enters a chunk; answers whether it was not there before.
+    pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored) -> Result<bool> {
+        if u32::try_from(stored.size).is_err() {
+            return Err(Error::invalid(format!("a chunk of {} bytes in an old-style file", stored.size)));
+        }
+        self.changed = true;
+        Ok(self.chunks.insert(chunk.into(), stored).is_none())
+    }
+
+    /// Writes a new tree, to which the layout message must be led.
+    pub(crate) fn flush(&mut self, output: &Output) -> Result<()> {
+        if !std::mem::take(&mut self.changed) {
+            return Ok(());
+        }
+        let key = |chunk: &[u64], stored: Option<Stored>| {
+            let mut out = Encoder::new(self.entries.sizes);
+            out.u32(stored.map_or(0, |stored| stored.size as u32))
+                .u32(stored.map_or(0, |stored| stored.mask));
+            for (at, extent) in chunk.iter().zip(&self.chunk) {
+                out.u64(at * extent);
+            }
+            out.u64(0);
+            out.bytes
+        };
+        let mut keys: Vec<_> = self.chunks.iter().map(|(chunk, stored)| key(chunk, Some(*stored))).collect();
+        // The last key is only an upper bound.
+        if let Some((last, _)) = self.chunks.last_key_value() {
+            let mut behind = last.clone();
+            if let Some(first) = behind.first_mut() {
+                *first += 1;
+            }
+            keys.push(key(&behind, None));
+        }
+        let children = self.chunks.values().map(|stored| stored.address).collect();
+        self.root = Some(build(1, CHUNK_K, keys, children, self.entries.sizes, output)?);
+        Ok(())
+    }
+}

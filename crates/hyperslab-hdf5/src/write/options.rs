@@ -1,0 +1,57 @@
+//! How to write a file.
+
+/// Which libraries shall read the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Compatibility {
+    /// All: superblock 0, symbol tables, version 1 headers and B-trees.
+    Earliest,
+    /// libhdf5 1.10 and later: its chunk indexes.
+    #[default]
+    V110,
+    /// libhdf5 2.0 and later: filtered chunks have sizes in full width.
+    V200,
+}
+
+/// How datasets are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum DatasetLayout {
+    /// In one piece when it has one chunk, cannot grow and is not filtered; else in chunks.
+    #[default]
+    Auto,
+    /// In the object's header: for few bytes.
+    Compact,
+    /// In one piece.
+    Contiguous,
+    /// In chunks, also where one piece would do.
+    Chunked,
+}
+
+/// How to write a file.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Hdf5Options {
+    /// Replace what stands at the path.
+    pub replace: bool,
+    /// Which libraries shall read it.
+    pub compatibility: Compatibility,
+    /// How datasets are laid out.
+    pub layout: DatasetLayout,
+    /// Take space for all chunks of unfiltered datasets that cannot grow, and need no index for them.
+    pub allocate_early: bool,
+    /// Write dimension scales for named dimensions, as NetCDF-4 does.
+    pub dimension_scales: bool,
+}
+
+impl Default for Hdf5Options {
+    fn default() -> Self {
+        Self {
+            replace: false,
+            compatibility: Compatibility::default(),
+            layout: DatasetLayout::default(),
+            allocate_early: false,
+            dimension_scales: true,
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! The file that is being written: space is taken at its end, small pieces are gathered.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::sync::{Arc, Mutex};
+
+use hyperslab_core::{Error, Result};
+
+use crate::file::lock;
+
+/// Pieces up to this size are gathered before they are written.
+const SMALL: usize = 64 << 10;
+/// Gathered pieces are written when there are this many bytes of them.
+const GATHERED: usize = 1 << 20;
+/// What a disk writes whole or not at all. Whatever is changed in its place stands inside one.
+pub(crate) const SECTOR: u64 = 512;
+
+/// A file that is being written, by addresses that count from the superblock. Written from any thread.
+#[derive(Debug)]
+pub(crate) struct Output {
+    file: File,
+    name: Arc<str>,
+    base: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    /// The first address that nobody has taken.
+    end: u64,
+    /// Pieces that were appended and not yet written, from `tail_at` on.
+    tail: Vec<u8>,
+    tail_at: u64,
+    /// Space that structures left when they moved, by size; and space that may be used again after the next flush.
+    free: BTreeMap<u64, Vec<u64>>,
+    left: Vec<(u64, u64)>,
+}
+
+impl Output {
+    /// Writes `file` from `end` on; addresses count from `base`.
+    pub(crate) fn new(file: File, name: Arc<str>, base: u64, end: u64) -> Self {
+        let state = State { end, tail: Vec::new(), tail_at: end, free: BTreeMap::new(), left: Vec::new() };
+        Self { file, name, base, state: Mutex::new(state) }
+    }
+
+    pub(crate) const fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::io(Arc::clone(&self.name), source)
+    }
+
+    /// The first address behind everything.
+    pub(crate) fn end(&self) -> u64 {
+        lock(&self.state).end
+    }
+
+    /// Where the file ends, counted from its first byte.
+    pub(crate) fn length(&self) -> u64 {
+        self.base + self.end()
+    }
+
+    /// Writes these bytes at the end; answers their address.
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
+        self.append_within(bytes, 0..0, SECTOR)
+    }
+
+    /// As [`append`](Self::append), so that the `part` of the bytes does not cross a multiple of `unit` bytes of the
+    /// file, if it is no longer than one.
+    pub(crate) fn append_within(&self, bytes: &[u8], part: std::ops::Range<usize>, unit: u64) -> Result<u64> {
+        let mut state = lock(&self.state);
+        let skipped = self.skip(&state, part, unit);
+        let address = state.end + skipped;
+        state.end = address + bytes.len() as u64;
+        if bytes.len() <= SMALL {
+            let filled = state.tail.len() + skipped as usize;
+            state.tail.resize(filled, 0);
+            state.tail.extend_from_slice(bytes);
+            if state.tail.len() >= GATHERED {
+                self.write_tail(&mut state)?;
+            }
+            return Ok(address);
+        }
+        self.write_tail(&mut state)?;
+        state.tail_at = state.end;
+        drop(state);
+        self.write_file(address, bytes)?;
+        Ok(address)
+    }
+
+    /// Bytes to skip so that the part stands inside a unit.
+    fn skip(&self, state: &State, part: std::ops::Range<usize>, unit: u64) -> u64 {
+        let length = part.len() as u64;
+        let start = (self.base + state.end + part.start as u64) % unit;
+        if length == 0 || length > unit || start + length <= unit { 0 } else { unit - start }
+    }
+
+    /// Takes space without writing it.
+    pub(crate) fn allocate(&self, size: u64) -> Result<u64> {
+        self.allocate_within(size, 0..0, SECTOR)
+    }
+
+    /// As [`allocate`](Self::allocate), placed as [`append_within`](Self::append_within) does.
+    pub(crate) fn allocate_within(&self, size: u64, part: std::ops::Range<usize>, unit: u64) -> Result<u64> {
+        let mut state = lock(&self.state);
+        self.write_tail(&mut state)?;
+        let address = state.end + self.skip(&state, part, unit);
+        state.end = address
+            .checked_add(size)
+            .filter(|end| *end < 1 << 62)
+            .ok_or_else(|| Error::invalid(format!("{}: {size} bytes are too many for a file", self.name)))?;
+        state.tail_at = state.end;
+        Ok(address)
+    }
+
+    /// Space of this size that a structure left before the last flush, or new space.
+    pub(crate) fn space(&self, size: u64) -> Result<u64> {
+        let reused = lock(&self.state).free.get_mut(&size).and_then(Vec::pop);
+        match reused {
+            Some(address) => Ok(address),
+            None => self.allocate(size),
+        }
+    }
+
+    /// Writes these bytes where something of the same size moved away from, or at the end; answers their address.
+    pub(crate) fn store(&self, bytes: &[u8]) -> Result<u64> {
+        let reused = lock(&self.state).free.get_mut(&(bytes.len() as u64)).and_then(Vec::pop);
+        match reused {
+            Some(address) => self.write_at(address, bytes).map(|()| address),
+            None => self.append(bytes),
+        }
+    }
+
+    /// A structure moved away from here. A crash may still bring the old one back, so that the space is only used
+    /// again when what replaces it is durable.
+    pub(crate) fn release(&self, address: u64, size: u64) {
+        lock(&self.state).left.push((address, size));
+    }
+
+    /// What moved is durable at its new place: its old space can be used again.
+    pub(crate) fn reuse(&self) {
+        let mut state = lock(&self.state);
+        for (address, size) in std::mem::take(&mut state.left) {
+            state.free.entry(size).or_default().push(address);
+        }
+    }
+
+    /// Forgets space that structures left: readers may still be there.
+    pub(crate) fn abandon(&self) {
+        lock(&self.state).left.clear();
+    }
+
+    /// Writes these bytes over those at `address`, which were taken before.
+    pub(crate) fn write_at(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        let mut state = lock(&self.state);
+        if let Some(at) = address.checked_sub(state.tail_at).filter(|_| !state.tail.is_empty()) {
+            let at = at as usize;
+            state.tail[at..at + bytes.len()].copy_from_slice(bytes);
+            return Ok(());
+        }
+        drop(state);
+        self.write_file(address, bytes)
+    }
+
+    /// The bytes at `address`.
+    pub(crate) fn read(&self, address: u64, length: usize) -> Result<Vec<u8>> {
+        self.flush()?;
+        let mut bytes = vec![0; length];
+        read_exact_at(&self.file, &mut bytes, self.base + address).map_err(|source| self.failed(source))?;
+        Ok(bytes)
+    }
+
+    /// Hands everything to the system.
+    pub(crate) fn flush(&self) -> Result<()> {
+        self.write_tail(&mut lock(&self.state))
+    }
+
+    /// Makes everything durable.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.flush()?;
+        self.file.sync_data().map_err(|source| self.failed(source))
+    }
+
+    /// Lets other programs open the file.
+    pub(crate) fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|source| self.failed(source))
+    }
+
+    /// Makes the file this long, counted from its first byte.
+    pub(crate) fn set_length(&self, length: u64) -> Result<()> {
+        self.flush()?;
+        self.file.set_len(length).map_err(|source| self.failed(source))
+    }
+
+    fn write_tail(&self, state: &mut State) -> Result<()> {
+        let tail = std::mem::take(&mut state.tail);
+        if !tail.is_empty() {
+            self.write_file(state.tail_at, &tail)?;
+        }
+        state.tail_at = state.end;
+        // The memory is kept for the next pieces.
+        state.tail = tail;
+        state.tail.clear();
+        Ok(())
+    }
+
+    fn write_file(&self, address: u64, bytes: &[u8]) -> Result<()> {
+        write_all_at(&self.file, bytes, self.base + address).map_err(|source| self.failed(source))
+    }
+}
+
+#[cfg(unix)]
+fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(unix)]
+fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
+    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}
+
+#[cfg(windows)]
+fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> std::io::Result<()> {
+    while !bytes.is_empty() {
+        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            read => {
+                bytes = &mut std::mem::take(&mut bytes)[read..];
+                offset += read as u64;
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,206 @@
+//! What a new dataset will be: everything is decided, and refused where need be, before anything is written.
+
+use hyperslab_core::{ArraySpec, DType, Error, Fill, Result, product};
+
+use super::options::{Compatibility, DatasetLayout, Hdf5Options};
+use super::types::file_type;
+use crate::convert::{Element, NoKeeper, utf8_of};
+use crate::file::Sizes;
+use crate::filters::Pipeline;
+use crate::filters::choose::{Chunks, choose};
+use crate::message::datatype::Type;
+use crate::message::fill::Allocation;
+use crate::message::layout::IndexKind;
+use crate::message::space::{MAX_RANK, Space};
+
+/// Compact data stand in a message, whose size has 16 bits.
+const MOST_COMPACT: u64 = 64_000;
+
+/// A dataset's messages, but for where its data are.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    /// The store and path, for messages.
+    pub(crate) name: String,
+    pub(crate) spec: ArraySpec,
+    pub(crate) dtype: Type,
+    pub(crate) element: Element,
+    pub(crate) pipeline: Pipeline,
+    /// The stored fill value, where one is set.
+    pub(crate) fill: Option<Vec<u8>>,
+    pub(crate) layout: PlannedLayout,
+}
+
+/// How the data are laid out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PlannedLayout {
+    Compact,
+    Contiguous,
+    Chunked { version: u8, index: IndexKind, early: bool },
+}
+
+impl Plan {
+    pub(crate) fn new(name: String, spec: &ArraySpec, options: &Hdf5Options, sizes: Sizes) -> Result<Self> {
+        let refuse = |why: String| Err(Error::invalid(format!("{name}: {why}")));
+        let shape = spec.grid.shape();
+        if shape.len() > MAX_RANK {
+            return refuse(format!("{} dimensions, HDF5 has at most {MAX_RANK}", shape.len()));
+        }
+        if spec.max_shape.len() != shape.len() || spec.dimensions.len() != shape.len() {
+            return refuse("limits or names for another number of dimensions".to_owned());
+        }
+        if shape.iter().zip(&spec.max_shape).any(|(extent, most)| most.is_some_and(|most| most < *extent)) {
+            return refuse(format!("a shape of {shape:?} beyond its own limits"));
+        }
+        if spec.nullable {
+            return Err(Error::unsupported(name, "missing elements: HDF5 has no place for them"));
+        }
+        let named = |error: Error| match error {
+            Error::Invalid(why) => Error::invalid(format!("{name}: {why}")),
+            other => other,
+        };
+        let dtype = file_type(&spec.dtype, sizes).map_err(named)?;
+        let element = Element::new(&dtype, sizes, &name)?;
+        if product(shape).and_then(|cells| cells.checked_mul(element.stored as u64)).is_none() {
+            return refuse("more bytes than can be counted".to_owned());
+        }
+        let fill = stored_fill(spec, &element).map_err(named)?;
+        let pipeline = pipeline(spec, &element, fill.as_deref()).map_err(named)?;
+        let layout = layout(spec, &element, &pipeline, options).map_err(named)?;
+        let pipeline =
+            if matches!(layout, PlannedLayout::Chunked { .. }) { pipeline } else { Pipeline::default() };
+        Ok(Self { name, spec: spec.clone(), dtype, element, pipeline, fill, layout })
+    }
+
+    /// Bytes of all elements.
+    pub(crate) fn bytes(&self) -> u64 {
+        product(self.spec.grid.shape()).unwrap_or(0).saturating_mul(self.element.stored as u64)
+    }
+
+    /// Bytes of a whole chunk before any filter.
+    pub(crate) fn chunk_bytes(&self) -> u64 {
+        product(self.spec.grid.chunk_shape()).unwrap_or(0).saturating_mul(self.element.stored as u64)
+    }
+
+    pub(crate) fn space(&self) -> Space {
+        Space { shape: self.spec.grid.shape().into(), max_shape: self.spec.max_shape.clone(), null: false }
+    }
+
+    /// When libhdf5 says that it takes space for such a layout.
+    pub(crate) const fn allocation(&self) -> Allocation {
+        match self.layout {
+            PlannedLayout::Compact | PlannedLayout::Chunked { early: true, .. } => Allocation::Early,
+            PlannedLayout::Contiguous => Allocation::Late,
+            PlannedLayout::Chunked { .. } => Allocation::Incremental,
+        }
+    }
+}
+
+fn stored_fill(spec: &ArraySpec, element: &Element) -> Result<Option<Vec<u8>>> {
+    let Fill::Element(value) = &spec.fill else { return Ok(None) };
+    if element.size.is_none() {
+        // Zeros are empty text and empty lists; no other fill of variable length can stand in the message.
+        let zero = hyperslab_core::Elements::zero(&spec.dtype);
+        return if *value == zero {
+            Ok(None)
+        } else {
+            Err(Error::invalid("a fill value of variable length"))
+        };
+    }
+    let mut stored = Vec::new();
+    match spec.dtype {
+        DType::FixedText(points) => element.store(&utf8_of(value, points)?, &mut NoKeeper, &mut stored)?,
+        _ => element.store(value, &mut NoKeeper, &mut stored)?,
+    }
+    if stored.len() != element.stored {
+        return Err(Error::invalid(format!(
+            "a fill value of {} bytes, elements have {}",
+            stored.len(),
+            element.stored
+        )));
+    }
+    Ok(Some(stored).filter(|stored| stored.iter().any(|byte| *byte != 0)))
+}
+
+fn pipeline(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Result<Pipeline> {
+    let cells = product(spec.grid.chunk_shape()).unwrap_or(u64::MAX);
+    let chunks = Chunks { dtype: &spec.dtype, element: element.stored, cells, fill };
+    if spec.filters.len() > 32 {
+        return Err(Error::invalid(format!("{} filters, HDF5 has at most 32", spec.filters.len())));
+    }
+    let specs = spec.filters.iter().map(|filter| choose(filter, &chunks)).collect::<Result<Vec<_>>>()?;
+    Ok(Pipeline::new(specs))
+}
+
+fn layout(
+    spec: &ArraySpec,
+    element: &Element,
+    pipeline: &Pipeline,
+    options: &Hdf5Options,
+) -> Result<PlannedLayout> {
+    let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
+    let bytes = product(shape).unwrap_or(0).saturating_mul(element.stored as u64);
+    let fixed = shape.iter().zip(&spec.max_shape).all(|(extent, most)| *most == Some(*extent));
+    let filtered = !pipeline.specs.is_empty();
+    match options.layout {
+        _ if fixed && (shape.is_empty() || bytes == 0) => {
+            return Ok(if options.layout == DatasetLayout::Compact {
+                PlannedLayout::Compact
+            } else {
+                PlannedLayout::Contiguous
+            });
+        }
+        DatasetLayout::Compact | DatasetLayout::Contiguous if !fixed || filtered => {
+            return Err(Error::invalid("only chunked data can grow or be filtered"));
+        }
+        DatasetLayout::Compact if bytes > MOST_COMPACT => {
+            return Err(Error::invalid(format!(
+                "{bytes} bytes of compact data, there is room for {MOST_COMPACT}"
+            )));
+        }
+        DatasetLayout::Compact => return Ok(PlannedLayout::Compact),
+        DatasetLayout::Contiguous => return Ok(PlannedLayout::Contiguous),
+        DatasetLayout::Auto if fixed && !filtered && spec.grid.chunks() == Some(1) => {
+            return Ok(PlannedLayout::Contiguous);
+        }
+        DatasetLayout::Auto | DatasetLayout::Chunked => {}
+    }
+    let chunk_bytes = product(chunk).and_then(|cells| cells.checked_mul(element.stored as u64));
+    let large = chunk_bytes.is_none_or(|bytes| bytes > u64::from(u32::MAX));
+    if chunk.iter().any(|extent| u32::try_from(*extent).is_err()) || large {
+        return Err(Error::invalid(format!("chunks of {chunk:?}: HDF5 has chunks of less than 4 GiB")));
+    }
+    let beyond =
+        chunk.iter().zip(&spec.max_shape).any(|(chunk, most)| most.is_some_and(|most| *chunk > most));
+    if beyond {
+        return Err(Error::invalid(format!(
+            "chunks of {chunk:?} beyond the largest shape {:?}",
+            spec.max_shape
+        )));
+    }
+    let early = options.allocate_early && !filtered;
+    let (version, index) = match options.compatibility {
+        Compatibility::Earliest => (3, IndexKind::BTree1),
+        newer => {
+            let version = if newer == Compatibility::V200 && filtered { 5 } else { 4 };
+            (version, choose_index(shape, chunk, &spec.max_shape, early))
+        }
+    };
+    Ok(PlannedLayout::Chunked { version, index, early: early && index == IndexKind::Implicit })
+}
+
+/// libhdf5's choice of an index, which never changes afterwards.
+fn choose_index(shape: &[u64], chunk: &[u64], max_shape: &[Option<u64>], early: bool) -> IndexKind {
+    match max_shape.iter().filter(|most| most.is_none()).count() {
+        0 => {}
+        1 => return IndexKind::ExtensibleArray,
+        _ => return IndexKind::BTree2,
+    }
+    let same = |extents: &[u64]| extents.iter().zip(max_shape).all(|(extent, most)| *most == Some(*extent));
+    if same(shape) && same(chunk) {
+        IndexKind::Single(None)
+    } else if early {
+        IndexKind::Implicit
+    } else {
+        IndexKind::FixedArray
+    }
+}

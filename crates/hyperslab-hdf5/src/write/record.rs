@@ -1,0 +1,303 @@
+//! Datasets that grow: frames are added along one dimension.
+
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Array, ArraySink, ArraySpec, AxisPositions, ChunkCoord, Elements, Error, Extents, Fill, Grid,
+    Layout as Strides, Positions, Region, Result, Values, copy_box, read_serial,
+};
+
+use super::array::{NewArray, Shared};
+use super::edit::HeaderEdit;
+use super::index::{Entries, IndexWriter, Patch};
+use super::plan::{Plan, PlannedLayout};
+use crate::convert::Element;
+use crate::dataset::Dataset;
+use crate::file::File;
+use crate::filters::Pipeline;
+use crate::header::{Header, Message, kind};
+use crate::index::Stored;
+use crate::message::datatype::Type;
+use crate::message::layout::{Chunked, Layout};
+use crate::message::space::Space;
+use crate::message::{fill, pipeline};
+
+/// A dataset that grows along one dimension.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    array: NewArray,
+    header: Header,
+    space: Message,
+    layout: Message,
+    axis: usize,
+    /// Where the chunks that are not full begin, and how long the dataset is, along the axis.
+    start: u64,
+    extent: u64,
+    /// The frames from `start` on.
+    frames: Vec<Values>,
+    /// Chunks that were written before they were full: they are written anew.
+    partial: Vec<Stored>,
+    /// Where the layout message says that the index is.
+    index: Option<u64>,
+    changed: bool,
+}
+
+impl Recorder {
+    /// The dataset at `path`, which grows along `axis`, or along its first unlimited dimension, or the first with room.
+    pub(crate) fn open(
+        file: &Arc<File>,
+        address: u64,
+        path: &str,
+        axis: Option<usize>,
+        shared: &Arc<Shared>,
+    ) -> Result<Self> {
+        let header = Header::read(file, address)?;
+        let need = |kind: u16| {
+            let message = header.find(file, kind)?;
+            message.ok_or_else(|| Error::invalid(format!("{path} is no dataset")))
+        };
+        let (space, layout, dtype) = (need(kind::DATASPACE)?, need(kind::LAYOUT)?, need(kind::DATATYPE)?);
+        let (shape, chunked) = (
+            Space::parse(&mut space.fields(file, "dataspace message"), file.sizes())?,
+            Layout::parse(file, &layout)?,
+        );
+        let Layout::Chunked(chunked) = chunked else {
+            return Err(Error::invalid(format!("{path} is not chunked and cannot grow")));
+        };
+        if chunked.plain_edges || chunked.version < 3 {
+            return Err(file.unsupported("adding to chunks of an unusual layout"));
+        }
+        let limits = || shape.max_shape.iter().zip(&shape.shape);
+        let axis = axis
+            .or_else(|| limits().position(|(most, _)| most.is_none()))
+            .or_else(|| limits().position(|(most, extent)| most.is_some_and(|most| most > *extent)));
+        let axis = axis.filter(|axis| *axis < shape.shape.len());
+        let axis = axis.ok_or_else(|| Error::invalid(format!("{path} has no dimension that can grow")))?;
+        let dataset = Dataset::open(file, &header, path)?;
+        let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
+        let plan = plan(file, &header, &dataset, dtype, &shape, &chunked)?;
+        let filtered = !plan.pipeline.specs.is_empty();
+        let entries = Entries::new(shared.sizes, filtered, chunked.version, plan.chunk_bytes());
+        let (grid, most) = (&plan.spec.grid, &plan.spec.max_shape);
+        let index = IndexWriter::load(&chunked, grid, most, entries, file, &shared.output)?;
+        let extent = shape.shape[axis];
+        let start = extent - extent % chunked.shape[axis];
+        let mut frames = Vec::new();
+        if extent > start {
+            let mut positions = Positions::whole(&shape.shape);
+            positions.axes[axis] = AxisPositions { start, count: extent - start, ..positions.axes[axis] };
+            frames.push(read_serial(&dataset, positions)?);
+        }
+        let array = NewArray::existing(plan, shared, index);
+        let partial = Vec::new();
+        let index = chunked.address;
+        Ok(Self { array, header, space, layout, axis, start, extent, frames, partial, index, changed: false })
+    }
+
+    /// Adds frames; answers how many there are then.
+    pub(crate) fn append(&mut self, values: &Values) -> Result<u64> {
+        let spec = &self.array.plan.spec;
+        if values.dtype != spec.dtype {
+            return Err(Error::invalid(format!(
+                "frames of {}, the dataset has {}",
+                values.dtype, spec.dtype
+            )));
+        }
+        let mut shape = Extents::from_slice(&values.shape);
+        if shape.len() + 1 == spec.grid.rank() {
+            shape.insert(self.axis, 1);
+        }
+        let fits = shape.len() == spec.grid.rank()
+            && shape.iter().zip(spec.grid.shape()).enumerate().all(|(at, (a, b))| at == self.axis || a == b);
+        if !fits {
+            return Err(Error::invalid(format!(
+                "frames of {:?} for a dataset of {:?}",
+                values.shape.as_slice(),
+                spec.grid.shape()
+            )));
+        }
+        let count = shape[self.axis];
+        let end = self.extent.checked_add(count);
+        let end = end.filter(|end| spec.max_shape[self.axis].is_none_or(|most| *end <= most));
+        if end.is_none() {
+            return Err(Error::invalid(format!("more frames than {:?} allows", spec.max_shape)));
+        }
+        let thickness = spec.grid.chunk_shape()[self.axis];
+        let mut done = 0;
+        while done < count {
+            let take = (self.start + thickness - self.extent).min(count - done);
+            let mut region = Region::whole(&shape);
+            region.start[self.axis] = done;
+            region.shape[self.axis] = take;
+            let elements = if take == count {
+                values.elements.clone()
+            } else {
+                cut(&[(values, &shape, Extents::from_elem(0, shape.len()))], &region)?
+            };
+            self.frames.push(Values { dtype: values.dtype.clone(), shape: region.shape, elements });
+            self.extent += take;
+            done += take;
+            self.changed = true;
+            if self.extent == self.start + thickness {
+                self.write_slab()?;
+            }
+        }
+        Ok(self.extent)
+    }
+
+    /// Writes the chunks that hold the frames at hand.
+    fn write_slab(&mut self) -> Result<()> {
+        let mut shape = Extents::from_slice(self.array.plan.spec.grid.shape());
+        shape[self.axis] = self.extent;
+        let chunk_shape = Extents::from_slice(self.array.plan.spec.grid.chunk_shape());
+        let grid = Grid::new(&shape, &chunk_shape)?;
+        self.array.plan.spec.grid = grid.clone();
+        // What was written of these chunks before has served.
+        for old in std::mem::take(&mut self.partial) {
+            self.array.release(old);
+        }
+        let full = self.extent == self.start + chunk_shape[self.axis];
+        let mut offset = 0;
+        let mut placed = Vec::with_capacity(self.frames.len());
+        for frames in &self.frames {
+            let mut at = Extents::from_elem(0, shape.len());
+            at[self.axis] = offset;
+            offset += frames.shape[self.axis];
+            placed.push((frames, &frames.shape, at));
+        }
+        let mut across = grid.extents();
+        across[self.axis] = 1;
+        let count = hyperslab_core::product(&across).unwrap_or(0);
+        let across = Grid::new(&across, &Extents::from_elem(1, shape.len()))?;
+        for number in 0..count {
+            let mut chunk: ChunkCoord = across.coord(number);
+            chunk[self.axis] = self.start / chunk_shape[self.axis];
+            let mut region = grid.region(&chunk);
+            region.start[self.axis] = 0;
+            let elements = match &placed[..] {
+                [(only, shape, _)] if **shape == region.shape => only.elements.clone(),
+                placed => cut(placed, &region)?,
+            };
+            let stored = self.array.put(&chunk, &self.array.encode(&chunk, &elements)?)?;
+            if !full {
+                self.partial.push(stored);
+            }
+        }
+        if full {
+            self.start = self.extent;
+            self.frames.clear();
+        }
+        Ok(())
+    }
+
+    /// Writes everything that is new; answers what is to be changed in its place, in this order.
+    pub(crate) fn flush(&mut self) -> Result<Vec<Patch>> {
+        if !std::mem::take(&mut self.changed) {
+            return Ok(Vec::new());
+        }
+        if self.extent > self.start {
+            self.write_slab()?;
+        }
+        let mut patches = self.array.flush()?;
+        let output = &self.array.shared().output;
+        let mut edit = HeaderEdit::default();
+        // Parameters that others wrote stay: the message only changes when the index gets its place or moves.
+        if self.array.index_address() != self.index {
+            let layout = self.array.layout_message();
+            edit.set(&self.header, &self.layout, 0, &layout, output)?;
+            self.index = self.array.index_address();
+        }
+        let sizes = self.array.shared().sizes;
+        // The extents stand behind version, rank, flags and type; in version 1 behind five reserved bytes.
+        let at = if self.space.body.first() == Some(&1) { 8 } else { 4 } + self.axis * sizes.length;
+        edit.set(&self.header, &self.space, at, &self.extent.to_le_bytes()[..sizes.length], output)?;
+        patches.extend(edit.patches());
+        Ok(patches)
+    }
+}
+
+/// What we write is planned from what stands in the file.
+fn plan(
+    file: &Arc<File>,
+    header: &Header,
+    dataset: &Dataset,
+    dtype: Type,
+    space: &Space,
+    chunked: &Chunked,
+) -> Result<Plan> {
+    let element = Element::new(&dtype, file.sizes(), &file.name)?;
+    if let Some(problem) = element.unstorable() {
+        return Err(file.unsupported(format!("writing {problem}")));
+    }
+    let specs = match header.find(file, kind::PIPELINE)? {
+        Some(message) => pipeline::parse(&mut message.fields(file, "filter pipeline message"))?,
+        None => Vec::new(),
+    };
+    specs.iter().try_for_each(crate::filters::check)?;
+    let mut spec = ArraySpec::new(element.dtype.clone(), Grid::new(&space.shape, &chunked.shape)?);
+    spec.max_shape.clone_from(&space.max_shape);
+    spec.fill = Fill::Zero;
+    Ok(Plan {
+        name: dataset.name().to_owned(),
+        spec,
+        dtype,
+        element,
+        pipeline: Pipeline::new(specs),
+        fill: fill::read(file, header)?,
+        layout: PlannedLayout::Chunked { version: chunked.version, index: chunked.index, early: false },
+    })
+}
+
+/// Pieces, their shapes, and where each begins.
+type Placed<'a> = (&'a Values, &'a Extents, Extents);
+
+/// The elements of a region that these pieces cover.
+fn cut(pieces: &[Placed<'_>], region: &Region) -> Result<Elements> {
+    let Some((first, ..)) = pieces.first() else { return Err(Error::invalid("no frames")) };
+    let cells = region.cells().unwrap_or(0) as usize;
+    let overlaps = pieces.iter().enumerate().filter_map(|(index, (_, shape, at))| {
+        let own = Region { start: at.clone(), shape: (*shape).clone() };
+        own.intersect(region).map(|common| (index, common))
+    });
+    let inner = |common: &Region, at: &[u64]| -> Vec<u64> {
+        common.start.iter().zip(at).map(|(start, at)| start - at).collect()
+    };
+    if let Some(item) = first.dtype.size() {
+        let mut out = vec![0; cells * item];
+        for (index, common) in overlaps {
+            let (piece, shape, at) = &pieces[index];
+            let Some(bytes) = piece.elements.as_fixed() else {
+                return Err(Error::invalid("frames of no fixed size"));
+            };
+            let (mut from, mut to) = (Strides::packed(shape, item), Strides::packed(&region.shape, item));
+            move_to(&mut from, &inner(&common, at));
+            move_to(&mut to, &inner(&common, &region.start));
+            copy_box(bytes, &from, &mut out, &to, &common.shape, item)?;
+        }
+        return Ok(Elements::fixed(out));
+    }
+    let mut picks = vec![(0, 0); cells];
+    for (index, common) in overlaps {
+        let (_, shape, at) = &pieces[index];
+        let (from, to) = (Strides::packed(shape, 1), Strides::packed(&region.shape, 1));
+        let (from_at, to_at) = (inner(&common, at), inner(&common, &region.start));
+        for cell in 0..common.cells().unwrap_or(0) {
+            let (mut left, mut source, mut target) = (cell, 0, 0);
+            for axis in (0..shape.len()).rev() {
+                let step = left % common.shape[axis];
+                left /= common.shape[axis];
+                source += (from_at[axis] + step) as usize * from.strides[axis].unsigned_abs();
+                target += (to_at[axis] + step) as usize * to.strides[axis].unsigned_abs();
+            }
+            picks[target] = (index, source);
+        }
+    }
+    let sources: Vec<&Elements> = pieces.iter().map(|(values, ..)| &values.elements).collect();
+    Elements::gather(&first.dtype, &sources, &picks)
+}
+
+fn move_to(layout: &mut Strides, start: &[u64]) {
+    for (start, stride) in start.iter().zip(&layout.strides) {
+        layout.offset += *start as usize * stride.unsigned_abs();
+    }
+}

@@ -1,0 +1,198 @@
+//! Dimension scales: names of dimensions, as HDF5 and NetCDF-4 keep them.
+
+use std::sync::Arc;
+
+use hyperslab_core::{ArraySpec, DType, Elements, Grid, Labels, Result};
+
+use super::array::{NewArray, Shared};
+use super::attributes::{c_text, content, space};
+use super::options::Hdf5Options;
+use super::plan::Plan;
+use super::tree::{NewKind, Tree, group_of, upwards};
+use super::types::file_type;
+use crate::convert::Keeper;
+use crate::file::Sizes;
+use crate::message::attribute::Content;
+use crate::message::datatype::{Class, ReferenceKind, Type};
+use hyperslab_core::{Values, child_path};
+
+/// An attribute that dimension scales need.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum ScaleAttribute {
+    /// It is a scale.
+    Class,
+    /// The name of the dimension.
+    Name(String),
+    /// NetCDF-4's number of the dimension.
+    Number(i32),
+    /// The scales of a dataset's dimensions, by node.
+    List(Vec<usize>),
+    /// The datasets and dimensions that a scale serves.
+    References(Vec<(usize, u32)>),
+    /// Names alone, where there can be no scale.
+    Labels(Vec<String>),
+}
+
+impl ScaleAttribute {
+    pub(crate) fn content(
+        &self,
+        tree: &Tree,
+        sizes: Sizes,
+        keeper: &mut dyn Keeper,
+    ) -> Result<(String, Content)> {
+        let reference = Type { class: Class::Reference(ReferenceKind::Object), size: sizes.address };
+        let address = |node: usize| tree.nodes[node].address.to_le_bytes()[..sizes.address].to_vec();
+        Ok(match self {
+            Self::Class => ("CLASS".to_owned(), c_text("DIMENSION_SCALE")),
+            Self::Name(name) => ("NAME".to_owned(), c_text(name)),
+            Self::Number(number) => {
+                let values = Values::new(DType::Int32, &[], Elements::fixed(number.to_ne_bytes().to_vec()))?;
+                ("_Netcdf4Dimid".to_owned(), content(&values, sizes, keeper)?)
+            }
+            Self::List(scales) => {
+                let mut data = Vec::new();
+                for scale in scales {
+                    let (heap, index) = keeper.keep(&address(*scale))?;
+                    data.extend_from_slice(&1_u32.to_le_bytes());
+                    data.extend_from_slice(&heap.to_le_bytes()[..sizes.address]);
+                    data.extend_from_slice(&index.to_le_bytes());
+                }
+                let dtype = Type { class: Class::Sequence(Box::new(reference)), size: 8 + sizes.address };
+                let content = Content { dtype, space: space(&[scales.len() as u64]), data: data.into() };
+                ("DIMENSION_LIST".to_owned(), content)
+            }
+            Self::References(users) => {
+                let mut data = Vec::new();
+                for (node, axis) in users {
+                    let from = data.len();
+                    data.extend_from_slice(&address(*node));
+                    data.extend_from_slice(&axis.to_le_bytes());
+                    data.resize(from + 16, 0);
+                }
+                let members = vec![
+                    ("dataset".to_owned(), 0, reference),
+                    ("dimension".to_owned(), sizes.address, file_type(&DType::Int32, sizes)?),
+                ];
+                let dtype = Type { class: Class::Compound { members }, size: 16 };
+                let content = Content { dtype, space: space(&[users.len() as u64]), data: data.into() };
+                ("REFERENCE_LIST".to_owned(), content)
+            }
+            Self::Labels(names) => {
+                let elements = Elements::variable(names);
+                let values = Values::new(DType::String, &[names.len() as u64], elements)?;
+                ("DIMENSION_LABELS".to_owned(), content(&values, sizes, keeper)?)
+            }
+        })
+    }
+}
+
+/// Gives every dataset with named dimensions its scales, making those that nobody wrote.
+pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options) -> Result<()> {
+    let arrays: Vec<(usize, Arc<NewArray>)> = tree
+        .nodes
+        .iter()
+        .enumerate()
+        .filter_map(|(index, node)| match &node.kind {
+            NewKind::Array(array) => Some((index, Arc::clone(array))),
+            NewKind::Group { .. } => None,
+        })
+        .collect();
+    let mut users: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
+    for (index, array) in arrays {
+        let spec = &array.plan.spec;
+        let names: Vec<String> =
+            spec.dimensions.iter().map(|name| name.clone().unwrap_or_default()).collect();
+        if names.iter().all(String::is_empty) {
+            continue;
+        }
+        let mut scales = Vec::new();
+        if names.iter().all(|name| is_scale_name(name)) {
+            for axis in 0..names.len() {
+                scales.extend(find_or_make(tree, index, spec, axis, shared, options)?);
+            }
+        }
+        if scales.len() < names.len() {
+            tree.nodes[index].scales.push(ScaleAttribute::Labels(names));
+            continue;
+        }
+        for (axis, scale) in scales.iter().enumerate() {
+            let own = (index, axis as u32);
+            match users.iter_mut().find(|(known, _)| known == scale) {
+                Some((_, users)) if *scale != index => users.push(own),
+                Some(_) => {}
+                None => users.push((*scale, if *scale == index { Vec::new() } else { vec![own] })),
+            }
+        }
+        // A scale of one dimension is its own coordinate, and says no more.
+        if scales != [index] {
+            tree.nodes[index].scales.push(ScaleAttribute::List(scales));
+        }
+    }
+    for (number, (scale, users)) in users.into_iter().enumerate() {
+        mark(tree, scale, number, users);
+    }
+    Ok(())
+}
+
+/// Can the name stand in a path? One that a program gave, and nobody chose, is not worth a dataset.
+fn is_scale_name(name: &str) -> bool {
+    !name.is_empty() && !name.starts_with("__") && !name.contains('/') && name != "."
+}
+
+/// Makes a dataset a scale.
+fn mark(tree: &mut Tree, scale: usize, number: usize, users: Vec<(usize, u32)>) {
+    let node = &mut tree.nodes[scale];
+    let name = node.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let bare = node.scales.iter().any(|own| matches!(own, ScaleAttribute::Name(_)));
+    let mut own = vec![ScaleAttribute::Class];
+    if !bare {
+        own.push(ScaleAttribute::Name(name));
+    }
+    own.append(&mut node.scales);
+    own.push(ScaleAttribute::Number(number as i32));
+    if !users.is_empty() {
+        own.push(ScaleAttribute::References(users));
+    }
+    node.scales = own;
+}
+
+/// The node that is the scale of this axis; `None` when its name means something else.
+fn find_or_make(
+    tree: &mut Tree,
+    user: usize,
+    spec: &ArraySpec,
+    axis: usize,
+    shared: &Arc<Shared>,
+    options: &Hdf5Options,
+) -> Result<Option<usize>> {
+    let (extent, most) = (spec.grid.shape()[axis], spec.max_shape[axis]);
+    let name = spec.dimensions[axis].clone().unwrap_or_default();
+    let group = group_of(&tree.nodes[user].path).to_owned();
+    let fits = |tree: &Tree, path: &str| {
+        tree.array(path).filter(|(_, array)| array.plan.spec.grid.shape() == [extent]).map(|(index, _)| index)
+    };
+    if let Labels::Node(path) = &spec.labels[axis]
+        && let Some(found) = fits(tree, path)
+    {
+        return Ok(Some(found));
+    }
+    for path in upwards(&group, &name) {
+        if let Some(found) = fits(tree, &path) {
+            return Ok(Some(found));
+        }
+    }
+    let path = child_path(&group, &name);
+    if tree.get(&path).is_some() {
+        return Ok(None);
+    }
+    // NetCDF-4's dimension without a variable.
+    let chunk = if most == Some(extent) { extent.max(1) } else { extent.clamp(1, 1024) };
+    let mut bare = ArraySpec::new(DType::Float32, Grid::new(&[extent], &[chunk])?);
+    bare.max_shape = vec![most];
+    let array_name = format!("{}{path}", shared.output.name());
+    let array = NewArray::new(Plan::new(array_name, &bare, options, shared.sizes)?, shared)?;
+    let made = tree.add(&path, NewKind::Array(Arc::new(array)), Vec::new())?;
+    let words = format!("{}.{extent:>10}", crate::dimensions::NO_VARIABLE);
+    tree.nodes[made].scales.push(ScaleAttribute::Name(words));
+    Ok(Some(made))
+}

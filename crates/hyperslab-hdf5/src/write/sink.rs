@@ -1,0 +1,151 @@
+//! A new file.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use hyperslab_core::{ArraySink, ArraySpec, Attributes, PendingFile, Result, Sink, normal_path};
+
+use super::array::{NewArray, Shared};
+use super::heap::HeapWriter;
+use super::object::Style;
+use super::options::{Compatibility, Hdf5Options};
+use super::output::Output;
+use super::plan::Plan;
+use super::scales;
+use super::tree::{NewKind, Tree, checked_attributes};
+use crate::file::Sizes;
+use crate::superblock::Superblock;
+
+/// The widths of addresses and lengths in files that we make.
+const SIZES: Sizes = Sizes { address: 8, length: 8 };
+
+/// A new HDF5 file. Written beside its path, moved there by [`commit`](Sink::commit); dropped, it leaves nothing.
+///
+/// Chunks may come in any order from any thread, and stand in the file in the order in which they came.
+///
+/// ```
+/// use hyperslab_core::{ArraySpec, Attributes, DType, Elements, Filter, Grid, Sink};
+/// use hyperslab_hdf5::{Hdf5Options, Hdf5Sink};
+/// # fn main() -> hyperslab_core::Result<()> {
+/// # let folder = std::env::temp_dir().join(format!("hyperslab-doc-{}", std::process::id()));
+/// # std::fs::create_dir_all(&folder).unwrap();
+/// # let path = folder.join("x.h5");
+/// let mut sink = Box::new(Hdf5Sink::create(&path, Hdf5Options::default())?);
+/// sink.group("/run", &Attributes::from_iter([("who", "me")]))?;
+/// let spec = ArraySpec::new(DType::UInt8, Grid::new(&[6], &[4])?)
+///     .with_filters([Filter::new("gzip").with("level", 6)]);
+/// let array = sink.array("/run/x", &spec)?;
+/// for (chunk, values) in [(0, vec![1, 2, 3, 4]), (1, vec![5, 6])] {
+///     let chunk = [chunk].as_slice().into();
+///     array.write(&chunk, array.encode(&chunk, &Elements::fixed(values))?)?;
+/// }
+/// sink.commit()?;
+/// # std::fs::remove_dir_all(&folder).unwrap();
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Hdf5Sink {
+    pending: PendingFile,
+    shared: Arc<Shared>,
+    tree: Tree,
+    options: Hdf5Options,
+}
+
+impl Hdf5Sink {
+    /// Begins a file that will stand at `path`.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](hyperslab_core::Error::Invalid) when something stands there that may not be replaced,
+    /// [`Io`](hyperslab_core::Error::Io) when the folder cannot be written to.
+    pub fn create(path: &Path, options: Hdf5Options) -> Result<Self> {
+        let pending = PendingFile::create(path, options.replace)?;
+        let file = pending.file().try_clone().map_err(|source| pending.failed(source))?;
+        let name: Arc<str> = path.display().to_string().into();
+        let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
+        // The superblock is written last.
+        let head = match style {
+            Style::Old => 24 + 5 * SIZES.address as u64 + SIZES.length as u64 + 24,
+            Style::New => 16 + 4 * SIZES.address as u64,
+        };
+        let output = Output::new(file, name, 0, head);
+        let shared = Arc::new(Shared { output, heap: Mutex::new(HeapWriter::new(SIZES)), sizes: SIZES });
+        Ok(Self { pending, shared, tree: Tree::new(style), options })
+    }
+
+    /// As [`Sink::array`], with options of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sink::array`].
+    pub fn dataset(
+        &mut self,
+        path: &str,
+        spec: &ArraySpec,
+        options: &Hdf5Options,
+    ) -> Result<Arc<dyn ArraySink>> {
+        let options = Hdf5Options { compatibility: self.options.compatibility, ..options.clone() };
+        // The root is always a group: an array that stood there is called `data`.
+        let path = &match normal_path(path) {
+            root if root == "/" => "/data".to_owned(),
+            path => path,
+        };
+        let name = format!("{}{path}", self.shared.output.name());
+        self.tree.check(path)?;
+        let plan = Plan::new(name, spec, &options, self.shared.sizes)?;
+        let attributes = checked_attributes(&spec.attributes)?;
+        let array = Arc::new(NewArray::new(plan, &self.shared)?);
+        self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
+        Ok(array)
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        if self.options.dimension_scales {
+            scales::plan(&mut self.tree, &self.shared, &self.options)?;
+        }
+        let output = &self.shared.output;
+        for node in &self.tree.nodes {
+            if let NewKind::Array(array) = &node.kind {
+                // Nobody reads the file yet: what is to be changed in its place can be at once.
+                for patch in array.flush()? {
+                    output.write_at(patch.address, &patch.bytes)?;
+                }
+            }
+        }
+        let symbols = self.tree.write(&self.shared)?;
+        let superblock = Superblock {
+            version: 3,
+            sizes: SIZES,
+            base: 0,
+            end: output.length(),
+            root: self.tree.nodes[0].address,
+            extension: None,
+            flags: 0,
+        };
+        let head = match symbols {
+            Some((tree, heap)) => superblock.encode_old(tree, heap),
+            None => superblock.encode(),
+        };
+        output.write_at(0, &head)?;
+        output.set_length(superblock.end)
+    }
+}
+
+impl Sink for Hdf5Sink {
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        self.tree.check(path)?;
+        let attributes = checked_attributes(attributes)?;
+        self.tree.add(path, NewKind::Group { made: true }, attributes).map(|_| ())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let options = self.options.clone();
+        self.dataset(path, spec, &options)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.finish()?;
+        self.pending.commit()
+    }
+}

@@ -1,0 +1,252 @@
+//! The nodes of a file that is being written, and their headers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hyperslab_core::{Attributes, Error, Result, Values, child_path, normal_path};
+
+use super::array::{NewArray, Shared};
+use super::attributes::{content, set_by_people, values_of};
+use super::group;
+use super::object::{NewHeader, Style};
+use super::output::Output;
+use super::scales::ScaleAttribute;
+use crate::convert::Keeper;
+use crate::file::lock;
+use crate::message::attribute::Content;
+use crate::message::link::{Link, LinkTarget};
+
+/// A node of the new file.
+#[derive(Debug)]
+pub(crate) struct NewNode {
+    pub(crate) path: String,
+    pub(crate) kind: NewKind,
+    pub(crate) attributes: Vec<(String, Values)>,
+    /// What dimension scales add.
+    pub(crate) scales: Vec<ScaleAttribute>,
+    /// Groups: the nodes below, in the order of creation.
+    pub(crate) children: Vec<usize>,
+    /// Where its header is, once that is known.
+    pub(crate) address: u64,
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub(crate) enum NewKind {
+    Group {
+        /// Did someone make it, or was it only needed for what is below?
+        made: bool,
+    },
+    Array(Arc<NewArray>),
+}
+
+/// The nodes by path; the first is the root.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    pub(crate) nodes: Vec<NewNode>,
+    paths: BTreeMap<String, usize>,
+    style: Style,
+}
+
+/// The attributes of a node as they will be stored.
+pub(crate) fn checked_attributes(attributes: &Attributes) -> Result<Vec<(String, Values)>> {
+    set_by_people(attributes).map(|(name, value)| Ok((name.to_owned(), values_of(name, value)?))).collect()
+}
+
+impl Tree {
+    /// A tree with nothing but a root.
+    pub(crate) fn new(style: Style) -> Self {
+        let mut tree = Self { nodes: Vec::new(), paths: BTreeMap::new(), style };
+        tree.insert("/".to_owned(), NewKind::Group { made: false }, Vec::new());
+        tree
+    }
+
+    fn insert(&mut self, path: String, kind: NewKind, attributes: Vec<(String, Values)>) -> usize {
+        let index = self.nodes.len();
+        self.paths.insert(path.clone(), index);
+        self.nodes.push(NewNode {
+            path,
+            kind,
+            attributes,
+            scales: Vec::new(),
+            children: Vec::new(),
+            address: 0,
+        });
+        index
+    }
+
+    /// The node at a path.
+    pub(crate) fn get(&self, path: &str) -> Option<usize> {
+        self.paths.get(path).copied()
+    }
+
+    /// The array at a path.
+    pub(crate) fn array(&self, path: &str) -> Option<(usize, &Arc<NewArray>)> {
+        let index = self.get(path)?;
+        match &self.nodes[index].kind {
+            NewKind::Array(array) => Some((index, array)),
+            NewKind::Group { .. } => None,
+        }
+    }
+
+    /// Can a node be made here?
+    pub(crate) fn check(&self, path: &str) -> Result<()> {
+        let path = normal_path(path);
+        if path.contains('\0') {
+            return Err(Error::invalid(format!("{path:?} cannot name an HDF5 object")));
+        }
+        if self
+            .get(&path)
+            .is_some_and(|index| !matches!(self.nodes[index].kind, NewKind::Group { made: false }))
+        {
+            return Err(Error::invalid(format!("{path} was made before")));
+        }
+        let mut above = path.as_str();
+        while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
+            if self.array(parent).is_some() {
+                return Err(Error::invalid(format!("an array stands above {path}")));
+            }
+            above = parent;
+        }
+        Ok(())
+    }
+
+    /// Makes a node, and the groups above it that nobody made. [`check`](Self::check) came before.
+    pub(crate) fn add(
+        &mut self,
+        path: &str,
+        kind: NewKind,
+        attributes: Vec<(String, Values)>,
+    ) -> Result<usize> {
+        let path = normal_path(path);
+        if let Some(index) = self.get(&path) {
+            if matches!(kind, NewKind::Array(_)) {
+                return Err(Error::invalid(format!("nodes stand below {path}")));
+            }
+            self.nodes[index].kind = kind;
+            self.nodes[index].attributes = attributes;
+            return Ok(index);
+        }
+        let parent = match path.rsplit_once('/') {
+            None | Some(("", _)) => 0,
+            Some((above, _)) => match self.get(above) {
+                Some(parent) => parent,
+                None => self.add(above, NewKind::Group { made: false }, Vec::new())?,
+            },
+        };
+        let index = self.insert(path, kind, attributes);
+        self.nodes[parent].children.push(index);
+        Ok(index)
+    }
+
+    /// Takes space for all headers, then writes them. Answers the root's tree and heap in old-style files.
+    pub(crate) fn write(&mut self, shared: &Shared) -> Result<Option<(u64, u64)>> {
+        for index in 0..self.nodes.len() {
+            let (header, _) = self.header(index, &mut Measure, None, shared)?;
+            self.nodes[index].address = header.place(shared.sizes, &shared.output)?;
+        }
+        let mut root = None;
+        for index in 0..self.nodes.len() {
+            let mut keeper = AttributeKeeper { shared, tree: self };
+            let (header, symbols) = self.header(index, &mut keeper, Some(&shared.output), shared)?;
+            shared.output.write_at(self.nodes[index].address, &header.encode(shared.sizes))?;
+            if index == 0 {
+                root = symbols;
+            }
+        }
+        lock(&shared.heap).close(&shared.output)?;
+        Ok(root)
+    }
+
+    /// The header of a node. Its size does not depend on the addresses in it.
+    fn header(
+        &self,
+        index: usize,
+        keeper: &mut dyn Keeper,
+        write: Option<&Output>,
+        shared: &Shared,
+    ) -> Result<(NewHeader, Option<(u64, u64)>)> {
+        let node = &self.nodes[index];
+        let named = |error: Error| match error {
+            Error::Invalid(why) => Error::invalid(format!("{}: {why}", node.path)),
+            other => other,
+        };
+        let mut header = NewHeader { style: self.style, messages: Vec::new() };
+        let mut symbols = None;
+        match &node.kind {
+            NewKind::Group { .. } => {
+                symbols = group::links(&mut header, &self.links(node), shared.sizes, write)?
+            }
+            NewKind::Array(array) => array.messages(&mut header)?,
+        }
+        let mut attributes: Vec<(String, Content)> = Vec::new();
+        for (name, values) in &node.attributes {
+            attributes.push((name.clone(), content(values, shared.sizes, keeper).map_err(named)?));
+        }
+        for scale in &node.scales {
+            attributes.push(scale.content(self, shared.sizes, keeper)?);
+        }
+        header.attributes(&attributes, shared.sizes, write).map_err(named)?;
+        if let NewKind::Array(array) = &node.kind {
+            array.last_messages(&mut header);
+        }
+        Ok((header, symbols))
+    }
+
+    fn links(&self, node: &NewNode) -> Vec<Link> {
+        let link = |(order, child): (usize, &usize)| {
+            let child = &self.nodes[*child];
+            let name = child.path.rsplit('/').next().unwrap_or_default().to_owned();
+            let order = (self.style == Style::New).then_some(order as i64);
+            Link { name, target: LinkTarget::Hard(child.address), order }
+        };
+        node.children.iter().enumerate().map(link).collect()
+    }
+}
+
+/// The path of a node's group.
+pub(crate) fn group_of(path: &str) -> &str {
+    match path.rsplit_once('/') {
+        None | Some(("", _)) => "/",
+        Some((group, _)) => group,
+    }
+}
+
+/// The path of a name, looked for in a group and in those above it.
+pub(crate) fn upwards<'a>(group: &'a str, name: &'a str) -> impl Iterator<Item = String> + 'a {
+    let mut next = Some(group);
+    std::iter::from_fn(move || {
+        let group = next?;
+        next = (group != "/").then(|| group_of(group));
+        Some(child_path(group, name))
+    })
+}
+
+/// Keeps nothing: for the sizes of headers alone.
+struct Measure;
+
+impl Keeper for Measure {
+    fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
+        Ok((0, 0))
+    }
+
+    fn object(&mut self, _: &str) -> Result<u64> {
+        Ok(0)
+    }
+}
+
+struct AttributeKeeper<'a> {
+    shared: &'a Shared,
+    tree: &'a Tree,
+}
+
+impl Keeper for AttributeKeeper<'_> {
+    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)> {
+        lock(&self.shared.heap).keep(&self.shared.output, bytes)
+    }
+
+    fn object(&mut self, path: &str) -> Result<u64> {
+        let found = self.tree.get(&normal_path(path)).map(|index| self.tree.nodes[index].address);
+        found.ok_or_else(|| Error::invalid(format!("a reference to {path}, which is not in the file")))
+    }
+}

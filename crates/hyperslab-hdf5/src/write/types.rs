@@ -1,0 +1,148 @@
+//! Which file type an element type becomes: those that h5py makes of the same NumPy types.
+
+use hyperslab_core::{DType, Error, Result};
+
+use crate::file::Sizes;
+use crate::message::datatype::{BYTE, Class, Float, Integer, Order, Padding, ReferenceKind, Type};
+
+/// The file's type of these elements.
+pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
+    let make = |class, size| Ok(Type { class, size });
+    match dtype {
+        DType::Bool => {
+            let members = vec![("FALSE".to_owned(), vec![0]), ("TRUE".to_owned(), vec![1])];
+            make(Class::Enum { base: Box::new(integer(1, true)), members }, 1)
+        }
+        DType::Int8 => Ok(integer(1, true)),
+        DType::Int16 => Ok(integer(2, true)),
+        DType::Int32 => Ok(integer(4, true)),
+        DType::Int64 => Ok(integer(8, true)),
+        DType::UInt8 => Ok(integer(1, false)),
+        DType::UInt16 => Ok(integer(2, false)),
+        DType::UInt32 => Ok(integer(4, false)),
+        DType::UInt64 => Ok(integer(8, false)),
+        DType::Float16 => Ok(float(2, 10, 5)),
+        DType::Float32 => Ok(float(4, 23, 8)),
+        DType::Float64 => Ok(float(8, 52, 11)),
+        DType::Float128 => Ok(long_double()),
+        DType::Complex64 => Ok(complex(float(4, 23, 8))),
+        DType::Complex128 => Ok(complex(float(8, 52, 11))),
+        // h5py's way for NumPy's dates: opaque bytes whose tag is the type.
+        DType::DateTime(unit) => make(Class::Opaque { tag: format!("NUMPY:<M8[{}]", unit.code()) }, 8),
+        DType::Duration(unit) => make(Class::Opaque { tag: format!("NUMPY:<m8[{}]", unit.code()) }, 8),
+        DType::FixedBytes(0) | DType::FixedText(0) => Err(Error::invalid("HDF5 has no text of zero bytes")),
+        DType::FixedBytes(size) => make(Class::String { padding: Padding::Nul, utf8: false }, small(*size)?),
+        DType::FixedText(points) => {
+            make(Class::String { padding: Padding::Nul, utf8: true }, small(points.saturating_mul(4))?)
+        }
+        DType::Opaque(opaque) => {
+            if opaque.tag.len() > 248 {
+                return Err(Error::invalid("an opaque type's tag of more than 248 bytes"));
+            }
+            make(Class::Opaque { tag: opaque.tag.clone() }, small(opaque.size.max(1))?)
+        }
+        DType::Enum(named) => {
+            let base = file_type(&named.base, sizes)?;
+            let Class::Integer(_) = base.class else {
+                return Err(Error::invalid(format!("names for values of type {}", named.base)));
+            };
+            if named.members.len() > usize::from(u16::MAX) {
+                return Err(Error::invalid(format!("an enumeration of {} names", named.members.len())));
+            }
+            let members = named.members.iter();
+            let members =
+                members.map(|(name, value)| (name.clone(), value.to_le_bytes()[..base.size].to_vec()));
+            let size = base.size;
+            make(Class::Enum { members: members.collect(), base: Box::new(base) }, size)
+        }
+        DType::Struct(fields) => compound(dtype, fields, sizes),
+        DType::Array(base, shape) => {
+            let base = file_type(base, sizes)?;
+            if shape.is_empty() || shape.len() > 32 || shape.contains(&0) {
+                return Err(Error::invalid(format!("HDF5 has no arrays of {shape:?} in an element")));
+            }
+            let size = shape.iter().try_fold(base.size, |size, extent| size.checked_mul(*extent));
+            let size = small(size.unwrap_or(usize::MAX))?;
+            make(Class::Array { shape: shape.clone(), base: Box::new(base) }, size)
+        }
+        DType::String => make(Class::Text { utf8: true }, 8 + sizes.address),
+        DType::Bytes => make(Class::Sequence(Box::new(BYTE)), 8 + sizes.address),
+        DType::List(base) => make(Class::Sequence(Box::new(file_type(base, sizes)?)), 8 + sizes.address),
+        DType::Reference => make(Class::Reference(ReferenceKind::Object), sizes.address),
+        other => Err(Error::invalid(format!("HDF5 has no type for {other}"))),
+    }
+}
+
+/// A type's size has 32 bits.
+fn small(size: usize) -> Result<usize> {
+    if u32::try_from(size).is_ok() {
+        Ok(size)
+    } else {
+        Err(Error::invalid(format!("elements of {size} bytes")))
+    }
+}
+
+fn compound(dtype: &DType, fields: &hyperslab_core::StructType, sizes: Sizes) -> Result<Type> {
+    if fields.members.is_empty() || fields.members.len() > usize::from(u16::MAX) {
+        return Err(Error::invalid(format!("HDF5 has no compound of {} members", fields.members.len())));
+    }
+    let mut end = 0;
+    let mut members = Vec::with_capacity(fields.members.len());
+    for member in &fields.members {
+        if member.name.is_empty() || member.name.contains('\0') {
+            return Err(Error::invalid(format!("{:?} cannot name a compound's member", member.name)));
+        }
+        let own = file_type(&member.dtype, sizes)?;
+        // Offsets are kept where elements have a fixed size; else members stand back to back.
+        let offset = if dtype.is_fixed() { member.offset } else { end };
+        end = offset + own.size;
+        members.push((member.name.clone(), offset, own));
+    }
+    let size = small(if dtype.is_fixed() { fields.size.max(end) } else { end })?;
+    Ok(Type { class: Class::Compound { members }, size })
+}
+
+fn integer(size: usize, signed: bool) -> Type {
+    let precision = 8 * size as u16;
+    Type { class: Class::Integer(Integer { order: Order::Little, signed, offset: 0, precision }), size }
+}
+
+fn float(size: usize, mantissa: u8, exponent: u8) -> Type {
+    let precision = 8 * size as u16;
+    Type {
+        class: Class::Float(Float {
+            order: Order::Little,
+            norm: 2,
+            sign: precision as u8 - 1,
+            exponent: (mantissa, exponent),
+            mantissa: (0, mantissa),
+            bias: (1 << (exponent - 1)) - 1,
+            offset: 0,
+            precision,
+        }),
+        size,
+    }
+}
+
+/// The 80 bits of x87 in 16 bytes: the leading bit of the mantissa is stored.
+fn long_double() -> Type {
+    Type {
+        class: Class::Float(Float {
+            order: Order::Little,
+            norm: 0,
+            sign: 79,
+            exponent: (64, 15),
+            mantissa: (0, 64),
+            bias: 16383,
+            offset: 0,
+            precision: 80,
+        }),
+        size: 16,
+    }
+}
+
+fn complex(base: Type) -> Type {
+    let size = base.size;
+    let members = vec![("r".to_owned(), 0, base.clone()), ("i".to_owned(), size, base)];
+    Type { class: Class::Compound { members }, size: 2 * size }
+}

@@ -1,0 +1,89 @@
+"""xarray's own tests of backends: written by xarray's engines for NetCDF-4 and Zarr, read by ours."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("xarray.tests.conftest")
+from xarray.tests.conftest import time_unit, use_dask  # noqa: E402, F401
+
+xr = pytest.importorskip("xarray")
+backends = pytest.importorskip("xarray.tests.test_backends")
+
+
+class ReadByHyperslab(backends.CFEncodedBase):
+    """What a backend must read. Tests that write through the backend under test, or ask for its own encoding, do not apply."""
+
+    @contextlib.contextmanager
+    def open(self, path: Any, **options: Any) -> Any:
+        with xr.open_dataset(path, engine="hyperslab", **options) as dataset:
+            yield dataset
+
+
+# A test that does not apply, and why.
+DO_NOT_APPLY = {
+    "test_write_store": "writes through a store of the engine",
+    "test_append_write": "appends",
+    "test_append_with_invalid_dim_raises": "appends",
+    "test_append_overwrite_values": "appends",
+    "test_multiindex_not_implemented": "about writing",
+    "test_encoding_kwarg": "about encodings while writing",
+    "test_encoding_kwarg_dates": "about encodings while writing",
+    "test_default_fill_value": "about encodings while writing",
+    "test_explicitly_omit_fill_value": "about encodings while writing",
+    "test_explicitly_omit_fill_value_via_encoding_kwarg": "about encodings while writing",
+    "test_explicitly_omit_fill_value_in_coord": "about encodings while writing",
+    "test_explicitly_omit_fill_value_in_coord_via_encoding_kwarg": "about encodings while writing",
+    "test_encoding_same_dtype": "about encodings while writing",
+    "test_roundtrip_bytes_with_fill_value": "about the types that the writer chose",
+    "test_load_async": "asks for an engine that reads asynchronously",
+}
+
+# What xarray's own tests of Zarr leave out too.
+NOT_IN_ZARR = {
+    "test_encoding_unlimited_dims": "Zarr has no unlimited dimensions",
+    "test_encoding_kwarg_fixed_width_string": "texts are not stored by character in Zarr",
+}
+
+
+def without(*lists: dict[str, str]) -> Any:
+    """A suite without the tests that do not apply."""
+
+    def leave_out(suite: type) -> type:
+        for name in {name for each in lists for name in each}:
+            assert hasattr(suite, name), f"{name} is no test of xarray"
+            setattr(suite, name, None)
+        return suite
+
+    return leave_out
+
+
+@without(DO_NOT_APPLY)
+class TestNetCDF(ReadByHyperslab):
+    engine = "h5netcdf"
+
+    def save(self, dataset: Any, path: Any, **options: Any) -> Any:
+        pytest.importorskip("h5netcdf")
+        return dataset.to_netcdf(path, engine="h5netcdf", **options)
+
+
+@without(DO_NOT_APPLY, NOT_IN_ZARR)
+class TestZarr(ReadByHyperslab):
+    zarr_format = 3
+
+    def save(self, dataset: Any, path: Any, **options: Any) -> Any:
+        return dataset.to_zarr(path, zarr_format=self.zarr_format, consolidated=False, **options)
+
+    # Attributes of Zarr are JSON: a scale of float32 comes back as float64, in xarray's own engine too.
+    @pytest.mark.parametrize("decoded_fn, encoded_fn", backends.MASK_AND_SCALE_DATA)
+    @pytest.mark.parametrize("dtype", [np.dtype("float64")])
+    def test_roundtrip_mask_and_scale(self, decoded_fn: Any, encoded_fn: Any, dtype: Any) -> None:
+        super().test_roundtrip_mask_and_scale(decoded_fn, encoded_fn, dtype)
+
+
+class TestZarr2(TestZarr):
+    zarr_format = 2

@@ -1,0 +1,190 @@
+//! What a target is told of an array: the source's own description, as far as it goes.
+
+use std::sync::Arc;
+
+use hyperslab_core::{
+    ArraySchema, ArraySink, ArraySpec, Error, Filter, Grid, Positions, Result, Sink, product,
+};
+
+use super::ConvertOptions;
+
+/// What the target is told of an array.
+pub(super) fn spec_of(
+    schema: &ArraySchema,
+    positions: &Positions,
+    options: &ConvertOptions,
+) -> Result<ArraySpec> {
+    let shape = positions.shape();
+    let kept = |index: usize| positions.axes.get(index).is_some_and(|axis| axis.keep);
+    let keep = |values: &[u64]| -> Vec<u64> {
+        values.iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, value)| *value).collect()
+    };
+    let item = schema.dtype.size().unwrap_or(16) as u64;
+    let chunk_shape = match (&options.chunk_shape, options.chunk_bytes) {
+        (Some(chunk_shape), _) => chunk_shape.clone(),
+        (None, Some(bytes)) => chunk_shape_of(&shape, item, bytes),
+        (None, None) if schema.chunked => keep(schema.grid.chunk_shape()),
+        (None, None) => default_chunk_shape(&shape, item),
+    };
+    // A chunk larger than the array would be stored padded by some formats.
+    let chunk_shape: Vec<u64> =
+        chunk_shape.iter().zip(&shape).map(|(chunk, extent)| (*chunk).min((*extent).max(1))).collect();
+    let mut spec = ArraySpec::new(schema.dtype.clone(), Grid::new(&shape, &chunk_shape)?);
+    let whole =
+        positions.axes.iter().zip(schema.shape()).all(|(axis, extent)| axis.count == *extent && axis.keep);
+    if whole {
+        spec.max_shape.clone_from(&schema.max_shape);
+        spec.labels.clone_from(&schema.labels);
+    }
+    spec.dimensions = schema
+        .dimensions
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| kept(*index))
+        .map(|(_, name)| name.clone())
+        .collect();
+    for axis in &options.unlimited {
+        let place = axis.parse().ok().filter(|axis: &usize| *axis < shape.len());
+        let named = || spec.dimensions.iter().position(|name| name.as_deref() == Some(axis));
+        let axis = place
+            .or_else(named)
+            .ok_or_else(|| Error::invalid(format!("no axis {axis} to make unlimited")))?;
+        spec.max_shape[axis] = None;
+    }
+    spec.nullable = schema.nullable;
+    spec.fill = schema.fill.clone();
+    spec.attributes = schema.attributes.clone();
+    Ok(spec)
+}
+
+/// Chunks of about a mebibyte, as near to cubes as the shape allows: good for slices in any direction.
+pub fn default_chunk_shape(shape: &[u64], item: u64) -> Vec<u64> {
+    chunk_shape_of(shape, item, 1 << 20)
+}
+
+/// Chunks of at most this many bytes.
+fn chunk_shape_of(shape: &[u64], item: u64, bytes: u64) -> Vec<u64> {
+    let mut chunk: Vec<u64> = shape.iter().map(|extent| (*extent).max(1)).collect();
+    let most = (bytes / item.max(1)).max(1);
+    while product(&chunk).is_none_or(|cells| cells > most) {
+        let Some(longest) = chunk.iter_mut().max() else { break };
+        if *longest == 1 {
+            break;
+        }
+        *longest = longest.div_ceil(2);
+    }
+    chunk
+}
+
+/// Creates the array with the filters that were asked for, or else with the source's own as far as the target has them.
+/// What it has not is told.
+pub(super) fn create(
+    sink: &mut dyn Sink,
+    path: &str,
+    spec: &mut ArraySpec,
+    source: &[Filter],
+    wanted: Option<&[Filter]>,
+    notes: &mut Vec<String>,
+) -> Result<Arc<dyn ArraySink>> {
+    if let Some(wanted) = wanted {
+        spec.filters = wanted.to_vec();
+        return sink.array(path, spec);
+    }
+    let mut refused = None;
+    for filters in candidates(source) {
+        spec.filters = filters;
+        match sink.array(path, spec) {
+            Ok(array) => {
+                let own: Vec<_> = spec.filters.iter().map(|filter| filter.name.as_str()).collect();
+                let lost: Vec<_> = carried(source)
+                    .iter()
+                    .map(|filter| filter.name.clone())
+                    .filter(|name| !own.contains(&name.as_str()))
+                    .collect();
+                if !lost.is_empty() {
+                    let instead = if own.is_empty() {
+                        "stored without".to_owned()
+                    } else {
+                        own.join(", ") + " instead"
+                    };
+                    notes.push(format!("{path}: filter {} not carried over: {instead}", lost.join(", ")));
+                }
+                return Ok(array);
+            }
+            Err(why @ (Error::Unsupported { .. } | Error::Invalid(_) | Error::Corrupt(_))) => {
+                refused = Some(why);
+            }
+            Err(why) => return Err(why),
+        }
+    }
+    Err(refused.unwrap_or_else(|| Error::invalid(format!("{path}: nothing was tried"))))
+}
+
+/// The source's filters by the names that other formats know them under, without what only lays cells out.
+fn carried(source: &[Filter]) -> Vec<Filter> {
+    let laid_out = ["transpose", "sharding_indexed", "noop"];
+    source
+        .iter()
+        .filter(|filter| !laid_out.contains(&filter.name.as_str()))
+        .map(|filter| {
+            let name = match filter.name.as_str() {
+                "byteshuffle" => "shuffle",
+                "deflate" => "gzip",
+                "bzip2" => "bz2",
+                other => other,
+            };
+            Filter { name: name.to_owned(), parameters: filter.parameters.clone() }
+        })
+        .collect()
+}
+
+/// The pipelines to try, the nearest to the source's first: all of it; its shuffle and compressor; Zstandard in the
+/// compressor's place; nothing.
+fn candidates(source: &[Filter]) -> Vec<Vec<Filter>> {
+    let all = carried(source);
+    let compressors = ["gzip", "zlib", "zstd", "lz4", "bz2", "blosc", "blosc2", "lzf", "szip"];
+    let shuffle = all.iter().find(|filter| filter.name == "shuffle").cloned();
+    let compressor = all.iter().find(|filter| compressors.contains(&filter.name.as_str())).cloned();
+    let zstd = compressor.as_ref().map(|_| Filter::new("zstd").with("level", 3));
+    let mut pipelines = vec![all];
+    for compressor in [compressor, zstd] {
+        pipelines.push(shuffle.iter().chain(&compressor).cloned().collect());
+        pipelines.push(compressor.into_iter().collect());
+    }
+    pipelines.push(Vec::new());
+    pipelines.dedup();
+    pipelines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn default_chunks_are_about_a_mebibyte() {
+        assert_eq!(default_chunk_shape(&[1024, 1024, 1024], 4), [64, 64, 64]);
+        assert_eq!(default_chunk_shape(&[10, 3], 8), [10, 3]);
+        assert_eq!(default_chunk_shape(&[], 8), [0_u64; 0]);
+        assert_eq!(chunk_shape_of(&[1024, 1024], 4, 16 << 10), [64, 64]);
+    }
+
+    #[test]
+    fn the_nearest_pipeline_comes_first() {
+        let source =
+            [Filter::new("byteshuffle"), Filter::new("bzip2").with("level", 9), Filter::new("checksum_md5")];
+        let names: Vec<Vec<String>> = candidates(&source)
+            .iter()
+            .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
+            .collect();
+        let expected: &[&[&str]] = &[
+            &["shuffle", "bz2", "checksum_md5"],
+            &["shuffle", "bz2"],
+            &["bz2"],
+            &["shuffle", "zstd"],
+            &["zstd"],
+            &[],
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(candidates(&[]), [Vec::<Filter>::new()]);
+    }
+}

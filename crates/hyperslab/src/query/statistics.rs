@@ -1,0 +1,81 @@
+//! What formats keep of a chunk's values beside them: which chunks need not be read.
+//!
+//! The claims are bounds. A chunk is left out when no value of it can count, when every value counts and only their number
+//! matters, or when none can be better than what was found. Claims that nothing ties to the values are not even asked
+//! for, unless the query trusts them.
+
+use hyperslab_core::{Array, ChunkCoord, ChunkStatistics, Number, PlannedChunk, Result, product};
+
+use super::accumulate::{Accumulator, Kind};
+use super::axes::AxisMap;
+use super::condition::Mask;
+use super::lane::Lane;
+use super::plan::QueryPlan;
+
+/// What is known of these chunks and may be relied on; empty when nothing of it would help.
+pub(super) fn trusted(
+    plan: &QueryPlan,
+    array: &dyn Array,
+    coords: &[ChunkCoord],
+    kind: &Kind,
+) -> Result<Vec<Option<ChunkStatistics>>> {
+    let extreme = matches!(kind, Kind::Min | Kind::Max) && one_cell(plan);
+    let useful = !plan.conditions.is_empty() || extreme;
+    if !useful || (array.statistics_are_hints() && !plan.trust_hints) {
+        return Ok(Vec::new());
+    }
+    let mut known = array.statistics(coords)?;
+    for known in &mut known {
+        *known = known.filter(|known| !known.hint || plan.trust_hints);
+    }
+    Ok(known)
+}
+
+/// Does everything go into one cell?
+fn one_cell(plan: &QueryPlan) -> bool {
+    plan.maps.iter().all(|map| *map == AxisMap::Reduce)
+}
+
+/// Is a chunk of which this is known done with? Puts into the accumulator what is known of it without reading.
+pub(super) fn settles<T: Lane>(
+    plan: &QueryPlan,
+    mask: Option<&Mask<T>>,
+    known: &ChunkStatistics,
+    wanted: &PlannedChunk,
+    into: &mut Accumulator,
+) -> bool {
+    if mask.is_some_and(|mask| mask.rules_out(known)) {
+        return true;
+    }
+    if !one_cell(plan) || plan.nullable {
+        return false;
+    }
+    match into.kind {
+        Kind::Count if mask.is_some_and(|mask| mask.keeps_all(known)) => {
+            // The claims are about all cells inside the array, so about those that are wanted too.
+            let cells = product(&wanted.counts()).unwrap_or(0);
+            into.n.first_mut().map(|n| *n += cells).is_some()
+        }
+        Kind::Min | Kind::Max => {
+            // Not-a-number would make the answer one, unless it is left out or known not to be there.
+            let no_nan =
+                !T::FLOAT || plan.skip_nan || known.nulls == Some(0) || mask.is_some_and(Mask::refuses_nan);
+            no_nan && into.n.first().is_none_or(|n| *n > 0) && no_better(into, known)
+        }
+        _ => false,
+    }
+}
+
+/// Can no value of the chunk be better than what was found?
+fn no_better(into: &Accumulator, known: &ChunkStatistics) -> bool {
+    let least = into.kind == Kind::Min;
+    match if least { known.min } else { known.max } {
+        None => false,
+        Some(Number::Float(bound)) => {
+            into.a.first().is_some_and(|own| if least { bound >= *own } else { bound <= *own })
+        }
+        Some(Number::Integer(bound)) => {
+            into.i.first().is_some_and(|own| if least { bound >= *own } else { bound <= *own })
+        }
+    }
+}

@@ -1,0 +1,325 @@
+//! Arrays filled by regions, new ones and longer ones.
+//!
+//! Formats take whole chunks. Here whole chunks are stored at once, and parts wait for the rest of their chunk.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use hyperslab_core::{
+    ArraySink, AxisPositions, Buffer, CellOrder, ChunkCoord, DType, Elements, Error, Fill, Grid, Layout,
+    Positions, Region, Result, Sink, Values, copy_box,
+};
+use rayon::prelude::*;
+
+use crate::ArrayReader;
+
+/// An array in the making, filled region by region, from any thread. Whole chunks are stored at once; parts wait in memory
+/// for the rest of their chunk.
+#[derive(Debug)]
+pub struct RegionWriter {
+    sink: Arc<dyn ArraySink>,
+    dtype: DType,
+    fill: Fill,
+    parts: Mutex<HashMap<ChunkCoord, Part>>,
+}
+
+/// Makes an array longer: `values` stand behind the last ones along an axis when the sink, which adds to the store that the
+/// array was opened from, is committed.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for an axis that is not there and values of another type or of other extents along the other
+/// axes; otherwise as [`Sink::grow`].
+pub fn extend(
+    sink: &mut dyn Sink,
+    old: &ArrayReader,
+    path: &str,
+    axis: usize,
+    values: &Values,
+) -> Result<()> {
+    let schema = old.schema();
+    let fits = values.shape.len() == schema.shape().len()
+        && axis < schema.shape().len()
+        && (0..values.shape.len()).all(|other| other == axis || values.shape[other] == schema.shape()[other]);
+    if !fits {
+        return Err(Error::invalid(format!(
+            "{:?} values cannot stand behind {:?} along axis {axis}",
+            values.shape,
+            schema.shape()
+        )));
+    }
+    let (old_end, mut shape) = (schema.shape()[axis], schema.shape().to_vec());
+    shape[axis] = old_end
+        .checked_add(values.shape[axis])
+        .ok_or_else(|| Error::invalid(format!("{path}: axis {axis} cannot be that long")))?;
+    let target = RegionWriter::new(sink.grow(path, &shape)?, schema.dtype.clone(), schema.fill.clone());
+    // The chunks that the old edge cut are stored anew, with what they held.
+    let cut = old_end - old_end % target.grid().chunk_shape()[axis];
+    let mut edge = Region::whole(schema.shape());
+    (edge.start[axis], edge.shape[axis]) = (cut, old_end - cut);
+    if cut < old_end && values.shape[axis] > 0 {
+        let axes = edge.start.iter().zip(&edge.shape);
+        let axes =
+            axes.map(|(start, count)| AxisPositions { start: *start, count: *count, step: 1, keep: true });
+        target.assign(&edge, &old.read_positions(Positions { axes: axes.collect() })?)?;
+    }
+    let mut added = Region::whole(&values.shape);
+    added.start[axis] = old_end;
+    target.assign(&added, values)?;
+    target.finish()
+}
+
+/// A chunk of which some cells are there.
+#[derive(Debug)]
+struct Part {
+    cells: Buffer,
+    /// Which cells were assigned.
+    there: Vec<bool>,
+    left: usize,
+}
+
+impl RegionWriter {
+    /// Fills an array of this type. Cells that are never assigned hold `fill` where others of their chunk are.
+    #[must_use]
+    pub fn new(sink: Arc<dyn ArraySink>, dtype: DType, fill: Fill) -> Self {
+        Self { sink, dtype, fill, parts: Mutex::default() }
+    }
+
+    /// Shape and chunks.
+    #[must_use]
+    pub fn grid(&self) -> &Grid {
+        self.sink.grid()
+    }
+
+    /// Assigns values (C order) to a region.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when the region is outside, the values are too few or too many, or a chunk was stored
+    /// before; whatever encoding and writing say.
+    pub fn assign(&self, region: &Region, values: &Values) -> Result<()> {
+        let shape = self.grid().shape();
+        let inside = region.start.len() == shape.len()
+            && region.shape.len() == shape.len()
+            && (0..shape.len()).all(|axis| {
+                region.start[axis].checked_add(region.shape[axis]).is_some_and(|end| end <= shape[axis])
+            });
+        if !inside || values.dtype != self.dtype || Some(values.len() as u64) != region.cells() {
+            return Err(Error::invalid(format!(
+                "{} values of type {} for {:?} from {:?} on, of an array of {} {shape:?}",
+                values.len(),
+                values.dtype,
+                region.shape,
+                region.start,
+                self.dtype
+            )));
+        }
+        assign(self, region, values)
+    }
+
+    fn parts(&self) -> MutexGuard<'_, HashMap<ChunkCoord, Part>> {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn store(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<()> {
+        let encoded = self.sink.encode(chunk, elements)?;
+        self.sink.write(chunk, encoded)
+    }
+
+    /// Stores the chunks that were never completed: the fill value is in the rest of them.
+    ///
+    /// # Errors
+    ///
+    /// Whatever encoding and writing say.
+    pub fn finish(&self) -> Result<()> {
+        let parts: Vec<_> = std::mem::take(&mut *self.parts()).into_iter().collect();
+        for (chunk, part) in parts {
+            self.store(&chunk, &Elements::fixed(part.cells.freeze()))?;
+        }
+        Ok(())
+    }
+
+    fn new_part(&self, cells: usize, item: usize) -> Result<Part> {
+        let mut buffer = Buffer::zeroed(cells * item)?;
+        if let Fill::Element(element) = &self.fill
+            && let Some(element) = element.as_fixed().filter(|element| element.len() == item && item > 0)
+        {
+            for cell in buffer.as_mut_slice().chunks_exact_mut(item) {
+                cell.copy_from_slice(element);
+            }
+        }
+        Ok(Part { cells: buffer, there: vec![false; cells], left: cells })
+    }
+}
+
+fn assign(target: &RegionWriter, region: &Region, values: &Values) -> Result<()> {
+    let grid = target.grid();
+    if region.shape.contains(&0) {
+        return Ok(());
+    }
+    let first: Vec<u64> =
+        region.start.iter().zip(grid.chunk_shape()).map(|(start, chunk)| start / chunk).collect();
+    let counts: Vec<u64> = (0..first.len())
+        .map(|axis| {
+            let last = region.start[axis] + region.shape[axis] - 1;
+            last / grid.chunk_shape()[axis] - first[axis] + 1
+        })
+        .collect();
+    let touched = Grid::single(&[]);
+    let touched = if counts.is_empty() { touched } else { Grid::new(&counts, &vec![1; counts.len()])? };
+    let count = usize::try_from(touched.chunks().unwrap_or(0)).unwrap_or(usize::MAX);
+    (0..count).into_par_iter().with_max_len(1).try_for_each(|number| {
+        let local = touched.coord(number as u64);
+        let chunk: ChunkCoord = local.iter().zip(&first).map(|(at, first)| at + first).collect();
+        assign_chunk(target, &chunk, region, values)
+    })
+}
+
+fn assign_chunk(target: &RegionWriter, chunk: &ChunkCoord, region: &Region, values: &Values) -> Result<()> {
+    let own = target.grid().region(chunk);
+    let both = if own.shape.is_empty() { Some(own.clone()) } else { own.intersect(region) };
+    let Some(both) = both else { return Ok(()) };
+    let whole = both == own;
+    let Some((item, bytes)) = target.dtype.size().zip(values.elements.as_fixed()) else {
+        if !whole {
+            return Err(Error::invalid("elements of variable length are assigned in whole chunks"));
+        }
+        return target.store(chunk, &picked(target, region, &both, values)?);
+    };
+    let from = layout(region, &both, item);
+    let cells =
+        usize::try_from(own.cells().unwrap_or(u64::MAX)).map_err(|_| Error::invalid("a chunk too large"))?;
+    if whole {
+        let mut buffer = Buffer::zeroed(cells * item)?;
+        copy_box(bytes, &from, buffer.as_mut_slice(), &Layout::packed(&own.shape, item), &both.shape, item)?;
+        return target.store(chunk, &Elements::fixed(buffer.freeze()));
+    }
+    let mut parts = target.parts();
+    let mut part = match parts.remove(chunk) {
+        Some(part) => part,
+        None => target.new_part(cells, item)?,
+    };
+    copy_box(bytes, &from, part.cells.as_mut_slice(), &layout(&own, &both, item), &both.shape, item)?;
+    for cell in offsets(&own, &both) {
+        if !std::mem::replace(&mut part.there[cell], true) {
+            part.left -= 1;
+        }
+    }
+    if part.left > 0 {
+        parts.insert(chunk.clone(), part);
+        return Ok(());
+    }
+    drop(parts);
+    target.store(chunk, &Elements::fixed(part.cells.freeze()))
+}
+
+/// Where a box stands in the packed cells of a region that holds it.
+fn layout(region: &Region, inside: &Region, item: usize) -> Layout {
+    let mut layout = Layout::packed(&region.shape, item);
+    for ((start, own), stride) in inside.start.iter().zip(&region.start).zip(&layout.strides) {
+        layout.offset += (start - own) as usize * stride.unsigned_abs();
+    }
+    layout
+}
+
+/// The cells of a box, counted in C order in the region that holds it.
+fn offsets(region: &Region, inside: &Region) -> Vec<usize> {
+    let strides = CellOrder::RowMajor.strides(&region.shape);
+    let count = inside.cells().unwrap_or(0);
+    (0..count)
+        .map(|cell| {
+            let (mut left, mut at) = (cell, 0);
+            for axis in (0..strides.len()).rev() {
+                at += (inside.start[axis] - region.start[axis] + left % inside.shape[axis]) * strides[axis];
+                left /= inside.shape[axis];
+            }
+            at as usize
+        })
+        .collect()
+}
+
+fn picked(target: &RegionWriter, region: &Region, inside: &Region, values: &Values) -> Result<Elements> {
+    let picks: Vec<_> = offsets(region, inside).into_iter().map(|cell| (0, cell)).collect();
+    Elements::gather(&target.dtype, &[&values.elements], &picks)
+}
+
+#[cfg(test)]
+#[cfg(feature = "tet")]
+mod tests {
+    use std::path::Path;
+
+    use hyperslab_core::{ArraySpec, Attributes, DType, Selection};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{CreateOptions, Format, create};
+
+    fn numbers(shape: &[u64], first: u32) -> Values {
+        let count = shape.iter().product::<u64>() as u32;
+        let bytes: Vec<u8> = (first..first + count).flat_map(u32::to_ne_bytes).collect();
+        Values::new(DType::UInt32, shape, Elements::fixed(bytes)).unwrap()
+    }
+
+    fn write(path: &Path, chunk: &[u64], values: &Values) {
+        let mut sink = create(path, Format::Tet, &CreateOptions::default()).unwrap();
+        sink.group("/", &Attributes::new()).unwrap();
+        let spec = ArraySpec::new(values.dtype.clone(), Grid::new(&values.shape, chunk).unwrap());
+        let array = RegionWriter::new(sink.array("/t", &spec).unwrap(), values.dtype.clone(), Fill::Zero);
+        array.assign(&Region::whole(&values.shape), values).unwrap();
+        array.finish().unwrap();
+        sink.commit().unwrap();
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn what_is_appended_stands_behind(
+            shape in prop::collection::vec(1_u64..7, 1..4), chunk in 1_u64..4, axis in 0_usize..3, more in 0_u64..6,
+        ) {
+            let (axis, folder) = (axis % shape.len(), tempfile::tempdir().unwrap());
+            let path = folder.path().join("t.tet");
+            let old = numbers(&shape, 0);
+            write(&path, &vec![chunk; shape.len()], &old);
+            let mut added = shape.clone();
+            added[axis] = more;
+            let new = numbers(&added, 10_000);
+            let options = CreateOptions { append: true, ..CreateOptions::default() };
+            let store = crate::open(&path).unwrap();
+            let mut sink = create(&path, Format::Tet, &options).unwrap();
+            extend(&mut *sink, &store.array("/t").unwrap(), "/t", axis, &new).unwrap();
+            sink.commit().unwrap();
+            drop(store);
+            let store = crate::open(&path).unwrap();
+            let found = store.array("/t").unwrap().read(&Selection::all()).unwrap();
+            let inner: u64 = shape[axis + 1..].iter().product();
+            let outer: u64 = shape[..axis].iter().product();
+            let (old, new) = (old.as_slice::<u32>().unwrap(), new.as_slice::<u32>().unwrap());
+            let (a, b) = ((shape[axis] * inner) as usize, (more * inner) as usize);
+            let expected: Vec<u32> = (0..outer as usize)
+                .flat_map(|at| [&old[at * a..(at + 1) * a], &new[at * b..(at + 1) * b]].concat())
+                .collect();
+            prop_assert_eq!(found.as_slice::<u32>().unwrap(), &expected[..]);
+        }
+    }
+
+    #[test]
+    fn other_extents_types_and_axes_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.tet");
+        write(&path, &[2, 2], &numbers(&[3, 4], 0));
+        let store = crate::open(&path).unwrap();
+        let array = store.array("/t").unwrap();
+        let options = CreateOptions { append: true, ..CreateOptions::default() };
+        let mut sink = create(&path, Format::Tet, &options).unwrap();
+        assert!(extend(&mut *sink, &array, "/t", 0, &numbers(&[1, 3], 0)).is_err());
+        assert!(extend(&mut *sink, &array, "/t", 2, &numbers(&[3, 4], 0)).is_err());
+        assert!(extend(&mut *sink, &array, "/none", 0, &numbers(&[1, 4], 0)).is_err());
+        let floats = Values::new(DType::Float32, &[1, 4], Elements::fixed(vec![0; 16])).unwrap();
+        assert!(extend(&mut *sink, &array, "/t", 0, &floats).is_err());
+        let folder = tempfile::tempdir().unwrap();
+        let mut sink =
+            create(&folder.path().join("new.npy"), Format::Npy, &CreateOptions::default()).unwrap();
+        assert!(sink.grow("/t", &[4]).unwrap_err().is_unsupported());
+    }
+}

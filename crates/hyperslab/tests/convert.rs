@@ -1,0 +1,169 @@
+//! Conversions: stored bytes that go over as they are, filters that are carried, where a store came from.
+
+#![cfg(all(feature = "tet", feature = "zarr", feature = "tiledb"))]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+
+use hyperslab::convert::{ConvertOptions, ConvertReport, PROVENANCE, Progress, convert};
+use hyperslab::{DType, Elements, Filter, Format, OpenStore, Result, Selection, Values, export};
+
+/// 40 × 36 numbers that compress.
+fn sample(folder: &Path) -> PathBuf {
+    let path = folder.join("x.npy");
+    let bytes: Vec<u8> = (0..1440_u32).flat_map(|i| (i / 24).to_le_bytes()).collect();
+    export::write(&Values::new(DType::UInt32, &[40, 36], Elements::fixed(bytes)).unwrap(), &path, true)
+        .unwrap();
+    path
+}
+
+fn to(source: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
+    let format = Format::from_ending(target).unwrap();
+    convert(&hyperslab::open(source)?, target, format, options, &Progress::default())
+}
+
+fn chunked(filters: Option<Vec<Filter>>) -> ConvertOptions {
+    ConvertOptions { chunk_shape: Some(vec![16, 12]), filters, ..ConvertOptions::default() }
+}
+
+fn named(names: &[&str]) -> Option<Vec<Filter>> {
+    Some(names.iter().map(|name| Filter::new(*name)).collect())
+}
+
+fn values(path: &Path) -> Values {
+    let store = hyperslab::open(path).unwrap();
+    let node = store.only_node().unwrap();
+    store.array(&node).unwrap().read(&Selection::all()).unwrap()
+}
+
+/// The stored bytes of every chunk, by its place.
+fn stored(store: &OpenStore) -> Vec<(Vec<u64>, Vec<u8>)> {
+    let array = store.array(&store.only_node().unwrap()).unwrap();
+    let mut chunks = Vec::new();
+    array
+        .inner()
+        .visit_chunks(&mut |coord, reference| {
+            let bytes = array.inner().fetch(&reference.spans().collect::<Vec<_>>())?;
+            chunks.push((coord.to_vec(), bytes.concat()));
+            Ok(std::ops::ControlFlow::Continue(()))
+        })
+        .unwrap();
+    chunks.sort();
+    chunks
+}
+
+/// Nine chunks, three of which the edge cuts: formats that pad chunks store those otherwise.
+#[test]
+fn stored_bytes_go_over_where_both_sides_store_them_alike() {
+    let zstd = || named(&["zstd"]);
+    for (first, filters, second, copied) in [
+        ("a.tet", zstd(), "b.tet", 9),
+        ("a.tet", named(&[]), "b.tet", 9),
+        ("a.zarr", zstd(), "b.zarr", 9),
+        ("a.zarr", named(&["shuffle", "zlib", "crc32c"]), "b.zarr", 9),
+        ("a.zarr", named(&["gzip"]), "b.zarr", 9),
+        ("a.zarr", named(&["blosc"]), "b.zarr", 9),
+        ("a.zarr", named(&["lz4"]), "b.zarr", 0),
+        ("a.tet", zstd(), "b.zarr", 6),
+        ("a.zarr", zstd(), "b.tet", 6),
+        ("a.tet", named(&[]), "b.zarr", 6),
+        ("a.zarr", named(&["gzip"]), "b.tet", 0),
+        ("a.tet", zstd(), "b.tiledb", 0),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let source = sample(folder.path());
+        let (a, b) = (folder.path().join(first), folder.path().join(second));
+        to(&source, &a, &chunked(filters.clone())).unwrap();
+        let report = to(&a, &b, &ConvertOptions::default()).unwrap();
+        assert_eq!(report.copied_chunks, copied, "{first} {filters:?} {second}: {report:?}");
+        assert_eq!(values(&b), values(&source), "{first} {filters:?} {second}");
+        if first[1..] == second[1..] {
+            assert_eq!(report.notes, [""; 0]);
+            let (a, b) = (hyperslab::open(&a).unwrap(), hyperslab::open(&b).unwrap());
+            assert_eq!(stored(&a), stored(&b), "{first} {filters:?}");
+        }
+        let verdict = hyperslab::open(&b).unwrap().verify(hyperslab::Depth::Deep).unwrap();
+        assert!(verdict.ok(), "{first} {second}: {verdict:?}");
+    }
+}
+
+/// Other chunks, a selection or another pipeline: everything is decoded.
+#[test]
+fn what_is_stored_otherwise_is_coded_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = sample(folder.path());
+    let a = folder.path().join("a.zarr");
+    to(&source, &a, &chunked(named(&["zstd"]))).unwrap();
+    let others = [
+        ConvertOptions { chunk_shape: Some(vec![16, 36]), ..ConvertOptions::default() },
+        ConvertOptions { filters: named(&["gzip"]), ..ConvertOptions::default() },
+        ConvertOptions { selection: "[::-1]".parse().unwrap(), ..ConvertOptions::default() },
+    ];
+    for (number, options) in others.iter().enumerate() {
+        let b = folder.path().join(format!("b{number}.zarr"));
+        assert_eq!(to(&a, &b, options).unwrap().copied_chunks, 0, "{options:?}");
+        let store = hyperslab::open(&a).unwrap();
+        let expected = store.array(&store.only_node().unwrap()).unwrap().read(&options.selection).unwrap();
+        assert_eq!(values(&b), expected);
+    }
+}
+
+#[test]
+fn filters_are_carried_as_far_as_the_target_has_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = sample(folder.path());
+    let filters_of = |path: &Path| -> Vec<String> {
+        let store = hyperslab::open(path).unwrap();
+        let array = store.array(&store.only_node().unwrap()).unwrap();
+        array.schema().filters.iter().map(|filter| filter.name.clone()).collect()
+    };
+    let (zarr, tet, tiledb) =
+        (folder.path().join("a.zarr"), folder.path().join("a.tet"), folder.path().join("a.tiledb"));
+    to(&source, &zarr, &chunked(named(&["shuffle", "gzip"]))).unwrap();
+    let report = to(&zarr, &tet, &ConvertOptions::default()).unwrap();
+    assert_eq!(report.notes, ["/: filter shuffle, gzip not carried over: zstd instead"]);
+    assert_eq!(filters_of(&tet), ["zstd"]);
+    let report = to(&zarr, &tiledb, &ConvertOptions::default()).unwrap();
+    assert_eq!(report.notes, [""; 0]);
+    assert_eq!(filters_of(&tiledb), ["byteshuffle", "gzip"]);
+    // How bytes are packed is not content.
+    let strict = ConvertOptions { strict: true, replace: true, ..ConvertOptions::default() };
+    assert!(to(&zarr, &tet, &strict).is_ok());
+}
+
+#[test]
+fn a_store_says_where_it_came_from_and_comparisons_do_not_mind() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = sample(folder.path());
+    let (a, b) = (folder.path().join("a.zarr"), folder.path().join("b.zarr"));
+    to(&source, &a, &chunked(None)).unwrap();
+    to(&a, &b, &ConvertOptions::default()).unwrap();
+    let (one, two) = (hyperslab::open(&a).unwrap(), hyperslab::open(&b).unwrap());
+    let said = |store: &OpenStore| {
+        let node = store.node("/").unwrap();
+        let hyperslab::Node::Array(array) = node else { panic!("an array at the root") };
+        array.schema().attributes.get(PROVENANCE).unwrap().as_text().unwrap()
+    };
+    assert!(said(&one).contains(": npy x.npy"), "{}", said(&one));
+    assert_eq!(said(&two).lines().count(), 2);
+    assert!(said(&two).ends_with(": zarr a.zarr"), "{}", said(&two));
+    let report =
+        hyperslab::diff::diff((&one, "/"), (&two, "/"), &hyperslab::diff::DiffOptions::default()).unwrap();
+    assert!(report.differences.is_empty(), "{report:?}");
+}
+
+#[test]
+fn chunks_by_size_and_axes_that_grow() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = sample(folder.path());
+    let options = ConvertOptions { chunk_bytes: Some(1000), ..ConvertOptions::default() };
+    let a = folder.path().join("a.zarr");
+    to(&source, &a, &options).unwrap();
+    let store = hyperslab::open(&a).unwrap();
+    let array = store.array(&store.only_node().unwrap()).unwrap();
+    assert_eq!(array.schema().grid.chunk_shape(), [10, 18]);
+    let wrong = ConvertOptions { unlimited: vec!["7".to_owned()], ..ConvertOptions::default() };
+    assert!(
+        to(&source, &folder.path().join("b.zarr"), &wrong).unwrap_err().to_string().contains("no axis 7")
+    );
+}

@@ -126,48 +126,6 @@ def hdf5_boxes(path):
     median(lambda: [field[box] for box in wanted])
 
 
-def make_tiledb(source, path, filters):
-    import tiledb
-
-    field = np.load(source, mmap_mode="r")
-    axes = [tiledb.Dim(f"d{i}", domain=(0, n - 1), tile=64, dtype=np.int64) for i, n in enumerate(field.shape)]
-    attribute = tiledb.Attr("field", dtype=field.dtype, filters=tiledb.FilterList(filters))
-    tiledb.Array.create(path, tiledb.ArraySchema(domain=tiledb.Domain(*axes), attrs=[attribute]))
-    with tiledb.open(path, "w") as array:
-        array[:] = np.array(field)
-
-
-@case
-def make_tiledb_raw(source, path):
-    make_tiledb(source, path, [])
-
-
-@case
-def make_tiledb_zstd(source, path):
-    import tiledb
-
-    make_tiledb(source, path, [tiledb.ZstdFilter(3)])
-
-
-def tiledb_array(path):
-    import tiledb
-
-    return tiledb.open(path)
-
-
-@case
-def tiledb_full(path):
-    array = tiledb_array(path)
-    median(lambda: array[:]["field"])
-
-
-@case
-def tiledb_boxes(path):
-    array = tiledb_array(path)
-    wanted = boxes(array.shape)
-    median(lambda: [array[box]["field"] for box in wanted])
-
-
 def make_zarr(source, path, **options):
     import zarr
 

@@ -45,18 +45,18 @@ pub(crate) fn write_npy(bytes: u64, path: &Path) -> Outcome {
     Ok(())
 }
 
-/// The same boxes for everybody: a fixed pseudo-random walk. `peers.py` has the same one.
+/// The same boxes for everybody: a fixed pseudo-random walk. The peers' scripts have the same one.
 pub(crate) fn boxes(shape: &[u64]) -> Vec<Vec<u64>> {
+    let extents: Vec<u64> = shape.iter().map(|extent| extent - BOX).collect();
+    walk(BOXES, &extents)
+}
+
+/// This many starts below the extents.
+pub(crate) fn walk(count: usize, extents: &[u64]) -> Vec<Vec<u64>> {
     let mut state = 12_345_u64;
-    (0..BOXES)
-        .map(|_| {
-            shape
-                .iter()
-                .map(|extent| {
-                    state = (state * 1_103_515_245 + 12_345) % (1 << 31);
-                    state % (extent - BOX)
-                })
-                .collect()
-        })
-        .collect()
+    let mut next = |extent: &u64| {
+        state = (state * 1_103_515_245 + 12_345) % (1 << 31);
+        state % extent
+    };
+    (0..count).map(|_| extents.iter().map(&mut next).collect()).collect()
 }

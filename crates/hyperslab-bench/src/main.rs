@@ -21,6 +21,7 @@ mod reads;
 mod report;
 mod results;
 mod tet;
+mod tiledb;
 mod verify;
 
 use harness::{Bench, Outcome};
@@ -32,6 +33,7 @@ type Area = (&'static str, fn(&mut Bench) -> Outcome);
 const AREAS: &[Area] = &[
     ("tet", tet::run),
     ("reads", reads::run),
+    ("tiledb", tiledb::run),
     ("query", query::run),
     ("convert", convert::run),
     ("verify", verify::run),
@@ -52,7 +54,12 @@ fn main() -> std::process::ExitCode {
 
 /// Runs all areas; did all of them succeed?
 fn run() -> Outcome<bool> {
-    let mut bench = Bench::from_arguments(std::env::args().skip(1))?;
+    let mut arguments = std::env::args().skip(1).peekable();
+    if arguments.next_if(|word| word == tiledb::CONSOLIDATE).is_some() {
+        tiledb::consolidate_here(arguments.next().ok_or("no array to consolidate")?.into())?;
+        return Ok(true);
+    }
+    let mut bench = Bench::from_arguments(arguments)?;
     let mut all = true;
     for &(name, run) in AREAS {
         all &= bench.area(name, run);

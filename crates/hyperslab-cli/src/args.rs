@@ -51,6 +51,10 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Mend what can be mended safely
     Repair(RepairArgs),
+    /// Put the fragments of a TileDB array together into one
+    Consolidate(ConsolidateArgs),
+    /// Remove the fragments of a TileDB array that consolidated ones replaced
+    Vacuum(VacuumArgs),
     /// Make a small sample and walk through the commands
     Demo(DemoArgs),
     /// Print a completion script for a shell
@@ -406,7 +410,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Add to OUT if it exists (.tet): what is there stays as it is
+    /// Add to OUT if it exists (.tet: new arrays; TileDB: a new fragment over the same arrays)
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
 
@@ -532,6 +536,36 @@ pub(crate) struct RepairArgs {
     /// Only say what would be done
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet consolidate array                    one fragment instead of many; the old ones stay, hidden
+  tet consolidate array --at 2020-01-01:2020-02-01
+                                           only what was written then
+  tet vacuum array                         then remove the old ones")]
+pub(crate) struct ConsolidateArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet consolidate array
+  tet vacuum array                         earlier times of a dense array cannot be read any more")]
+pub(crate) struct VacuumArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
 
     /// Print the report as JSON
     #[arg(long)]

@@ -3,6 +3,7 @@
 mod convert;
 mod demo;
 mod diff;
+mod fragments;
 mod hash;
 mod info;
 mod query;
@@ -27,6 +28,8 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Hash(args) => hash::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),
+        Command::Consolidate(args) => fragments::consolidate(&args),
+        Command::Vacuum(args) => fragments::vacuum(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::manual(),

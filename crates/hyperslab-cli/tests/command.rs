@@ -93,6 +93,38 @@ fn arrays_are_added_to_a_tet_file() {
     assert!(told(folder.path(), 2, &["convert", "y.npz", "x.zarr", "--append"]).contains("not supported"));
 }
 
+/// A TileDB array gets a new version; both can be read, put together, and the old one removed.
+#[test]
+fn fragments_are_added_put_together_and_removed() {
+    let folder = samples();
+    let values = |words: &[&str]| {
+        json(folder.path(), 0, &[&["read", "a.tiledb", "--json", "[0, 0, :4]"], words].concat())
+    };
+    told(folder.path(), 0, &["convert", "x.npy", "a.tiledb", "--chunks", "8,12,24"]);
+    let first = values(&[]);
+    told(folder.path(), 0, &["read", "x.npy", "[::-1]", "-o", "y.npy"]);
+    told(folder.path(), 0, &["convert", "y.npy", "a.tiledb", "--append"]);
+    let second = values(&[]);
+    assert_eq!(second, json(folder.path(), 0, &["read", "y.npy", "--json", "[0, 0, :4]"]));
+    assert_ne!(first, second);
+    let info = json(folder.path(), 0, &["info", "a.tiledb", "--all", "--json"]);
+    let text = info.to_string();
+    assert_eq!(text.matches("\"fragment\":\"__").count(), 2, "{text}");
+    let time = info["details"]["fragments"][0]["time"][1].to_string();
+    assert_eq!(values(&["--at", &time]), first);
+    let report = json(folder.path(), 0, &["consolidate", "a.tiledb", "--json"]);
+    assert_eq!((&report["replaced"], values(&[])), (&2.into(), second.clone()));
+    assert!(told(folder.path(), 0, &["consolidate", "a.tiledb"]).contains("nothing to put together"));
+    assert!(told(folder.path(), 0, &["vacuum", "a.tiledb"]).contains("2 fragments removed"));
+    assert_eq!(json(folder.path(), 0, &["vacuum", "a.tiledb", "--json"])["removed"], 0);
+    assert_eq!(values(&[]), second);
+    told(folder.path(), 0, &["verify", "a.tiledb", "--deep"]);
+    for (command, doing) in [("consolidate", "consolidating tet"), ("vacuum", "vacuuming zarr")] {
+        let file = if command == "vacuum" { "x.zarr" } else { "x.tet" };
+        assert!(told(folder.path(), 2, &[command, file]).contains(doing), "{command}");
+    }
+}
+
 #[test]
 fn wrong_questions_are_answered_with_the_next_step() {
     let folder = samples();
@@ -162,7 +194,9 @@ fn a_closed_pipe_ends_quietly() {
 #[test]
 fn help_opens_with_examples() {
     let folder = tempfile::tempdir().expect("a folder");
-    for command in ["info", "read", "convert", "verify", "repair", "demo", "completions"] {
+    for command in
+        ["info", "read", "convert", "verify", "repair", "consolidate", "vacuum", "demo", "completions"]
+    {
         assert!(told(folder.path(), 0, &[command, "--help"]).starts_with("Examples:"), "{command}");
     }
     for shell in ["bash", "zsh", "fish"] {

@@ -1,9 +1,11 @@
 //! An opened array: its schemas, the fragments that the window sees, metadata, deletes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use hyperslab_core::{Attributes, Blob, BlobKey, Directory, Error, Fields, Place, Result};
+use rayon::prelude::*;
 
 use crate::OpenOptions;
 use crate::condition::Delete;
@@ -130,17 +132,33 @@ impl OpenArray {
         if let Some(known) = self.fragments.get() {
             return Ok(known);
         }
-        let mut fragments = Vec::new();
-        for (name, key) in self.visible()? {
-            fragments.push(Arc::new(self.open_fragment(name, key)?));
-        }
+        let visible = self.visible()?;
+        let footers = self.known_footers();
+        let open = |(name, key): (TimedName, String)| {
+            let known = footers.get(&name.stem).map(AsRef::as_ref);
+            self.open_fragment(name, key, known).map(Arc::new)
+        };
+        // Many small files: the system answers faster when several are asked for at a time.
+        let fragments: Vec<Arc<Fragment>> =
+            visible.into_par_iter().with_min_len(16).map(open).collect::<Result<_>>()?;
         Ok(self.fragments.get_or_init(|| fragments))
     }
 
     /// Opens one fragment.
-    pub(crate) fn open_fragment(&self, name: TimedName, key: String) -> Result<Fragment> {
+    pub(crate) fn open_fragment(
+        &self,
+        name: TimedName,
+        key: String,
+        known: Option<&[u8]>,
+    ) -> Result<Fragment> {
         let mut schemas = |name: Option<&str>| self.schema_named(name);
-        Fragment::open(&*self.directory, key, name, &mut schemas, self.options.key.as_ref())
+        Fragment::open(&self.directory, key, name, &mut schemas, self.options.key.as_ref(), known)
+    }
+
+    /// The footers that consolidated files hold, by fragment. What cannot be read there is read in the fragments.
+    fn known_footers(&self) -> HashMap<String, Bytes> {
+        let files = self.listing.fragment_metas.iter();
+        files.filter_map(|name| self.footer_file(name).ok()).flatten().collect()
     }
 
     /// The delete conditions that the window sees, oldest first.
@@ -227,27 +245,36 @@ impl OpenArray {
         Ok(blob)
     }
 
-    /// The consolidated footers that are there: fragment name to file and offset. For checks.
-    pub(crate) fn consolidated_footers(&self) -> Result<BTreeMap<String, Vec<String>>> {
-        let mut all = BTreeMap::new();
-        for name in &self.listing.fragment_metas {
-            let key = format!("{}__fragment_meta/{name}", self.prefix);
-            let bytes = self.directory.read(&key)?.unwrap_or_default();
-            let label = format!("{}/{key}", self.directory.name());
-            let place = Place::new(&label, "consolidated footers", 0);
-            let payload = generic::decode_whole(&bytes, self.options.key.as_ref(), place)?;
-            let mut fields = Fields::new(&payload, place);
-            let count = fields.count_u32(16)?;
-            let mut names = Vec::with_capacity(count);
-            for _ in 0..count {
-                let length = fields.count_u64(1)?;
-                let fragment = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
-                fields.u64()?;
-                names.push(fragment.rsplit('/').next().unwrap_or_default().to_owned());
-            }
-            all.insert(name.clone(), names);
+    /// Fragments and their footers in a file of consolidated ones: `u32 n`, `n` names with offsets, then the footers without
+    /// their lengths.
+    pub(crate) fn footer_file(&self, name: &str) -> Result<Vec<(String, Bytes)>> {
+        let key = format!("{}__fragment_meta/{name}", self.prefix);
+        let bytes = self.directory.read(&key)?.unwrap_or_default();
+        let label = format!("{}/{key}", self.directory.name());
+        let place = Place::new(&label, "consolidated footers", 0);
+        let payload = Bytes::from(generic::decode_whole(&bytes, self.options.key.as_ref(), place)?);
+        let mut fields = Fields::new(&payload, place);
+        let count = fields.count_u32(16)?;
+        let mut starts = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = fields.count_u64(1)?;
+            let fragment = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+            let fragment = fragment.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned();
+            starts.push((fragment, fields.u64()?));
         }
-        Ok(all)
+        let ends: Vec<u64> =
+            starts.iter().skip(1).map(|(_, start)| *start).chain([payload.len() as u64]).collect();
+        let mut footers = Vec::with_capacity(count);
+        for ((fragment, start), end) in starts.into_iter().zip(ends) {
+            let (Ok(first), Ok(last)) = (usize::try_from(start), usize::try_from(end)) else {
+                return Err(place.corrupt(format!("a footer from {start} to {end}")));
+            };
+            if first > last || last > payload.len() {
+                return Err(place.corrupt(format!("a footer from {start} to {end} of {}", payload.len())));
+            }
+            footers.push((fragment, payload.slice(first..last)));
+        }
+        Ok(footers)
     }
 }
 

@@ -20,6 +20,9 @@ use crate::field::FieldCodecs;
 use crate::fragment::{Field, Fragment, List, Part};
 use crate::schema::{Attribute, Order, Schema};
 
+/// Layers of a tile that are decoded at a time when they are put together.
+const LAYERS: usize = 8;
+
 /// One attribute of a dense array.
 #[derive(Debug)]
 pub(crate) struct DenseAttribute {
@@ -59,6 +62,21 @@ impl DenseAttribute {
         }
         let name = format!("{}{node}", array.directory.name());
         Ok(Self { array, attribute, schema, name, fragments: OnceLock::new() })
+    }
+
+    /// The attribute as these fragments alone hold it.
+    pub(crate) fn of_fragments(
+        array: Arc<OpenArray>,
+        index: usize,
+        fragments: &[Arc<Fragment>],
+    ) -> Result<Self> {
+        let attribute = Self::new(array, index, "/")?;
+        let mut own = Vec::new();
+        for fragment in fragments {
+            own.extend(attribute.prepare(fragment)?);
+        }
+        let _ = attribute.fragments.set(own);
+        Ok(attribute)
     }
 
     fn fragments(&self) -> Result<&[DenseFragment]> {
@@ -201,21 +219,28 @@ impl DenseAttribute {
         let Fill::Element(fill) = &self.schema.fill else {
             return Err(Error::invalid(format!("{}: no fill value", self.name)));
         };
-        let mut rows = vec![fill.clone()];
         let extents = Extents::from_slice(self.schema.grid.chunk_shape());
         let strides = self.schema.order.strides(&extents);
         let too_large = || Error::invalid(format!("{}: a tile larger than memory", self.name));
         let count = hyperslab_core::product(&extents).and_then(|count| usize::try_from(count).ok());
-        let mut picks = vec![(0, 0); count.ok_or_else(too_large)?];
-        for (fragment, layer, stored) in self.stored_layers(&reference, &stored)? {
-            let row = rows.len();
-            rows.push(self.layer_elements(fragment, layer, stored)?);
-            let region =
-                layer.region.clone().unwrap_or_else(|| Region::whole(&self.schema.grid.region(&chunk).shape));
-            for_each_cell(&region, &extents, &strides, |_, from| picks[from] = (row, from));
+        let count = count.ok_or_else(too_large)?;
+        let mut whole = Elements::gather(&self.schema.dtype, &[fill], &vec![(0, 0); count])?;
+        // A few layers at a time: a tile may have any number of them.
+        for layers in self.stored_layers(&reference, &stored)?.chunks(LAYERS) {
+            let mut rows = vec![whole];
+            let mut picks: Vec<(usize, usize)> = (0..count).map(|cell| (0, cell)).collect();
+            for (fragment, layer, stored) in layers {
+                let row = rows.len();
+                rows.push(self.layer_elements(fragment, layer, stored)?);
+                let region = layer
+                    .region
+                    .clone()
+                    .unwrap_or_else(|| Region::whole(&self.schema.grid.region(&chunk).shape));
+                for_each_cell(&region, &extents, &strides, |_, from| picks[from] = (row, from));
+            }
+            let rows: Vec<&Elements> = rows.iter().collect();
+            whole = Elements::gather(&self.schema.dtype, &rows, &picks)?;
         }
-        let rows: Vec<&Elements> = rows.iter().collect();
-        let whole = Elements::gather(&self.schema.dtype, &rows, &picks)?;
         let origin: Extents = chunk.iter().zip(&extents).map(|(at, extent)| at * extent).collect();
         let written = Region {
             start: cells.iter().map(|(low, _)| *low).collect(),
@@ -411,7 +436,7 @@ impl Array for DenseAttribute {
 }
 
 /// The coordinates of tile `index` of a box of tiles.
-fn coord_in(tiles: &[(u64, u64)], mut index: u64, order: Order) -> ChunkCoord {
+pub(crate) fn coord_in(tiles: &[(u64, u64)], mut index: u64, order: Order) -> ChunkCoord {
     let rank = tiles.len();
     let mut coord: ChunkCoord = SmallVec::from_elem(0, rank);
     for step in 0..rank {

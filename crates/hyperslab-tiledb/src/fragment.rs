@@ -6,7 +6,7 @@ mod rtree;
 mod stats;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use hyperslab_core::{Blob, Directory, Error, Fields, Place, Result};
 
@@ -60,26 +60,51 @@ pub(crate) struct Fragment {
     pub(crate) key: String,
     pub(crate) schema: Arc<Schema>,
     pub(crate) footer: Footer,
-    metadata: Arc<dyn Blob>,
+    metadata: MetadataFile,
     encryption: Option<Key>,
     lists: Mutex<Lists>,
     rtree: Mutex<Option<Arc<RTree>>>,
 }
 
+/// A fragment's metadata file: opened when something behind the footer is wanted.
+#[derive(Debug)]
+struct MetadataFile {
+    directory: Arc<dyn Directory>,
+    file: String,
+    /// For messages.
+    label: String,
+    blob: OnceLock<Arc<dyn Blob>>,
+}
+
+impl MetadataFile {
+    fn new(directory: Arc<dyn Directory>, fragment: &str) -> Self {
+        let file = format!("{fragment}/__fragment_metadata.tdb");
+        Self { label: format!("{}/{file}", directory.name()), directory, file, blob: OnceLock::new() }
+    }
+
+    fn open(&self) -> Result<&dyn Blob> {
+        if let Some(known) = self.blob.get() {
+            return Ok(&**known);
+        }
+        let blob = self.directory.open(&self.file)?.ok_or_else(|| {
+            Place::new(self.directory.name(), "fragment", 0)
+                .corrupt(format!("{} is missing, though it was committed", self.file))
+        })?;
+        Ok(&**self.blob.get_or_init(|| blob))
+    }
+}
+
 impl Fragment {
-    /// Reads the footer, unless it is given (from a consolidated one).
+    /// Reads the footer, unless it is given out of a file of consolidated ones.
     pub(crate) fn open(
-        directory: &dyn Directory,
+        directory: &Arc<dyn Directory>,
         key: String,
         name: TimedName,
         schemas: &mut dyn FnMut(Option<&str>) -> Result<Arc<Schema>>,
         encryption: Option<&Key>,
+        known: Option<&[u8]>,
     ) -> Result<Self> {
-        let file = format!("{key}/__fragment_metadata.tdb");
-        let metadata = directory.open(&file)?.ok_or_else(|| {
-            Place::new(directory.name(), "fragment", 0)
-                .corrupt(format!("{file} is missing, though it was committed"))
-        })?;
+        let metadata = MetadataFile::new(Arc::clone(directory), &key);
         let version = match name.version {
             Some(version) => version,
             // `__UUID_T` is version 1 or 2, `__T1_T2_UUID` is 3 or 4; each pair has one layout.
@@ -88,14 +113,20 @@ impl Fragment {
         };
         let (footer, schema, lists, rtree) = if version <= 2 {
             let schema = schemas(None)?;
-            let (footer, lists, rtree) = legacy::read(&*metadata, &schema, encryption)?;
+            let (footer, lists, rtree) = legacy::read(metadata.open()?, &schema, encryption)?;
             (footer, schema, lists, Some(Arc::new(rtree)))
         } else {
-            let (footer, schema) = Footer::read(&*metadata, version, schemas)?;
+            // A consolidated footer that cannot be read costs a look into the fragment itself.
+            let place = Place::new(&metadata.label, "consolidated footer", 0);
+            let given = known.and_then(|bytes| Footer::parse(bytes, schemas, place).ok());
+            let (footer, schema) = match given.filter(|(footer, _)| footer.version == version) {
+                Some(given) => given,
+                None => Footer::read(metadata.open()?, version, schemas)?,
+            };
             (footer, schema, HashMap::new(), None)
         };
         if footer.dense != (schema.kind == ArrayKind::Dense) {
-            return Err(Error::unsupported(metadata.name().as_ref(), "sparse fragments in dense arrays"));
+            return Err(Error::unsupported(metadata.label.as_str(), "sparse fragments in dense arrays"));
         }
         Ok(Self {
             name,
@@ -107,6 +138,11 @@ impl Fragment {
             lists: Mutex::new(lists),
             rtree: Mutex::new(rtree),
         })
+    }
+
+    /// Metadata of versions 1 and 2, thrown away: for fuzzing.
+    pub(crate) fn parse_legacy(blob: &dyn Blob, schema: &Schema) -> Result<()> {
+        legacy::read(blob, schema, None).map(|_| ())
     }
 
     pub(crate) const fn version(&self) -> u32 {
@@ -182,8 +218,8 @@ impl Fragment {
         let offset = offset.ok_or_else(|| {
             self.place("fragment metadata").corrupt(format!("no {list:?} of {field:?} in the footer"))
         })?;
-        let payload = generic::read(&*self.metadata, offset, self.encryption.as_ref(), "tile offsets")?;
-        let place = Place::new(self.metadata.name(), "tile offsets", offset);
+        let payload = generic::read(self.metadata.open()?, offset, self.encryption.as_ref(), "tile offsets")?;
+        let place = Place::new(&self.metadata.label, "tile offsets", offset);
         let mut fields = Fields::new(&payload, place);
         let count = fields.count_u64(8)?;
         let numbers: Arc<[u64]> = (0..count).map(|_| fields.u64()).collect::<Result<_>>()?;
@@ -223,8 +259,8 @@ impl Fragment {
             return Ok(Arc::clone(tree));
         }
         let offset = self.footer.rtree_offset;
-        let payload = generic::read(&*self.metadata, offset, self.encryption.as_ref(), "R-tree")?;
-        let place = Place::new(self.metadata.name(), "R-tree", offset);
+        let payload = generic::read(self.metadata.open()?, offset, self.encryption.as_ref(), "R-tree")?;
+        let place = Place::new(&self.metadata.label, "R-tree", offset);
         let tree = Arc::new(RTree::parse(&payload, self.version(), &self.schema.dimensions, place)?);
         if self.schema.kind == ArrayKind::Sparse && tree.leaves().len() as u64 != self.footer.sparse_tiles {
             return Err(place.corrupt(format!(
@@ -241,9 +277,9 @@ impl Fragment {
     pub(crate) fn processed_conditions(&self) -> Result<Vec<String>> {
         let Some(offset) = self.footer.conditions_offset else { return Ok(Vec::new()) };
         let payload =
-            generic::read(&*self.metadata, offset, self.encryption.as_ref(), "processed conditions")?;
+            generic::read(self.metadata.open()?, offset, self.encryption.as_ref(), "processed conditions")?;
         let mut fields =
-            Fields::new(&payload, Place::new(self.metadata.name(), "processed conditions", offset));
+            Fields::new(&payload, Place::new(&self.metadata.label, "processed conditions", offset));
         let count = fields.count_u64(8)?;
         let mut names = Vec::with_capacity(count);
         for _ in 0..count {
@@ -259,7 +295,7 @@ impl Fragment {
         let slot = self.slot(Field::Attribute(attribute));
         let read = |list: &[u64]| -> Result<Vec<u8>> {
             let offset = list.get(slot).copied().unwrap_or(u64::MAX);
-            generic::read(&*self.metadata, offset, self.encryption.as_ref(), "tile statistics")
+            generic::read(self.metadata.open()?, offset, self.encryption.as_ref(), "tile statistics")
         };
         let place = self.place("tile statistics");
         Stats::parse(
@@ -276,8 +312,8 @@ impl Fragment {
     pub(crate) fn totals(&self) -> Result<Vec<Totals>> {
         let Some(offset) = self.footer.totals_offset else { return Ok(Vec::new()) };
         let payload =
-            generic::read(&*self.metadata, offset, self.encryption.as_ref(), "fragment statistics")?;
-        let place = Place::new(self.metadata.name(), "fragment statistics", offset);
+            generic::read(self.metadata.open()?, offset, self.encryption.as_ref(), "fragment statistics")?;
+        let place = Place::new(&self.metadata.label, "fragment statistics", offset);
         Totals::parse(&payload, self.footer.slots(&self.schema), place)
     }
 
@@ -299,6 +335,6 @@ impl Fragment {
     }
 
     pub(crate) fn place(&self, structure: &'static str) -> Place<'_> {
-        Place::new(self.metadata.name(), structure, 0)
+        Place::new(&self.metadata.label, structure, 0)
     }
 }

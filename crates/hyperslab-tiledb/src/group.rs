@@ -66,7 +66,7 @@ impl Group {
 
 /// `u32 version, u64 members`, per member `u32 version, u8 type, u8 relative, u64 len, uri, u8 has_name, [u64 len, name], u8
 /// deleted (version 2)`.
-fn parse(bytes: &[u8], place: Place<'_>) -> Result<(u32, Vec<Member>)> {
+pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<(u32, Vec<Member>)> {
     let mut fields = Fields::new(bytes, place);
     let version = fields.u32()?;
     if !(1..=2).contains(&version) {

@@ -21,8 +21,8 @@
 //! | `names`, `listing`, `array` | what a window sees of a directory |
 //! | `field`, `cells` | decoded tiles as elements |
 //! | `dense`, `sparse` | the core's arrays and tables |
-//! | `store`, `verify` | the core's store, and its checks |
-//! | `write` | new arrays, new fragments, consolidation, vacuum |
+//! | `store`, `verify`, `stale` | the core's store, its checks, what killed writers leave |
+//! | `write` | new arrays, new fragments, consolidation, vacuum, repair |
 //!
 //! Versions 1 to 23 are read, 22 is written. The webp filter, sparse fragments in dense arrays and dimension labels are
 //! not read. Rows whose field is null are kept by a delete on that field, unlike in the library.
@@ -57,6 +57,7 @@ mod datatype;
 mod dense;
 mod field;
 mod fragment;
+pub mod fuzz;
 mod generic;
 mod group;
 mod key;
@@ -67,6 +68,7 @@ mod pipeline;
 mod random;
 mod schema;
 mod sparse;
+mod stale;
 mod store;
 mod tile;
 mod verify;
@@ -78,7 +80,10 @@ pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};
 pub use schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
-pub use write::{TileDbSink, WriteOptions, consolidate, create, create_sparse, repair, vacuum, write_sparse};
+pub use write::{
+    ConsolidateOptions, TileDbAppend, TileDbSink, WriteOptions, append, consolidate, create, create_sparse,
+    repair, vacuum, write_sparse,
+};
 
 /// How to open an array.
 #[derive(Debug, Clone, Default)]

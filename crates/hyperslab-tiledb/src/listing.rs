@@ -76,6 +76,8 @@ pub(crate) struct Commits {
     pub(crate) vacuums: Vec<(TimedName, Vec<String>)>,
     /// Delete conditions, with their bytes when they stand in a consolidated commit file.
     pub(crate) deletes: Vec<(TimedName, Option<Bytes>)>,
+    /// Fragments whose commits stand in consolidated files.
+    pub(crate) consolidated: HashSet<String>,
     /// Names that ignore files list, last parts only.
     pub(crate) ignored: HashSet<String>,
 }
@@ -107,11 +109,24 @@ impl Commits {
             }
         }
         let Self { fragments, deletes, ignored, .. } = &mut commits;
-        fragments.retain(|stem, _| !ignored.contains(&format!("{stem}.wrt")) && !ignored.contains(stem));
+        fragments.retain(|stem, _| {
+            !ignored.contains(&format!("{stem}.wrt"))
+                && !ignored.contains(&format!("{stem}.ok"))
+                && !ignored.contains(stem)
+        });
         deletes.retain(|(name, _)| !ignored.contains(&format!("{}.del", name.stem)));
         deletes.sort_by(|a, b| (a.0.order(), a.1.is_some()).cmp(&(b.0.order(), b.1.is_some())));
         deletes.dedup_by(|a, b| a.0.stem == b.0.stem);
         Ok(commits)
+    }
+
+    /// Is the fragment of a vacuum list there, or replaced by another in its turn? Otherwise nothing holds what the list hides.
+    pub(crate) fn replaces(&self, stem: &str) -> bool {
+        self.fragments.contains_key(stem)
+            || self
+                .vacuums
+                .iter()
+                .any(|(other, names)| other.stem != stem && names.iter().any(|name| name == stem))
     }
 
     /// Before version 12: directories in the root; from version 5 on with an `.ok` file, before it without.
@@ -160,6 +175,9 @@ impl Commits {
             let Some(name) = TimedName::parse(last_part(&line)) else {
                 return Err(line_place.corrupt(format!("the line {line:?} is not a commit")));
             };
+            if matches!(name.ending.as_str(), "wrt" | "ok") {
+                self.consolidated.insert(name.stem.clone());
+            }
             match name.ending.as_str() {
                 "del" | "upd" => {
                     let length = fields.count_u64(1)?;

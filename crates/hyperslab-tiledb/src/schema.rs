@@ -9,7 +9,7 @@ use hyperslab_core::{CellOrder, Fields, Place, Result};
 
 pub use attribute::Attribute;
 pub use dimension::Dimension;
-pub(crate) use dimension::{float, integer};
+pub(crate) use dimension::{float, integer, integer_bytes};
 pub use domain::Range;
 pub(crate) use domain::ranges;
 pub use enumeration::Enumeration;

@@ -17,7 +17,7 @@ use hyperslab_core::{Batches, Column, Error, Result, Scan, Table, TableSchema};
 pub(crate) use coords::{Keys, key_of, keys_of};
 pub(crate) use merge::GlobalOrder;
 pub(crate) use region::DimensionRange;
-pub(crate) use scan::{VersionRows, join};
+pub(crate) use scan::{VersionRows, VersionTile, join};
 
 use crate::array::OpenArray;
 use crate::condition::Delete;

@@ -1,6 +1,5 @@
 //! Checks: is everything that the footers claim there, does every tile decode, do boxes and statistics hold?
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -12,6 +11,7 @@ use crate::field::FieldCodecs;
 use crate::fragment::{Field, Fragment, List, Part};
 use crate::schema::ArrayKind;
 use crate::sparse::{DimensionRange, key_of};
+use crate::stale::{self, Stale};
 use crate::store::TileDbStore;
 use crate::write::TileStats;
 
@@ -57,7 +57,7 @@ impl Check<'_> {
         let mut tiles = 0;
         let count = visible.len();
         for (name, key) in visible {
-            match self.array.open_fragment(name, key) {
+            match self.array.open_fragment(name, key, None) {
                 Ok(fragment) => tiles += self.fragment(&fragment),
                 Err(error) => self.report.failure("fragment_metadata", &error),
             }
@@ -100,41 +100,34 @@ impl Check<'_> {
             Ok(commits) => commits,
             Err(error) => return self.report.failure("commits", &error),
         };
-        let committed: HashSet<&str> = commits.fragments.keys().map(String::as_str).collect();
-        let mut orphans = 0;
-        for name in &self.array.listing.fragments {
-            if !committed.contains(name.stem.as_str())
-                && !commits.ignored.contains(&format!("{}.wrt", name.stem))
-            {
-                orphans += 1;
-                self.report.warning("orphan_fragment", format!("{} was never committed", name.stem));
+        for file in &self.array.listing.fragment_metas {
+            if let Err(error) = self.array.footer_file(file) {
+                self.report.failure("consolidated_footers", &error);
             }
         }
-        if orphans > 0 {
-            let message = format!("{orphans} fragments were never committed: remove them");
-            self.report.recommend("remove_orphan_fragments", message, Some(format!("tet repair {store}")));
-        }
-        let there: HashSet<&str> =
-            self.array.listing.fragments.iter().map(|name| name.stem.as_str()).collect();
-        match self.array.consolidated_footers() {
-            Ok(files) => {
-                for (file, names) in files {
-                    if names
-                        .iter()
-                        .any(|name| !there.contains(name.as_str()) && !committed.contains(name.as_str()))
-                    {
-                        self.report.warning("stale_footers", format!("{file} names fragments that are gone"));
-                        self.report.recommend(
-                            "remove_stale_footers",
-                            format!("{file} is stale: remove it"),
-                            Some(format!("tet repair {store}")),
-                        );
-                    }
-                }
-            }
-            Err(error) => self.report.failure("consolidated_footers", &error),
+        match stale::find(self.array) {
+            Ok(all) => self.leftovers(&all, store),
+            Err(error) => self.report.failure("commits", &error),
         }
         self.report.passed("commits", format!("{} fragments committed", commits.fragments.len()));
+    }
+
+    /// Warns of each leftover, and recommends each fix once.
+    fn leftovers(&mut self, all: &[Stale], store: &str) {
+        let mut codes: Vec<&str> = Vec::new();
+        for stale in all {
+            self.report.warning(stale.check, stale.found.clone());
+            if !codes.contains(&stale.code) {
+                codes.push(stale.code);
+                let same = all.iter().filter(|other| other.code == stale.code).count();
+                let message = if same > 1 {
+                    format!("{}, and {} more", stale.fix, same - 1)
+                } else {
+                    stale.fix.clone()
+                };
+                self.report.recommend(stale.code, message, Some(format!("tet repair {store}")));
+            }
+        }
     }
 
     /// Every field of a fragment; returns how many tiles there are.

@@ -1,5 +1,6 @@
 //! Writing: fragments whose commit file comes last, so that a killed writer leaves an invisible fragment.
 
+mod append;
 mod consolidate;
 mod dense;
 mod fragment;
@@ -8,20 +9,25 @@ mod repair;
 mod sparse;
 mod statistics;
 mod types;
+mod vacuum;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use hyperslab_core::{Error, Result};
 
-pub use consolidate::{consolidate, vacuum};
+pub use append::{TileDbAppend, append};
+pub use consolidate::{ConsolidateOptions, consolidate};
 pub use dense::{TileDbSink, create};
 pub(crate) use fragment::{FieldTile, FragmentWriter};
 pub use repair::repair;
 pub use sparse::{create_sparse, write_sparse};
 pub(crate) use statistics::TileStats;
+pub use vacuum::vacuum;
 
+use crate::array::OpenArray;
 use crate::key::Key;
 use crate::random;
 use crate::schema::{Schema, WRITTEN};
@@ -78,6 +84,26 @@ pub(crate) fn put_schema(array: &Path, schema: &Schema, at: u64, key: Option<&Ke
     let name = timed_name(at, at, false)?;
     put_file(&array.join("__schema").join(&name), &crate::generic::encode(&schema.encode(), WRITTEN, key)?)?;
     Ok(name)
+}
+
+/// The schema that a new fragment has, and its name. A fragment must not be newer than its schema: an old array gets the same
+/// schema once more, in the version that is written.
+pub(crate) fn schema_to_write(
+    folder: &Path,
+    array: &OpenArray,
+    key: Option<&Key>,
+) -> Result<(Arc<Schema>, String)> {
+    let name = array
+        .listing
+        .schema_at(array.window())
+        .ok_or_else(|| Error::not_found(Arc::clone(&array.name), "a schema"))?;
+    if array.schema.version >= WRITTEN {
+        return Ok((Arc::clone(&array.schema), name));
+    }
+    let last = array.listing.schemas.iter().map(|name| name.end).max().unwrap_or(0);
+    let schema = Arc::new(Schema { version: WRITTEN, ..(*array.schema).clone() });
+    let name = put_schema(folder, &schema, next_time(None, last), key)?;
+    Ok((schema, name))
 }
 
 /// Makes a fragment visible.

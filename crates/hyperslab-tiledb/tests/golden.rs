@@ -160,3 +160,27 @@ fn an_orphan_is_found_and_removed() {
     assert_eq!(hyperslab_tiledb::repair(folder.path(), &options, false).unwrap(), planned);
     assert_eq!(warnings(), 0);
 }
+
+/// Consolidated footers are used: with them, nothing is read of a fragment before its tiles are wanted. Damaged, they cost nothing
+/// but time.
+#[test]
+fn footers_come_from_consolidated_files() {
+    let case = golden().into_iter().find(|case| case.ends_with("dense-footers")).unwrap();
+    let mut blobs = BTreeMap::new();
+    files(&case.join("array"), "", &mut blobs);
+    let listed = |blobs: &BTreeMap<String, Vec<u8>>| {
+        let directory = MemoryDirectory::new("footers", blobs.clone());
+        let store = open(Arc::new(directory), OpenOptions::default()).unwrap();
+        store.details().unwrap()["fragments"].as_array().map(Vec::len)
+    };
+    assert_eq!(listed(&blobs), Some(3));
+    let (meta, bytes) = blobs.iter().find(|(name, _)| name.ends_with(".meta")).unwrap();
+    let (meta, mut bytes) = (meta.clone(), bytes.clone());
+    let mut without = blobs.clone();
+    without.retain(|name, _| !name.ends_with("__fragment_metadata.tdb"));
+    assert_eq!(listed(&without), Some(3));
+    let last = bytes.len() - 9;
+    bytes[last] ^= 0xff;
+    blobs.insert(meta, bytes);
+    assert_eq!(listed(&blobs), Some(3));
+}

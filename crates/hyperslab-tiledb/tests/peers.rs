@@ -87,10 +87,11 @@ fn fragments_are_consolidated() {
     run(&[]);
     ours("as written");
     let options = hyperslab_tiledb::WriteOptions::default();
+    let all = hyperslab_tiledb::ConsolidateOptions::default();
     for entry in std::fs::read_dir(&root).unwrap() {
         let array = entry.unwrap().path().join("array");
-        assert!(hyperslab_tiledb::consolidate(&array, &options).unwrap() > 1);
-        assert_eq!(hyperslab_tiledb::consolidate(&array, &options).unwrap(), 0);
+        assert!(hyperslab_tiledb::consolidate(&array, &all).unwrap() > 1);
+        assert_eq!(hyperslab_tiledb::consolidate(&array, &all).unwrap(), 0);
     }
     ours("consolidated");
     run(&["check"]);

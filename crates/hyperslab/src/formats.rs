@@ -227,6 +227,19 @@ pub struct CreateOptions {
     pub shard_shape: Option<Vec<u64>>,
 }
 
+/// Can a store of the format be added to?
+fn adds(format: Format) -> bool {
+    match format {
+        #[cfg(feature = "tet")]
+        Format::Tet => true,
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => true,
+        #[cfg(feature = "hdf5")]
+        Format::Hdf5 => true,
+        _ => false,
+    }
+}
+
 /// Starts a new store of a format. Nothing stands at `target` before it is committed.
 ///
 /// # Errors
@@ -239,14 +252,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
     }
     let append = options.append && exists;
-    let known = match format {
-        #[cfg(feature = "tet")]
-        Format::Tet => true,
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => true,
-        _ => false,
-    };
-    if append && !known {
+    if append && !adds(format) {
         return Err(Error::unsupported(target.display().to_string(), format!("adding to {}", format.name())));
     }
     Ok(match format {
@@ -281,7 +287,11 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
                 force: options.replace,
                 ..hyperslab_tiledb::WriteOptions::default()
             };
-            Box::new(hyperslab_tiledb::create(target, tiledb)?)
+            if append {
+                Box::new(hyperslab_tiledb::append(target, tiledb)?)
+            } else {
+                Box::new(hyperslab_tiledb::create(target, tiledb)?)
+            }
         }
         #[cfg(feature = "hdf5")]
         Format::Hdf5 if append => {

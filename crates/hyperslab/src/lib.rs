@@ -27,6 +27,7 @@
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
+//! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
 //! | [`export`] | values to `.npy`, `.json`, `.csv` |
@@ -42,6 +43,7 @@ pub mod convert;
 pub mod diff;
 pub mod export;
 mod formats;
+pub mod fragments;
 pub mod geometry;
 pub mod hash;
 mod key;

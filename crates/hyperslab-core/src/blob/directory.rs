@@ -144,7 +144,11 @@ impl Directory for LocalDirectory {
             let entry = entry.map_err(|source| Error::io(path.display().to_string(), source))?;
             // A name that is not text cannot be one of a format's names.
             let Ok(name) = entry.file_name().into_string() else { continue };
-            let is_directory = std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir());
+            // The listing itself knows, except of links: a question less for each of many names.
+            let is_directory = match entry.file_type() {
+                Ok(kind) if !kind.is_symlink() => kind.is_dir(),
+                _ => std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir()),
+            };
             entries.push(DirectoryEntry { name, is_directory });
         }
         entries.sort();

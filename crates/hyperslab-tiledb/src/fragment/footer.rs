@@ -137,7 +137,10 @@ impl Footer {
                 sums: numbers(slots)?,
                 null_counts: numbers(slots)?,
             });
-            self.totals_offset = Some(numbers(1)?[0]).filter(|_| self.version > 11);
+        }
+        // Version 11 has statistics of tiles, and none yet of the fragment.
+        if self.version >= 12 {
+            self.totals_offset = Some(numbers(1)?[0]);
         }
         if self.version >= 16 {
             self.conditions_offset = Some(numbers(1)?[0]);

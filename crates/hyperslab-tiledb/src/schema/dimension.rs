@@ -155,6 +155,11 @@ pub(crate) fn integer(number: Number, bytes: &[u8]) -> i128 {
     }
 }
 
+/// The bytes of an integer, which is in the type's range.
+pub(crate) fn integer_bytes(number: Number, value: i128) -> Vec<u8> {
+    value.to_le_bytes()[..number.size()].to_vec()
+}
+
 /// The float in these bytes.
 pub(crate) fn float(number: Number, bytes: &[u8]) -> f64 {
     match (number, bytes) {

@@ -11,6 +11,7 @@ use super::reader::{ColumnCells, FragmentReader};
 use super::region::DimensionRange;
 use super::{Keys, SparseTable, key_of};
 use crate::condition::{CellValue, Delete};
+use crate::fragment::Fragment;
 use crate::names::Window;
 use crate::schema::{Range, Schema};
 
@@ -127,35 +128,53 @@ fn context(table: &SparseTable, columns: Vec<usize>, region: Vec<DimensionRange>
     })
 }
 
-/// Every version of every cell of a table, in global order: what consolidation writes.
+/// Every version of every cell of some fragments, in global order: what consolidation writes.
 pub(crate) struct VersionRows {
     context: Context,
     merge: Merge,
+    with_deletes: bool,
 }
 
 impl VersionRows {
-    pub(crate) fn start(table: &SparseTable) -> Result<Self> {
+    pub(crate) fn start(table: &SparseTable, fragments: &[Arc<Fragment>]) -> Result<Self> {
         let columns = (0..hyperslab_core::Table::schema(table).columns.len()).collect();
         let region = vec![DimensionRange::All; table.array.schema.dimensions.len()];
         let context = context(table, columns, region)?;
-        let readers: Vec<usize> = (0..context.readers.len()).collect();
+        let chosen = |reader: &FragmentReader| fragments.iter().any(|own| own.name == reader.fragment.name);
+        let readers: Vec<usize> =
+            (0..context.readers.len()).filter(|&index| chosen(&context.readers[index])).collect();
         let merge = Merge::start(&context, &readers)?;
-        Ok(Self { context, merge })
+        let with_deletes = fragments.iter().any(|fragment| fragment.footer.has_deletes);
+        Ok(Self { context, merge, with_deletes })
     }
 
-    /// The next cells, at most `capacity` of them: columns, and when each was written.
-    pub(crate) fn next_tile(&mut self, capacity: usize) -> Result<Option<(Vec<Elements>, Vec<u64>)>> {
-        let (mut tiles, mut picks, mut times) = (Vec::new(), Vec::new(), Vec::new());
+    /// The next cells, at most `capacity` of them.
+    pub(crate) fn next_tile(&mut self, capacity: usize) -> Result<Option<VersionTile>> {
+        let (mut tiles, mut picks) = (Vec::new(), Vec::new());
+        let (mut times, mut deleted) = (Vec::new(), Vec::new());
         while picks.len() < capacity {
             let Some((tile, cell)) = self.merge.next_version(&self.context)? else { break };
             times.push(tile.time(cell));
+            if self.with_deletes {
+                deleted.push(tile.deleted_at(&self.context, cell)?);
+            }
             picks.push((place_of(&mut tiles, tile), cell));
         }
         if picks.is_empty() {
             return Ok(None);
         }
-        Ok(Some((gather(&self.context, &tiles, &picks)?, times)))
+        Ok(Some(VersionTile { columns: gather(&self.context, &tiles, &picks)?, times, deleted }))
     }
+}
+
+/// Cells on their way into a consolidated fragment.
+#[derive(Debug)]
+pub(crate) struct VersionTile {
+    pub(crate) columns: Vec<Elements>,
+    /// When each was written.
+    pub(crate) times: Vec<u64>,
+    /// When each was deleted, `u64::MAX` for never; empty where no fragment knows of deletes.
+    pub(crate) deleted: Vec<u64>,
 }
 
 /// The number of a tile among those in use. Almost always one of the last few.
@@ -446,36 +465,52 @@ impl Loaded {
             return Ok(true);
         }
         for delete in context.deletes.iter() {
-            if delete.name.start < self.time(cell) || !self.applies(delete)? {
-                continue;
-            }
-            let mut fields = Vec::new();
-            delete.keep.fields(&mut fields);
-            let mut columns = Vec::with_capacity(fields.len());
-            for field in fields {
-                if let Some(index) = context.names.iter().position(|(name, _)| *name == field) {
-                    columns.push((field, index, self.column(index)?));
-                }
-            }
-            let keep = delete.keep.evaluate(&|name: &str| {
-                let (_, index, cells) = columns.iter().find(|(field, ..)| field == name)?;
-                let (elements, cell) = match cells {
-                    ColumnCells::Each(elements) => (elements, cell),
-                    ColumnCells::Same(elements) => (elements, 0),
-                };
-                let datatype = self.reader.datatype(*index);
-                Some(CellValue {
-                    datatype,
-                    text: datatype.is_bytes() || matches!(elements.data, Data::Variable { .. }),
-                    nullable: context.names[*index].1,
-                    bytes: cell_bytes(elements, datatype.size(), cell),
-                })
-            });
-            if keep == Some(false) {
+            if self.deletes(context, delete, cell)? {
                 return Ok(true);
             }
         }
         Ok(false)
+    }
+
+    /// When a cell was first deleted; `u64::MAX` for never.
+    fn deleted_at(&self, context: &Context, cell: usize) -> Result<u64> {
+        let mut first = self.delete_times.as_ref().map_or(u64::MAX, |times| times[cell]);
+        for delete in context.deletes.iter() {
+            if delete.name.start < first && self.deletes(context, delete, cell)? {
+                first = delete.name.start;
+            }
+        }
+        Ok(first)
+    }
+
+    /// Does a condition that is not yet applied delete a cell?
+    fn deletes(&self, context: &Context, delete: &Delete, cell: usize) -> Result<bool> {
+        if delete.name.start < self.time(cell) || !self.applies(delete)? {
+            return Ok(false);
+        }
+        let mut fields = Vec::new();
+        delete.keep.fields(&mut fields);
+        let mut columns = Vec::with_capacity(fields.len());
+        for field in fields {
+            if let Some(index) = context.names.iter().position(|(name, _)| *name == field) {
+                columns.push((field, index, self.column(index)?));
+            }
+        }
+        let keep = delete.keep.evaluate(&|name: &str| {
+            let (_, index, cells) = columns.iter().find(|(field, ..)| field == name)?;
+            let (elements, cell) = match cells {
+                ColumnCells::Each(elements) => (elements, cell),
+                ColumnCells::Same(elements) => (elements, 0),
+            };
+            let datatype = self.reader.datatype(*index);
+            Some(CellValue {
+                datatype,
+                text: datatype.is_bytes() || matches!(elements.data, Data::Variable { .. }),
+                nullable: context.names[*index].1,
+                bytes: cell_bytes(elements, datatype.size(), cell),
+            })
+        });
+        Ok(keep == Some(false))
     }
 }
 

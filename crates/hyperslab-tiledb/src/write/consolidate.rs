@@ -1,133 +1,246 @@
-//! Many fragments into one, and removal of what was replaced.
+//! Many fragments into one.
 //!
 //! Dense: the newest value of every cell of the box around all fragments. Sparse: every version of every cell with the time
 //! at which it was written, so that looking at an earlier time still works. Tiles are made a few at a time, whatever the
-//! array's size.
+//! array's size; fragments are taken together in runs that memory holds, until one is left.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{Elements, Error, LocalDirectory, Result};
 use rayon::prelude::*;
 
+use super::fragment::Extra;
 use super::sparse::{codecs, range_of};
-use super::{FieldTile, FragmentWriter, TileStats, WriteOptions, io, put_commit, put_file, timed_name};
-use crate::OpenOptions;
+use super::vacuum::remove_file;
+use super::{FieldTile, FragmentWriter, TileStats, put_commit, put_file, schema_to_write, timed_name};
 use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::field::FieldCodecs;
 use crate::fragment::{Fragment, RTree};
+use crate::key::Key;
+use crate::names::TimedName;
 use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
-use crate::sparse::{SparseTable, VersionRows, join};
+use crate::sparse::{SparseTable, VersionRows, VersionTile, join};
+use crate::{OpenOptions, TimeWindow};
 
 /// Tiles in memory at a time, in bytes.
-const GROUP_BYTES: usize = 16 << 20;
+const GROUP_BYTES: usize = 8 << 20;
+
+/// Tiles of sparse fragments that are merged are open at the same time: in bytes.
+const MERGE_BYTES: u64 = 16 << 20;
 
 /// A box may hold this many times the tiles that its fragments have.
 const MOST_AMPLIFICATION: u64 = 8;
 
-/// Replaces all fragments of an array by one. The old ones stay, hidden, until [`vacuum`]. Returns how many were replaced.
+/// How to consolidate.
+#[derive(Clone)]
+pub struct ConsolidateOptions<'a> {
+    /// Only fragments that were written in this time.
+    pub at: TimeWindow,
+    /// The key of an encrypted array.
+    pub key: Option<Key>,
+    /// Told now and then how many stored bytes are done, of how many; says whether to go on.
+    pub progress: &'a (dyn Fn(u64, u64) -> bool + Sync),
+}
+
+impl Default for ConsolidateOptions<'_> {
+    fn default() -> Self {
+        Self { at: TimeWindow::default(), key: None, progress: &|_, _| true }
+    }
+}
+
+impl std::fmt::Debug for ConsolidateOptions<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ConsolidateOptions").field("at", &self.at).finish_non_exhaustive()
+    }
+}
+
+/// Replaces all fragments of an array, or of each array of a group, by one. The old ones stay, hidden, until
+/// [`vacuum`](super::vacuum). Returns how many were replaced.
+///
+/// Whenever this ends, even by a lost machine, the array holds what it held.
 ///
 /// # Errors
 ///
-/// [`Unsupported`](Error::Unsupported) for fragments that hold deleted cells, [`Invalid`](Error::Invalid) when the fragments of
-/// a dense array lie so far apart that their common box would be many times their size.
-pub fn consolidate(path: &Path, options: &WriteOptions) -> Result<usize> {
-    let array = open(path, options)?;
-    let fragments = array.fragments()?.to_vec();
-    let (Some(first), true) = (fragments.first(), fragments.len() > 1) else { return Ok(0) };
-    let start = fragments.iter().map(|fragment| fragment.name.start).min().unwrap_or(first.name.start);
-    let end = fragments.iter().map(|fragment| fragment.name.end).max().unwrap_or(first.name.end);
+/// [`Invalid`](Error::Invalid) when stopped, or when the fragments of a dense array lie so far apart that their common box would
+/// be many times their size.
+pub fn consolidate(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usize> {
+    let mut replaced = 0;
+    for folder in arrays(path, options.key.as_ref())? {
+        replaced += consolidate_array(&folder, options)?;
+    }
+    Ok(replaced)
+}
+
+/// The folders of the arrays at a path: one, or those of a group.
+pub(super) fn arrays(path: &Path, key: Option<&Key>) -> Result<Vec<PathBuf>> {
+    let open = OpenOptions { key: key.cloned(), ..OpenOptions::default() };
+    let store = crate::open_path(path, open)?;
+    let (mut folders, mut failed) = (Vec::new(), None);
+    store.walk("/", 0, &mut |_, array| match array {
+        Ok(array) => folders.push(path.join(array.prefix.trim_end_matches('/'))),
+        Err(error) => failed = Some(error),
+    });
+    folders.dedup();
+    failed.map_or(Ok(folders), Err)
+}
+
+fn consolidate_array(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usize> {
+    let (mut replaced, mut total) = (0, None);
+    loop {
+        let array = open(path, options.key.as_ref(), TimeWindow::default())?;
+        let fragments: Vec<_> =
+            array.fragments()?.iter().filter(|own| own.name.inside(options.at)).cloned().collect();
+        let total = *total.get_or_insert(fragments.len());
+        let Some(runs) = runs(&array.schema, &fragments) else {
+            return Ok(if replaced > 0 { total } else { 0 });
+        };
+        let bytes: Vec<u64> = runs.iter().map(|run| run.iter().map(|own| stored_bytes(own)).sum()).collect();
+        let (mut done, all) = (0, bytes.iter().sum());
+        for (run, bytes) in runs.iter().zip(&bytes) {
+            consolidate_run(&array, path, run, options, &|part, of| {
+                let done = done + (*bytes as f64 * part as f64 / of.max(1) as f64) as u64;
+                if (options.progress)(done, all) { Ok(()) } else { Err(stopped()) }
+            })?;
+            done += bytes;
+            replaced += run.len();
+        }
+    }
+}
+
+/// Told how many tiles are done, of how many; fails when this is to stop.
+type Step<'a> = &'a dyn Fn(u64, u64) -> Result<()>;
+
+fn stopped() -> Error {
+    Error::invalid("stopped; the array holds what it held")
+}
+
+fn stored_bytes(fragment: &Fragment) -> u64 {
+    let footer = &fragment.footer;
+    footer.file_sizes.iter().chain(&footer.var_sizes).chain(&footer.validity_sizes).sum()
+}
+
+/// Fragments one after the other, taken together as far as memory holds their tiles; `None` when there is nothing left to do.
+///
+/// Writes apply in the order of their first millisecond: what has the same one stays together, for a random part of the name
+/// decides between them.
+fn runs<'a>(schema: &Schema, fragments: &'a [Arc<Fragment>]) -> Option<Vec<&'a [Arc<Fragment>]>> {
+    if fragments.len() < 2 {
+        return None;
+    }
+    if schema.kind == ArrayKind::Dense {
+        return Some(vec![fragments]);
+    }
+    let (mut runs, mut first, mut bytes) = (Vec::new(), 0, 0);
+    for (index, fragment) in fragments.iter().enumerate() {
+        let own = open_tile_bytes(fragment);
+        let apart = index > 0 && fragments[index - 1].name.start < fragment.name.start;
+        if bytes + own > MERGE_BYTES && index - first >= 2 && apart {
+            runs.push(&fragments[first..index]);
+            (first, bytes) = (index, 0);
+        }
+        bytes += own;
+    }
+    runs.push(&fragments[first..]);
+    runs.retain(|run| run.len() > 1);
+    (!runs.is_empty()).then_some(runs)
+}
+
+/// About what one tile of a sparse fragment takes in memory while it is merged.
+fn open_tile_bytes(fragment: &Fragment) -> u64 {
+    fragment.sparse_rows().min(fragment.schema.capacity).saturating_mul(row_bytes(&fragment.schema))
+}
+
+/// About what a row takes: coordinates, the same again as keys, numbers of tiles, a time, attributes.
+fn row_bytes(schema: &Schema) -> u64 {
+    let attributes = schema.attributes.iter().map(|attribute| attribute.cell_size().unwrap_or(32) as u64);
+    32 * schema.dimensions.len() as u64 + 8 + attributes.sum::<u64>()
+}
+
+fn consolidate_run(
+    array: &Arc<OpenArray>,
+    path: &Path,
+    fragments: &[Arc<Fragment>],
+    options: &ConsolidateOptions<'_>,
+    step: Step<'_>,
+) -> Result<()> {
+    let start = fragments.iter().map(|fragment| fragment.name.start).min().unwrap_or(0);
+    let end = fragments.iter().map(|fragment| fragment.name.end).max().unwrap_or(0);
     let name = timed_name(start, end, true)?;
     let folder = path.join("__fragments").join(&name);
+    let (schema, schema_name) = schema_to_write(path, array, options.key.as_ref())?;
+    let extra = extra(array, fragments)?;
+    let writer = FragmentWriter::create(folder.clone(), schema, schema_name, extra, options.key.clone())?;
     let written = match array.schema.kind {
-        ArrayKind::Dense => dense(&array, &fragments, &folder, options),
-        ArrayKind::Sparse => sparse(&array, &fragments, &folder, options),
+        ArrayKind::Dense => dense(array, fragments, writer, options, step),
+        ArrayKind::Sparse => sparse(array, fragments, writer, options, step),
     };
-    if written.is_err() {
+    if let Err(error) = written {
         let _ = std::fs::remove_dir_all(&folder);
+        return Err(error);
     }
-    written?;
-    // The new one first: read together with the old ones it changes nothing.
-    put_commit(path, &name)?;
-    let lines: String = fragments.iter().map(|fragment| format!("/{}\n", fragment.key)).collect();
-    put_file(&path.join("__commits").join(format!("{name}.vac")), lines.as_bytes())?;
-    Ok(fragments.len())
+    let list: String = fragments.iter().map(|own| format!("/{}\n", relative(array, &own.key))).collect();
+    if array.schema.allows_duplicates {
+        switch(path, &name, fragments)?;
+    } else {
+        // The new one first: read together with the old ones it changes nothing.
+        put_commit(path, &name)?;
+    }
+    put_file(&path.join("__commits").join(format!("{name}.vac")), list.as_bytes())
 }
 
-/// Removes the fragments that consolidated ones replaced. Returns how many.
+/// What the new fragment has beside its cells. Deletes are left to readers, as long as no fragment has applied some before:
+/// then all are applied now.
+fn extra(array: &OpenArray, fragments: &[Arc<Fragment>]) -> Result<Extra> {
+    let timestamps = array.schema.kind == ArrayKind::Sparse;
+    if !timestamps || fragments.iter().all(|fragment| !fragment.footer.has_deletes) {
+        return Ok(Extra { timestamps, deletes: None });
+    }
+    let mut names: Vec<String> = array.deletes()?.into_iter().map(|delete| delete.name.stem).collect();
+    for fragment in fragments {
+        // What was applied may have lost its file since.
+        for name in fragment.processed_conditions()? {
+            let name = name.rsplit('/').next().unwrap_or_default().trim_end_matches(".del").to_owned();
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    Ok(Extra { timestamps, deletes: Some(names) })
+}
+
+/// A fragment's folder from the array's own, not from the store's.
+fn relative<'a>(array: &OpenArray, key: &'a str) -> &'a str {
+    key.strip_prefix(array.prefix.as_str()).unwrap_or(key)
+}
+
+/// Makes a fragment visible and others invisible in one step: where duplicates are allowed, rows of both would count twice.
 ///
-/// # Errors
-///
-/// [`Io`](Error::Io) when the system refuses.
-pub fn vacuum(path: &Path, options: &WriteOptions) -> Result<usize> {
-    let array = open(path, options)?;
-    let commits = array.commits()?;
-    let mut removed = 0;
-    for (vac, names) in &commits.vacuums {
-        let mut ignored = String::new();
-        for name in names {
-            let Some((_, key)) = commits.fragments.get(name) else { continue };
-            let commit = path.join("__commits").join(format!("{name}.wrt"));
-            let old = path.join(format!("{name}.ok"));
-            // Invisible first, then gone.
-            if commit.exists() {
-                std::fs::remove_file(&commit).map_err(|error| io(&commit, error))?;
-            } else if old.exists() {
-                std::fs::remove_file(&old).map_err(|error| io(&old, error))?;
-            } else {
-                ignored.push_str(&format!("__commits/{name}.wrt\n"));
-            }
-            removed += 1;
-            if ignored.is_empty() {
-                remove_folder(&path.join(key))?;
-            }
-        }
-        if !ignored.is_empty() {
-            // Their commits stand in a consolidated file, which stays: a list says that they no longer count.
-            let list = format!("{}.ign", timed_name(vac.start, vac.end, true)?);
-            put_file(&path.join("__commits").join(list), ignored.as_bytes())?;
-            for name in names {
-                if let Some((_, key)) = commits.fragments.get(name) {
-                    remove_folder(&path.join(key))?;
-                }
-            }
-        }
-        for file in
-            [path.join("__commits").join(format!("{}.vac", vac.stem)), path.join(format!("{}.vac", vac.stem))]
-        {
-            if file.exists() {
-                std::fs::remove_file(&file).map_err(|error| io(&file, error))?;
-            }
-        }
+/// The old commits move into a consolidated file, which changes nothing; one rename replaces it by one that names only the new
+/// fragment; then that one gets a commit of its own.
+fn switch(path: &Path, name: &str, fragments: &[Arc<Fragment>]) -> Result<()> {
+    let commits = path.join("__commits");
+    let line = |own: &Fragment| match own.name.version {
+        Some(version) if version < 12 => format!("{}.ok\n", own.name.stem),
+        _ => format!("__commits/{}.wrt\n", own.name.stem),
+    };
+    let before: String = fragments.iter().map(|own| line(own)).collect();
+    let (file, next) = (commits.join(format!("{name}.con")), commits.join(format!("{name}.tmp")));
+    put_file(&file, before.as_bytes())?;
+    for own in fragments {
+        remove_file(&commits.join(format!("{}.wrt", own.name.stem)))?;
+        remove_file(&path.join(format!("{}.ok", own.name.stem)))?;
     }
-    Ok(removed)
+    put_file(&next, format!("__commits/{name}.wrt\n").as_bytes())?;
+    std::fs::rename(&next, &file).map_err(|error| super::io(&file, error))?;
+    put_commit(path, name)?;
+    remove_file(&file)
 }
 
-fn remove_folder(folder: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(folder, error)),
-        _ => Ok(()),
-    }
-}
-
-fn open(path: &Path, options: &WriteOptions) -> Result<Arc<OpenArray>> {
-    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
-    OpenArray::open(Arc::new(LocalDirectory::new(path)), String::new(), open).map(Arc::new)
-}
-
-fn writer(array: &OpenArray, folder: &Path, times: bool, options: &WriteOptions) -> Result<FragmentWriter> {
-    let schema_name = array
-        .listing
-        .schema_at(array.window())
-        .ok_or_else(|| Error::not_found(Arc::clone(&array.name), "a schema"))?;
-    FragmentWriter::create(
-        folder.to_owned(),
-        Arc::clone(&array.schema),
-        schema_name,
-        times,
-        options.key.clone(),
-    )
+pub(super) fn open(path: &Path, key: Option<&Key>, at: TimeWindow) -> Result<Arc<OpenArray>> {
+    let options = OpenOptions { key: key.cloned(), at };
+    OpenArray::open(Arc::new(LocalDirectory::new(path)), String::new(), options).map(Arc::new)
 }
 
 /// The box around all fragments.
@@ -139,8 +252,9 @@ fn common_box(schema: &Schema, fragments: &[Arc<Fragment>]) -> Option<Vec<Range>
 fn dense(
     array: &Arc<OpenArray>,
     fragments: &[Arc<Fragment>],
-    folder: &Path,
-    options: &WriteOptions,
+    mut writer: FragmentWriter,
+    options: &ConsolidateOptions<'_>,
+    step: Step<'_>,
 ) -> Result<()> {
     let schema = Arc::clone(&array.schema);
     let domain = common_box(&schema, fragments).ok_or_else(|| Error::invalid("nothing was written yet"))?;
@@ -156,12 +270,11 @@ fn dense(
             array.name
         )));
     }
-    let mut writer = writer(array, folder, false, options)?;
     let extents: Vec<u64> =
         schema.dimensions.iter().map(|dimension| dimension.tile_extent().unwrap_or(1)).collect();
     let tile_cells = hyperslab_core::product(&extents).unwrap_or(u64::MAX);
     for index in 0..schema.attributes.len() {
-        let attribute = DenseAttribute::new(Arc::clone(array), index, "/")?;
+        let attribute = DenseAttribute::of_fragments(Arc::clone(array), index, fragments)?;
         let codecs = FieldCodecs::attribute(&schema, index, WRITTEN, options.key.as_ref());
         let each =
             schema.attributes[index].cell_size().unwrap_or(32).saturating_mul(tile_cells as usize).max(1);
@@ -183,53 +296,55 @@ fn dense(
                 writer.append(index, tile)?;
             }
             next = end;
+            step(index as u64 * count + next, count.saturating_mul(schema.attributes.len() as u64))?;
         }
     }
     writer.finish(&domain, count, tile_cells, &RTree::default())
 }
 
+/// A tile of every field by slot.
+type Fields = Vec<(usize, FieldTile)>;
+
 fn sparse(
     array: &Arc<OpenArray>,
     fragments: &[Arc<Fragment>],
-    folder: &Path,
-    options: &WriteOptions,
+    mut writer: FragmentWriter,
+    options: &ConsolidateOptions<'_>,
+    step: Step<'_>,
 ) -> Result<()> {
-    if fragments.iter().any(|fragment| fragment.footer.has_deletes) {
-        return Err(Error::unsupported(
-            Arc::clone(&array.name),
-            "consolidating fragments that hold deleted cells",
-        ));
-    }
     let schema = Arc::clone(&array.schema);
-    let rank = schema.dimensions.len();
     let table = SparseTable::new(Arc::clone(array), "/")?;
-    let mut rows = VersionRows::start(&table)?;
-    let mut writer = writer(array, folder, true, options)?;
-    let codecs = codecs(&schema, options);
+    let mut rows = VersionRows::start(&table, fragments)?;
+    let conditions = writer.extra.deletes.clone();
+    let codecs = codecs(&schema, options.key.as_ref());
     let times_codec = FieldCodecs::times(&schema, WRITTEN, options.key.as_ref());
     let capacity = usize::try_from(schema.capacity).unwrap_or(usize::MAX);
+    // A few tiles at a time: merging is done by one thread, filters run on all.
+    let each = schema.capacity.saturating_mul(row_bytes(&schema)).max(1);
+    let most = (GROUP_BYTES as u64 / each).clamp(1, 2 * rayon::current_num_threads() as u64);
+    let cells = fragments.iter().map(|fragment| fragment.sparse_rows()).sum();
     let (mut leaves, mut last) = (Vec::new(), 0);
-    while let Some((columns, times)) = rows.next_tile(capacity)? {
-        last = times.len();
-        let mut leaf = Vec::with_capacity(rank);
-        for (index, (column, codec)) in columns.iter().zip(&codecs).enumerate() {
-            let mut tile = codec.encode(column, last)?;
-            let slot = match index.checked_sub(rank) {
-                Some(attribute) => {
-                    tile.stats = TileStats::of(&schema.attributes[attribute], column, last);
-                    attribute
-                }
-                None => {
-                    leaf.push(range_of(&schema.dimensions[index], column, last)?);
-                    schema.attributes.len() + 1 + index
-                }
-            };
-            writer.append(slot, &tile)?;
+    loop {
+        let mut group = Vec::new();
+        while (group.len() as u64) < most {
+            let Some(tile) = rows.next_tile(capacity)? else { break };
+            group.push(tile);
         }
-        let words: Vec<u8> = times.iter().flat_map(|time| time.to_le_bytes()).collect();
-        let slot = schema.attributes.len() + 1 + rank;
-        writer.append(slot, &times_codec.encode(&Elements::fixed(words), last)?)?;
-        leaves.push(leaf);
+        if group.is_empty() {
+            break;
+        }
+        let encoded = group
+            .par_iter()
+            .map(|tile| encode_tile(&schema, &codecs, &times_codec, tile, conditions.as_deref()))
+            .collect::<Result<Vec<_>>>()?;
+        for ((tiles, leaf), rows) in encoded.into_iter().zip(&group) {
+            for (slot, tile) in tiles {
+                writer.append(slot, &tile)?;
+            }
+            leaves.push(leaf);
+            last = rows.times.len();
+        }
+        step(leaves.len() as u64 * schema.capacity, cells)?;
     }
     let Some(first) = leaves.first().cloned() else { return Err(Error::invalid("nothing was written yet")) };
     let domain = leaves.iter().skip(1).fold(first, |all, leaf| join(&schema, &all, leaf));
@@ -239,4 +354,49 @@ fn sparse(
     };
     let rtree = RTree::build(leaves, join_all);
     writer.finish(&domain, count, last as u64, &rtree)
+}
+
+/// A tile of every field by slot, and its box.
+fn encode_tile(
+    schema: &Schema,
+    codecs: &[FieldCodecs],
+    times_codec: &FieldCodecs,
+    VersionTile { columns, times, deleted }: &VersionTile,
+    conditions: Option<&[String]>,
+) -> Result<(Fields, Vec<Range>)> {
+    let (rank, attributes, cells) = (schema.dimensions.len(), schema.attributes.len(), times.len());
+    let (mut tiles, mut leaf) = (Vec::with_capacity(columns.len() + 1), Vec::with_capacity(rank));
+    for (index, (column, codec)) in columns.iter().zip(codecs).enumerate() {
+        let mut tile = codec.encode(column, cells)?;
+        let slot = match index.checked_sub(rank) {
+            Some(attribute) => {
+                tile.stats = TileStats::of(&schema.attributes[attribute], column, cells);
+                attribute
+            }
+            None => {
+                leaf.push(range_of(&schema.dimensions[index], column, cells)?);
+                attributes + 1 + index
+            }
+        };
+        tiles.push((slot, tile));
+    }
+    let mut words = |numbers: &[u64]| -> Result<()> {
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        // Behind the dimensions: when written, when deleted, by which condition.
+        let slot = tiles.len() + 1;
+        tiles.push((slot, times_codec.encode(&Elements::fixed(bytes), cells)?));
+        Ok(())
+    };
+    words(times)?;
+    if let Some(names) = conditions {
+        words(deleted)?;
+        words(&deleted.iter().map(|time| condition_number(names, *time)).collect::<Vec<_>>())?;
+    }
+    Ok((tiles, leaf))
+}
+
+/// Which condition deleted a cell at this time; for a cell that is alive, none.
+fn condition_number(names: &[String], time: u64) -> u64 {
+    let found = names.iter().position(|name| TimedName::parse(name).is_some_and(|name| name.start == time));
+    found.map_or(u64::MAX, |index| index as u64)
 }

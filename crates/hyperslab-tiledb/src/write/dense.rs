@@ -14,7 +14,7 @@ use hyperslab_core::{
     Labels, Layout, Place, Result, Sink, Validity, copy_box, normal_path,
 };
 
-use super::fragment::{FieldFiles, FragmentWriter};
+use super::fragment::{Extra, FieldFiles, FragmentWriter};
 use super::{FieldTile, Staging, TileStats, WriteOptions, metadata, put_commit, put_file, put_schema, types};
 use crate::datatype::{CellValues, Datatype};
 use crate::field::FieldCodecs;
@@ -184,7 +184,7 @@ fn put_array(
         fragment.clone(),
         Arc::clone(&schema),
         schema_name,
-        false,
+        Extra::default(),
         options.key.clone(),
     )?;
     for (index, (_, sink)) in own.iter().enumerate() {
@@ -233,9 +233,10 @@ struct DenseSink {
 
 /// Tiles go to the files in order; those that come early wait.
 #[derive(Debug, Default)]
-struct State {
-    files: FieldFiles,
-    next: u64,
+pub(super) struct State {
+    pub(super) files: FieldFiles,
+    /// The tile that the files wait for.
+    pub(super) next: u64,
     waiting: BTreeMap<u64, Waiting>,
     waiting_bytes: usize,
     seen: std::collections::HashSet<u64>,
@@ -304,30 +305,15 @@ impl DenseSink {
             copy_box(bytes, &from, &mut tile, &to, &shape, item)?;
             return Ok(Elements::fixed(tile));
         }
-        let size = self.attribute.datatype.size();
-        let zero = match (&elements.data, self.attribute.values) {
-            (Data::Variable { .. }, _) => Elements::variable([vec![0; size]]),
-            (_, CellValues::Variable) => Elements {
-                data: Data::List { offsets: vec![0, 1], items: Box::new(Elements::fixed(vec![0; size])) },
-                validity: None,
-            },
-            _ => Elements::zero(&self.spec.dtype),
-        };
-        let zero = zero.with_validity(self.spec.nullable.then(|| Validity::from_flags([false])));
+        let zero = zero_cell(&self.attribute, &self.spec.dtype);
         let mut picks = vec![(1, 0); cells];
         let strides = hyperslab_core::CellOrder::RowMajor.strides(&self.tile_shape);
-        let mut at: Extents = smallvec::SmallVec::from_elem(0, shape.len());
-        for cell in 0..hyperslab_core::product(&shape).unwrap_or(0) as usize {
+        let mut cell = 0;
+        visit(&shape, |at| {
             let to: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
             picks[to as usize] = (0, cell);
-            for axis in (0..shape.len()).rev() {
-                at[axis] += 1;
-                if at[axis] < shape[axis] {
-                    break;
-                }
-                at[axis] = 0;
-            }
-        }
+            cell += 1;
+        });
         Elements::gather(&self.spec.dtype, &[elements, &zero], &picks)
     }
 
@@ -368,9 +354,42 @@ impl DenseSink {
     }
 }
 
+/// What a cell outside the written box holds: zeros, one of them where lengths vary, and null.
+pub(super) fn zero_cell(attribute: &Attribute, dtype: &hyperslab_core::DType) -> Elements {
+    let size = attribute.datatype.size();
+    let zero = match attribute.values {
+        CellValues::Variable
+            if attribute.datatype.is_bytes() || matches!(dtype, hyperslab_core::DType::String) =>
+        {
+            Elements::variable([vec![0; size]])
+        }
+        CellValues::Variable => Elements {
+            data: Data::List { offsets: vec![0, 1], items: Box::new(Elements::fixed(vec![0; size])) },
+            validity: None,
+        },
+        CellValues::Fixed(_) => Elements::zero(dtype),
+    };
+    zero.with_validity(attribute.nullable.then(|| Validity::from_flags([false])))
+}
+
+/// Visits the cells of a box in C order.
+pub(super) fn visit(shape: &[u64], mut each: impl FnMut(&[u64])) {
+    let mut at: Extents = smallvec::SmallVec::from_elem(0, shape.len());
+    for _ in 0..hyperslab_core::product(shape).unwrap_or(0) {
+        each(&at);
+        for axis in (0..shape.len()).rev() {
+            at[axis] += 1;
+            if at[axis] < shape[axis] {
+                break;
+            }
+            at[axis] = 0;
+        }
+    }
+}
+
 impl State {
     /// Takes a tile: into the files when it is the next one, else aside.
-    fn put(&mut self, number: u64, tile: FieldTile, stem: &Path) -> Result<()> {
+    pub(super) fn put(&mut self, number: u64, tile: FieldTile, stem: &Path) -> Result<()> {
         if number != self.next {
             let bytes = tile_bytes(&tile);
             let waiting = if self.waiting_bytes + bytes > WAITING_BYTES {

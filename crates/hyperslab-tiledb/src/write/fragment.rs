@@ -101,6 +101,21 @@ impl FieldFiles {
     }
 }
 
+/// What a consolidated sparse fragment has beside its cells.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Extra {
+    /// When each cell was written.
+    pub(crate) timestamps: bool,
+    /// When each cell was deleted, and by which of these conditions: names of delete files.
+    pub(crate) deletes: Option<Vec<String>>,
+}
+
+impl Extra {
+    fn slots(&self) -> usize {
+        usize::from(self.timestamps) + 2 * usize::from(self.deletes.is_some())
+    }
+}
+
 /// A fragment that is being written.
 #[derive(Debug)]
 pub(crate) struct FragmentWriter {
@@ -108,8 +123,8 @@ pub(crate) struct FragmentWriter {
     schema: Arc<Schema>,
     schema_name: String,
     key: Option<Key>,
-    has_timestamps: bool,
-    /// One per slot: attributes, the unused one, dimensions, timestamps.
+    pub(crate) extra: Extra,
+    /// One per slot: attributes, the unused one, dimensions, and what consolidated fragments add.
     pub(crate) fields: Vec<FieldFiles>,
 }
 
@@ -118,13 +133,13 @@ impl FragmentWriter {
         path: PathBuf,
         schema: Arc<Schema>,
         schema_name: String,
-        has_timestamps: bool,
+        extra: Extra,
         key: Option<Key>,
     ) -> Result<Self> {
         std::fs::create_dir_all(&path).map_err(|error| io(&path, error))?;
-        let slots = schema.attributes.len() + 1 + schema.dimensions.len() + usize::from(has_timestamps);
+        let slots = schema.attributes.len() + 1 + schema.dimensions.len() + extra.slots();
         let fields = std::iter::repeat_with(FieldFiles::default).take(slots).collect();
-        Ok(Self { path, schema, schema_name, key, has_timestamps, fields })
+        Ok(Self { path, schema, schema_name, key, extra, fields })
     }
 
     /// The name of a slot's file.
@@ -135,7 +150,8 @@ impl FragmentWriter {
         } else if slot <= attributes + dimensions {
             format!("d{}", slot.saturating_sub(attributes + 1))
         } else {
-            "t".to_owned()
+            let names = if self.extra.timestamps { ["t", "dt", "dci"] } else { ["dt", "dci", ""] };
+            names.get(slot - attributes - dimensions - 1).copied().unwrap_or_default().to_owned()
         })
     }
 
@@ -217,7 +233,7 @@ impl FragmentWriter {
             groups.push(group);
         }
         let totals_offset = file.put(&totals)?;
-        let conditions_offset = file.put(&0_u64.to_le_bytes())?;
+        let conditions_offset = file.put(&conditions(self.extra.deletes.as_deref().unwrap_or_default()))?;
         let mut footer = WRITTEN.to_le_bytes().to_vec();
         footer.extend((self.schema_name.len() as u64).to_le_bytes());
         footer.extend(self.schema_name.as_bytes());
@@ -227,7 +243,7 @@ impl FragmentWriter {
         }
         footer.extend(if dense { 0 } else { tiles }.to_le_bytes());
         footer.extend(last_cells.to_le_bytes());
-        footer.extend([u8::from(self.has_timestamps), 0]);
+        footer.extend([u8::from(self.extra.timestamps), u8::from(self.extra.deletes.is_some())]);
         let size = |file: Option<&TileFile>| file.map_or(0, |file| file.size).to_le_bytes();
         footer.extend(self.fields.iter().flat_map(|field| size(field.fixed.as_ref())));
         footer.extend(self.fields.iter().flat_map(|field| size(field.values.as_ref())));
@@ -242,6 +258,17 @@ impl FragmentWriter {
         bytes.extend(length.to_le_bytes());
         put_file(&self.path.join("__fragment_metadata.tdb"), &bytes)
     }
+}
+
+/// The delete conditions that are applied already: `u64 n`, per item `u64 len, "__commits/NAME.del"`.
+fn conditions(names: &[String]) -> Vec<u8> {
+    let mut out = (names.len() as u64).to_le_bytes().to_vec();
+    for name in names {
+        let name = format!("__commits/{name}.del");
+        out.extend((name.len() as u64).to_le_bytes());
+        out.extend(name.as_bytes());
+    }
+    out
 }
 
 fn coded(numbers: &[u64]) -> Vec<u8> {

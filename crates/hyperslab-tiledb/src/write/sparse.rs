@@ -6,14 +6,16 @@ use std::sync::Arc;
 use hyperslab_core::{Data, Elements, Error, Result};
 use rayon::prelude::*;
 
+use super::fragment::Extra;
 use super::{
-    FieldTile, FragmentWriter, Staging, TileStats, WriteOptions, put_commit, put_schema, timed_name,
+    FieldTile, FragmentWriter, Staging, TileStats, WriteOptions, put_commit, put_schema, schema_to_write,
+    timed_name,
 };
 use crate::OpenOptions;
 use crate::datatype::Number;
 use crate::field::FieldCodecs;
 use crate::fragment::RTree;
-use crate::names::TimedName;
+use crate::key::Key;
 use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
 use crate::sparse::{GlobalOrder, Keys, join};
 
@@ -46,23 +48,20 @@ pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -
     let array = crate::array::OpenArray::open(directory, String::new(), open)?;
     let schema = Arc::clone(&array.schema);
     let after = array.commits()?.fragments.values().map(|(name, _)| name.end).max().unwrap_or(0);
-    let schema_name = array
-        .listing
-        .schema_at(crate::TimeWindow::default())
-        .ok_or_else(|| Error::not_found(Arc::clone(&array.name), "a schema"))?;
-    let schema_time = TimedName::parse(&schema_name).map_or(0, |name| name.end);
-    let at = super::next_time(options.at, after.max(schema_time));
+    let schemas = array.listing.schemas.iter().map(|name| name.end).max().unwrap_or(0);
+    let at = super::next_time(options.at, after.max(schemas));
     let rows = check_columns(&schema, columns)?;
     if rows == 0 {
         return Ok(());
     }
+    let (schema, schema_name) = schema_to_write(path, &array, options.key.as_ref())?;
     let name = timed_name(at, at, true)?;
     let fragment = path.join("__fragments").join(&name);
     let writer = FragmentWriter::create(
         fragment.clone(),
         Arc::clone(&schema),
         schema_name,
-        false,
+        Extra::default(),
         options.key.clone(),
     )?;
     let written = write_rows(writer, &schema, columns, rows, options);
@@ -115,7 +114,7 @@ fn write_rows(
     check_domain(schema, &keys, rows)?;
     let sorted = sorted_rows(schema, keys, &numbers, rows)?;
     let capacity = usize::try_from(schema.capacity).unwrap_or(usize::MAX);
-    let codecs = codecs(schema, options);
+    let codecs = codecs(schema, options.key.as_ref());
     let dtypes: Vec<_> = schema
         .dimensions
         .iter()
@@ -152,8 +151,7 @@ fn write_rows(
 }
 
 /// One codec per column, dimensions first.
-pub(super) fn codecs(schema: &Schema, options: &WriteOptions) -> Vec<FieldCodecs> {
-    let key = options.key.as_ref();
+pub(super) fn codecs(schema: &Schema, key: Option<&Key>) -> Vec<FieldCodecs> {
     (0..schema.dimensions.len())
         .map(|index| FieldCodecs::dimension(schema, index, WRITTEN, key))
         .chain((0..schema.attributes.len()).map(|index| FieldCodecs::attribute(schema, index, WRITTEN, key)))

@@ -2,7 +2,8 @@
 
     python make.py
 
-`legacy-*` are arrays of old versions, from the test inputs of TileDB itself, which no current library can write.
+`legacy-*` are arrays of old versions, from the test inputs of TileDB itself, which no current library can write; `vN-*` are
+those of `legacy.py`.
 """
 
 import os
@@ -42,12 +43,27 @@ def dense(cases, name, attrs, values, domain=None, ctx=None, key=None, orders=("
         cases.expect_dense(name, at=(0, 10), label="at-10")
 
 
+def footers(cases):
+    """Fragments whose footers and commits stand in consolidated files too."""
+    path = cases.path("dense-footers")
+    attrs = [tiledb.Attr(name="a", dtype="int32")]
+    tiledb.Array.create(path, tiledb.ArraySchema(domain=dims((0, 9, 4)), attrs=attrs))
+    for at in range(1, 4):
+        with tiledb.open(path, "w", timestamp=at * 10) as array:
+            array[at : at + 4] = np.arange(4, dtype="int32") + 100 * at
+    for mode in ["fragment_meta", "commits"]:
+        tiledb.consolidate(path, config=tiledb.Config({"sm.consolidation.mode": mode}))
+    cases.expect_dense("dense-footers")
+
+
 def main():
     root = os.path.dirname(os.path.abspath(__file__))
     for entry in os.listdir(root):
-        if os.path.isdir(os.path.join(root, entry)) and not entry.startswith("legacy-"):
+        kept = entry.startswith("legacy-") or (entry[0] == "v" and entry[1].isdigit())
+        if os.path.isdir(os.path.join(root, entry)) and not kept:
             shutil.rmtree(os.path.join(root, entry))
     cases = Cases(root)
+    footers(cases)
     grid = np.arange(63).reshape(9, 7)
     pipelines = {
         "plain": [], "zstd": [tiledb.ByteShuffleFilter(), tiledb.ZstdFilter(3)], "gzip": [tiledb.BitShuffleFilter(), tiledb.GzipFilter(6)],

@@ -55,6 +55,40 @@ def make(root):
                 cases.expect_sparse(name, at=at, label=f"at-{at[0]}-{at[1]}")
 
 
+    for duplicates in [False, True]:
+        deleted(cases, duplicates)
+
+
+def deleted(cases, duplicates):
+    """The library put the first fragments together and applied a delete to them; more of both came later."""
+    name = f"sparse-deleted-{duplicates}"
+    path = cases.path(name)
+    axis = tiledb.Dim(name="x", domain=(0, 999), tile=50, dtype="int32")
+    schema = tiledb.ArraySchema(domain=tiledb.Domain(axis), attrs=[tiledb.Attr(name="a", dtype="int32")], sparse=True, allows_duplicates=duplicates, capacity=8)
+    tiledb.Array.create(path, schema)
+
+    def write(at):
+        x = np.arange(at, at + 40, 2, dtype="int32")
+        with tiledb.open(path, "w", timestamp=at) as array:
+            array[x] = x * 10 + at
+
+    def delete(at, condition):
+        with tiledb.open(path, "d", timestamp=at) as array:
+            array.query(cond=condition).submit()
+
+    for at in [10, 20, 30]:
+        write(at)
+    delete(35, "a > 250 and a < 420")
+    tiledb.consolidate(path)
+    tiledb.vacuum(path)
+    for at in [40, 50]:
+        write(at)
+    delete(55, "a > 500 and a < 600")
+    cases.expect_sparse(name)
+    for at in [(0, 36), (0, 45), (0, 52)]:
+        cases.expect_sparse(name, at=at, label=f"at-{at[0]}-{at[1]}")
+
+
 def rows(node):
     names = sorted(node["columns"])
     return sorted(json.dumps(row) for row in zip(*[node["columns"][name] for name in names]))

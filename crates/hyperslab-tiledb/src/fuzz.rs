@@ -1,0 +1,187 @@
+//! Every parser and every filter's decoder as a function of arbitrary bytes, for fuzzers and for the tests of this crate.
+//!
+//! What surrounds a structure in a file (compression, checksums, names) is left away, so that every input reaches it. None may
+//! panic, and none may take memory out of proportion to the input. Results are thrown away.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Fields, MemoryBlob, Place};
+
+use crate::condition::Delete;
+use crate::datatype::{CellValues, Datatype};
+use crate::fragment::{Footer, Fragment, RTree, Stats, Totals};
+use crate::names::TimedName;
+use crate::pipeline::{Filter, Pipeline};
+use crate::schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Schema};
+use crate::tile::{TileChunks, TileCodec};
+use crate::{generic, group, metadata};
+
+/// A name, and a function of arbitrary bytes.
+pub type Parser = (&'static str, fn(&[u8]));
+
+/// Most bytes that a tile may claim to hold here.
+const LIMIT: usize = 1 << 16;
+
+fn place() -> Place<'static> {
+    Place::new("fuzz", "input", 0)
+}
+
+/// Every parser.
+pub const PARSERS: &[Parser] = &[
+    ("generic tile", |bytes| drop(generic::decode_whole(bytes, None, place()))),
+    ("schema", |bytes| drop(Schema::parse(bytes, place()))),
+    ("pipeline", |bytes| drop(Pipeline::parse(&mut Fields::new(bytes, place())))),
+    ("enumeration", |bytes| drop(Enumeration::parse(bytes, place()))),
+    ("footer", |bytes| drop(Footer::parse(bytes, &mut |_| Ok(schema()), place()))),
+    ("footer at the end of a file", |bytes| {
+        let Some((version, bytes)) = bytes.split_first() else { return };
+        let blob = MemoryBlob::new("fuzz", bytes.to_vec());
+        drop(Footer::read(&blob, u32::from(*version), &mut |_| Ok(schema())));
+    }),
+    ("metadata of versions 1 and 2", |bytes| {
+        let Ok(tile) = generic::encode(bytes, 1, None) else { return };
+        drop(Fragment::parse_legacy(&MemoryBlob::new("fuzz", tile), &schema()));
+    }),
+    ("R-tree", |bytes| {
+        let Some((version, bytes)) = bytes.split_first() else { return };
+        drop(RTree::parse(bytes, u32::from(*version), &schema().dimensions, place()));
+    }),
+    ("statistics", |bytes| {
+        let quarter = bytes.len() / 4;
+        let part = |index: usize| &bytes[index * quarter..(index + 1) * quarter];
+        drop(Stats::parse(part(0), part(1), part(2), part(3), place()));
+        drop(Totals::parse(bytes, 4, place()));
+    }),
+    ("delete condition", |bytes| {
+        let Some(name) = TimedName::parse("__1_1_00000000000000000000000000000000_22.del") else { return };
+        drop(Delete::parse(name, bytes, place()));
+    }),
+    ("array metadata", |bytes| drop(metadata::parse(bytes, place()))),
+    ("group", |bytes| drop(group::parse(bytes, place()))),
+    ("tile", |bytes| drop(TileChunks::parse(bytes, place()))),
+    ("filter", filter),
+    ("filters of a pipeline", |bytes| {
+        let mut fields = Fields::new(bytes, place());
+        if let Ok(pipeline) = Pipeline::parse(&mut fields) {
+            decode(&pipeline, fields.rest());
+        }
+    }),
+];
+
+/// One filter, which the first byte chooses.
+fn filter(bytes: &[u8]) {
+    let Some((first, bytes)) = bytes.split_first() else { return };
+    let filters = [
+        Filter::NoOp,
+        Filter::Gzip(1),
+        Filter::Zstd(1),
+        Filter::Lz4(1),
+        Filter::Rle(1),
+        Filter::Bzip2(1),
+        Filter::DoubleDelta(1, None),
+        Filter::BitWidthReduction(256),
+        Filter::Bitshuffle,
+        Filter::Byteshuffle,
+        Filter::PositiveDelta(1024),
+        Filter::Md5,
+        Filter::Sha256,
+        Filter::Dictionary(1),
+        Filter::FloatScale { scale: 0.5, offset: 1.0, width: 2 },
+        Filter::Xor,
+        Filter::Delta(1, None),
+        Filter::Delta(1, Some(Datatype::UInt16)),
+        Filter::Webp(Vec::new()),
+    ];
+    decode(&Pipeline::of([filters[usize::from(*first) % filters.len()].clone()]), bytes);
+}
+
+/// A tile of a type and cell size that its first bytes give, through a pipeline.
+fn decode(pipeline: &Pipeline, bytes: &[u8]) {
+    let [datatype, count, version, tile @ ..] = bytes else { return };
+    let Some(datatype) = Datatype::from_code(datatype % 44) else { return };
+    let Ok(chunks) = TileChunks::parse(tile, place()) else { return };
+    if chunks.total > LIMIT {
+        return;
+    }
+    let cell = datatype.size().max(1) * usize::from(count % 4 + 1);
+    let codec = |variable| TileCodec::new(pipeline, datatype, cell, variable, u32::from(version % 24), None);
+    drop(codec(false).decode_tile(tile, chunks.total, place()));
+    let strings = codec(true);
+    if strings.keeps_offsets() {
+        drop(strings.decode_strings(tile, chunks.total, usize::from(*count), place()));
+    }
+}
+
+/// What footers and boxes are read with: a dimension of numbers and one of text, two attributes.
+fn schema() -> Arc<Schema> {
+    let dimension = |name: &str, datatype, values, domain: Vec<u8>| Dimension {
+        name: name.to_owned(),
+        datatype,
+        values,
+        pipeline: Pipeline::default(),
+        extent: None,
+        domain,
+    };
+    let domain = [0_i32.to_le_bytes(), 99_i32.to_le_bytes()].concat();
+    Arc::new(Schema {
+        version: 22,
+        allows_duplicates: false,
+        kind: ArrayKind::Sparse,
+        tile_order: Order::RowMajor,
+        cell_order: Order::RowMajor,
+        capacity: 10,
+        coords: Pipeline::default(),
+        offsets: Pipeline::default(),
+        validity: Pipeline::default(),
+        dimensions: vec![
+            dimension("x", Datatype::Int32, CellValues::Fixed(1), domain),
+            dimension("s", Datatype::StringAscii, CellValues::Variable, Vec::new()),
+        ],
+        attributes: vec![
+            Attribute::new("a", Datatype::Float64, CellValues::Fixed(1)),
+            Attribute::new("t", Datatype::StringUtf8, CellValues::Variable),
+        ],
+        enumerations: Vec::new(),
+        current_domain: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(512))]
+
+        /// Small numbers are likely counts, lengths and codes: they lead deeper than noise does.
+        #[test]
+        fn no_parser_panics(bytes in prop::collection::vec(prop_oneof![3 => 0_u8..4, 1 => any::<u8>()], 0..200)) {
+            for (_, parse) in PARSERS {
+                parse(&bytes);
+            }
+        }
+
+        /// Tiles of one chunk whose header is right, so that the filter itself is reached.
+        #[test]
+        fn no_filter_panics(
+            head in prop::array::uniform4(any::<u8>()),
+            original in 0_u32..64,
+            own in prop::collection::vec(prop_oneof![3 => 0_u8..9, 1 => any::<u8>()], 0..48),
+            data in prop::collection::vec(any::<u8>(), 0..64),
+        ) {
+            let mut bytes = head.to_vec();
+            bytes.extend(1_u64.to_le_bytes());
+            bytes.extend(original.to_le_bytes());
+            bytes.extend((data.len() as u32).to_le_bytes());
+            bytes.extend((own.len() as u32).to_le_bytes());
+            bytes.extend(&own);
+            bytes.extend(&data);
+            for first in 0..19 {
+                bytes[0] = first;
+                filter(&bytes);
+            }
+        }
+    }
+}

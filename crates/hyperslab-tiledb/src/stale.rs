@@ -1,0 +1,148 @@
+//! What stands in an array's directory and serves nobody: leftovers of writers, consolidations and vacuums that were killed.
+
+use std::collections::HashSet;
+
+use hyperslab_core::Result;
+
+use crate::array::OpenArray;
+
+/// One leftover.
+#[derive(Debug, Clone)]
+pub(crate) struct Stale {
+    /// The check that finds it.
+    pub(crate) check: &'static str,
+    /// The fix that mends it.
+    pub(crate) code: &'static str,
+    /// What is wrong.
+    pub(crate) found: String,
+    /// What to do.
+    pub(crate) fix: String,
+    pub(crate) mend: Mend,
+}
+
+/// How it is mended.
+#[derive(Debug, Clone)]
+pub(crate) enum Mend {
+    /// Remove this file or folder of the array.
+    Remove(String),
+    /// A consolidated commit file names this one, and stays: say that it does not count.
+    Ignore(String),
+}
+
+/// The leftovers of an array. None of them is seen by readers, except commits of fragments that are gone, which no reader can
+/// pass, and vacuum lists that hide what nothing replaced.
+pub(crate) fn find(array: &OpenArray) -> Result<Vec<Stale>> {
+    let mut all = Vec::new();
+    orphans(array, &mut all)?;
+    commits(array, &mut all)?;
+    vacuum_lists(array, &mut all)?;
+    footers(array, &mut all)?;
+    Ok(all)
+}
+
+/// Names of the fragments whose folders are there.
+fn there(array: &OpenArray) -> HashSet<&str> {
+    let root = array.listing.root.iter().filter(|(name, folder)| *folder && name.ending.is_empty());
+    let below = array.listing.fragments.iter();
+    below.chain(root.map(|(name, _)| name)).map(|name| name.stem.as_str()).collect()
+}
+
+/// Fragments that were never committed. Those of a vacuum list were replaced, and wait for the vacuum.
+fn orphans(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
+    let commits = array.commits()?;
+    let listed: HashSet<&String> = commits.vacuums.iter().flat_map(|(_, names)| names).collect();
+    for name in &array.listing.fragments {
+        if !commits.fragments.contains_key(&name.stem) && !listed.contains(&name.stem) {
+            all.push(Stale {
+                check: "orphan_fragment",
+                code: "remove_orphan_fragments",
+                found: format!("{} was never committed", name.stem),
+                fix: format!("remove the fragment {}, which was never committed", name.stem),
+                mend: Mend::Remove(format!("__fragments/{}", name.stem)),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Commits of fragments that are gone.
+fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
+    let (commits, there) = (array.commits()?, there(array));
+    for name in commits.fragments.keys().filter(|name| !there.contains(name.as_str())) {
+        let stale = |mend| Stale {
+            check: "stale_commit",
+            code: "remove_stale_commits",
+            found: format!("{name} was committed and is gone"),
+            fix: format!("remove the commit of {name}, whose folder is gone"),
+            mend,
+        };
+        let file = format!("{name}.wrt");
+        if array.listing.commits.iter().any(|own| own.stem == *name && own.ending == "wrt") {
+            all.push(stale(Mend::Remove(format!("__commits/{file}"))));
+        }
+        if commits.consolidated.contains(name) {
+            all.push(stale(Mend::Ignore(format!("__commits/{file}"))));
+        }
+    }
+    for name in array.listing.commits.iter().filter(|name| name.ending == "tmp") {
+        all.push(Stale {
+            check: "stale_commit",
+            code: "remove_stale_commits",
+            found: format!("{}.tmp is half of a commit", name.stem),
+            fix: format!("remove {}.tmp, which a killed consolidation left", name.stem),
+            mend: Mend::Remove(format!("__commits/{}.tmp", name.stem)),
+        });
+    }
+    Ok(())
+}
+
+/// Vacuum lists of fragments that are all gone, and lists that hide fragments which nothing replaced.
+fn vacuum_lists(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
+    let (commits, there) = (array.commits()?, there(array));
+    for (vac, names) in &commits.vacuums {
+        let gone = names.iter().all(|name| !there.contains(name.as_str()));
+        let (found, fix) = if gone {
+            (format!("{}.vac names fragments that are gone", vac.stem), "names fragments that are gone")
+        } else if !commits.replaces(&vac.stem) {
+            (format!("{}.vac hides fragments that nothing replaced", vac.stem), "hides what nothing replaced")
+        } else {
+            continue;
+        };
+        let below = array.listing.commits.iter().any(|own| own.stem == vac.stem && own.ending == "vac");
+        let folder = if below { "__commits/" } else { "" };
+        all.push(Stale {
+            check: "stale_vacuum_list",
+            code: "remove_stale_vacuum_lists",
+            found,
+            fix: format!("remove {}.vac, which {fix}", vac.stem),
+            mend: Mend::Remove(format!("{folder}{}.vac", vac.stem)),
+        });
+    }
+    Ok(())
+}
+
+/// Consolidated footers of fragments that are gone, or that cannot be read: fragments have their own.
+fn footers(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
+    let (commits, there) = (array.commits()?, there(array));
+    for file in &array.listing.fragment_metas {
+        let why = match array.footer_file(file) {
+            Ok(footers) => footers
+                .iter()
+                .any(|(name, _)| !there.contains(name.as_str()) && !commits.fragments.contains_key(name))
+                .then(|| "names fragments that are gone".to_owned()),
+            // Without the key nothing can be said.
+            Err(hyperslab_core::Error::Corrupt { .. }) => Some("cannot be read".to_owned()),
+            Err(_) => None,
+        };
+        if let Some(why) = why {
+            all.push(Stale {
+                check: "stale_footers",
+                code: "remove_stale_footers",
+                found: format!("{file} {why}"),
+                fix: format!("remove {file}, which {why}"),
+                mend: Mend::Remove(format!("__fragment_meta/{file}")),
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,511 @@
+//! A new fragment in a dense array that exists.
+//!
+//! Where the source's labels say so, or else behind what was written along the first dimension; what is as large as the whole
+//! domain is a new version of it. Cells come in chunks as large as tiles, which need not start where tiles do: what belongs to a
+//! tile is put together until all of it is there.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use hyperslab_core::{
+    ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Labels,
+    Region, Result, Sink, normal_path,
+};
+
+use super::consolidate::open;
+use super::dense::State;
+use super::fragment::{Extra, FieldFiles};
+use super::{
+    FieldTile, FragmentWriter, TileStats, WriteOptions, io, metadata, put_commit, put_schema, random,
+    schema_to_write,
+};
+use crate::array::OpenArray;
+use crate::field::FieldCodecs;
+use crate::fragment::RTree;
+use crate::schema::{ArrayKind, Attribute, Order, Range, Schema, WRITTEN, integer_bytes};
+use crate::store::TileDbStore;
+use crate::{OpenOptions, TimeWindow};
+
+/// Fragments for arrays that exist, invisible until they are committed.
+#[derive(Debug)]
+pub struct TileDbAppend {
+    path: PathBuf,
+    options: WriteOptions,
+    /// What is written before it is known to be whole.
+    staging: PathBuf,
+    /// By the folder of their array: attributes that are being written.
+    arrays: BTreeMap<PathBuf, (Arc<OpenArray>, Vec<Arc<AppendSink>>)>,
+}
+
+/// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
+///
+/// # Errors
+///
+/// [`NotFound`](Error::NotFound) when there is none.
+pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let staging = path.with_file_name(format!(".{name}.{}.tmp", random::uuid()?));
+    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
+    crate::open_path(path, open)?;
+    std::fs::create_dir_all(&staging).map_err(|error| io(&staging, error))?;
+    Ok(TileDbAppend { path: path.to_owned(), options, staging, arrays: BTreeMap::new() })
+}
+
+impl Drop for TileDbAppend {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.staging);
+    }
+}
+
+impl TileDbAppend {
+    /// The array and attribute that a node of the source is added to: the one at the same path, or the only one there is.
+    fn target(&self, path: &str) -> Result<(PathBuf, Arc<OpenArray>, usize)> {
+        let options = OpenOptions { key: self.options.key.clone(), ..OpenOptions::default() };
+        let store = crate::open_path(&self.path, options)?;
+        let (mut found, mut all) = (None, Vec::new());
+        store.walk("/", 0, &mut |node, array| {
+            let Ok(array) = array else { return };
+            for index in 0..array.schema.attributes.len() {
+                let own = hyperslab_core::child_path(node, &TileDbStore::node_name(&array, index));
+                all.push((Arc::clone(&array), index));
+                if own == path {
+                    found = Some((Arc::clone(&array), index));
+                }
+            }
+        });
+        if let ([only], None) = (all.as_slice(), &found) {
+            found = Some(only.clone());
+        }
+        let missing =
+            || Error::not_found(self.path.display().to_string(), format!("an array {path} to add to"));
+        let (array, index) = found.ok_or_else(missing)?;
+        if array.schema.kind != ArrayKind::Dense {
+            return Err(Error::unsupported(Arc::clone(&array.name), "adding an array to a sparse one"));
+        }
+        let folder = self.path.join(array.prefix.trim_end_matches('/'));
+        // Opened at its own folder: names in its fragments count from there.
+        let array = open(&folder, self.options.key.as_ref(), TimeWindow::default())?;
+        Ok((folder, array, index))
+    }
+}
+
+impl Sink for TileDbAppend {
+    /// Groups are there; their attributes stay as they are.
+    fn group(&mut self, _path: &str, _attributes: &Attributes) -> Result<()> {
+        Ok(())
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let (folder, array, index) = self.target(&normal_path(path))?;
+        let count: usize = self.arrays.values().map(|(_, sinks)| sinks.len()).sum();
+        let stem = self.staging.join(format!("part{count}"));
+        let sink = Arc::new(AppendSink::new(&array, index, spec, stem, &self.options)?);
+        let (_, sinks) = self.arrays.entry(folder).or_insert_with(|| (array, Vec::new()));
+        if sinks.iter().any(|own| own.index == index) {
+            return Err(Error::invalid(format!("{path} was added before")));
+        }
+        if let Some(other) = sinks.first().filter(|other| other.cells != sink.cells) {
+            return Err(Error::invalid(format!(
+                "{path} is added at {:?}, the attribute before it at {:?}: a fragment has one box",
+                sink.cells, other.cells
+            )));
+        }
+        sinks.push(Arc::clone(&sink));
+        Ok(sink)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        let arrays = std::mem::take(&mut self.arrays);
+        for (folder, (array, mut sinks)) in arrays {
+            sinks.sort_by_key(|sink| sink.index);
+            let missing =
+                (0..array.schema.attributes.len()).find(|index| sinks.iter().all(|own| own.index != *index));
+            if let Some(index) = missing {
+                let name = &array.schema.attributes[index].name;
+                return Err(Error::invalid(format!(
+                    "{}: attribute {name:?} is missing from what is added",
+                    array.name
+                )));
+            }
+            put_fragment(&folder, &array, &sinks, &self.options)?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts the finished files of all attributes together, and commits them.
+fn put_fragment(
+    folder: &Path,
+    array: &Arc<OpenArray>,
+    sinks: &[Arc<AppendSink>],
+    options: &WriteOptions,
+) -> Result<()> {
+    let Some(first) = sinks.first() else { return Ok(()) };
+    // Everything is there before the array's own folder is touched.
+    let files = sinks.iter().map(|sink| sink.complete()).collect::<Result<Vec<_>>>()?;
+    let key = options.key.as_ref();
+    let names = array.commits()?.fragments.values().map(|(name, _)| name.end);
+    let schemas = array.listing.schemas.iter().map(|name| name.end);
+    let at = super::next_time(options.at, names.chain(schemas).max().unwrap_or(0));
+    let (mut schema, mut schema_name) = schema_to_write(folder, array, key)?;
+    let domain = first.domain(&schema);
+    if let Some(grown) = grown(&schema, &domain) {
+        schema = Arc::new(grown);
+        schema_name = put_schema(folder, &schema, at, key)?;
+    }
+    let name = super::timed_name(at, at, true)?;
+    let fragment = folder.join("__fragments").join(&name);
+    let writer = FragmentWriter::create(
+        fragment.clone(),
+        Arc::clone(&schema),
+        schema_name,
+        Extra::default(),
+        options.key.clone(),
+    )?;
+    if let Err(error) = fill(writer, sinks, files, &domain) {
+        let _ = std::fs::remove_dir_all(&fragment);
+        return Err(error);
+    }
+    let own: Vec<(String, &Attributes)> = sinks
+        .iter()
+        .filter(|sink| !sink.spec.attributes.is_empty())
+        .map(|sink| {
+            let prefix = format!("{}{}.", crate::metadata::ATTRIBUTE_PREFIX, sink.attribute.name);
+            (prefix, &sink.spec.attributes)
+        })
+        .collect();
+    if !own.is_empty() {
+        metadata::put_prefixed(folder, own.iter().map(|(prefix, own)| (prefix.as_str(), *own)), at, key)?;
+    }
+    put_commit(folder, &name)
+}
+
+/// Moves the finished files into the fragment, and writes its metadata.
+fn fill(
+    mut writer: FragmentWriter,
+    sinks: &[Arc<AppendSink>],
+    files: Vec<FieldFiles>,
+    domain: &[Range],
+) -> Result<()> {
+    for (sink, files) in sinks.iter().zip(files) {
+        for (path, suffix) in files.paths() {
+            let target = writer.path.join(format!("a{}{suffix}", sink.index));
+            std::fs::rename(path, &target).map_err(|error| io(&target, error))?;
+        }
+        writer.fields[sink.index] = files;
+    }
+    let Some(first) = sinks.first() else { return Ok(()) };
+    let cells = hyperslab_core::product(&first.extents).unwrap_or(0);
+    writer.finish(domain, first.tile_count(), cells, &RTree::default())
+}
+
+/// The schema with a current domain that reaches around a box; `None` when it does already.
+fn grown(schema: &Schema, domain: &[Range]) -> Option<Schema> {
+    let current = schema.current_domain.as_ref()?;
+    let joined = crate::sparse::join(schema, current, domain);
+    (joined != *current).then(|| Schema { version: WRITTEN, current_domain: Some(joined), ..schema.clone() })
+}
+
+/// One attribute that is being added to.
+#[derive(Debug)]
+struct AppendSink {
+    index: usize,
+    spec: ArraySpec,
+    attribute: Attribute,
+    codecs: FieldCodecs,
+    /// First and last cell along each dimension, counted from the domain's start.
+    cells: Vec<(u64, u64)>,
+    /// First and last tile.
+    tiles: Vec<(u64, u64)>,
+    extents: Extents,
+    /// From a cell to its neighbour in a stored tile.
+    strides: Extents,
+    tile_order: Order,
+    stem: PathBuf,
+    pending: Mutex<HashMap<u64, Arc<Mutex<Pending>>>>,
+    /// Tiles that a chunk completed, until it is written.
+    ready: Mutex<HashMap<u64, Vec<(u64, FieldTile)>>>,
+    state: Mutex<State>,
+}
+
+/// A tile of which some cells are there.
+#[derive(Debug, Default)]
+struct Pending {
+    elements: Option<Elements>,
+    present: u64,
+}
+
+/// Where an array is added: first and last cell along each dimension, counted from the domain's start.
+fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64)>> {
+    let (schema, shape) = (&array.schema, spec.grid.shape());
+    if schema.dimensions.len() != shape.len() || shape.contains(&0) {
+        return Err(Error::invalid(format!(
+            "{}: an array of shape {shape:?} cannot be added to {} dimensions",
+            array.name,
+            schema.dimensions.len()
+        )));
+    }
+    let mut written = 0;
+    for fragment in array.fragments()? {
+        let last = fragment
+            .footer
+            .cell_box(&fragment.schema)
+            .and_then(|cells| cells.first().map(|(_, last)| last + 1));
+        written = written.max(last.unwrap_or(0));
+    }
+    let domain: Option<Vec<u64>> = schema.dimensions.iter().map(crate::schema::Dimension::cells).collect();
+    if written > 0 && domain.is_some_and(|domain| domain == shape) {
+        // The array is full, and what is added is as large: a new version of it.
+        written = 0;
+    }
+    let mut cells = Vec::with_capacity(shape.len());
+    for (axis, (dimension, extent)) in schema.dimensions.iter().zip(shape).enumerate() {
+        let unsupported =
+            || Error::unsupported(Arc::clone(&array.name), format!("dimension {:?}", dimension.name));
+        let (low, high) = dimension.bounds().ok_or_else(unsupported)?;
+        let first = match spec.labels.get(axis) {
+            Some(Labels::Domain { first, .. }) => i128::from(*first),
+            _ if axis == 0 => low + i128::from(written),
+            _ => low,
+        };
+        let last = first + i128::from(*extent) - 1;
+        if first < low || last > high {
+            return Err(Error::invalid(format!(
+                "{}: dimension {:?} reaches from {low} to {high}; there is no room from {first} to {last}",
+                array.name, dimension.name
+            )));
+        }
+        let cell = |at: i128| u64::try_from(at - low).map_err(|_| unsupported());
+        cells.push((cell(first)?, cell(last)?));
+    }
+    Ok(cells)
+}
+
+impl AppendSink {
+    fn new(
+        array: &Arc<OpenArray>,
+        index: usize,
+        spec: &ArraySpec,
+        stem: PathBuf,
+        options: &WriteOptions,
+    ) -> Result<Self> {
+        let schema = &array.schema;
+        let attribute = schema.attributes[index].clone();
+        if attribute.dtype() != spec.dtype || attribute.nullable != spec.nullable {
+            return Err(Error::invalid(format!(
+                "{}: attribute {:?} holds {}{}, not {}{}",
+                array.name,
+                attribute.name,
+                attribute.dtype(),
+                if attribute.nullable { " or nothing" } else { "" },
+                spec.dtype,
+                if spec.nullable { " or nothing" } else { "" },
+            )));
+        }
+        let cells = place(array, spec)?;
+        let no_tiles = || Error::unsupported(Arc::clone(&array.name), "adding to dimensions without tiles");
+        let extents: Extents = schema
+            .dimensions
+            .iter()
+            .map(|own| own.tile_extent())
+            .collect::<Option<_>>()
+            .ok_or_else(no_tiles)?;
+        let tiles =
+            cells.iter().zip(&extents).map(|((low, high), extent)| (low / extent, high / extent)).collect();
+        let chunk: Extents =
+            extents.iter().zip(spec.grid.shape()).map(|(tile, extent)| (*tile).min(*extent)).collect();
+        let spec = ArraySpec { grid: Grid::new(spec.grid.shape(), &chunk)?, ..spec.clone() };
+        Ok(Self {
+            index,
+            codecs: FieldCodecs::attribute(schema, index, WRITTEN, options.key.as_ref()),
+            strides: schema.cell_order.cell_order().strides(&extents),
+            tile_order: schema.tile_order,
+            spec,
+            attribute,
+            cells,
+            tiles,
+            extents,
+            stem,
+            pending: Mutex::default(),
+            ready: Mutex::default(),
+            state: Mutex::default(),
+        })
+    }
+
+    fn tile_count(&self) -> u64 {
+        let counts: Vec<u64> = self.tiles.iter().map(|(low, high)| high - low + 1).collect();
+        hyperslab_core::product(&counts).unwrap_or(u64::MAX)
+    }
+
+    /// The box that is written, in the dimensions' own coordinates.
+    fn domain(&self, schema: &Schema) -> Vec<Range> {
+        let range = |(dimension, (first, last)): (&crate::schema::Dimension, &(u64, u64))| {
+            let (low, _) = dimension.bounds().unwrap_or((0, 0));
+            let bytes = |cell: u64| integer_bytes(dimension.datatype.number(), low + i128::from(cell));
+            Range { low: bytes(*first), high: bytes(*last), text: false }
+        };
+        schema.dimensions.iter().zip(&self.cells).map(range).collect()
+    }
+
+    /// The part of the written box that lies in a tile, from the tile's own origin.
+    fn written(&self, tile: &[u64]) -> Option<Region> {
+        let whole = Region {
+            start: self.cells.iter().map(|(low, _)| *low).collect(),
+            shape: self.cells.iter().map(|(low, high)| high - low + 1).collect(),
+        };
+        self.inside(tile, &whole)
+    }
+
+    /// The part of a box of the array that lies in a tile, from the tile's own origin.
+    fn inside(&self, tile: &[u64], region: &Region) -> Option<Region> {
+        let origin: Extents = tile.iter().zip(&self.extents).map(|(at, extent)| at * extent).collect();
+        let mut part = region.intersect(&Region { start: origin.clone(), shape: self.extents.clone() })?;
+        for (start, origin) in part.start.iter_mut().zip(&origin) {
+            *start -= origin;
+        }
+        Some(part)
+    }
+
+    /// A tile's number among those of the fragment.
+    fn number(&self, tile: &[u64]) -> u64 {
+        let rank = tile.len();
+        (0..rank).fold(0, |number, step| {
+            let axis = if self.tile_order == Order::ColumnMajor { rank - 1 - step } else { step };
+            let (low, high) = self.tiles[axis];
+            number * (high - low + 1) + (tile[axis] - low)
+        })
+    }
+
+    /// The tiles that a box of the array touches.
+    fn touched(&self, region: &Region) -> Vec<ChunkCoord> {
+        let ends = region.start.iter().zip(&region.shape).zip(&self.extents);
+        let boxes: Vec<(u64, u64)> =
+            ends.map(|((start, count), extent)| (start / extent, (start + count - 1) / extent)).collect();
+        let counts: Vec<u64> = boxes.iter().map(|(low, high)| high - low + 1).collect();
+        let count = hyperslab_core::product(&counts).unwrap_or(0);
+        (0..count).map(|number| crate::dense::coord_in(&boxes, number, Order::RowMajor)).collect()
+    }
+
+    /// Puts a chunk's cells into their tiles; gives those that are whole now.
+    fn take(&self, region: &Region, elements: &Elements) -> Result<Vec<(ChunkCoord, Elements)>> {
+        let mut whole = Vec::new();
+        for tile in self.touched(region) {
+            let (Some(part), Some(written)) = (self.inside(&tile, region), self.written(&tile)) else {
+                continue;
+            };
+            let (number, cells) = (self.number(&tile), written.cells().unwrap_or(0));
+            let pending = || self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+            let held = Arc::clone(pending().entry(number).or_default());
+            // Chunks that share the tile wait for each other here; others do not.
+            let mut held = held.lock().unwrap_or_else(PoisonError::into_inner);
+            let before = match held.elements.take() {
+                Some(before) => before,
+                None => self.padding()?,
+            };
+            let merged = self.placed(&tile, &part, region, &before, elements)?;
+            held.present += part.cells().unwrap_or(0);
+            if held.present >= cells {
+                pending().remove(&number);
+                whole.push((tile, merged));
+            } else {
+                held.elements = Some(merged);
+            }
+        }
+        Ok(whole)
+    }
+
+    /// A tile of what cells outside the written box hold: zeros, and null.
+    fn padding(&self) -> Result<Elements> {
+        let cells = hyperslab_core::product(&self.extents).and_then(|cells| usize::try_from(cells).ok());
+        let cells = cells.ok_or_else(|| Error::invalid("a tile larger than memory"))?;
+        let zero = super::dense::zero_cell(&self.attribute, &self.spec.dtype);
+        Elements::gather(&self.spec.dtype, &[&zero], &vec![(0, 0); cells])
+    }
+
+    /// A tile with the part of a chunk that lies in it.
+    fn placed(
+        &self,
+        tile: &[u64],
+        part: &Region,
+        region: &Region,
+        before: &Elements,
+        elements: &Elements,
+    ) -> Result<Elements> {
+        let cells = before.len(&self.spec.dtype);
+        let mut picks: Vec<(usize, usize)> = (0..cells).map(|cell| (0, cell)).collect();
+        let origin: Extents = tile.iter().zip(&self.extents).map(|(at, extent)| at * extent).collect();
+        let steps = hyperslab_core::CellOrder::RowMajor.strides(&region.shape);
+        super::dense::visit(&part.shape, |at| {
+            let (mut to, mut from) = (0, 0);
+            for axis in 0..at.len() {
+                let cell = part.start[axis] + at[axis];
+                to += cell * self.strides[axis];
+                from += (origin[axis] + cell - region.start[axis]) * steps[axis];
+            }
+            picks[to as usize] = (1, from as usize);
+        });
+        Elements::gather(&self.spec.dtype, &[before, elements], &picks)
+    }
+
+    fn encoded(&self, tile: &[u64], elements: &Elements) -> Result<FieldTile> {
+        let cells = elements.len(&self.spec.dtype);
+        let mut coded = self.codecs.encode(elements, cells)?;
+        let mut own = Vec::new();
+        if let Some(written) = self.written(tile) {
+            super::dense::visit(&written.shape, |at| {
+                let to: u64 =
+                    (0..at.len()).map(|axis| (written.start[axis] + at[axis]) * self.strides[axis]).sum();
+                own.push((0, to as usize));
+            });
+        }
+        let own_elements = Elements::gather(&self.spec.dtype, &[elements], &own)?;
+        coded.stats = TileStats::of(&self.attribute, &own_elements, own.len());
+        Ok(coded)
+    }
+
+    /// Closes the files.
+    fn complete(&self) -> Result<FieldFiles> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.next != self.tile_count() {
+            let name = &self.attribute.name;
+            return Err(Error::invalid(format!("attribute {name:?}: chunks are missing from what is added")));
+        }
+        let mut files = std::mem::take(&mut state.files);
+        files.finish()?;
+        Ok(files)
+    }
+}
+
+impl ArraySink for AppendSink {
+    fn grid(&self) -> &Grid {
+        &self.spec.grid
+    }
+
+    fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
+        self.spec.check_chunk(chunk, elements)?;
+        let mut region = self.spec.grid.region(chunk);
+        for (start, (low, _)) in region.start.iter_mut().zip(&self.cells) {
+            *start += low;
+        }
+        let mut tiles = Vec::new();
+        for (tile, elements) in self.take(&region, elements)? {
+            tiles.push((self.number(&tile), self.encoded(&tile, &elements)?));
+        }
+        let number = self.spec.grid.linear(chunk).unwrap_or(u64::MAX);
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner).insert(number, tiles);
+        let raw_length = elements.as_fixed().map_or(0, |bytes| bytes.len() as u64);
+        Ok(EncodedChunk { parts: Vec::new(), filter_mask: 0, raw_length, tag: number })
+    }
+
+    fn write(&self, chunk: &ChunkCoord, _encoded: EncodedChunk) -> Result<()> {
+        let number = self.spec.grid.linear(chunk).unwrap_or(u64::MAX);
+        let tiles = self.ready.lock().unwrap_or_else(PoisonError::into_inner).remove(&number);
+        let tiles = tiles.ok_or_else(|| Error::invalid(format!("chunk {chunk:?} was written before")))?;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        for (tile, coded) in tiles {
+            state.put(tile, coded, &self.stem)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,164 @@
+//! What makes the library itself crash, lose rows or write what it cannot read: none of it happens here.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    ArraySpec, DType, Data, Depth, Elements, Filter, Grid, Node, Positions, Report, Scan, Sink, Store,
+    read_serial,
+};
+use hyperslab_tiledb::{
+    ArrayKind, Attribute, CellValues, Datatype, Dimension, OpenOptions, Order, Pipeline, Schema,
+    WriteOptions, create, create_sparse, open_path, write_sparse,
+};
+
+/// Writes one tile per array into one store, and expects every one back, and every statistic right.
+fn round_trip(path: &Path, arrays: &[(&str, DType, &[&str], Elements)]) {
+    let mut sink = create(path, WriteOptions::default()).unwrap();
+    for (name, dtype, filters, elements) in arrays {
+        let cells = elements.len(dtype) as u64;
+        let mut spec = ArraySpec::new(dtype.clone(), Grid::new(&[cells], &[cells]).unwrap());
+        spec.filters = filters.iter().map(|name| Filter::new(*name)).collect();
+        let array = sink.array(&format!("/{name}"), &spec).unwrap();
+        let chunk = [0].as_slice().into();
+        let encoded = array.encode(&chunk, elements).unwrap();
+        array.write(&chunk, encoded).unwrap();
+    }
+    Box::new(sink).commit().unwrap();
+    let store = open_path(path, OpenOptions::default()).unwrap();
+    let mut report = Report::default();
+    store.verify(Depth::Deep, &mut report).unwrap();
+    assert!(report.ok(), "{:?}", report.findings);
+    for (name, dtype, filters, elements) in arrays {
+        let Node::Array(array) = store.node(&format!("/{name}")).unwrap() else { panic!("{name}: an array") };
+        let found = read_serial(&*array, Positions::whole(array.schema().shape())).unwrap();
+        let shape = [elements.len(dtype) as u64];
+        let expected = hyperslab_core::Values::new(dtype.clone(), &shape, elements.clone()).unwrap();
+        assert!(found.to_json() == expected.to_json(), "{name} through {filters:?}");
+    }
+}
+
+fn words(values: impl IntoIterator<Item = i32>) -> Elements {
+    Elements::fixed(values.into_iter().flat_map(i32::to_le_bytes).collect::<Vec<u8>>())
+}
+
+fn list(lengths: &[usize]) -> Elements {
+    let total: usize = lengths.iter().sum();
+    let mut offsets = vec![0];
+    for length in lengths {
+        offsets.push(offsets[offsets.len() - 1] + *length as u64);
+    }
+    Elements { data: Data::List { offsets, items: Box::new(words(0..total as i32)) }, validity: None }
+}
+
+/// The last distinct string of a tile is the first of more than 255 bytes: its length must not be cut.
+#[test]
+fn a_long_last_string_through_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts = ["a".to_owned(), "a".to_owned(), "bb".to_owned(), "x".repeat(300)];
+    for filter in ["rle", "dictionary"] {
+        let arrays = [("s", DType::String, &[filter][..], Elements::variable(texts.clone()))];
+        round_trip(&folder.path().join(filter), &arrays);
+    }
+}
+
+/// Two cells of 40,000 bytes: the last cell ends a chunk, and no chunk of nothing may follow.
+#[test]
+fn cells_that_end_a_chunk() {
+    let folder = tempfile::tempdir().unwrap();
+    for filters in [
+        &["bit_width_reduction"][..],
+        &["positive_delta"],
+        &["double_delta"],
+        &["delta"],
+        &["bit_width_reduction", "zstd"],
+    ] {
+        let name = filters.join("-");
+        let dtype = DType::List(Arc::new(DType::Int32));
+        let arrays = [("v", dtype, filters, list(&[10_000, 10_000]))];
+        round_trip(&folder.path().join(name), &arrays);
+    }
+}
+
+/// Runs behind a filter that has metadata hold that too, in whole cells: where it is not one, nothing may be written that cannot be
+/// read.
+#[test]
+fn runs_behind_a_shuffle() {
+    let folder = tempfile::tempdir().unwrap();
+    let cells = words((0..30).map(|number| number / 9));
+    let filters = ["byteshuffle", "rle"];
+    round_trip(&folder.path().join("narrow"), &[("w", DType::Int32, &filters, cells.clone())]);
+    let mut sink = create(&folder.path().join("wide"), WriteOptions::default()).unwrap();
+    let dtype = DType::Array(Arc::new(DType::Int32), vec![3]);
+    let spec = ArraySpec::new(dtype, Grid::new(&[10], &[10]).unwrap()).with_filters(filters.map(Filter::new));
+    let array = sink.array("/w", &spec).unwrap();
+    let refused = array.encode(&[0].as_slice().into(), &cells).unwrap_err().to_string();
+    assert!(refused.contains("rle: 8 bytes are no cells of 12 bytes"), "{refused}");
+}
+
+/// A window of the whole range of its type has no offset: what is stored must not depend on what was in memory.
+#[test]
+fn full_range_windows_are_the_same_each_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut stored = Vec::new();
+    for name in ["one", "two"] {
+        let path = folder.path().join(name);
+        let cells = words([i32::MIN, i32::MAX, 0, 7].repeat(40));
+        round_trip(&path, &[("w", DType::Int32, &["bit_width_reduction"], cells)]);
+        let fragment = std::fs::read_dir(path.join("__fragments")).unwrap().next().unwrap().unwrap().path();
+        stored.push(std::fs::read(fragment.join("a0.tdb")).unwrap());
+    }
+    assert_eq!(stored[0], stored[1]);
+    // Behind the chunk's header: its length, one window per 256 bytes, and in each no offset.
+    let window = &stored[0][8 + 12 + 8..];
+    assert_eq!(window[..5], [0, 0, 0, 0, 32]);
+}
+
+/// Three attributes of text: each tile's least and greatest are its own. Checked by `verify`.
+#[test]
+fn extremes_of_text_in_several_attributes() {
+    let folder = tempfile::tempdir().unwrap();
+    let texts =
+        |shift: usize| Elements::variable((0..40).map(move |i| "abcdefg"[(i * 3 + shift) % 7..].to_owned()));
+    let arrays =
+        ["s", "t", "u"].map(|name| (name, DType::Bytes, &["zstd"][..], texts(name.as_bytes()[0] as usize)));
+    round_trip(&folder.path().join("texts"), &arrays);
+}
+
+/// Two writes one after the other never have the same time, so the later one wins.
+#[test]
+fn the_later_of_two_writes_wins() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("array");
+    let schema = Schema {
+        version: 22,
+        allows_duplicates: false,
+        kind: ArrayKind::Sparse,
+        tile_order: Order::RowMajor,
+        cell_order: Order::RowMajor,
+        capacity: 10,
+        coords: Pipeline::default(),
+        offsets: Pipeline::default(),
+        validity: Pipeline::default(),
+        dimensions: vec![Dimension {
+            name: "x".to_owned(),
+            datatype: Datatype::Int32,
+            values: CellValues::Fixed(1),
+            pipeline: Pipeline::default(),
+            domain: [0_i32.to_le_bytes(), 9_i32.to_le_bytes()].concat(),
+            extent: None,
+        }],
+        attributes: vec![Attribute::new("v", Datatype::Int32, CellValues::Fixed(1))],
+        enumerations: Vec::new(),
+        current_domain: None,
+    };
+    create_sparse(&path, &schema, &WriteOptions::default()).unwrap();
+    for number in 0..12 {
+        write_sparse(&path, &[words([3]), words([number])], &WriteOptions::default()).unwrap();
+        let store = open_path(&path, OpenOptions::default()).unwrap();
+        let Node::Table(table) = store.node("/").unwrap() else { panic!("a table") };
+        let batch = table.scan(&Scan::default()).unwrap().next().unwrap().unwrap();
+        assert_eq!((batch.rows, batch.columns[1].as_fixed().unwrap()[0]), (1, number as u8));
+    }
+}

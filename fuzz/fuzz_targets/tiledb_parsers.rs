@@ -1,0 +1,12 @@
+//! Every parser and filter of TileDB, without the files around them; the first byte chooses it.
+#![no_main]
+
+use hyperslab_tiledb::fuzz::PARSERS;
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|bytes: &[u8]| {
+    if let [first, rest @ ..] = bytes {
+        let (_, parse) = PARSERS[usize::from(*first) % PARSERS.len()];
+        parse(rest);
+    }
+});

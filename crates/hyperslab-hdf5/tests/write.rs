@@ -105,3 +105,36 @@ fn a_chunk_is_written_once_and_must_fit() {
     let text = sink.array("/text", &ArraySpec::new(DType::String, Grid::single(&[1]))).unwrap();
     assert!(text.encode(&[0].as_slice().into(), &Elements::variable(["a\0b"])).is_err(), "it would be cut");
 }
+
+/// References lead to objects whatever is written first; one that leads nowhere leaves no file.
+#[test]
+fn references_lead_to_their_objects() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, compatibility) in written::COMPATIBILITIES {
+        let path = folder.path().join(format!("{name}.h5"));
+        for (target, good) in [("/g/x", true), ("/nowhere", false)] {
+            let mut options = written::options(compatibility);
+            options.replace = true;
+            let mut sink = Box::new(Hdf5Sink::create(&path, options).unwrap());
+            let array = sink
+                .array("/refs", &ArraySpec::new(DType::Reference, Grid::new(&[4], &[2]).unwrap()))
+                .unwrap();
+            sink.group("/g", &Attributes::from_iter([("a", "b")])).unwrap();
+            sink.array("/g/x", &ArraySpec::new(DType::UInt8, Grid::single(&[3]))).unwrap();
+            for (number, paths) in [["/g", target], ["", "/"]].iter().enumerate() {
+                let chunk = [number as u64].as_slice().into();
+                array.write(&chunk, array.encode(&chunk, &Elements::variable(paths)).unwrap()).unwrap();
+            }
+            assert_eq!(sink.commit().is_ok(), good);
+            let store = hyperslab_hdf5::open_path(&path).unwrap();
+            let Ok(Node::Array(refs)) = store.node("/refs") else { panic!("no dataset") };
+            let read = hyperslab_core::read_serial(&*refs, hyperslab_core::Positions::whole(&[4])).unwrap();
+            assert_eq!(read.to_json(), serde_json::json!(["/g", "/g/x", "", "/"]));
+            let Ok(Node::Group(group)) = store.node("/g") else { panic!("no group") };
+            assert_eq!(group.to_json()["a"], "b");
+            let mut report = Report::default();
+            store.verify(Depth::Deep, &mut report).unwrap();
+            assert!(report.ok(), "{report:?}");
+        }
+    }
+}

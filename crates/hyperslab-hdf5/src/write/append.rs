@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hyperslab_core::{
     ArraySink, ArraySpec, Attribute, Attributes, Error, FileBlob, Node, Result, Sink, Store, Values,
@@ -16,8 +16,8 @@ use hyperslab_core::{
 use super::array::{NewArray, Shared};
 use super::attributes::values_of;
 use super::extend;
-use super::heap::HeapWriter;
 use super::index::Patch;
+use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
 use super::plan::Plan;
@@ -116,7 +116,8 @@ impl Hdf5Append {
         let end = superblock.end.max(file.length) - superblock.base;
         let output = Output::new(target, Arc::clone(&name), superblock.base, end);
         let sizes = file.sizes();
-        let shared = Arc::new(Shared { output, heap: Mutex::new(HeapWriter::new(sizes)), sizes });
+        let style = if superblock.version < 2 { Style::Old } else { Style::New };
+        let shared = Arc::new(Shared::new(output, sizes, style));
         if options.swmr {
             superblock.flags |= 5;
             shared.output.write_at(0, &superblock.encode())?;

@@ -1,7 +1,7 @@
 //! Datasets that are being written.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
@@ -28,6 +28,21 @@ pub(crate) struct Shared {
     pub(crate) output: Output,
     pub(crate) heap: Mutex<HeapWriter>,
     pub(crate) sizes: Sizes,
+    pub(crate) style: Style,
+    /// Objects that elements refer to before their headers are written: where these will begin.
+    pub(crate) stubs: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Shared {
+    pub(crate) const fn new(output: Output, sizes: Sizes, style: Style) -> Self {
+        Self {
+            output,
+            heap: Mutex::new(HeapWriter::new(sizes)),
+            sizes,
+            style,
+            stubs: Mutex::new(BTreeMap::new()),
+        }
+    }
 }
 
 /// Keeps elements of variable length in the file's heap.
@@ -41,10 +56,15 @@ impl Keeper for HeapKeeper<'_> {
     }
 
     fn object(&mut self, path: &str) -> Result<u64> {
-        Err(Error::unsupported(
-            Arc::clone(self.shared.output.name()),
-            format!("writing arrays of references (here to {path})"),
-        ))
+        let mut stubs = lock(&self.shared.stubs);
+        let path = hyperslab_core::normal_path(path);
+        if let Some(address) = stubs.get(&path) {
+            return Ok(*address);
+        }
+        let length = NewHeader::stub(0, 0, 0, self.shared.style, self.shared.sizes).len();
+        let address = self.shared.output.allocate(length as u64)?;
+        stubs.insert(path, address);
+        Ok(address)
     }
 }
 

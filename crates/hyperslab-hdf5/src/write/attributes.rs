@@ -87,6 +87,14 @@ pub(crate) fn content(values: &Values, sizes: Sizes, keeper: &mut dyn Keeper) ->
         dtype = DType::FixedBytes(1);
         elements = Elements::fixed(vec![0; values.len()]);
     }
+    // References to what is not in the file, or to parts of it, are kept as the words that they are read as.
+    if dtype == DType::Reference
+        && (0..values.len())
+            .filter_map(|index| std::str::from_utf8(elements.variable_at(index)?).ok())
+            .any(|path| !path.is_empty() && keeper.object(path).is_err())
+    {
+        dtype = DType::String;
+    }
     if let DType::FixedText(points) = dtype {
         elements = utf8_of(&elements, points)?;
     }

@@ -164,6 +164,19 @@ impl NewHeader {
         out.bytes
     }
 
+    /// A header that only leads to a block with all its messages.
+    pub(crate) fn stub(block: u64, length: u64, messages: usize, style: Style, sizes: Sizes) -> Vec<u8> {
+        let mut body = Encoder::new(sizes);
+        body.address(Some(block)).length(length);
+        let only = NewMessage::new(kind::CONTINUATION, 0, body.bytes);
+        let mut bytes = Self { style, messages: vec![only] }.encode(sizes);
+        if style == Style::Old {
+            // Version 1 headers count the messages of all blocks.
+            bytes[2..4].copy_from_slice(&(messages as u16 + 1).to_le_bytes());
+        }
+        bytes
+    }
+
     /// Takes space for the header. What will be changed in its place (the last messages, and the sum behind them)
     /// stands inside one sector if it can.
     pub(crate) fn place(&self, sizes: Sizes, output: &Output) -> Result<u64> {

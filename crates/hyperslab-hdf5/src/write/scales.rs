@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySpec, DType, Elements, Grid, Labels, Result};
+use hyperslab_core::{ArraySpec, Attribute, DType, Elements, Grid, Labels, Result};
 
 use super::array::{NewArray, Shared};
 use super::attributes::{c_text, content, space};
@@ -11,6 +11,7 @@ use super::plan::Plan;
 use super::tree::{NewKind, Tree, group_of, upwards};
 use super::types::file_type;
 use crate::convert::Keeper;
+use crate::dimensions::NO_VARIABLE;
 use crate::file::Sizes;
 use crate::message::attribute::Content;
 use crate::message::datatype::{Class, ReferenceKind, Type};
@@ -97,6 +98,14 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             NewKind::Group { .. } | NewKind::Existing => None,
         })
         .collect();
+    // Dimensions without a variable stay so.
+    for (index, array) in &arrays {
+        let name = array.plan.spec.attributes.get("NAME").and_then(Attribute::as_text);
+        if let Some(words) = name.filter(|words| words.starts_with(NO_VARIABLE)) {
+            let words = words.trim_end_matches('\0').to_owned();
+            tree.nodes[*index].scales.push(ScaleAttribute::Name(words));
+        }
+    }
     let mut users: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
     for (index, array) in arrays {
         let spec = &array.plan.spec;
@@ -169,7 +178,12 @@ fn find_or_make(
     let name = spec.dimensions[axis].clone().unwrap_or_default();
     let group = group_of(&tree.nodes[user].path).to_owned();
     let fits = |tree: &Tree, path: &str| {
-        tree.array(path).filter(|(_, array)| array.plan.spec.grid.shape() == [extent]).map(|(index, _)| index)
+        // Of an unlimited dimension a dataset may have less than its scale.
+        let fits = |spec: &ArraySpec| match (spec.grid.shape(), &spec.max_shape[..]) {
+            ([own], [limit]) => *own == extent || limit.is_none() && most.is_none(),
+            _ => false,
+        };
+        tree.array(path).filter(|(_, array)| fits(&array.plan.spec)).map(|(index, _)| index)
     };
     if let Labels::Node(path) = &spec.labels[axis]
         && let Some(found) = fits(tree, path)
@@ -192,7 +206,7 @@ fn find_or_make(
     let array_name = format!("{}{path}", shared.output.name());
     let array = NewArray::new(Plan::new(array_name, &bare, options, shared.sizes)?, shared)?;
     let made = tree.add(&path, NewKind::Array(Arc::new(array)), Vec::new())?;
-    let words = format!("{}.{extent:>10}", crate::dimensions::NO_VARIABLE);
+    let words = format!("{}.{extent:>10}", NO_VARIABLE);
     tree.nodes[made].scales.push(ScaleAttribute::Name(words));
     Ok(Some(made))
 }

@@ -1,12 +1,11 @@
 //! A new file.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use hyperslab_core::{ArraySink, ArraySpec, Attributes, PendingFile, Result, Sink, normal_path};
 
 use super::array::{NewArray, Shared};
-use super::heap::HeapWriter;
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
@@ -71,7 +70,7 @@ impl Hdf5Sink {
             Style::New => 16 + 4 * SIZES.address as u64,
         };
         let output = Output::new(file, name, 0, head);
-        let shared = Arc::new(Shared { output, heap: Mutex::new(HeapWriter::new(SIZES)), sizes: SIZES });
+        let shared = Arc::new(Shared::new(output, SIZES, style));
         Ok(Self { pending, shared, tree: Tree::new(style), options })
     }
 

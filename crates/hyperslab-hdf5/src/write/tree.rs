@@ -192,16 +192,30 @@ impl Tree {
 
     /// Takes space for all headers, then writes them. Answers the root's tree and heap in old-style files.
     pub(crate) fn write(&mut self, shared: &Shared) -> Result<Option<(u64, u64)>> {
+        if let Some(path) = lock(&shared.stubs).keys().find(|path| self.get(path).is_none()) {
+            return Err(Error::invalid(format!("a reference to {path}, which is not in the file")));
+        }
         let new = |node: &NewNode| !matches!(node.kind, NewKind::Existing);
         for index in (0..self.nodes.len()).filter(|index| new(&self.nodes[*index])).collect::<Vec<_>>() {
-            let (header, _) = self.header(index, &mut Measure, None, shared)?;
-            self.nodes[index].address = header.place(shared.sizes, &shared.output)?;
+            let (header, _) = self.header(index, &mut Measure { tree: self }, None, shared)?;
+            let stub = lock(&shared.stubs).get(&self.nodes[index].path).copied();
+            self.nodes[index].address = match stub {
+                Some(address) => address,
+                None => header.place(shared.sizes, &shared.output)?,
+            };
         }
         let mut root = None;
         for index in (0..self.nodes.len()).filter(|index| new(&self.nodes[*index])) {
             let mut keeper = AttributeKeeper { shared, tree: self };
             let (header, symbols) = self.header(index, &mut keeper, Some(&shared.output), shared)?;
-            shared.output.write_at(self.nodes[index].address, &header.encode(shared.sizes))?;
+            let bytes = if lock(&shared.stubs).contains_key(&self.nodes[index].path) {
+                let block = header.encode_continuation(true, shared.sizes);
+                let at = shared.output.append(&block)?;
+                NewHeader::stub(at, block.len() as u64, header.messages.len(), self.style, shared.sizes)
+            } else {
+                header.encode(shared.sizes)
+            };
+            shared.output.write_at(self.nodes[index].address, &bytes)?;
             if index == 0 {
                 root = symbols;
             }
@@ -265,6 +279,16 @@ impl Tree {
         Ok((header, symbols))
     }
 
+    /// Where the node at a path is, or will be.
+    fn address_of(&self, path: &str) -> Result<u64> {
+        let new = self.get(&normal_path(path)).map(|index| self.nodes[index].address);
+        let found = new.or_else(|| match find(self.file.as_ref()?, path) {
+            Ok(Found::Object(object)) => Some(object.address),
+            _ => None,
+        });
+        found.ok_or_else(|| Error::invalid(format!("a reference to {path}, which is not in the file")))
+    }
+
     fn links(&self, children: &[usize]) -> Vec<Link> {
         let link = |(order, child): (usize, &usize)| {
             let child = &self.nodes[*child];
@@ -295,15 +319,17 @@ pub(crate) fn upwards<'a>(group: &'a str, name: &'a str) -> impl Iterator<Item =
 }
 
 /// Keeps nothing: for the sizes of headers alone.
-struct Measure;
+struct Measure<'a> {
+    tree: &'a Tree,
+}
 
-impl Keeper for Measure {
+impl Keeper for Measure<'_> {
     fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
         Ok((0, 0))
     }
 
-    fn object(&mut self, _: &str) -> Result<u64> {
-        Ok(0)
+    fn object(&mut self, path: &str) -> Result<u64> {
+        self.tree.address_of(path)
     }
 }
 
@@ -318,11 +344,6 @@ impl Keeper for AttributeKeeper<'_> {
     }
 
     fn object(&mut self, path: &str) -> Result<u64> {
-        let found = self.tree.get(&normal_path(path)).map(|index| self.tree.nodes[index].address);
-        let found = found.or_else(|| match find(self.tree.file.as_ref()?, path) {
-            Ok(Found::Object(object)) => Some(object.address),
-            _ => None,
-        });
-        found.ok_or_else(|| Error::invalid(format!("a reference to {path}, which is not in the file")))
+        self.tree.address_of(path)
     }
 }

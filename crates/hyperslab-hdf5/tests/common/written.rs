@@ -132,6 +132,10 @@ pub(crate) fn types(shape: &[u64]) -> Vec<(&'static str, Values)> {
         element[16..].fill(0);
     });
     found.push(("gaps", of(gaps, Elements::fixed(bytes))));
+    found.push((
+        "references",
+        of(DType::Reference, Elements::variable((0..cells).map(|cell| ["/few", "/", ""][cell as usize % 3]))),
+    ));
     found.push(("string", of(DType::String, texts(cells))));
     found.push(("list", of(DType::List(Arc::new(DType::Int32)), lists(cells))));
     found.push((

@@ -324,3 +324,48 @@ fn zone_maps_are_hints() {
     assert_eq!(query.run(&array).unwrap().scalar().unwrap(), Some(60.0));
     assert_eq!(trusting.run(&array).unwrap().scalar().unwrap(), Some(60.0));
 }
+
+/// Who trusts zone maps is answered by them: counts without reading, extremes by bounds. The others are told what is there.
+#[test]
+fn trusted_zone_maps_count_and_bound_without_reading() {
+    use hyperslab::query::{Operation, Query};
+    use std::io::{Seek, SeekFrom, Write};
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.tet");
+    let bytes = floats(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let store = file(&path, DType::Float32, &bytes, &[6], &[2], None).unwrap();
+    let last = store.array("/x").unwrap().inner().locate(&[[2_u64][..].into()]).unwrap();
+    let offset = last[0].as_ref().and_then(|chunk| chunk.as_plain()).unwrap().offset;
+    drop(store);
+    // Behind the maps' back, so that it shows who looks.
+    let mut payload = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    payload.seek(SeekFrom::Start(offset)).unwrap();
+    payload.write_all(&floats(&[-5.0, -5.0])).unwrap();
+    drop(payload);
+    let store = open(&path).unwrap();
+    let array = store.array("/x").unwrap();
+    let ask = |operation, condition: &str, trust_hints| {
+        let query = Query { trust_hints, ..Query::new(operation).filter(condition.parse().unwrap()) };
+        query.run(&array).unwrap().scalar().unwrap()
+    };
+    assert_eq!(ask(Operation::Count, "> 0", false), Some(4.0));
+    assert_eq!(ask(Operation::Count, "> 0", true), Some(6.0));
+    assert_eq!(ask(Operation::Min, "< 9", false), Some(-5.0));
+    assert_eq!(ask(Operation::Min, "< 9", true), Some(1.0));
+    assert_eq!(ask(Operation::Max, "> 4.5", true), None);
+    assert_eq!(ask(Operation::Sum, "> 0", true), Some(10.0));
+}
+
+/// The selection is held as it is, as float64 and as it will be.
+#[test]
+fn a_transform_larger_than_the_memory_is_refused() {
+    use hyperslab::query::{Method, Operation, Query, transform};
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = floats(&[1.0, 2.0, 3.0, 4.0]);
+    let store = file(&folder.path().join("x.tet"), DType::Float32, &bytes, &[4], &[2], None).unwrap();
+    let array = store.array("/x").unwrap();
+    let query = Query::new(Operation::Count).memory(63);
+    let refused = transform(&array, &query, Method::Center).unwrap_err().to_string();
+    assert!(refused.contains("takes 64 bytes, 63 may be used"), "{refused}");
+    assert!(transform(&array, &query.memory(64), Method::Center).is_ok());
+}

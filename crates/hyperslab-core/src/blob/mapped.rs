@@ -8,13 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use memmap2::MmapOptions;
+use memmap2::Mmap;
 
 use super::{Blob, slice};
 use crate::{Error, Result};
-
-/// A file of at most this size has its pages there from the start: one call instead of a fault for every few of them.
-const SMALL: u64 = 2 << 20;
 
 /// A mapped file, read-only.
 ///
@@ -40,17 +37,13 @@ impl MappedBlob {
         if metadata.is_dir() {
             return Err(failed(std::io::ErrorKind::IsADirectory.into()));
         }
-        let mut options = MmapOptions::new();
-        if metadata.len() <= SMALL {
-            options.populate();
-        }
         // Zero bytes cannot be mapped.
         let bytes = if metadata.len() == 0 {
             Bytes::new()
         } else {
             // SAFETY: the mapping is read-only and private to this value. That another process may change
             // the bytes is accepted: every parser treats them as untrusted and reads each length once.
-            Bytes::from_owner(unsafe { options.map(&file) }.map_err(failed)?)
+            Bytes::from_owner(unsafe { Mmap::map(&file) }.map_err(failed)?)
         };
         Ok(Self { name, bytes })
     }

@@ -24,6 +24,7 @@ pub(crate) mod kind {
     pub(crate) const SHARED_TABLE: u16 = 0x0f;
     pub(crate) const CONTINUATION: u16 = 0x10;
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
+    pub(crate) const DRIVER: u16 = 0x14;
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
     pub(crate) const LINK_COUNT: u16 = 0x16;
     pub(crate) const CACHE_IMAGE: u16 = 0x18;

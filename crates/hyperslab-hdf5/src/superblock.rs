@@ -22,6 +22,8 @@ pub(crate) struct Superblock {
     pub(crate) root: u64,
     /// An object header with messages about the file.
     pub(crate) extension: Option<u64>,
+    /// Before version 2: where the driver that wrote the file says something about it.
+    pub(crate) driver: Option<u64>,
     /// Version 3: bit 0 opened for writing, bit 2 for writing while others read; neither when closed well.
     pub(crate) flags: u8,
 }
@@ -68,10 +70,19 @@ impl Superblock {
         let base = fields.uint(sizes.address)?;
         let _free_space = fields.address(sizes)?;
         let end = fields.uint(sizes.address)?;
-        let _driver = fields.address(sizes)?;
+        let driver = fields.address(sizes)?;
         let _name = fields.length(sizes)?;
         let root = fields.defined(sizes)?;
-        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension: None, flags: 0 })
+        Ok(Self {
+            version,
+            sizes,
+            base: true_base(base, offset),
+            end,
+            root,
+            extension: None,
+            driver,
+            flags: 0,
+        })
     }
 
     fn parse_new(fields: &mut Fields<'_>, version: u8, offset: u64, bytes: &[u8]) -> Result<Self> {
@@ -85,7 +96,7 @@ impl Superblock {
         let place = Place { offset, ..fields.place() };
         let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
         check_sum(summed, place)?;
-        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, flags })
+        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, driver: None, flags })
     }
 }
 

@@ -57,6 +57,8 @@ mod datatype;
 mod dense;
 mod field;
 mod fragment;
+#[doc(hidden)]
+pub mod fuzz;
 mod generic;
 mod group;
 mod key;

@@ -6,6 +6,8 @@
 
 mod data;
 mod harness;
+mod hdf5;
+mod memory;
 mod peers;
 mod reads;
 mod tet;
@@ -23,10 +25,17 @@ fn main() -> std::process::ExitCode {
 }
 
 fn run() -> Outcome {
-    let mut bench = Bench::from_arguments(std::env::args().skip(1))?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let Some(("hdf5-contender", rest)) =
+        arguments.split_first().map(|(first, rest)| (first.as_str(), rest))
+    {
+        return hdf5::serve(rest);
+    }
+    let mut bench = Bench::from_arguments(arguments.into_iter())?;
     if tet::LINES.iter().any(|line| bench.wants(line)) {
         tet::run(&mut bench)?;
     }
+    hdf5::run(&mut bench)?;
     reads::run(&mut bench)?;
     bench.print()
 }

@@ -106,24 +106,6 @@ def hdf5(path):
     return h5py.File(path)["field"]
 
 
-@case
-def hdf5_full(path):
-    field = hdf5(path)
-    median(lambda: field[...])
-
-
-@case
-def hdf5_into(path):
-    field = hdf5(path)
-    buffer = np.zeros(field.shape, field.dtype)
-    median(lambda: field.read_direct(buffer))
-
-
-@case
-def hdf5_boxes(path):
-    field = hdf5(path)
-    wanted = boxes(field.shape)
-    median(lambda: [field[box] for box in wanted])
 
 
 def make_zarr(source, path, **options):

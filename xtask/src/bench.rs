@@ -7,7 +7,9 @@ use crate::{Outcome, peers, python};
 pub(crate) fn run(words: &[String]) -> Outcome {
     let python = peers::python()?;
     let mut bench = cargo();
-    bench.args(["run", "--release", "--package", "hyperslab-bench", "--"]).args(words);
+    bench
+        .args(["run", "--release", "--package", "hyperslab-bench", "--features", "crates", "--"])
+        .args(words);
     bench.env("HYPERSLAB_PEERS", python).env("HYPERSLAB_BENCH_FILES", target().join("bench"));
     if words.is_empty() || words.iter().any(|word| word.contains("python")) {
         bench.env("HYPERSLAB_PYTHON", python::environment("python-bench", "release")?);

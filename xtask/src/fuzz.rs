@@ -1,38 +1,80 @@
-//! Every fuzz target for a while.
+//! Every fuzz target for a while, from the golden files on.
 
-use std::process::Command;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use crate::Outcome;
 use crate::run::root;
 
-/// Runs each target for the given seconds (60 when left out).
+/// Where the seeds of a target stand, from the root.
+const SEEDS: [(&str, &str); 3] = [
+    ("hdf5", "crates/hyperslab-hdf5/tests/golden"),
+    ("tet", "crates/hyperslab-tet/tests/golden"),
+    ("fragment_index", "crates/hyperslab-zvf/tests/golden"),
+];
+
+/// Runs each target for the given seconds (60 when left out); further words choose targets.
 pub(crate) fn run(words: &[String]) -> Outcome {
-    let seconds = words.first().map_or("60", String::as_str);
+    let (seconds, chosen) = match words.split_first() {
+        Some((first, rest)) if first.parse::<u32>().is_ok() => (first.as_str(), rest),
+        _ => ("60", words),
+    };
     let folder = root().join("fuzz/fuzz_targets");
     let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
     let mut targets: Vec<_> = entries
         .flatten()
         .filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".rs")?.to_owned()))
+        .filter(|target| chosen.is_empty() || chosen.contains(target))
         .collect();
     targets.sort();
+    let nightly = has_nightly();
     for target in targets {
-        let time = format!("-max_total_time={seconds}");
-        one(&target, &time)?;
+        one(&target, seconds, nightly)?;
     }
     Ok(())
 }
 
-fn one(target: &str, time: &str) -> Outcome {
+/// Is there a nightly compiler? Without one the stable compiler is told to accept what fuzzing needs.
+fn has_nightly() -> bool {
+    let mut rustc = Command::new("rustc");
+    rustc.args(["+nightly", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    rustc.status().is_ok_and(|status| status.success())
+}
+
+fn one(target: &str, seconds: &str, nightly: bool) -> Outcome {
+    let corpus = root().join("fuzz/corpus").join(target);
+    std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
+    for (_, folder) in SEEDS.iter().filter(|(name, _)| *name == target) {
+        seed(&root().join(folder), &corpus)?;
+    }
     let mut fuzz = Command::new("cargo");
-    fuzz.current_dir(root()).args([
-        "+nightly",
-        "fuzz",
-        "run",
-        target,
-        "--",
-        time,
-        "-rss_limit_mb=2048",
-        "-timeout=20",
-    ]);
+    fuzz.current_dir(root());
+    if nightly {
+        fuzz.arg("+nightly");
+    } else {
+        fuzz.env("RUSTC_BOOTSTRAP", "1");
+    }
+    // Our own code is safe Rust: what a sanitizer would find is in the C codecs, which have fuzzers of their own.
+    fuzz.args(["fuzz", "run", "--sanitizer", "none", target]).arg(corpus);
+    fuzz.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-timeout=10"]);
     crate::run::run(&mut fuzz)
+}
+
+/// Copies the small files of a folder into the corpus.
+fn seed(folder: &Path, corpus: &Path) -> Outcome {
+    let mut pending: Vec<PathBuf> = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for path in entries.flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                pending.push(path);
+            } else if let Some(name) = path.file_name()
+                && path.extension().is_none_or(|ending| ending != "py" && ending != "json")
+            {
+                std::fs::copy(&path, corpus.join(name))
+                    .map_err(|error| format!("{}: {error}", path.display()))?;
+            }
+        }
+    }
+    Ok(())
 }

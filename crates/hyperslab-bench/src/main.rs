@@ -10,6 +10,7 @@
 mod convert;
 mod data;
 mod harness;
+mod hdf5;
 mod hdf5_write;
 mod machine;
 mod memory;
@@ -32,6 +33,7 @@ type Area = (&'static str, fn(&mut Bench) -> Outcome);
 /// What is measured, in the order of the table.
 const AREAS: &[Area] = &[
     ("tet", tet::run),
+    ("hdf5", hdf5::run),
     ("reads", reads::run),
     ("tiledb", tiledb::run),
     ("query", query::run),
@@ -57,6 +59,10 @@ fn run() -> Outcome<bool> {
     let mut arguments = std::env::args().skip(1).peekable();
     if arguments.next_if(|word| word == tiledb::CONSOLIDATE).is_some() {
         tiledb::consolidate_here(arguments.next().ok_or("no array to consolidate")?.into())?;
+        return Ok(true);
+    }
+    if arguments.next_if(|word| word == hdf5::CONTENDER).is_some() {
+        hdf5::serve(&arguments.collect::<Vec<_>>())?;
         return Ok(true);
     }
     let mut bench = Bench::from_arguments(arguments)?;

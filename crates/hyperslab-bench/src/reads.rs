@@ -1,4 +1,4 @@
-//! HDF5 and Zarr files that their own libraries wrote: full reads and boxes, against those libraries.
+//! Zarr stores that zarr-python wrote: full reads and boxes, against it.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -10,10 +10,7 @@ use crate::harness::{Bench, Outcome, timed};
 use crate::peers;
 
 /// What is read: the name of the line, of the case in `peers.py` and of the peer.
-const FILES: [(&str, &str, &str); 6] = [
-    ("hdf5 raw", "hdf5_raw", "h5py"),
-    ("hdf5 shuffle gzip-4", "hdf5_gzip", "h5py"),
-    ("hdf5 shuffle zstd-3", "hdf5_zstd", "h5py"),
+const FILES: [(&str, &str, &str); 3] = [
     ("zarr raw", "zarr_raw", "zarr-python"),
     ("zarr zstd-3", "zarr_zstd", "zarr-python"),
     ("zarr sharded zstd-3", "zarr_shards", "zarr-python"),
@@ -68,12 +65,8 @@ fn full(bench: &mut Bench, line: &str, case: &str, peer: &str, file: &Path) -> O
     bench.line(&format!("{line} full read, new buffer"), [ours].into_iter().chain(theirs), "");
     let mut reused = Buffer::zeroed(usize::try_from(bench.bytes)?)?;
     let ours = timed("hyperslab", || Ok(reader.read_into(&all, reused.as_mut_slice())?))?;
-    // Of the peers only h5py was given a buffer to reuse here: the others have no ratio on this line.
-    let theirs = match family(case) {
-        "hdf5" => peers::timed(bench, peer, "hdf5_into", file)?,
-        _ => None,
-    };
-    bench.line(&format!("{line} full read, reused buffer"), [ours].into_iter().chain(theirs), "");
+    // These peers have no buffer to reuse here: no ratio on this line.
+    bench.line(&format!("{line} full read, reused buffer"), [ours], "");
     Ok(())
 }
 
@@ -91,7 +84,7 @@ fn boxes(bench: &mut Bench, line: &str, case: &str, peer: &str, file: &Path) -> 
     Ok(())
 }
 
-/// `hdf5` of `hdf5_gzip`.
+/// `zarr` of `zarr_zstd`.
 fn family(case: &str) -> &str {
     case.split('_').next().unwrap_or(case)
 }

@@ -91,6 +91,14 @@ impl Dataset {
         Ok(Self { file: Arc::clone(file), name, schema, element, pipeline, source })
     }
 
+    /// The mappings, where this is a virtual dataset.
+    pub(crate) fn as_virtual(&self) -> Option<&Virtual> {
+        match &self.source {
+            Source::Virtual(sources) => Some(sources),
+            _ => None,
+        }
+    }
+
     fn place(&self, reference: &ChunkRef) -> Place<'_> {
         Place::new(&self.name, "chunk", reference.spans().next().map_or(0, |span| span.offset))
     }
@@ -210,18 +218,14 @@ impl Parts<'_> {
                 self.check_size(*size, place)?;
                 (slabs(), Source::Piece(self.file.absolute(place, *address)?), "compact")
             }
-            Some(Layout::Contiguous { address, size }) => {
+            Some(Layout::Contiguous { address }) => {
                 if let Some(message) = self.header.find(self.file, kind::EXTERNAL_FILES)? {
                     let slots = external::parse(self.file, &message)?;
                     return Ok((slabs(), Source::External(External::new(slots)), "external"));
                 }
                 let source = match address {
-                    Some(address) => {
-                        if let Some(size) = size {
-                            self.check_size(*size, place)?;
-                        }
-                        Source::Piece(self.file.superblock.base.saturating_add(*address))
-                    }
+                    // The size that is written down is not relied on: libhdf5 computes it anew.
+                    Some(address) => Source::Piece(self.file.superblock.base.saturating_add(*address)),
                     None => Source::Nothing,
                 };
                 (slabs(), source, "contiguous")
@@ -277,11 +281,8 @@ impl Parts<'_> {
         let Some(bytes) = fill::read(self.file, self.header)? else { return Ok(Fill::Zero) };
         let place = Place::new(self.name, "fill value", 0);
         if bytes.len() != self.element.stored {
-            return Err(place.corrupt(format!(
-                "{} bytes, the type has {}",
-                bytes.len(),
-                self.element.stored
-            )));
+            // Only cells that were never written would need it: those are refused, the others are not lost.
+            return Ok(Fill::Refused);
         }
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(Fill::Zero);

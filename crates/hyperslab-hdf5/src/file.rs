@@ -7,6 +7,7 @@ use bytes::Bytes;
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Blob, Error, Fields, Place, Result};
 
+use crate::driver;
 use crate::externals::Externals;
 use crate::group::Group;
 use crate::heap::global::Collection;
@@ -112,6 +113,10 @@ impl File {
             groups: Mutex::default(),
             collections: Mutex::default(),
         };
+        if let Some(whole) = driver::members(&file, &*Arc::clone(&file.externals))? {
+            file.length = whole.len()?;
+            file.blob = whole;
+        }
         // An extension that cannot be read costs only what it would have told.
         file.image = CacheImage::read(&file).unwrap_or_default();
         Ok(file)
@@ -192,12 +197,14 @@ impl File {
 }
 
 /// Compares the four last bytes with the checksum of those before; answers how many those are.
+#[expect(unexpected_cfgs, reason = "cargo-fuzz sets it, and nobody declares it")]
 pub(crate) fn check_sum(bytes: &[u8], place: Place<'_>) -> Result<usize> {
     let Some((body, stored)) = bytes.split_last_chunk::<4>() else {
         return Err(place.corrupt("no room for a checksum"));
     };
     let (stored, computed) = (u32::from_le_bytes(*stored), lookup3(body, 0));
-    if stored == computed {
+    // A fuzzer cannot guess checksums: it is let through to what stands behind them.
+    if stored == computed || cfg!(fuzzing) {
         return Ok(body.len());
     }
     Err(place.corrupt(format!("checksum {computed:#010x}, stored {stored:#010x}")))

@@ -95,11 +95,16 @@ impl Group {
 
     /// The link of this name.
     pub(crate) fn find(&self, file: &File, name: &str) -> Result<Option<Link>> {
-        match &self.links {
-            Links::Symbols(table) => table.find(file, name),
-            Links::Compact(links) => Ok(links.iter().find(|link| link.name == name).cloned()),
-            Links::Dense(dense) => dense.find(file, name),
+        let found = match &self.links {
+            Links::Symbols(table) => table.find(file, name)?,
+            Links::Compact(links) => links.iter().find(|link| link.name == name).cloned(),
+            Links::Dense(dense) => dense.find(file, name)?,
+        };
+        // A name that is no UTF-8 is listed with marks in it, under which no tree has it.
+        if found.is_none() && name.contains(char::REPLACEMENT_CHARACTER) {
+            return Ok(self.all(file)?.into_iter().find(|link| link.name == name));
         }
+        Ok(found)
     }
 }
 

@@ -26,6 +26,7 @@ pub(crate) mod kind {
     pub(crate) const CONTINUATION: u16 = 0x10;
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
     pub(crate) const TREE_HALVES: u16 = 0x13;
+    pub(crate) const DRIVER: u16 = 0x14;
     pub(crate) const ATTRIBUTE_INFO: u16 = 0x15;
     pub(crate) const LINK_COUNT: u16 = 0x16;
     pub(crate) const FREE_SPACE: u16 = 0x17;

@@ -2,7 +2,7 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `superblock`, `file`, `image` | where the file begins; its bytes, the widths of its numbers, what is kept between look-ups |
+//! | `superblock`, `driver`, `file`, `image` | where the file begins; its bytes, also in several files; the widths of its numbers, what is kept between look-ups |
 //! | `header`, `message`, `shared` | object headers and their messages, shared ones too |
 //! | `group`, `symbols`, `btree2`, `heap` | names to objects: old groups, new groups, their trees and heaps |
 //! | `convert` | datatypes: what they become in memory, and how their bytes are turned |
@@ -41,6 +41,7 @@ mod contiguous;
 mod convert;
 mod dataset;
 mod dimensions;
+mod driver;
 mod encode;
 mod externals;
 mod file;

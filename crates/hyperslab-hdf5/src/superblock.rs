@@ -23,6 +23,8 @@ pub(crate) struct Superblock {
     pub(crate) root: u64,
     /// An object header with messages about the file.
     pub(crate) extension: Option<u64>,
+    /// Before version 2: where the driver that wrote the file says something about it.
+    pub(crate) driver: Option<u64>,
     /// Version 3: bit 0 opened for writing, bit 2 for writing while others read; neither when closed well.
     pub(crate) flags: u8,
     /// Half the entries of a symbol node, and half the children of a group's tree node.
@@ -106,7 +108,7 @@ impl Superblock {
         let base = fields.uint(sizes.address)?;
         let _free_space = fields.address(sizes)?;
         let end = fields.uint(sizes.address)?;
-        let _driver = fields.address(sizes)?;
+        let driver = fields.address(sizes)?;
         let _name = fields.length(sizes)?;
         let root = fields.defined(sizes)?;
         Ok(Self {
@@ -116,6 +118,7 @@ impl Superblock {
             end,
             root,
             extension: None,
+            driver,
             flags: 0,
             halves,
         })
@@ -133,7 +136,7 @@ impl Superblock {
         let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
         check_sum(summed, place)?;
         let halves = (crate::symbols::LEAF_K, crate::symbols::TREE_K);
-        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, flags, halves })
+        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, driver: None, flags, halves })
     }
 }
 

@@ -6,7 +6,7 @@ use hyperslab_core::{Fields, Result};
 use crate::file::{File, FileFields};
 use crate::header::Message;
 use crate::heap::local::LocalHeap;
-use crate::message::link::{Link, LinkTarget};
+use crate::message::link::{Link, LinkTarget, check_name};
 
 const TREE: &str = "B-tree v1 group node";
 const NODE: &str = "symbol table node";
@@ -169,7 +169,9 @@ impl SymbolTable {
                 (_, Some(object)) => LinkTarget::Hard(object),
                 (_, None) => return Err(fields.place().corrupt("an entry that leads nowhere")),
             };
-            visit(Link { name: self.heap.name(file, name)?, target, order: None });
+            let name = self.heap.name(file, name)?;
+            check_name(&name, fields.place())?;
+            visit(Link { name, target, order: None });
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use crate::group::Group;
 use crate::header::{Header, Kind};
 use crate::message::link::LinkTarget;
 use crate::store::{Found, Hdf5Store, find};
+use crate::virtuals::Virtual;
 
 /// Spans that are compared for overlaps; a file with more is not checked for them.
 const MAX_SPANS: usize = 1 << 24;
@@ -27,6 +28,7 @@ pub(crate) fn verify(store: &Hdf5Store, depth: Depth, report: &mut Report) -> Re
         depth,
         report,
         seen: HashSet::new(),
+        others: HashSet::new(),
         spans: Vec::new(),
         counts: Counts::default(),
     };
@@ -59,6 +61,8 @@ struct Check<'a> {
     report: &'a mut Report,
     /// Objects that were looked at, by address.
     seen: HashSet<u64>,
+    /// Datasets of other files that were looked at, by file and path.
+    others: HashSet<(String, String)>,
     /// Stored data: from, to.
     spans: Vec<(u64, u64)>,
     counts: Counts,
@@ -128,6 +132,7 @@ impl Check<'_> {
                 self.counts.datasets += 1;
                 let dataset = Dataset::open(self.file, &header, path)?;
                 self.attributes(&dataset.schema().attributes, path);
+                self.sources(&dataset, path);
                 self.chunks(&dataset, path)
             }
             Kind::Type => {
@@ -167,6 +172,38 @@ impl Check<'_> {
         Ok(())
     }
 
+    /// The datasets that a virtual one is made of. Those of this file are looked at where they stand; those of others
+    /// here, chunk by chunk.
+    fn sources(&mut self, dataset: &Dataset, path: &str) {
+        let Some(sources) = dataset.as_virtual().map(Virtual::sources) else { return };
+        let (mut here, mut elsewhere) = (0, 0);
+        for (file, name, source) in sources {
+            match source {
+                Ok(Some(_)) if file == "." => here += 1,
+                Ok(Some(source)) => {
+                    elsewhere += 1;
+                    if self.others.insert((file.to_owned(), name.to_owned()))
+                        && let Err(error) = self.chunks(&source, path)
+                    {
+                        self.failed("virtual_source", &error, path);
+                    }
+                }
+                Ok(None) => {
+                    self.report.warning(
+                        "virtual_source",
+                        format!("{name} of {file} is not there: its part reads as the fill value"),
+                    );
+                    self.report.at_node(path);
+                }
+                Err(error) => self.failed("virtual_source", &error, path),
+            }
+        }
+        self.report.passed(
+            "virtual_source",
+            format!("{path}: {here} sources in this file, {elsewhere} in others, their chunks looked at too"),
+        );
+    }
+
     fn chunks(&mut self, dataset: &Dataset, path: &str) -> Result<()> {
         let mut found: Vec<(ChunkCoord, ChunkRef)> = Vec::new();
         let mut places = HashSet::new();
@@ -196,21 +233,22 @@ impl Check<'_> {
     }
 
     fn chunk(&mut self, dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
+        let file = &dataset.file;
         for span in reference.spans() {
             if span.blob != BlobKey::Main {
                 continue;
             }
-            let end = span.offset.checked_add(span.length).filter(|end| *end <= self.file.length);
+            let end = span.offset.checked_add(span.length).filter(|end| *end <= file.length);
             let Some(end) = end else {
                 let place = Place::new(dataset.name(), "chunk", span.offset);
                 return Err(place.corrupt(format!(
                     "chunk {:?} of {} bytes, the file ends at {:#x}",
                     chunk.as_slice(),
                     span.length,
-                    self.file.length
+                    file.length
                 )));
             };
-            if self.spans.len() < MAX_SPANS && span.length > 0 {
+            if self.spans.len() < MAX_SPANS && span.length > 0 && Arc::ptr_eq(file, self.file) {
                 self.spans.push((span.offset, end));
             }
         }

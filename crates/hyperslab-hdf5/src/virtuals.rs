@@ -28,6 +28,9 @@ const MAX_DEPTH: u32 = 16;
 /// Sources by file and path; `None` for those that are not there.
 type Sources = HashMap<(String, String), Option<Arc<Dataset>>>;
 
+/// A source's file and path, and itself where it is there.
+type Opened<'a> = (&'a str, &'a str, Result<Option<Arc<Dataset>>>);
+
 /// The mappings of a virtual dataset.
 #[derive(Debug)]
 pub(crate) struct Virtual {
@@ -90,6 +93,15 @@ impl Virtual {
         let source = self.open(file, dataset).ok().flatten();
         lock(&self.sources).insert(key, source.clone());
         source
+    }
+
+    /// Every source once, by file and path: itself, nothing, or why it cannot be opened.
+    pub(crate) fn sources(&self) -> Vec<Opened<'_>> {
+        let mut names: Vec<_> =
+            self.mappings.iter().map(|mapping| (mapping.file.as_str(), mapping.dataset.as_str())).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.into_iter().map(|(file, dataset)| (file, dataset, self.open(file, dataset))).collect()
     }
 
     fn open(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {

@@ -57,6 +57,7 @@ mod datatype;
 mod dense;
 mod field;
 mod fragment;
+#[doc(hidden)]
 pub mod fuzz;
 mod generic;
 mod group;

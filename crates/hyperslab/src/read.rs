@@ -1,6 +1,7 @@
 //! Reads: plan → locate → fetch → decode → assemble, in parallel over chunks.
 
 mod points;
+mod straight;
 mod threads;
 mod view;
 
@@ -17,6 +18,7 @@ pub use points::AxisPick;
 pub use threads::Threads;
 
 use crate::labels;
+use straight::Straight;
 
 /// A result of raw chunks below this size is copied on the caller's thread: waking others takes longer.
 const SMALL_RESULT: usize = 64 << 10;
@@ -187,8 +189,13 @@ impl ArrayReader {
         } else {
             &self.threads
         };
-        let windows = Windows::new(plan, item, out)?;
         let array = &*self.array;
+        if let Some(straight) = Straight::new(array, plan, item)
+            && out.len() == result_bytes(array, plan)?
+        {
+            return straight.fill(threads, out);
+        }
+        let windows = Windows::new(plan, item, out)?;
         threads.run(plan.len(), |start, count| {
             let part: Vec<_> = (start..start + count).filter_map(|index| windows.take(index)).collect();
             let coords: Vec<_> = part.iter().map(|(wanted, _)| wanted.coord.clone()).collect();

@@ -4,7 +4,7 @@
 
 use hyperslab::{
     ArrayReader, ArraySpec, AxisPick, AxisPositions, CreateOptions, DType, Elements, Filter, Format, Grid,
-    Threads, create, open,
+    Region, Selection, Threads, create, open,
 };
 use proptest::prelude::*;
 
@@ -82,6 +82,29 @@ proptest! {
         }
         let expected: Vec<i32> = expected.into_iter().map(|value| value as i32).collect();
         let found = reader.read_outer(&picks).unwrap();
+        prop_assert_eq!(found.as_slice::<i32>(), Some(expected.as_slice()));
+    }
+
+    #[test]
+    fn small_chunks_follow_each_other(
+        (rows, each) in (130_u64..260, 1_u64..3),
+        (width, chunk_width) in (1_u64..5, 1_u64..6),
+        bounds in (0_u64..1000, 0_u64..1000),
+        deep: bool,
+        packed: bool,
+    ) {
+        let folder = tempfile::tempdir().unwrap();
+        let (start, count) = (bounds.0 % rows, bounds.1 % (rows - bounds.0 % rows) + 1);
+        let (mut shape, mut chunk) = (vec![rows, width], vec![each, chunk_width]);
+        let mut region = Region::new(&[start, 0], &[count, width]);
+        if deep {
+            shape.insert(0, 1);
+            chunk.insert(0, 1);
+            region = Region::new(&[0, start, 0], &[1, count, width]);
+        }
+        let reader = numbered(folder.path(), &shape, &chunk, packed);
+        let expected: Vec<i32> = (start * width..(start + count) * width).map(|value| value as i32).collect();
+        let found = reader.read(&Selection::region(&region).unwrap()).unwrap();
         prop_assert_eq!(found.as_slice::<i32>(), Some(expected.as_slice()));
     }
 

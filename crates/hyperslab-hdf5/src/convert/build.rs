@@ -138,8 +138,12 @@ fn describe_float(float: Float, stored: usize) -> String {
     )
 }
 
-/// h5py keeps dates and spans of NumPy as opaque bytes whose tag is `NUMPY:` and their type.
+/// h5py keeps types of NumPy that HDF5 lacks as opaque bytes whose tag is `NUMPY:` and their type: dates, spans, and
+/// byte strings where a string type would not do.
 fn opaque(tag: &str, size: usize) -> (DType, Step) {
+    if tag.strip_prefix("NUMPY:|S").is_some_and(|length| length.parse() == Ok(size)) {
+        return (DType::FixedBytes(size), Step::Copy);
+    }
     let numpy = tag.strip_prefix("NUMPY:").and_then(|name| {
         let (order, kind) = name.split_at_checked(1)?;
         let swap = match order {

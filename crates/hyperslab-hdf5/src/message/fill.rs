@@ -19,6 +19,10 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
             fields.u8()? != 0 || version == 1
         };
         if defined {
+            // Before version 3 the size is signed, and a negative one means that none was set.
+            if version < 3 && fields.rest().get(3).is_some_and(|byte| byte & 0x80 != 0) {
+                return Ok(None);
+            }
             let size = fields.count_u32(1)?;
             return (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose();
         }

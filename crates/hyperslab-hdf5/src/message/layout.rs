@@ -14,7 +14,7 @@ pub(crate) enum Layout {
     /// In the message itself: the address of the bytes, and how many.
     Compact { address: u64, size: u64 },
     /// In one piece.
-    Contiguous { address: Option<u64>, size: Option<u64> },
+    Contiguous { address: Option<u64> },
     /// In chunks.
     Chunked(Chunked),
     /// In other datasets; the mappings stand in the global heap.
@@ -88,7 +88,7 @@ fn old(file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<Layout
             Ok(compact(message, fields, size))
         }
         // The dims give the size; the dataspace gives it as well.
-        1 => Ok(Layout::Contiguous { address, size: None }),
+        1 => Ok(Layout::Contiguous { address }),
         2 => {
             // In the oldest files the element's size may stand apart; it closes the list everywhere else.
             let element = match shape.pop() {
@@ -145,10 +145,8 @@ fn simple(file: &File, message: &Message, fields: &mut Fields<'_>, class: u8) ->
             }
             Some(compact(message, fields, size))
         }
-        1 => Some(Layout::Contiguous {
-            address: fields.address(file.sizes())?,
-            size: Some(fields.length(file.sizes())?),
-        }),
+        // The size that follows is what the dataspace gives as well.
+        1 => Some(Layout::Contiguous { address: fields.address(file.sizes())? }),
         3 => Some(Layout::Virtual { heap: fields.address(file.sizes())?, index: fields.u32()? }),
         _ => None,
     })

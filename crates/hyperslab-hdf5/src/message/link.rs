@@ -1,6 +1,6 @@
 //! Links: names in a group.
 
-use hyperslab_core::{Fields, Result};
+use hyperslab_core::{Fields, Place, Result};
 
 use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes};
@@ -28,6 +28,14 @@ pub(crate) enum LinkTarget {
     Other(u8),
 }
 
+/// Refuses names that a path cannot have: they would lead back to the group itself, without end.
+pub(crate) fn check_name(name: &str, place: Place<'_>) -> Result<()> {
+    if name.is_empty() || name == "." || name.contains('/') {
+        return Err(place.corrupt(format!("a link of the name {name:?}")));
+    }
+    Ok(())
+}
+
 impl Link {
     pub(crate) fn parse(fields: &mut Fields<'_>, sizes: Sizes) -> Result<Self> {
         fields.version(&[1])?;
@@ -42,6 +50,7 @@ impl Link {
         let length = usize::try_from(length).ok().filter(|length| *length <= fields.remaining());
         let length = length.ok_or_else(|| place.corrupt("a name longer than the message"))?;
         let name = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+        check_name(&name, place)?;
         let target = match kind {
             0 => LinkTarget::Hard(fields.defined(sizes)?),
             1 => {

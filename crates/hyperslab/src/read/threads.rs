@@ -48,4 +48,17 @@ impl Threads {
         let all = || (0..runs).into_par_iter().with_max_len(1).map(|run| one(run as u64 * each)).collect();
         if let Self::Pool(pool) = self { pool.install(all) } else { all() }
     }
+
+    /// Runs `work` on each of these.
+    pub(crate) fn each<T: Send>(
+        &self,
+        parts: Vec<T>,
+        work: impl Fn(T) -> Result<()> + Sync + Send,
+    ) -> Result<()> {
+        match self {
+            Self::Caller => parts.into_iter().try_for_each(work),
+            Self::Shared => parts.into_par_iter().with_max_len(1).try_for_each(work),
+            Self::Pool(pool) => pool.install(|| parts.into_par_iter().with_max_len(1).try_for_each(work)),
+        }
+    }
 }

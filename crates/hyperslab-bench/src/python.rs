@@ -14,7 +14,7 @@ const SCRIPT: &str = "python.py";
 const FILES: [(&str, &str, &str, (&str, &str)); 4] = [
     ("tet", "raw.tet", "zstd.tet", ("tet-py", "tet")),
     ("hdf5", "hdf5_raw", "hdf5_gzip", ("h5py", "h5py")),
-    ("tiledb", "tiledb_raw", "tiledb_zstd", ("tiledb-py", "tiledb")),
+    ("tiledb", "tiledb-raw", "tiledb-zstd", ("tiledb-py", "tiledb")),
     ("zarr", "zarr_raw", "zarr_zstd", ("zarr-python", "zarr")),
 ];
 const READS: [(&str, &str); 5] = [

@@ -23,7 +23,7 @@ const MEMORY: u64 = 256 << 20;
 const FILES: [(&str, &str, &str); 4] = [
     ("tet", "raw.tet", "zstd.tet"),
     ("hdf5", "hdf5_raw", "hdf5_gzip"),
-    ("tiledb", "tiledb_raw", "tiledb_zstd"),
+    ("tiledb", "tiledb-raw", "tiledb-zstd"),
     ("zarr", "zarr_raw", "zarr_zstd"),
 ];
 /// 65,536 chunks in 16 MiB.
@@ -62,7 +62,13 @@ pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
             let filters = if kind == "raw" { vec![] } else { vec![Filter::new("zstd").with("level", 3)] };
             chunked(&source, path, Format::Tet, &data::CHUNK, filters)
         }
-        None => peers::make_from(bench, &format!("make_{name}"), &source, path),
+        None => match name.strip_prefix("tiledb-") {
+            Some(filters) => {
+                let arguments = [source.as_os_str(), path.as_os_str(), filters.as_ref()];
+                peers::make_in(bench, "tiledb.py", "make_dense", arguments)
+            }
+            None => peers::make_from(bench, &format!("make_{name}"), &source, path),
+        },
     })
 }
 

@@ -12,8 +12,8 @@ const FILES: [(&str, &str); 8] = [
     ("verify tet zstd", "zstd.tet"),
     ("verify hdf5 raw", "hdf5_raw"),
     ("verify hdf5 gzip", "hdf5_gzip"),
-    ("verify tiledb raw", "tiledb_raw"),
-    ("verify tiledb zstd", "tiledb_zstd"),
+    ("verify tiledb raw", "tiledb-raw"),
+    ("verify tiledb zstd", "tiledb-zstd"),
     ("verify zarr raw", "zarr_raw"),
     ("verify zarr zstd", "zarr_zstd"),
 ];

@@ -121,6 +121,7 @@ impl Hdf5Sink {
             end: output.length(),
             root: self.tree.nodes[0].address,
             extension: None,
+            driver: None,
             flags: 0,
             halves: (LEAF_K, TREE_K),
         };

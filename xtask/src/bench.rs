@@ -7,7 +7,7 @@ use crate::{Outcome, peers};
 pub(crate) fn run(words: &[String]) -> Outcome {
     let python = peers::python()?;
     let mut bench = cargo();
-    bench.args(["run", "--release", "--package", "hyperslab-bench", "--"]).args(words);
+    bench.args(["run", "--release", "--package", "hyperslab-bench", "--features", "zarrs", "--"]).args(words);
     bench.env("HYPERSLAB_PEERS", python).env("HYPERSLAB_BENCH_FILES", target().join("bench"));
     crate::run::run(&mut bench)
 }

@@ -26,7 +26,8 @@ const HOUSE: &[(&str, &[&str])] = &[
     ),
     ("hyperslab-cli", &["hyperslab"]),
     ("hyperslab-python", &["hyperslab"]),
-    ("hyperslab-bench", &["hyperslab", "hyperslab-codec"]),
+    ("hyperslab-testing", &["hyperslab-core"]),
+    ("hyperslab-bench", &["hyperslab", "hyperslab-codec", "hyperslab-core", "hyperslab-zvf"]),
 ];
 
 /// Reads every manifest and refuses an arrow that points up or sideways. Test dependencies may point anywhere below.

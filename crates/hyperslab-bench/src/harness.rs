@@ -9,7 +9,7 @@ use std::time::Instant;
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Runs of each contender; the median counts.
-const RUNS: usize = 5;
+pub(crate) const RUNS: usize = 5;
 
 /// One line of the table: what was done, how long each contender took.
 #[derive(Debug)]

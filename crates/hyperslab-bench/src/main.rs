@@ -9,6 +9,8 @@ mod harness;
 mod peers;
 mod reads;
 mod tet;
+mod zarr;
+mod zvf;
 
 use harness::{Bench, Outcome};
 
@@ -28,5 +30,7 @@ fn run() -> Outcome {
         tet::run(&mut bench)?;
     }
     reads::run(&mut bench)?;
+    zarr::run(&mut bench)?;
+    zvf::run(&mut bench)?;
     bench.print()
 }

@@ -1,4 +1,4 @@
-//! HDF5, TileDB and Zarr files that their own libraries wrote: full reads and boxes, against those libraries.
+//! HDF5 and TileDB files that their own libraries wrote: full reads and boxes, against those libraries.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -10,15 +10,12 @@ use crate::harness::{Bench, Outcome, timed};
 use crate::peers;
 
 /// What is read: the name of the line, of the case in `peers.py` and of the peer.
-const FILES: [(&str, &str, &str); 8] = [
+const FILES: [(&str, &str, &str); 5] = [
     ("hdf5 raw", "hdf5_raw", "h5py"),
     ("hdf5 shuffle gzip-4", "hdf5_gzip", "h5py"),
     ("hdf5 shuffle zstd-3", "hdf5_zstd", "h5py"),
     ("tiledb raw", "tiledb_raw", "tiledb-py"),
     ("tiledb zstd-3", "tiledb_zstd", "tiledb-py"),
-    ("zarr raw", "zarr_raw", "zarr-python"),
-    ("zarr zstd-3", "zarr_zstd", "zarr-python"),
-    ("zarr sharded zstd-3", "zarr_shards", "zarr-python"),
 ];
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {

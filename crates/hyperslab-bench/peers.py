@@ -106,52 +106,6 @@ def hdf5(path):
     return h5py.File(path)["field"]
 
 
-
-
-def make_zarr(source, path, **options):
-    import zarr
-
-    field = np.load(source, mmap_mode="r")
-    array = zarr.create_array(path, shape=field.shape, chunks=CHUNK, dtype=field.dtype, **options)
-    array[...] = field
-
-
-@case
-def make_zarr_raw(source, path):
-    make_zarr(source, path, compressors=None)
-
-
-@case
-def make_zarr_zstd(source, path):
-    from zarr.codecs import ZstdCodec
-
-    make_zarr(source, path, compressors=ZstdCodec(level=3))
-
-
-@case
-def make_zarr_shards(source, path):
-    from zarr.codecs import ZstdCodec
-
-    make_zarr(source, path, compressors=ZstdCodec(level=3), shards=(256, 256, 256))
-
-
-@case
-def zarr_full(path):
-    import zarr
-
-    array = zarr.open_array(path, mode="r")
-    median(lambda: array[...])
-
-
-@case
-def zarr_boxes(path):
-    import zarr
-
-    array = zarr.open_array(path, mode="r")
-    wanted = boxes(array.shape)
-    median(lambda: [array[box] for box in wanted])
-
-
 def main():
     CASES[sys.argv[1]](*sys.argv[2:])
 

@@ -26,7 +26,18 @@ const HOUSE: &[(&str, &[&str])] = &[
     ),
     ("hyperslab-cli", &["hyperslab"]),
     ("hyperslab-python", &["hyperslab"]),
-    ("hyperslab-bench", &["hyperslab", "hyperslab-codec", "hyperslab-hdf5", "hyperslab-tiledb", "hyperslab-zvf"]),
+    ("hyperslab-testing", &["hyperslab-core"]),
+    (
+        "hyperslab-bench",
+        &[
+            "hyperslab",
+            "hyperslab-codec",
+            "hyperslab-core",
+            "hyperslab-hdf5",
+            "hyperslab-tiledb",
+            "hyperslab-zvf",
+        ],
+    ),
 ];
 
 /// Reads every manifest and refuses an arrow that points up or sideways. Test dependencies may point anywhere below.

@@ -10,7 +10,7 @@ use crate::results::{Line, Results};
 pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Runs of each contender; the median counts.
-const RUNS: usize = 5;
+pub(crate) const RUNS: usize = 5;
 /// The size whose results are kept with the project, in mebibytes.
 const FULL: u64 = 1024;
 /// Our own name among the contenders.

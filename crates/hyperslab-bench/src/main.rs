@@ -24,6 +24,8 @@ mod results;
 mod tet;
 mod tiledb;
 mod verify;
+mod zarr;
+mod zvf;
 
 use harness::{Bench, Outcome};
 
@@ -34,7 +36,8 @@ type Area = (&'static str, fn(&mut Bench) -> Outcome);
 const AREAS: &[Area] = &[
     ("tet", tet::run),
     ("hdf5", hdf5::run),
-    ("reads", reads::run),
+    ("zarr", zarr::run),
+    ("zvf", zvf::run),
     ("tiledb", tiledb::run),
     ("query", query::run),
     ("convert", convert::run),

@@ -53,3 +53,15 @@ fn command(bench: &Bench, script: &str, case: &str) -> Option<Command> {
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join(script)).arg(case);
     Some(command)
 }
+
+/// Runs a case of another script, and hands back what it prints.
+pub(crate) fn run(bench: &Bench, script: &str, case: &str, arguments: &[&Path]) -> Outcome<String> {
+    let python = bench.python.as_ref().ok_or("HYPERSLAB_PEERS names no Python with the peers")?;
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(script);
+    let output = Command::new(python).arg(&script).arg(case).args(arguments).output()?;
+    if !output.status.success() {
+        let told = String::from_utf8_lossy(&output.stderr).lines().last().unwrap_or_default().to_owned();
+        return Err(format!("{} {case}: {told}", script.display()).into());
+    }
+    Ok(String::from_utf8(output.stdout)?)
+}

@@ -62,12 +62,16 @@ pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
             let filters = if kind == "raw" { vec![] } else { vec![Filter::new("zstd").with("level", 3)] };
             chunked(&source, path, Format::Tet, &data::CHUNK, filters)
         }
-        None => match name.strip_prefix("tiledb-") {
-            Some(filters) => {
+        None => match (name.strip_prefix("tiledb-"), name.strip_prefix("zarr_")) {
+            (Some(filters), _) => {
                 let arguments = [source.as_os_str(), path.as_os_str(), filters.as_ref()];
                 peers::make_in(bench, "tiledb.py", "make_dense", arguments)
             }
-            None => peers::make_from(bench, &format!("make_{name}"), &source, path),
+            (None, Some(kind)) => {
+                let arguments = [source.as_os_str(), path.as_os_str(), kind.as_ref()];
+                peers::make_in(bench, "zarr_peer.py", "make", arguments)
+            }
+            (None, None) => peers::make_from(bench, &format!("make_{name}"), &source, path),
         },
     })
 }

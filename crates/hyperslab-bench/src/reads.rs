@@ -1,35 +1,11 @@
-//! Zarr stores that zarr-python wrote: full reads and boxes, against it.
+//! What all areas read: arrays of files, and the boxes that everybody takes out of them.
 
-use std::hint::black_box;
 use std::path::Path;
 
-use hyperslab::{ArrayReader, Buffer, Node, Region, Selection};
+use hyperslab::{ArrayReader, Node, Region, Selection};
 
 use crate::data::{self, BOX};
-use crate::harness::{Bench, Outcome, timed};
-use crate::peers;
-
-/// What is read: the name of the line, of the case in `peers.py` and of the peer.
-const FILES: [(&str, &str, &str); 3] = [
-    ("zarr raw", "zarr_raw", "zarr-python"),
-    ("zarr zstd-3", "zarr_zstd", "zarr-python"),
-    ("zarr sharded zstd-3", "zarr_shards", "zarr-python"),
-];
-
-pub(crate) fn run(bench: &mut Bench) -> Outcome {
-    let bytes = bench.bytes;
-    for (line, case, peer) in FILES {
-        if !bench.wants(line) {
-            continue;
-        }
-        let source = bench.file("field.npy", |path| data::write_npy(bytes, path))?;
-        let file =
-            bench.file(case, |path| peers::make_from(bench, &format!("make_{case}"), &source, path))?;
-        full(bench, line, case, peer, &file)?;
-        boxes(bench, line, case, peer, &file)?;
-    }
-    Ok(())
-}
+use crate::harness::Outcome;
 
 /// The first array of a file.
 pub(crate) fn array(path: &Path) -> Outcome<ArrayReader> {
@@ -51,40 +27,4 @@ pub(crate) fn box_selections(reader: &ArrayReader) -> Outcome<Vec<Selection>> {
         .iter()
         .map(|start| Selection::region(&Region::new(start, &[BOX; 3])))
         .collect::<Result<_, _>>()?)
-}
-
-/// Into a buffer that is new each time, and into one that is reused.
-fn full(bench: &mut Bench, line: &str, case: &str, peer: &str, file: &Path) -> Outcome {
-    let reader = array(file)?;
-    let all = Selection::all();
-    let ours = timed("hyperslab", || {
-        black_box(reader.read(&all)?);
-        Ok(())
-    })?;
-    let theirs = peers::timed(bench, peer, &format!("{}_full", family(case)), file)?;
-    bench.line(&format!("{line} full read, new buffer"), [ours].into_iter().chain(theirs), "");
-    let mut reused = Buffer::zeroed(usize::try_from(bench.bytes)?)?;
-    let ours = timed("hyperslab", || Ok(reader.read_into(&all, reused.as_mut_slice())?))?;
-    // These peers have no buffer to reuse here: no ratio on this line.
-    bench.line(&format!("{line} full read, reused buffer"), [ours], "");
-    Ok(())
-}
-
-fn boxes(bench: &mut Bench, line: &str, case: &str, peer: &str, file: &Path) -> Outcome {
-    let reader = array(file)?;
-    let selections = box_selections(&reader)?;
-    let ours = timed("hyperslab", || {
-        for selection in &selections {
-            black_box(reader.read(selection)?);
-        }
-        Ok(())
-    })?;
-    let theirs = peers::timed(bench, peer, &format!("{}_boxes", family(case)), file)?;
-    bench.line(&format!("{line} 100 boxes of 32³"), [ours].into_iter().chain(theirs), "");
-    Ok(())
-}
-
-/// `zarr` of `zarr_zstd`.
-fn family(case: &str) -> &str {
-    case.split('_').next().unwrap_or(case)
 }

@@ -64,7 +64,7 @@ pub struct GeometryQuery {
     pub objects: Vec<i64>,
     /// Groups of objects.
     pub groups: Vec<u64>,
-    /// Attributes to bring; `None` for all.
+    /// Attributes of vertices to bring; `None` for all of them, and for those of links and objects.
     pub attributes: Option<Vec<String>>,
 }
 
@@ -77,6 +77,25 @@ pub struct GeometryData {
     pub attributes: Vec<(String, Values)>,
     /// One row a link: two vertices an edge, three a triangle. `None` when the kind has none.
     pub links: Option<Values>,
+    /// By name, one row a link.
+    pub link_attributes: Vec<(String, Values)>,
     /// An object's id and its vertices, in order.
     pub objects: Vec<(i64, Vec<u64>)>,
+    /// By name, one row an object, in the order of `objects`.
+    pub object_attributes: Vec<(String, Values)>,
+}
+
+impl GeometryData {
+    /// Vertices, and nothing beside them.
+    #[must_use]
+    pub const fn points(vertices: Values) -> Self {
+        Self {
+            vertices,
+            attributes: Vec::new(),
+            links: None,
+            link_attributes: Vec::new(),
+            objects: Vec::new(),
+            object_attributes: Vec::new(),
+        }
+    }
 }

@@ -136,7 +136,17 @@ impl Superblock {
         let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
         check_sum(summed, place)?;
         let halves = (crate::symbols::LEAF_K, crate::symbols::TREE_K);
-        Ok(Self { version, sizes, base: true_base(base, offset), end, root, extension, driver: None, flags, halves })
+        Ok(Self {
+            version,
+            sizes,
+            base: true_base(base, offset),
+            end,
+            root,
+            extension,
+            driver: None,
+            flags,
+            halves,
+        })
     }
 }
 

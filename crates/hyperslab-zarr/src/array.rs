@@ -1,7 +1,7 @@
 //! One array: object names and shard tables on one side, codecs on the other.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -182,6 +182,34 @@ impl ZarrArray {
         }
         let decoded = Bytes::from(self.pipeline.unwrap(&stored, place)?.into_owned());
         vlen::single(&decoded, place).map(Some)
+    }
+
+    /// The decoded bytes of a chunk of variable-length elements, and where each element is in them, in C order: without a
+    /// second copy of all elements. `None` when the chunk was never written.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to as many elements as it has cells.
+    pub fn element_spans(&self, chunk: &ChunkCoord) -> Result<Option<(Bytes, Vec<Range<usize>>)>> {
+        let located = self.locate(std::slice::from_ref(chunk))?;
+        let Some(Some(reference)) = located.first() else { return Ok(None) };
+        let Some(span) = reference.spans().next() else { return Ok(None) };
+        let object = self.object_name(reference);
+        let place = Place::new(&object, "chunk", span.offset);
+        if self.pipeline.serializer != Serializer::Variable || !self.pipeline.axes.is_empty() {
+            return Err(place.unsupported(format!("spans of {}", self.schema.dtype)));
+        }
+        let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
+        let decoded = if self.pipeline.steps.is_empty() {
+            stored
+        } else {
+            Bytes::from(self.pipeline.unwrap(&stored, place)?.into_owned())
+        };
+        let spans = vlen::spans(&decoded, place)?;
+        if product(self.schema.grid.chunk_shape()) != Some(spans.len() as u64) {
+            return Err(place.corrupt(format!("{} elements in a chunk", spans.len())));
+        }
+        Ok(Some((decoded, spans)))
     }
 
     /// The object of a reference, for messages.

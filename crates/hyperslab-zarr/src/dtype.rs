@@ -214,6 +214,12 @@ fn parse_v2_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
         return Err(doc.corrupt("structs nested too deeply"));
     }
     match value {
+        // tensorstore's names of types that NumPy lacks.
+        Value::String(text)
+            if text.starts_with("bfloat") || text.starts_with("float8") || text.ends_with("int4") =>
+        {
+            Err(doc.unsupported(format!("data type {text:?}")))
+        }
         Value::String(text) => parse_numpy(text, doc),
         Value::Array(fields) => {
             let mut members = Vec::with_capacity(fields.len());
@@ -419,6 +425,9 @@ mod tests {
     fn unknown_types_are_named() {
         let error = parse_v3(&json!("bfloat16"), DOC).unwrap_err();
         assert!(error.is_unsupported() && error.to_string().contains("bfloat16"));
+        for name in ["bfloat16", "float8_e5m2", "int4"] {
+            assert!(parse_v2(&json!(name), DOC).unwrap_err().is_unsupported(), "{name}");
+        }
         assert!(parse_v2(&json!("<i3"), DOC).unwrap_err().is_corrupt());
         assert_eq!(parse_numpy(">M8[10us]", DOC).unwrap().scale, 10);
     }

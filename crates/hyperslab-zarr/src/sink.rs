@@ -74,6 +74,51 @@ impl ZarrSink {
         Ok(Self { folder, options, name, nodes: BTreeMap::new(), arrays: Vec::new() })
     }
 
+    /// Where the store stands until it is committed: what was written can be read there after [`settle`](Self::settle).
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Ends the arrays made so far, to which nothing more comes, and writes the documents of groups that were not made.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses.
+    pub fn settle(&mut self) -> Result<()> {
+        for array in self.arrays.drain(..) {
+            array.finish()?;
+        }
+        // Groups that nobody made but whose children are there.
+        let mut missing: Vec<String> = Vec::new();
+        for key in self.nodes.keys() {
+            let above = key.match_indices('/').map(|(at, _)| &key[..at]);
+            missing.extend(above.filter(|above| !self.nodes.contains_key(*above)).map(str::to_owned));
+        }
+        if !self.nodes.contains_key("") {
+            missing.push(String::new());
+        }
+        for key in missing {
+            if self.nodes.insert(key.clone(), false).is_none() {
+                self.write_group(&key, &Map::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the attributes of a group anew.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when it was not made; [`Io`](Error::Io) when the system refuses.
+    pub fn rewrite_group(&self, path: &str, attributes: &Attributes) -> Result<()> {
+        let key = normal_path(path)[1..].to_owned();
+        match self.nodes.get(&key) {
+            Some(false) => self.write_group(&key, &attributes.to_json()),
+            _ => Err(Error::invalid(format!("{}: there is no group {path}", self.name))),
+        }
+    }
+
     /// Claims a place in the tree.
     fn claim(&mut self, path: &str, is_array: bool) -> Result<String> {
         let key = normal_path(path)[1..].to_owned();
@@ -152,23 +197,7 @@ impl Sink for ZarrSink {
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        for array in &self.arrays {
-            array.finish()?;
-        }
-        // Groups that nobody made but whose children are there.
-        let mut missing: Vec<String> = Vec::new();
-        for key in self.nodes.keys() {
-            let above = key.match_indices('/').map(|(at, _)| &key[..at]);
-            missing.extend(above.filter(|above| !self.nodes.contains_key(*above)).map(str::to_owned));
-        }
-        if !self.nodes.contains_key("") {
-            missing.push(String::new());
-        }
-        for key in missing {
-            if self.nodes.insert(key.clone(), false).is_none() {
-                self.write_group(&key, &Map::new())?;
-            }
-        }
+        self.settle()?;
         self.folder.commit()
     }
 }

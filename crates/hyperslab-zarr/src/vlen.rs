@@ -1,5 +1,7 @@
 //! Elements of any length in one chunk: a `u32` count, then for each a `u32` length and its bytes, little-endian.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use hyperslab_core::{CellOrder, Data, Elements, Extents, Fields, Place, Result, product};
 
@@ -17,6 +19,21 @@ pub(crate) fn single(chunk: &Bytes, place: Place<'_>) -> Result<Bytes> {
     Ok(chunk.slice(start..start + length))
 }
 
+/// Where each element of a chunk is.
+pub(crate) fn spans(bytes: &[u8], place: Place<'_>) -> Result<Vec<Range<usize>>> {
+    let mut fields = Fields::new(bytes, place);
+    let count = fields.count_u32(4)?;
+    let mut spans = Vec::with_capacity(count);
+    for _ in 0..count {
+        let length = fields.count_u32(1)?;
+        let start = fields.position();
+        fields.skip(length)?;
+        spans.push(start..start + length);
+    }
+    fields.end()?;
+    Ok(spans)
+}
+
 /// The elements of a chunk of `shape` cells that stand in `order`: those inside `region` (from the chunk's start), in
 /// C order.
 pub(crate) fn decode(
@@ -26,19 +43,11 @@ pub(crate) fn decode(
     order: &CellOrder,
     place: Place<'_>,
 ) -> Result<Elements> {
-    let mut fields = Fields::new(bytes, place);
-    let count = fields.count_u32(4)?;
+    let spans = spans(bytes, place)?;
+    let count = spans.len();
     if product(shape) != Some(count as u64) {
         return Err(place.corrupt(format!("{count} elements in a chunk of {shape:?} cells")));
     }
-    let mut spans = Vec::with_capacity(count);
-    for _ in 0..count {
-        let length = fields.count_u32(1)?;
-        let start = fields.position();
-        fields.skip(length)?;
-        spans.push(start..start + length);
-    }
-    fields.end()?;
     let strides = order.strides(shape);
     let cells = product(region).unwrap_or(0) as usize;
     let mut offsets = Vec::with_capacity(cells + 1);

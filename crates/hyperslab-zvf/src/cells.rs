@@ -13,7 +13,7 @@ use crate::coord::{Coord, parse_dotted};
 use crate::meta::{corrupt, dtype};
 
 /// Cells kept decoded, per array.
-const KEPT_BYTES: usize = 64 << 20;
+pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
 /// An array whose cell `(i, j, k)` holds everything that chunk `origin + (i, j, k)` has for it.
 #[derive(Debug)]
@@ -92,10 +92,7 @@ impl CellArray {
         if let Some(cell) = self.kept().cells.get(chunk) {
             return Ok(Some(cell.clone()));
         }
-        let Some(at) = self.index(chunk) else { return Ok(None) };
-        let Some(cell) = self.array.single_element(&at)?.filter(|cell| !cell.is_empty()) else {
-            return Ok(None);
-        };
+        let Some(cell) = self.read_cell(chunk)? else { return Ok(None) };
         let mut kept = self.kept();
         if kept.bytes >= KEPT_BYTES {
             *kept = Kept::default();
@@ -103,6 +100,12 @@ impl CellArray {
         kept.bytes += cell.len();
         kept.cells.insert(chunk.clone(), cell.clone());
         Ok(Some(cell))
+    }
+
+    /// The same, and it is not kept.
+    pub(crate) fn read_cell(&self, chunk: &Coord) -> Result<Option<Bytes>> {
+        let Some(at) = self.index(chunk) else { return Ok(None) };
+        Ok(self.array.single_element(&at)?.filter(|cell| !cell.is_empty()))
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {

@@ -37,8 +37,11 @@ pub(crate) fn parse_segment(name: &str, width: usize, rank: usize) -> Option<Vec
 
 /// The chunk `floor(position / shape)` per axis.
 pub(crate) fn chunk_of(position: f64, shape: f64) -> i64 {
-    // Saturates for what no store can hold; NaN is 0 and fails every box test.
-    (position / shape).floor() as i64
+    // Saturates for what no store can hold; NaN is 0 and fails every box test. Cutting off the fraction and correcting is
+    // several times as fast as `floor` where that is a function call.
+    let quotient = position / shape;
+    let whole = quotient as i64;
+    whole.saturating_sub(i64::from(whole as f64 > quotient))
 }
 
 #[cfg(test)]
@@ -57,5 +60,10 @@ mod tests {
         assert_eq!(parse_segment("0.0.0", 3, 3), None);
         assert_eq!(parse_segment("self", 1, 3), Some(vec![]));
         assert_eq!((chunk_of(-0.1, 50.0), chunk_of(50.0, 50.0)), (-1, 1));
+        for quotient in
+            [-1e300, -2.5, -2.0, -0.0, 0.0, 1.999, 7.0, 1e15 + 0.5, 1e300, f64::INFINITY, f64::NAN]
+        {
+            assert_eq!(chunk_of(quotient, 1.0), quotient.floor() as i64, "{quotient}");
+        }
     }
 }

@@ -155,6 +155,12 @@ impl FragmentIndex {
         self.fragments == 0
     }
 
+    /// Bytes of the blob.
+    #[must_use]
+    pub const fn size(&self) -> usize {
+        self.blob.len()
+    }
+
     /// How many of them are ranges.
     #[must_use]
     pub const fn ranges(&self) -> usize {
@@ -234,6 +240,14 @@ impl FragmentIndex {
             at += 8;
         }
         Ok(())
+    }
+
+    /// Is there anything but zero after the last bit of the bitmap? Readers ignore it, writers must not write it.
+    #[must_use]
+    pub fn has_dirty_padding(&self) -> bool {
+        let (whole, rest) = (self.fragments / 8, self.fragments % 8);
+        let padding = self.blob.get(HEADER + whole..self.table).unwrap_or_default();
+        padding.iter().enumerate().any(|(at, byte)| if at == 0 { byte >> rest != 0 } else { *byte != 0 })
     }
 
     /// Do ranges cover rows `0 .. rows` one after the other, so that the chunk can be used as it is?
@@ -470,6 +484,7 @@ mod tests {
         dirty[16] |= 0xf8;
         dirty[17] = 255;
         assert_eq!(parse(&dirty).unwrap().iter().collect::<Vec<_>>(), example());
+        assert!(parse(&dirty).unwrap().has_dirty_padding() && !parse(&EXAMPLE).unwrap().has_dirty_padding());
     }
 
     #[test]

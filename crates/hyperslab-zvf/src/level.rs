@@ -1,16 +1,17 @@
 //! One level of a store: its arrays, opened when they are needed.
 
-use std::sync::{Arc, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{DType, Error, GeometryLevel, Place, Result, Store};
 use hyperslab_zarr::ZarrStore;
 use serde_json::{Map, Value};
 
-use crate::cells::CellArray;
+use crate::cells::{CellArray, KEPT_BYTES};
 use crate::coord::{Coord, dotted};
 use crate::fragment::FragmentIndex;
-use crate::links::Links;
+use crate::links::{LinkAttribute, Links};
 use crate::meta::{Linking, Root, corrupt, sizes};
 use crate::objects::Objects;
 
@@ -27,8 +28,11 @@ pub(crate) struct Level {
     pub(crate) fragments: Option<CellArray>,
     /// The type of a coordinate.
     pub(crate) dtype: DType,
+    /// Parsed indexes, and how many bytes of them.
+    indexes: Mutex<(HashMap<Coord, Arc<FragmentIndex>>, usize)>,
     attributes: OnceLock<Vec<(String, CellArray)>>,
     links: OnceLock<Option<Links>>,
+    link_attributes: OnceLock<Vec<LinkAttribute>>,
     objects: OnceLock<Option<Objects>>,
 }
 
@@ -83,8 +87,10 @@ impl Level {
             vertices,
             fragments,
             dtype,
+            indexes: Mutex::default(),
             attributes: OnceLock::new(),
             links: OnceLock::new(),
+            link_attributes: OnceLock::new(),
             objects: OnceLock::new(),
         })
     }
@@ -113,16 +119,27 @@ impl Level {
     }
 
     /// The fragments of a chunk of `rows` rows.
-    pub(crate) fn fragments(&self, chunk: &Coord, rows: u64) -> Result<FragmentIndex> {
+    pub(crate) fn fragments(&self, chunk: &Coord, rows: u64) -> Result<Arc<FragmentIndex>> {
+        let kept = || self.indexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(index) = kept().0.get(chunk) {
+            return Ok(Arc::clone(index));
+        }
         let blob = match &self.fragments {
-            Some(fragments) => fragments.cell(chunk)?,
+            Some(fragments) => fragments.read_cell(chunk)?,
             None => None,
         };
         let name = format!("{}{}/vertex_fragments chunk {}", self.zarr.name(), self.path, dotted(chunk));
         let place = Place::new(&name, "fragment index", 0);
         let blob = blob.ok_or_else(|| place.corrupt(format!("none, for {rows} vertices")))?;
-        let index = FragmentIndex::parse(blob, place)?;
+        let size = blob.len();
+        let index = Arc::new(FragmentIndex::parse(blob, place)?);
         index.check_rows(rows, place)?;
+        let mut kept = kept();
+        if kept.1 >= KEPT_BYTES {
+            *kept = Default::default();
+        }
+        kept.1 += size;
+        kept.0.insert(chunk.clone(), Arc::clone(&index));
         Ok(index)
     }
 
@@ -152,8 +169,16 @@ impl Level {
         if let Some(links) = self.links.get() {
             return Ok(links.as_ref());
         }
-        let links = Links::open(&self.zarr, &self.path)?;
+        let links = Links::open(&self.zarr, &self.path, 0)?;
         Ok(self.links.get_or_init(|| links).as_ref())
+    }
+
+    pub(crate) fn link_attributes(&self) -> Result<&[LinkAttribute]> {
+        if let Some(attributes) = self.link_attributes.get() {
+            return Ok(attributes);
+        }
+        let attributes = LinkAttribute::open_all(&self.zarr, &self.path)?;
+        Ok(self.link_attributes.get_or_init(|| attributes))
     }
 
     pub(crate) fn objects(&self) -> Result<Option<&Objects>> {

@@ -22,8 +22,9 @@
 //! | `meta`, `coord` | documents; coordinates and their spelling |
 //! | `level`, `query` | one level, and what is asked of it |
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
-//! | `verify` | checks |
-//! | `write` | [`write`]: new stores, with coarser levels |
+//! | `info`, `verify` | statistics of chunks and fragments; checks |
+//! | `write` | [`ZvfWriter`], [`write`]: new stores, in bounded memory, on all cores |
+//! | `pyramid` | [`build_pyramid`]: coarser levels of what is stored |
 //!
 //! ```
 //! use bytes::Bytes;
@@ -43,11 +44,14 @@ mod cells;
 mod coord;
 mod fragment;
 mod geometry;
+mod info;
 mod level;
 mod links;
 mod manifest;
 mod meta;
+mod numbers;
 mod objects;
+mod pyramid;
 mod query;
 mod store;
 mod verify;
@@ -55,5 +59,6 @@ mod write;
 
 pub use fragment::{Fragment, FragmentIndex, MAGIC, encode as encode_fragments};
 pub use geometry::ZvfGeometry;
+pub use pyramid::{PyramidOptions, build_pyramid};
 pub use store::{FragmentStore, ZvfStore, open, open_fragment_index, open_path, probe, probe_fragment_index};
-pub use write::{Kind, WriteOptions, write};
+pub use write::{ColumnSpec, CrossLevel, GeometrySpec, Kind, WriteOptions, ZvfWriter, write};

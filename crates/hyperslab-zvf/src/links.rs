@@ -1,21 +1,23 @@
 //! Stored links: records of rows in one chunk or in several.
 
 use bytes::Bytes;
-use hyperslab_core::{Error, Fields, Place, Result, Store};
+use hyperslab_core::{DType, Error, Fields, Place, Result, Store};
 use hyperslab_zarr::ZarrStore;
 use serde_json::Value;
 
 use crate::cells::CellArray;
-use crate::coord::{Coord, parse_segment};
+use crate::coord::{Coord, parse_segment, segment_name};
 use crate::fragment::FragmentIndex;
 use crate::meta::corrupt;
 
 /// Endpoints of one link, at most.
 const MAX_WIDTH: usize = 16;
 
-/// The links within one level: `links/0`.
+/// The links within one level, `links/0`, or from it to another one, `links/+1`.
 #[derive(Debug)]
 pub(crate) struct Links {
+    /// To the level of which all ends after the first belong.
+    pub(crate) delta: i64,
     pub(crate) width: usize,
     pub(crate) directed: bool,
     duplicate: bool,
@@ -36,6 +38,14 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
+    /// The chunk of an endpoint of a record in the cell of `source`.
+    pub(crate) fn chunk_of(&self, source: &Coord, end: usize) -> Coord {
+        match end.checked_sub(1).and_then(|k| self.offsets.get(k)) {
+            None => source.clone(),
+            Some(offset) => source.iter().zip(offset).map(|(at, by)| at.wrapping_add(*by)).collect(),
+        }
+    }
+
     /// Are all endpoints in one chunk?
     pub(crate) fn is_local(&self) -> bool {
         self.offsets.iter().all(|offset| offset.iter().all(|part| *part == 0))
@@ -43,9 +53,19 @@ impl Segment {
 }
 
 impl Links {
+    /// The levels, relative to this one, to which links of the level whose group is `level` lead; 0 is the level itself.
+    pub(crate) fn deltas(zarr: &ZarrStore, level: &str) -> Result<Vec<i64>> {
+        let family = format!("{level}/links");
+        if zarr.group(&family)?.is_none() {
+            return Ok(Vec::new());
+        }
+        Ok(zarr.children(&family)?.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
     /// The links of the level whose group is `level`; `None` when it has none.
-    pub(crate) fn open(zarr: &ZarrStore, level: &str) -> Result<Option<Self>> {
-        let family = format!("{level}/links/0");
+    pub(crate) fn open(zarr: &ZarrStore, level: &str, delta: i64) -> Result<Option<Self>> {
+        let name = if delta == 0 { "0".to_owned() } else { format!("{delta:+}") };
+        let family = format!("{level}/links/{name}");
         let Some(attributes) = zarr.group(&family)? else { return Ok(None) };
         let attributes = attributes.to_json();
         let wrong = |problem: String| corrupt(zarr.name(), &family[1..], problem);
@@ -67,7 +87,7 @@ impl Links {
             let offsets =
                 offsets.ok_or_else(|| wrong(format!("the link array {name:?} for {width} endpoints")))?;
             let local = offsets.iter().all(|offset| offset.iter().all(|part| *part == 0));
-            let permuted = !local && (duplicate || !directed);
+            let permuted = !local && delta == 0 && (duplicate || !directed);
             if cells.attributes.get("has_perm").and_then(Value::as_bool).is_some_and(|own| own != permuted) {
                 return Err(wrong(format!("has_perm of {name:?} contradicts directed and store")));
             }
@@ -76,18 +96,21 @@ impl Links {
             }
             segments.push(Segment { cells, offsets, permuted });
         }
-        let groups = CellArray::open(zarr, &format!("{level}/link_fragments"))?;
-        Ok(Some(Self { width, directed, duplicate, count: number("num_links"), segments, groups }))
+        let groups = match delta {
+            0 => CellArray::open(zarr, &format!("{level}/link_fragments"))?,
+            _ => None,
+        };
+        Ok(Some(Self { delta, width, directed, duplicate, count: number("num_links"), segments, groups }))
     }
 
-    /// The records of one cell: for each the endpoints as (which of the chunks, row), in the order in which they were
-    /// given to the writer. Chunk 0 is the cell's own, chunk `k` the one at offset `k - 1`.
-    pub(crate) fn records(&self, segment: &Segment, chunk: &Coord) -> Result<Vec<Record>> {
+    /// The records of one cell: for each its number there and the endpoints as (which of the chunks, row), in the order in which
+    /// they were given to the writer. Chunk 0 is the cell's own, chunk `k` the one at offset `k - 1`.
+    pub(crate) fn records(&self, segment: &Segment, chunk: &Coord) -> Result<Vec<(usize, Record)>> {
         let Some(cell) = segment.cells.cell(chunk)? else { return Ok(Vec::new()) };
         let name = format!("{} chunk {}", segment.cells.name(), crate::coord::dotted(chunk));
         let place = Place::new(&name, "links", 0);
         let row = 8 * (self.width + usize::from(segment.permuted));
-        let (data, kept) = if segment.is_local() {
+        let (data, kept) = if self.is_flat(segment) {
             let kept = self.local_rows(&cell, row, chunk)?;
             (cell.clone(), kept)
         } else {
@@ -99,7 +122,7 @@ impl Links {
         let mut records = Vec::with_capacity(data.len() / row);
         let mut read = |number: usize| -> Result<()> {
             let bytes = &data[number * row..(number + 1) * row];
-            records.push(self.record(segment, bytes, place.plus((number * row) as u64))?);
+            records.push((number, self.record(segment, bytes, place.plus((number * row) as u64))?));
             Ok(())
         };
         match kept {
@@ -107,7 +130,7 @@ impl Links {
             Some(rows) => rows.into_iter().try_for_each(|number| read(number as usize))?,
         }
         if self.duplicate {
-            records.retain(|record| is_first_copy(segment, record));
+            records.retain(|(_, record)| is_first_copy(segment, record));
         }
         Ok(records)
     }
@@ -132,6 +155,28 @@ impl Links {
         Ok(original)
     }
 
+    /// Do cells hold records and nothing before them?
+    pub(crate) fn is_flat(&self, segment: &Segment) -> bool {
+        self.delta == 0 && segment.is_local()
+    }
+
+    /// Is there an index of the records of this cell, as there must be within a chunk?
+    pub(crate) fn is_grouped(&self, chunk: &Coord) -> Result<bool> {
+        match &self.groups {
+            Some(groups) => Ok(groups.cell(chunk)?.is_some()),
+            None => Ok(false),
+        }
+    }
+
+    /// How many records a cell holds, whether named or not.
+    pub(crate) fn stored(&self, segment: &Segment, chunk: &Coord) -> Result<usize> {
+        let Some(cell) = segment.cells.cell(chunk)? else { return Ok(0) };
+        let row = 8 * (self.width + usize::from(segment.permuted));
+        let place = Place::new(segment.cells.name(), "links", 0);
+        let data = if self.is_flat(segment) { cell.len() } else { inline_data(&cell, place)?.len() };
+        Ok(data / row)
+    }
+
     /// The rows that the groups name, each once; `None` when they name all in order.
     fn local_rows(&self, cell: &Bytes, row: usize, chunk: &Coord) -> Result<Option<Vec<u64>>> {
         let Some(groups) = &self.groups else { return Ok(None) };
@@ -152,6 +197,62 @@ impl Links {
             }
         }
         Ok(Some(named))
+    }
+}
+
+/// An attribute of the links within one level: `link_attributes/<name>/0`.
+#[derive(Debug)]
+pub(crate) struct LinkAttribute {
+    pub(crate) name: String,
+    pub(crate) dtype: DType,
+    /// Values of a row; `None` for a plain column.
+    pub(crate) width: Option<u64>,
+    /// By the name of the link array.
+    segments: Vec<(String, CellArray)>,
+}
+
+impl LinkAttribute {
+    /// All attributes of the links of the level whose group is `level`.
+    pub(crate) fn open_all(zarr: &ZarrStore, level: &str) -> Result<Vec<Self>> {
+        let family = format!("{level}/link_attributes");
+        let mut attributes = Vec::new();
+        if zarr.group(&family)?.is_none() {
+            return Ok(attributes);
+        }
+        for name in zarr.children(&family)? {
+            let own = format!("{family}/{name}/0");
+            if zarr.group(&own)?.is_none() {
+                continue;
+            }
+            let mut segments = Vec::new();
+            for segment in zarr.children(&own)? {
+                if let Some(cells) = CellArray::open(zarr, &format!("{own}/{segment}"))? {
+                    segments.push((segment, cells));
+                }
+            }
+            let Some((_, first)) = segments.first() else { continue };
+            let shape = first.attributes.get("row_shape").and_then(Value::as_array);
+            let width = if shape.is_none_or(Vec::is_empty) { None } else { first.row_width() };
+            attributes.push(Self { name, dtype: first.dtype()?, width, segments });
+        }
+        Ok(attributes)
+    }
+
+    pub(crate) fn row_size(&self) -> usize {
+        self.dtype.size().unwrap_or(1) * self.width.unwrap_or(1) as usize
+    }
+
+    /// The rows of a link array's cell, of which there must be `records`; `None` when it has none.
+    pub(crate) fn cell(&self, segment: &Segment, chunk: &Coord, records: usize) -> Result<Option<Bytes>> {
+        let name = segment_name(&segment.offsets);
+        let Some((_, cells)) = self.segments.iter().find(|(own, _)| *own == name) else { return Ok(None) };
+        let Some(cell) = cells.cell(chunk)? else { return Ok(None) };
+        if cell.len() != records * self.row_size() {
+            let place = format!("{} chunk {}", cells.name(), crate::coord::dotted(chunk));
+            let problem = format!("{} bytes of {} for {records} links", cell.len(), self.dtype);
+            return Err(Place::new(&place, "link attribute", 0).corrupt(problem));
+        }
+        Ok(Some(cell))
     }
 }
 

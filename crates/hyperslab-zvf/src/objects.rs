@@ -1,16 +1,18 @@
 //! Objects: ids, manifests, groups.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use hyperslab_core::{
-    Array, ChunkCoord, DType, Elements, Error, Place, Positions, Result, Store, read_chunk_elements,
-    read_serial,
+    Array, ChunkCoord, DType, Elements, Error, Place, Positions, Result, Store, Values, read_serial,
 };
 use hyperslab_zarr::{ZarrArray, ZarrStore};
 use serde_json::Value;
 
 use crate::coord::Coord;
+use crate::level::Level;
 use crate::manifest::{self, Block, Fragments};
 use crate::meta::corrupt;
 
@@ -26,11 +28,14 @@ pub(crate) struct Objects {
     ids: Option<ZarrArray>,
     table: OnceLock<Ids>,
     /// Decoded chunks of the manifests.
-    kept: Mutex<HashMap<u64, Arc<Elements>>>,
+    kept: Mutex<HashMap<u64, Arc<Rows>>>,
     by_chunk: OnceLock<HashMap<Coord, Vec<Use>>>,
     /// With the identity convention: the only chunk; object `i` is its fragment `i`.
     only: Option<Coord>,
 }
+
+/// A chunk of manifests: its bytes, and where each row is.
+type Rows = (Bytes, Vec<Range<usize>>);
 
 #[derive(Debug)]
 struct Ids {
@@ -132,6 +137,11 @@ impl Objects {
         self.present.unwrap_or(self.count)
     }
 
+    /// How many objects the index says are here.
+    pub(crate) const fn declared_present(&self) -> Option<u64> {
+        self.present
+    }
+
     fn table(&self) -> Result<Option<&Ids>> {
         let Some(array) = &self.ids else { return Ok(None) };
         if let Some(table) = self.table.get() {
@@ -169,20 +179,20 @@ impl Objects {
         let Some(array) = &self.manifests else { return Ok(Vec::new()) };
         let each = array.schema().grid.chunk_shape()[0];
         let rows = self.chunk(array, row / each)?;
-        let bytes = rows.variable_at((row % each) as usize).unwrap_or_default();
+        let span = rows.1.get((row % each) as usize).cloned().unwrap_or_default();
+        let bytes = rows.0.get(span).unwrap_or_default();
         let store = format!("{} object {}", self.name, self.id(row)?);
         manifest::parse(bytes, self.rank, Place::new(&store, "manifest", 0))
     }
 
-    fn chunk(&self, array: &ZarrArray, number: u64) -> Result<Arc<Elements>> {
+    fn chunk(&self, array: &ZarrArray, number: u64) -> Result<Arc<Rows>> {
         let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(rows) = kept().get(&number) {
             return Ok(Arc::clone(rows));
         }
         let coord: ChunkCoord = [number].as_slice().into();
-        let located = array.locate(std::slice::from_ref(&coord))?;
-        let reference = located.first().and_then(Option::as_ref);
-        let rows = Arc::new(read_chunk_elements(array, &coord, reference)?);
+        // A chunk that was never written holds empty manifests.
+        let rows = Arc::new(array.element_spans(&coord)?.unwrap_or_default());
         let mut kept = kept();
         if kept.len() >= 16 {
             kept.clear();
@@ -210,20 +220,59 @@ impl Objects {
     }
 }
 
-/// The ids of the objects in a group.
-pub(crate) fn group(zarr: &ZarrStore, level: &str, group: u64) -> Result<Vec<i64>> {
-    let path = format!("{level}/groups");
-    let missing = || Error::invalid(format!("{}{level}: there is no group {group}", zarr.name()));
-    let array = match zarr.array(&path) {
+/// The attributes of these objects, by name, one row an object in this order.
+pub(crate) fn attributes(level: &Level, ids: &[i64]) -> Result<Vec<(String, Values)>> {
+    let family = format!("{}/object_attributes", level.path);
+    let Some(objects) = level.objects()? else { return Ok(Vec::new()) };
+    if level.zarr.group(&family)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let rows = ids.iter().map(|id| objects.row(*id)).collect::<Result<Vec<u64>>>()?;
+    let mut attributes = Vec::new();
+    for name in level.zarr.children(&family)? {
+        let array = level.zarr.array(&format!("{family}/{name}"))?;
+        let shape = array.schema().shape().to_vec();
+        if shape.first().copied() != Some(objects.len()) || shape.len() > 2 {
+            let problem = format!("{:?} rows for {} objects", shape, objects.len());
+            return Err(corrupt(array.name(), "object attribute", problem));
+        }
+        let all = read_serial(&array, Positions::whole(&shape))?;
+        let each = shape.get(1).copied().unwrap_or(1);
+        let cells = rows.iter().flat_map(|row| (0..each).map(move |part| (0, (row * each + part) as usize)));
+        let picks: Vec<(usize, usize)> = cells.collect();
+        let elements = Elements::gather(&all.dtype, &[&all.elements], &picks)?;
+        let shape: Vec<u64> = std::iter::once(ids.len() as u64).chain(shape.get(1).copied()).collect();
+        attributes.push((name, Values::new(all.dtype, &shape, elements)?));
+    }
+    Ok(attributes)
+}
+
+/// The array of groups; `None` when a level has none.
+fn group_array(zarr: &ZarrStore, level: &str) -> Result<Option<ZarrArray>> {
+    let array = match zarr.array(&format!("{level}/groups")) {
         Ok(array) => array,
-        Err(error) if error.is_not_found() => return Err(missing()),
+        Err(error) if error.is_not_found() => return Ok(None),
         Err(error) => return Err(error),
     };
     let schema = array.schema();
-    let wrong = |problem: String| corrupt(array.name(), "groups", problem);
     if schema.dtype != DType::Bytes || schema.grid.rank() != 1 {
-        return Err(wrong(format!("an array of {}", schema.dtype)));
+        return Err(corrupt(array.name(), "groups", format!("an array of {}", schema.dtype)));
     }
+    Ok(Some(array))
+}
+
+/// The ids of all groups.
+pub(crate) fn groups(zarr: &ZarrStore, level: &str) -> Result<Vec<Vec<i64>>> {
+    let count = group_array(zarr, level)?.map_or(0, |array| array.schema().shape()[0]);
+    (0..count).map(|number| group(zarr, level, number)).collect()
+}
+
+/// The ids of the objects in a group.
+pub(crate) fn group(zarr: &ZarrStore, level: &str, group: u64) -> Result<Vec<i64>> {
+    let missing = || Error::invalid(format!("{}{level}: there is no group {group}", zarr.name()));
+    let array = group_array(zarr, level)?.ok_or_else(missing)?;
+    let schema = array.schema();
+    let wrong = |problem: String| corrupt(array.name(), "groups", problem);
     if group >= schema.shape()[0] {
         return Err(missing());
     }

@@ -12,6 +12,7 @@ use hyperslab_core::{DType, Elements, Error, GeometryData, GeometryQuery, Result
 use crate::level::Level;
 use crate::meta::Linking;
 use crate::objects;
+use edges::Found;
 use select::{BoxTest, Path, Selected};
 
 /// Answers a query at a level.
@@ -34,18 +35,28 @@ pub(crate) fn run(level: &Level, query: &GeometryQuery) -> Result<GeometryData> 
         ids.retain(|id| seen.insert(*id));
         selected.pick_objects(&ids)?
     };
+    let edges = |rows| Found { width: 2, rows, attributes: Vec::new() };
     let links = match level.root.linking() {
         Linking::None => None,
-        Linking::Path => Some((2, edges::of_paths(&mut selected, &paths)?)),
-        Linking::Tree => Some((2, edges::of_tree(&mut selected)?)),
-        Linking::Stored => edges::stored(&selected)?,
+        Linking::Path => Some(edges(edges::of_paths(&mut selected, &paths)?)),
+        Linking::Tree => Some(edges(edges::of_tree(&mut selected)?)),
+        Linking::Stored => edges::stored(&selected, query.attributes.is_none())?,
     };
     let attributes = columns::gather(&selected, &wanted)?;
+    let ids: Vec<i64> = paths.iter().map(|path| path.id).collect();
+    let object_attributes =
+        if query.attributes.is_none() { objects::attributes(level, &ids)? } else { Vec::new() };
+    let (links, link_attributes) = match links {
+        None => (None, Vec::new()),
+        Some(found) => (Some(link_values(found.width, &found.rows)?), found.attributes),
+    };
     Ok(GeometryData {
         vertices: columns::vertices(&selected)?,
         attributes,
-        links: links.map(|(width, rows)| link_values(width, &rows)).transpose()?,
+        links,
+        link_attributes,
         objects: paths.into_iter().map(Path::into_rows).collect(),
+        object_attributes,
     })
 }
 

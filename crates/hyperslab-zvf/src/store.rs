@@ -89,6 +89,10 @@ pub fn open_path(path: impl AsRef<Path>) -> Result<ZvfStore> {
 }
 
 impl ZvfStore {
+    pub(crate) const fn levels(&self) -> &Arc<Levels> {
+        &self.levels
+    }
+
     /// The whole geometry.
     ///
     /// # Errors
@@ -133,23 +137,7 @@ impl Store for ZvfStore {
     }
 
     fn details(&self) -> Result<Map<String, Value>> {
-        let root = &self.levels.root;
-        let mut levels = Vec::new();
-        for number in &root.levels {
-            let level = self.levels.level(number.parse().unwrap_or(0))?;
-            let attributes: Vec<&str> = level.attributes()?.iter().map(|(name, _)| name.as_str()).collect();
-            levels.push(json!({
-                "path": level.path, "chunks": level.vertices.chunks()?.len(), "chunk_shape": level.chunk_shape,
-                "dtype": level.dtype.to_string(), "vertex_attributes": attributes,
-                "objects": level.objects()?.map_or(0, crate::objects::Objects::len),
-            }));
-        }
-        Ok(Map::from_iter([
-            ("zv_version".to_owned(), json!(root.version)),
-            ("chunk_shape".to_owned(), json!(root.chunk_shape)),
-            ("links_convention".to_owned(), json!(root.links_convention)),
-            ("levels".to_owned(), Value::Array(levels)),
-        ]))
+        crate::info::details(&self.levels)
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

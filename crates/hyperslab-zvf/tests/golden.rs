@@ -138,7 +138,7 @@ fn damaged_stores_fail_well() {
         let names: Vec<String> = files.keys().cloned().collect();
         for name in &names {
             let content = files[name].clone();
-            for round in 0..12 {
+            for round in 0..4 {
                 let mut damaged = content.clone();
                 match round % 4 {
                     0 if !damaged.is_empty() => {

@@ -120,6 +120,14 @@ impl Selected {
         if self.data.attributes.iter().any(|(_, values)| values.shape.first().copied() != Some(rows as u64)) {
             return wrong("an attribute that does not have a row per vertex");
         }
+        let has = |count: usize| {
+            move |(_, values): &(String, Values)| values.shape.first() == Some(&(count as u64))
+        };
+        if !self.data.link_attributes.iter().all(has(self.links()))
+            || !self.data.object_attributes.iter().all(has(self.data.objects.len()))
+        {
+            return wrong("an attribute that does not have a row per link or object");
+        }
         if self.data.objects.iter().any(|(_, members)| members.iter().any(|row| *row >= rows as u64)) {
             return wrong("an object of a vertex that is not there");
         }
@@ -131,19 +139,30 @@ impl Selected {
         Ok(())
     }
 
-    /// `{"vertices": [[…]], "attributes": {…}, "links": [[a, b], …], "objects": {"id": [row, …]}}`.
+    /// `{"vertices": [[…]], "attributes": {…}, "links": [[a, b], …], "objects": {"id": [row, …]}}`, and where there are any,
+    /// `link_attributes` (a row a link) and `object_attributes` (a row an object, in the order of `objects`).
     #[must_use]
     pub fn to_json(&self) -> Value {
-        let attributes: Map<_, _> =
-            self.data.attributes.iter().map(|(name, values)| (name.clone(), values.to_json())).collect();
+        let named = |attributes: &[(String, Values)]| -> Map<_, _> {
+            attributes.iter().map(|(name, values)| (name.clone(), values.to_json())).collect()
+        };
+        let attributes = named(&self.data.attributes);
         let objects: Map<_, _> =
             self.data.objects.iter().map(|(id, rows)| (id.to_string(), json!(rows))).collect();
-        json!({
+        let mut json = json!({
             "vertices": self.data.vertices.to_json(),
             "attributes": attributes,
             "links": self.data.links.as_ref().map_or_else(|| json!([]), Values::to_json),
             "objects": objects,
-        })
+        });
+        let more = [
+            ("link_attributes", &self.data.link_attributes),
+            ("object_attributes", &self.data.object_attributes),
+        ];
+        for (name, attributes) in more.into_iter().filter(|(_, attributes)| !attributes.is_empty()) {
+            json[name] = Value::Object(named(attributes));
+        }
+        json
     }
 
     /// One row a vertex: a column per axis, one per attribute, and the first object that has the vertex.

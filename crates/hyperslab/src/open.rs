@@ -248,26 +248,32 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there is none or several; the message lists them.
+    /// [`Invalid`](Error::Invalid) when there is none or several; the message lists them. Where nodes are there and none can be
+    /// read, the error of the first.
     pub fn only_node(&self) -> Result<String> {
-        let (mut found, mut labels) = (Vec::new(), 0);
+        let (mut found, mut labels, mut failed) = (Vec::new(), 0, None);
         self.walk(&mut |path, node| {
-            if matches!(node, Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_))) {
+            match node {
                 // Those that count come first.
-                if matches!(&node, Ok(Node::Array(array)) if is_label(path, array.schema())) {
+                Ok(Node::Array(array)) if is_label(path, array.schema()) => {
                     labels += 1;
                     found.push(path.to_owned());
-                } else {
+                }
+                Ok(Node::Array(_) | Node::Table(_) | Node::Geometry(_)) => {
                     found.insert(found.len() - labels, path.to_owned());
                 }
+                Err(error) if failed.is_none() => failed = Some(error),
+                _ => {}
             }
             Ok(())
         })?;
-        match found.as_slice() {
-            [only] => Ok(only.clone()),
-            [only, ..] if found.len() - labels == 1 => Ok(only.clone()),
-            [] => Err(Error::invalid(format!("{}: there is nothing to read in it", self.name()))),
-            several => {
+        match (found.as_slice(), failed) {
+            ([only], _) => Ok(only.clone()),
+            ([only, ..], _) if found.len() - labels == 1 => Ok(only.clone()),
+            // Why the only node cannot be read says more than that there is none.
+            ([], Some(error)) => Err(error),
+            ([], None) => Err(Error::invalid(format!("{}: there is nothing to read in it", self.name()))),
+            (several, _) => {
                 let some: Vec<_> = several.iter().take(8).map(String::as_str).collect();
                 let more = if several.len() > some.len() { ", …" } else { "" };
                 Err(Error::invalid(format!(

@@ -57,17 +57,44 @@ impl PendingFolder {
             if !self.replace {
                 return Err(exists(&self.target));
             }
-            let old = self.holder.path().join("old");
-            std::fs::rename(&self.target, &old).map_err(failed)?;
-            if let Err(problem) = std::fs::rename(&self.path, &self.target) {
-                // Put back what stood there.
-                std::fs::rename(&old, &self.target).map_err(failed)?;
-                return Err(failed(problem));
-            }
+            self.exchange().map_err(failed)?;
         } else {
             std::fs::rename(&self.path, &self.target).map_err(failed)?;
         }
         sync_folder(parent_of(&self.target)).map_err(failed)
+    }
+}
+
+impl PendingFolder {
+    /// Puts the new folder where the old one stands, and the old one where the new one stood: in one step, so that whoever is
+    /// killed at any instant leaves one of them at the target, whole.
+    #[cfg(target_os = "linux")]
+    fn exchange(&self) -> std::io::Result<()> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, &self.path, CWD, &self.target, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(()),
+            // Some file systems cannot exchange.
+            Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOSYS | rustix::io::Errno::NOTSUP) => {
+                self.two_renames()
+            }
+            Err(problem) => Err(problem.into()),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn exchange(&self) -> std::io::Result<()> {
+        self.two_renames()
+    }
+
+    /// Where nothing better is there: the old one aside, the new one in. Killed between the two, the target is missing and both are
+    /// beside it, in a folder `.tet-*.part`: `old` and `store`.
+    fn two_renames(&self) -> std::io::Result<()> {
+        let old = self.holder.path().join("old");
+        std::fs::rename(&self.target, &old)?;
+        std::fs::rename(&self.path, &self.target).inspect_err(|_| {
+            // Put back what stood there.
+            let _ = std::fs::rename(&old, &self.target);
+        })
     }
 }
 
@@ -91,4 +118,32 @@ fn sync_folder(_: &Path) -> std::io::Result<()> {
 
 fn exists(target: &Path) -> Error {
     Error::invalid(format!("{} exists; --force replaces it", target.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both ways of replacing leave the new one, and nothing beside it.
+    #[test]
+    fn an_old_folder_is_replaced() {
+        for two in [false, true] {
+            let parent = tempfile::tempdir().unwrap();
+            let target = parent.path().join("store");
+            std::fs::create_dir(&target).unwrap();
+            std::fs::write(target.join("old"), "old").unwrap();
+            assert!(PendingFolder::create(&target, false).is_err());
+            let pending = PendingFolder::create(&target, true).unwrap();
+            std::fs::write(pending.path().join("new"), "new").unwrap();
+            assert!(target.join("old").exists());
+            if two {
+                pending.two_renames().unwrap();
+                drop(pending);
+            } else {
+                pending.commit().unwrap();
+            }
+            assert!(target.join("new").exists() && !target.join("old").exists());
+            assert_eq!(std::fs::read_dir(parent.path()).unwrap().count(), 1);
+        }
+    }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hyperslab_core::{Place, Result};
+use hyperslab_core::{Elements, Place, Result, Values};
 
 use super::select::{Path, Selected};
 use crate::coord::{Coord, dotted};
-use crate::links::{Links, Record, Segment};
+use crate::links::{LinkAttribute, Record, Segment};
+use crate::write::columns::turn_little;
 
 /// Consecutive vertices of the objects; without objects, of the fragments.
 pub(crate) fn of_paths(selected: &mut Selected<'_>, paths: &[Path]) -> Result<Vec<u32>> {
@@ -27,7 +28,7 @@ pub(crate) fn of_paths(selected: &mut Selected<'_>, paths: &[Path]) -> Result<Ve
 /// Visits each picked row of a fragment, its place, and that of the picked row before it: (chunk and row, child, parent).
 fn in_fragments(selected: &mut Selected<'_>, visit: &mut dyn FnMut((usize, u64), u32, u32)) -> Result<()> {
     for chunk in 0..selected.chunks.len() {
-        let index = selected.index(chunk)?.clone();
+        let index = std::sync::Arc::clone(selected.index(chunk)?);
         for fragment in 0..index.len() {
             let mut last = None;
             for row in index.rows(fragment).into_iter().flatten() {
@@ -50,7 +51,7 @@ pub(crate) fn of_tree(selected: &mut Selected<'_>) -> Result<Vec<u32>> {
     if let Some(links) = selected.level.links()? {
         for segment in &links.segments {
             for source in sources(selected, segment, true)? {
-                for record in links.records(segment, &source)? {
+                for (_, record) in links.records(segment, &source)? {
                     let ends = places(selected, segment, &source, &record)?;
                     if let [Some((chunk, row)), _] = ends.rows.as_slice()
                         && !links.directed
@@ -73,24 +74,50 @@ pub(crate) fn of_tree(selected: &mut Selected<'_>) -> Result<Vec<u32>> {
     Ok(edges)
 }
 
-/// Links whose endpoints were all picked, and how many endpoints they have.
-pub(crate) fn stored(selected: &Selected<'_>) -> Result<Option<(usize, Vec<u32>)>> {
-    let Some(links) = selected.level.links()? else { return Ok(None) };
+/// Links among the picked vertices: how many endpoints they have, their rows, and their attributes.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    pub(crate) width: usize,
+    pub(crate) rows: Vec<u32>,
+    pub(crate) attributes: Vec<(String, Values)>,
+}
+
+/// Links whose endpoints were all picked; with their attributes, when those are wanted.
+pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option<Found>> {
+    let level = selected.level;
+    let Some(links) = level.links()? else { return Ok(None) };
+    let wanted = if attributes { level.link_attributes()? } else { &[] };
+    let mut columns = vec![Vec::new(); wanted.len()];
     let mut rows = Vec::new();
     for segment in &links.segments {
         for source in sources(selected, segment, false)? {
-            for record in links.records(segment, &source)? {
+            let count = if wanted.is_empty() { 0 } else { links.stored(segment, &source)? };
+            let cells = wanted.iter().map(|attribute| attribute.cell(segment, &source, count));
+            let cells = cells.collect::<Result<Vec<_>>>()?;
+            for (number, record) in links.records(segment, &source)? {
                 let ends = places(selected, segment, &source, &record)?;
                 let all: Option<Vec<u32>> = ends.places.into_iter().collect();
-                rows.extend(all.into_iter().flatten());
+                let Some(all) = all else { continue };
+                rows.extend(all);
+                for ((cell, attribute), column) in cells.iter().zip(wanted).zip(&mut columns) {
+                    let size = attribute.row_size();
+                    match cell {
+                        Some(cell) => column.extend_from_slice(&cell[number * size..(number + 1) * size]),
+                        None => column.resize(column.len() + size, 0),
+                    }
+                }
             }
         }
     }
-    Ok(Some((links_width(links), rows)))
-}
-
-const fn links_width(links: &Links) -> usize {
-    links.width
+    let count = (rows.len() / links.width) as u64;
+    let column = |(attribute, mut bytes): (&LinkAttribute, Vec<u8>)| {
+        turn_little(&attribute.dtype, &mut bytes);
+        let shape: Vec<u64> = std::iter::once(count).chain(attribute.width).collect();
+        let values = Values::new(attribute.dtype.clone(), &shape, Elements::fixed(bytes))?;
+        Ok((attribute.name.clone(), values))
+    };
+    let attributes = wanted.iter().zip(columns).map(column).collect::<Result<_>>()?;
+    Ok(Some(Found { width: links.width, rows, attributes }))
 }
 
 /// The cells of a segment that can hold links of the chunks that were read: those chunks themselves, and where a link's
@@ -127,10 +154,7 @@ struct Ends {
 fn places(selected: &Selected<'_>, segment: &Segment, source: &Coord, record: &Record) -> Result<Ends> {
     let mut ends = Ends { rows: Vec::with_capacity(record.len()), places: Vec::with_capacity(record.len()) };
     for (k, row) in record {
-        let coord: Coord = match k.checked_sub(1).and_then(|k| segment.offsets.get(k)) {
-            None => source.clone(),
-            Some(offset) => source.iter().zip(offset).map(|(at, by)| at.wrapping_add(*by)).collect(),
-        };
+        let coord = segment.chunk_of(source, *k);
         let chunk = selected.number(&coord);
         if let Some(rows) = chunk.map(|chunk| selected.chunks[chunk].vertices.rows).filter(|rows| row >= rows)
         {

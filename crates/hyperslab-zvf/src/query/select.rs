@@ -1,14 +1,19 @@
 //! Picking vertices: chunk by chunk, or object by object.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
-use half::f16;
 use hyperslab_core::{DType, Error, Place, Result};
+use rayon::prelude::*;
 
 use crate::coord::{Coord, chunk_of, dotted};
 use crate::fragment::FragmentIndex;
 use crate::level::{Level, Vertices};
 use crate::manifest::Fragments;
+use crate::numbers::with_number_type;
+
+/// This many chunks are read on all cores.
+const WORTH_SHARING: usize = 4;
 
 /// A row that was not picked.
 const NONE: u32 = u32::MAX;
@@ -48,6 +53,21 @@ impl BoxTest {
         space.iter().zip(&self.chunks).all(|(at, (first, last))| first <= at && at <= last)
     }
 
+    /// Those of the chunks, which are in numeric order, that can hold any of it.
+    fn touched(&self, chunks: &[Coord]) -> Vec<Coord> {
+        // Along the first axis the chunks of the box stand together.
+        let leading = chunks.first().map_or(0, |chunk| chunk.len() - self.chunks.len());
+        let chunks = match self.chunks.first() {
+            Some((first, last)) if leading == 0 => {
+                let start = chunks.partition_point(|chunk| chunk[0] < *first);
+                let end = chunks.partition_point(|chunk| chunk[0] <= *last);
+                chunks.get(start..end).unwrap_or_default()
+            }
+            _ => chunks,
+        };
+        chunks.iter().filter(|chunk| self.touches(chunk)).cloned().collect()
+    }
+
     fn holds(&self, axis: usize, position: f64) -> bool {
         self.low[axis] <= position && position <= self.high[axis]
     }
@@ -58,7 +78,7 @@ impl BoxTest {
 pub(crate) struct Chunk {
     pub(crate) coord: Coord,
     pub(crate) vertices: Vertices,
-    index: Option<FragmentIndex>,
+    index: Option<Arc<FragmentIndex>>,
     /// Row to its place in the result.
     places: Vec<u32>,
     /// Which rows are inside the box; tested for all at once.
@@ -99,21 +119,46 @@ impl<'a> Selected<'a> {
     /// Picks every vertex inside the box.
     pub(crate) fn pick_all(&mut self) -> Result<()> {
         let level = self.level;
-        for coord in level.vertices.chunks()? {
-            if self.test.as_ref().is_some_and(|test| !test.touches(coord)) {
-                continue;
-            }
+        let touched = match &self.test {
+            Some(test) => test.touched(level.vertices.chunks()?),
+            None => level.vertices.chunks()?.to_vec(),
+        };
+        self.load_all(&touched, !level.claims_tiles())?;
+        for coord in &touched {
             let Some(chunk) = self.load(coord)? else { continue };
             let rows = self.chunks[chunk].vertices.rows;
             if level.claims_tiles() || self.index(chunk)?.tiles(rows) {
-                for row in 0..rows {
-                    self.pick(chunk, row)?;
-                }
+                self.pick_rows(chunk)?;
                 continue;
             }
-            let index = self.index(chunk)?.clone();
+            let index = Arc::clone(self.index(chunk)?);
             for row in (0..index.len()).filter_map(|f| index.rows(f)).flatten() {
                 self.pick(chunk, row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Picks all rows of a chunk that are inside the box.
+    fn pick_rows(&mut self, chunk: usize) -> Result<()> {
+        let own = &mut self.chunks[chunk];
+        let rows = own.vertices.rows as u32;
+        if self.picked.len() as u64 + u64::from(rows) >= u64::from(NONE) {
+            return Err(too_many());
+        }
+        let picked = &mut self.picked;
+        let mut pick = |row: u32| {
+            own.places[row as usize] = picked.len() as u32;
+            picked.push((chunk as u32, row));
+        };
+        match &own.inside {
+            None => (0..rows).for_each(pick),
+            Some(inside) => {
+                inside
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, inside)| **inside)
+                    .for_each(|(row, _)| pick(row as u32));
             }
         }
         Ok(())
@@ -130,10 +175,18 @@ impl<'a> Selected<'a> {
             )));
         };
         let mut paths = Vec::with_capacity(ids.len());
-        for id in ids {
+        let rows = ids.iter().map(|id| objects.row(*id)).collect::<Result<Vec<_>>>()?;
+        let manifests = rows.iter().map(|row| objects.manifest(*row)).collect::<Result<Vec<_>>>()?;
+        let mut seen = HashSet::new();
+        let touched = manifests.iter().flatten().map(|block| &block.chunk);
+        let touched = touched.filter(|chunk| self.test.as_ref().is_none_or(|test| test.touches(chunk)));
+        let touched: Vec<_> = touched.filter(|chunk| seen.insert(*chunk)).cloned().collect();
+        drop(seen);
+        self.load_all(&touched, true)?;
+        for (id, manifest) in ids.iter().zip(manifests) {
             let mut path = Path { id: *id, rows: Vec::new(), joined: Vec::new() };
             let mut broken = true;
-            for block in objects.manifest(objects.row(*id)?)? {
+            for block in manifest {
                 let skip = self.test.as_ref().is_some_and(|test| !test.touches(&block.chunk));
                 if skip {
                     broken = true;
@@ -195,12 +248,9 @@ impl<'a> Selected<'a> {
             let coord = self.chunks[chunk].coord.clone();
             return Err(self.wrong(path.id, &coord, format!("fragment {last} of {count}")));
         }
+        let index = Arc::clone(self.index(chunk)?);
         for fragment in fragments.iter() {
-            let rows: Vec<u64> = match self.index(chunk)?.rows(fragment as usize) {
-                Some(rows) => rows.collect(),
-                None => continue,
-            };
-            for row in rows {
+            for row in index.rows(fragment as usize).into_iter().flatten() {
                 let place = if pick { self.pick(chunk, row)? } else { self.place(chunk, row) };
                 match place {
                     Some(place) => {
@@ -229,15 +279,28 @@ impl<'a> Selected<'a> {
         if let Some(number) = self.by_coord.get(coord) {
             return Ok(Some(*number));
         }
-        let Some(vertices) = self.level.chunk(coord)? else { return Ok(None) };
-        if vertices.rows >= u64::from(NONE) {
-            return Err(Error::unsupported(self.level.vertices.name(), "chunks of 2^32 vertices"));
+        let Some(chunk) = read(self.level, self.test.as_ref(), coord, false)? else { return Ok(None) };
+        Ok(Some(self.add(chunk)))
+    }
+
+    /// Reads these chunks, on all cores when they are several; with their fragments, when those are wanted.
+    fn load_all(&mut self, coords: &[Coord], fragments: bool) -> Result<()> {
+        if coords.len() < WORTH_SHARING {
+            return Ok(());
         }
-        let inside = self.test.as_ref().map(|test| inside(test, self.level, &vertices));
-        let places = vec![NONE; vertices.rows as usize];
-        self.chunks.push(Chunk { coord: coord.clone(), vertices, index: None, places, inside });
-        self.by_coord.insert(coord.clone(), self.chunks.len() - 1);
-        Ok(Some(self.chunks.len() - 1))
+        let (level, test) = (self.level, self.test.as_ref());
+        let chunks: Vec<Option<Chunk>> =
+            coords.par_iter().map(|coord| read(level, test, coord, fragments)).collect::<Result<_>>()?;
+        chunks.into_iter().flatten().for_each(|chunk| {
+            self.add(chunk);
+        });
+        Ok(())
+    }
+
+    fn add(&mut self, chunk: Chunk) -> usize {
+        self.by_coord.insert(chunk.coord.clone(), self.chunks.len());
+        self.chunks.push(chunk);
+        self.chunks.len() - 1
     }
 
     /// The number of a chunk that was read.
@@ -246,7 +309,7 @@ impl<'a> Selected<'a> {
     }
 
     /// The fragments of a chunk, read once.
-    pub(crate) fn index(&mut self, chunk: usize) -> Result<&FragmentIndex> {
+    pub(crate) fn index(&mut self, chunk: usize) -> Result<&Arc<FragmentIndex>> {
         let own = &mut self.chunks[chunk];
         let index = match own.index.take() {
             Some(index) => index,
@@ -266,7 +329,7 @@ impl<'a> Selected<'a> {
             return Ok(None);
         }
         let place = u32::try_from(self.picked.len()).ok().filter(|place| *place != NONE);
-        let place = place.ok_or_else(|| Error::invalid("more than 2^32 vertices; select less"))?;
+        let place = place.ok_or_else(too_many)?;
         own.places[at] = place;
         self.picked.push((chunk as u32, row as u32));
         Ok(Some(place))
@@ -278,9 +341,28 @@ impl<'a> Selected<'a> {
     }
 }
 
+fn too_many() -> Error {
+    Error::invalid("more than 2^32 vertices; select less")
+}
+
+/// Reads a chunk; `None` when it has no vertices.
+fn read(level: &Level, test: Option<&BoxTest>, coord: &Coord, fragments: bool) -> Result<Option<Chunk>> {
+    let Some(vertices) = level.chunk(coord)? else { return Ok(None) };
+    if vertices.rows >= u64::from(NONE) {
+        return Err(Error::unsupported(level.vertices.name(), "chunks of 2^32 vertices"));
+    }
+    let inside = test.map(|test| inside(test, level, &vertices));
+    let index = if fragments { Some(level.fragments(coord, vertices.rows)?) } else { None };
+    let places = vec![NONE; vertices.rows as usize];
+    Ok(Some(Chunk { coord: coord.clone(), vertices, index, places, inside }))
+}
+
 /// Which vertices of a chunk are inside the box, in world coordinates.
 fn inside(test: &BoxTest, level: &Level, vertices: &Vertices) -> Vec<bool> {
     let rank = level.root.rank();
+    if let (DType::Float32, 3, None) = (&level.dtype, rank, &level.root.offset) {
+        return inside_f32x3(test, &vertices.bytes);
+    }
     let mut inside = vec![true; vertices.rows as usize];
     macro_rules! axes {
         ($type:ty, $get:expr) => {{
@@ -295,18 +377,51 @@ fn inside(test: &BoxTest, level: &Level, vertices: &Vertices) -> Vec<bool> {
             }
         }};
     }
-    match level.dtype {
-        DType::Float16 => axes!(u16, |bytes| f16::from_le_bytes(bytes).into()),
-        DType::Float32 => axes!(f32, |bytes| f32::from_le_bytes(bytes).into()),
-        DType::Float64 => axes!(f64, f64::from_le_bytes),
-        DType::Int8 => axes!(i8, |bytes| i8::from_le_bytes(bytes).into()),
-        DType::Int16 => axes!(i16, |bytes| i16::from_le_bytes(bytes).into()),
-        DType::Int32 => axes!(i32, |bytes| i32::from_le_bytes(bytes).into()),
-        DType::Int64 => axes!(i64, |bytes| i64::from_le_bytes(bytes) as f64),
-        DType::UInt8 => axes!(u8, |bytes| u8::from_le_bytes(bytes).into()),
-        DType::UInt16 => axes!(u16, |bytes| u16::from_le_bytes(bytes).into()),
-        DType::UInt32 => axes!(u32, |bytes| u32::from_le_bytes(bytes).into()),
-        _ => axes!(u64, |bytes| u64::from_le_bytes(bytes) as f64),
-    }
+    with_number_type!(&level.dtype, axes!());
     inside
+}
+
+/// The usual case, in one pass. The corners are narrowed to the 32-bit floats inside them, which changes no answer.
+fn inside_f32x3(test: &BoxTest, bytes: &[u8]) -> Vec<bool> {
+    let low: [f32; 3] = std::array::from_fn(|axis| lowest_f32(test.low[axis]));
+    let high: [f32; 3] = std::array::from_fn(|axis| -lowest_f32(-test.high[axis]));
+    let holds = |vertex: &[u8; 12]| {
+        let (words, _) = vertex.as_chunks::<4>();
+        let at: [f32; 3] = std::array::from_fn(|axis| f32::from_le_bytes(words[axis]));
+        (low[0] <= at[0])
+            & (at[0] <= high[0])
+            & (low[1] <= at[1])
+            & (at[1] <= high[1])
+            & (low[2] <= at[2])
+            & (at[2] <= high[2])
+    };
+    bytes.as_chunks::<12>().0.iter().map(holds).collect()
+}
+
+/// The lowest 32-bit float that is not below `bound`; NaN stays NaN.
+fn lowest_f32(bound: f64) -> f32 {
+    let near = bound as f32;
+    if f64::from(near) < bound { near.next_up() } else { near }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn narrowed_bounds_change_no_answer(bound: f64, at: f32) {
+            prop_assert_eq!(f64::from(at) >= bound, at >= lowest_f32(bound));
+            prop_assert_eq!(f64::from(at) <= bound, at <= -lowest_f32(-bound));
+        }
+
+        #[test]
+        fn narrowed_bounds_next_to_a_position(at in -1e3_f32..1e3, ulps in -2_i64..3) {
+            let mut bound = f64::from(at);
+            (0..ulps.abs()).for_each(|_| bound = if ulps < 0 { bound.next_down() } else { bound.next_up() });
+            prop_assert_eq!(f64::from(at) >= bound, at >= lowest_f32(bound));
+            prop_assert_eq!(f64::from(at) <= bound, at <= -lowest_f32(-bound));
+        }
+    }
 }

@@ -1,135 +1,133 @@
-//! Links to write: which are stored, in which array, how a record is spelled.
+//! Links on their way: from numbers of vertices to rows of chunks, in bounded memory.
 
-use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use hyperslab_core::{Error, Result};
 
-use super::place::PlacedChunk;
-use super::source::Source;
+use super::buckets::{Buckets, Gathered, record, words};
+use super::columns::{ColumnSpec, Rows};
+use super::objects::Place;
+use super::segments::Segments;
 use crate::coord::Coord;
 
-/// Chunk and row of each endpoint, in the order that the link had.
-pub(super) type Link = Vec<(u32, u32)>;
+/// Vertices, or links, that are looked up together.
+const BLOCK_BITS: u32 = 16;
+const BLOCK: usize = 1 << BLOCK_BITS;
+/// A vertex without a place.
+const NOWHERE: u64 = u64::MAX;
 
-/// All links of the source.
-pub(super) fn all(source: &Source, rows: &[(u32, u32)]) -> Vec<Link> {
-    let Some((width, links)) = &source.links else { return Vec::new() };
-    links
-        .chunks_exact(*width)
-        .map(|link| link.iter().map(|vertex| rows[*vertex as usize]).collect())
-        .collect()
-}
-
-/// The cells of all link arrays: offsets, then chunk, then records.
-pub(super) type Segments = BTreeMap<Vec<Coord>, BTreeMap<u32, Vec<i64>>>;
-
-/// Sorts links into arrays. Within a chunk they stay as they are; across, their endpoints are sorted by chunk and row, and the
-/// record starts with the number of the permutation that puts them back.
-pub(super) fn segments(links: &[Link], chunks: &[PlacedChunk]) -> Segments {
-    let mut segments = Segments::new();
-    for link in links {
-        let local = link.iter().all(|end| end.0 == link[0].0);
-        let mut order: Vec<usize> = (0..link.len()).collect();
-        if !local {
-            // Chunks are numbered in the order of their coordinates.
-            order.sort_by_key(|k| link[*k]);
-        }
-        let first = &chunks[link[order[0]].0 as usize].coord;
-        let offset = |k: &usize| -> Coord {
-            chunks[link[*k].0 as usize].coord.iter().zip(first).map(|(to, from)| to - from).collect()
-        };
-        let offsets: Vec<Coord> = order[1..].iter().map(offset).collect();
-        let cell = segments.entry(offsets).or_default().entry(link[order[0]].0).or_default();
-        if !local {
-            cell.push(lehmer_code(&order));
-        }
-        cell.extend(order.iter().map(|k| i64::from(link[*k].1)));
-    }
-    segments
-}
-
-/// The number of a permutation; the inverse of [`crate::links::lehmer`].
-fn lehmer_code(order: &[usize]) -> i64 {
-    let mut code = 0;
-    for i in 0..order.len() {
-        let smaller = order[i + 1..].iter().filter(|later| **later < order[i]).count();
-        code = code * (order.len() - i) as i64 + smaller as i64;
-    }
-    code
-}
-
-/// Trees, walked from their roots down.
+/// Where each vertex went.
 #[derive(Debug)]
-pub(super) struct Walk {
-    /// Vertices, parents before children.
-    pub(super) order: Vec<u32>,
-    pub(super) parent: Vec<Option<u32>>,
-    /// The tree of each vertex.
-    pub(super) tree: Vec<u32>,
-    /// The root of each tree.
-    pub(super) root: Vec<u32>,
+pub(crate) struct Places {
+    buckets: Mutex<Buckets>,
 }
 
-/// Walks the links `[child, parent]` depth first. Where `strict`, they must be trees; otherwise links that close a cycle are left out.
-pub(super) fn depth_first(source: &Source, strict: bool) -> Result<Walk> {
-    let count = source.len();
-    let links = source.links.as_ref().map_or(&[][..], |(_, links)| links.as_slice());
-    let mut has_parent = vec![false; count];
-    let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); count];
-    for link in links.chunks_exact(2) {
-        if strict && std::mem::replace(&mut has_parent[link[0] as usize], true) {
-            return Err(Error::invalid(format!("vertex {} of a skeleton has two parents", link[0])));
-        }
-        has_parent[link[0] as usize] = true;
-        neighbours[link[0] as usize].push(link[1]);
-        neighbours[link[1] as usize].push(link[0]);
+impl Places {
+    pub(crate) fn new(buckets: Buckets) -> Self {
+        Self { buckets: Mutex::new(buckets) }
     }
-    let mut walk = Walk {
-        order: Vec::with_capacity(count),
-        parent: vec![None; count],
-        tree: vec![u32::MAX; count],
-        root: Vec::new(),
-    };
-    // True roots first, then whatever a cycle keeps from having one.
-    let roots = (0..count).filter(|vertex| !has_parent[*vertex]).chain((0..count).filter(|_| !strict));
-    for root in roots {
-        if walk.tree[root] != u32::MAX {
-            continue;
+
+    /// Notes the vertices of a chunk, in the order of their rows.
+    pub(crate) fn add(&self, chunk: u32, vertices: impl Iterator<Item = u64>) -> Result<()> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        for (row, vertex) in vertices.enumerate() {
+            let place = u64::from(chunk) << 32 | row as u64;
+            buckets.push((vertex >> BLOCK_BITS) as usize, record([vertex, place]).as_ref())?;
         }
-        let tree = walk.root.len() as u32;
-        walk.root.push(root as u32);
-        let mut stack = vec![(root as u32, None)];
-        while let Some((vertex, parent)) = stack.pop() {
-            if walk.tree[vertex as usize] != u32::MAX {
-                continue;
-            }
-            walk.tree[vertex as usize] = tree;
-            walk.parent[vertex as usize] = parent;
-            walk.order.push(vertex);
-            let next = neighbours[vertex as usize]
-                .iter()
-                .rev()
-                .filter(|next| walk.tree[**next as usize] == u32::MAX);
-            stack.extend(next.map(|next| (*next, Some(vertex))));
-        }
+        Ok(())
     }
-    if walk.order.len() != count {
-        return Err(Error::invalid("the links of a skeleton close a cycle"));
+
+    pub(crate) fn gathered(self) -> Gathered {
+        self.buckets.into_inner().unwrap_or_else(PoisonError::into_inner).gathered()
     }
-    Ok(walk)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// Links by the numbers of their vertices.
+#[derive(Debug)]
+pub(crate) struct LinkStream {
+    width: usize,
+    specs: Vec<ColumnSpec>,
+    row_size: usize,
+    /// By block of vertices: vertex, link, which end.
+    ends: Buckets,
+    /// By block of links: the rows of their attributes, in order.
+    rows: Buckets,
+    resolved: Buckets,
+    count: u64,
+}
 
-    #[test]
-    fn codes_are_those_that_the_reader_undoes() {
-        for width in 1..5 {
-            let all: i64 = (1..=width as i64).product();
-            for code in 0..all {
-                assert_eq!(lehmer_code(&crate::links::lehmer(code, width).unwrap()), code);
+impl LinkStream {
+    pub(crate) fn new(width: usize, specs: &[ColumnSpec], buckets: impl Fn() -> Buckets) -> Self {
+        Self {
+            width,
+            specs: specs.to_vec(),
+            row_size: specs.iter().map(ColumnSpec::row_size).sum(),
+            ends: buckets(),
+            rows: buckets(),
+            resolved: buckets(),
+            count: 0,
+        }
+    }
+
+    pub(crate) fn push(&mut self, links: &[u64], attributes: &Rows<'_>) -> Result<()> {
+        for (row, link) in links.chunks_exact(self.width).enumerate() {
+            for (k, vertex) in link.iter().enumerate() {
+                let bucket = (*vertex >> BLOCK_BITS) as usize;
+                self.ends.push(bucket, record([*vertex, self.count, k as u64]).as_ref())?;
+            }
+            let buffer = self.rows.buffer((self.count >> BLOCK_BITS) as usize);
+            attributes.append(row, &self.specs, buffer);
+            self.rows.settle(self.row_size)?;
+            self.count += 1;
+        }
+        Ok(())
+    }
+
+    /// Finds the places of all ends, and hands on each link that is to be stored, with its attributes.
+    pub(crate) fn resolve(
+        self,
+        places: &Gathered,
+        coords: &[Coord],
+        stored: impl Fn(&[Place]) -> bool,
+        segments: &mut Segments,
+    ) -> Result<()> {
+        let (ends, rows, mut resolved) = (self.ends.gathered(), self.rows.gathered(), self.resolved);
+        let mut table = vec![NOWHERE; BLOCK];
+        for block in 0..ends.len() {
+            table.fill(NOWHERE);
+            for own in places.take(block)?.chunks_exact(16) {
+                let [vertex, place] = words::<2>(own);
+                table[vertex as usize % BLOCK] = place;
+            }
+            for end in ends.take(block)?.chunks_exact(24) {
+                let [vertex, link, k] = words::<3>(end);
+                let place = table[vertex as usize % BLOCK];
+                if place == NOWHERE {
+                    return Err(Error::invalid(format!("a link to vertex {vertex}, which is not there")));
+                }
+                resolved.push((link >> BLOCK_BITS) as usize, record([link, k, place]).as_ref())?;
             }
         }
+        let resolved = resolved.gathered();
+        let mut link: Vec<Place> = vec![(0, 0); self.width];
+        for block in 0..resolved.len() {
+            let count = (self.count as usize - block * BLOCK).min(BLOCK);
+            let mut ends = vec![0_u64; count * self.width];
+            for end in resolved.take(block)?.chunks_exact(24) {
+                let [number, k, place] = words::<3>(end);
+                ends[(number as usize % BLOCK) * self.width + k as usize] = place;
+            }
+            let attributes = rows.take(block)?;
+            for (number, own) in ends.chunks_exact(self.width).enumerate() {
+                link.iter_mut()
+                    .zip(own)
+                    .for_each(|(end, place)| *end = ((place >> 32) as u32, *place as u32));
+                let row = &attributes[number * self.row_size..(number + 1) * self.row_size];
+                if stored(&link) {
+                    segments.add(&link, coords, row)?;
+                }
+            }
+        }
+        Ok(())
     }
 }

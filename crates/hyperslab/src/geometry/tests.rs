@@ -39,7 +39,9 @@ impl Geometry for Corners {
                 ("color".to_owned(), numbers(&[0.; 12], &[4, 3])),
             ],
             links,
+            link_attributes: Vec::new(),
             objects: vec![(7, vec![0, 1, 2])],
+            object_attributes: vec![("length".to_owned(), numbers(&[2.5], &[1]))],
         })
     }
 }

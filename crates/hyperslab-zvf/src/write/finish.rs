@@ -1,0 +1,261 @@
+//! From gathered records to a level: chunks on all cores, then objects, then links.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyperslab_core::{Error, Result};
+use hyperslab_zarr::ZarrSink;
+use rayon::prelude::*;
+use serde_json::{Value, json};
+
+use super::arrange::{Arranged, KEY, Layout, arrange};
+use super::buckets::{Buckets, words};
+use super::cells::{CellSink, ChunkList, LevelSink};
+use super::columns::ColumnSpec;
+use super::documents::{self, LevelDocument};
+use super::forest;
+use super::links::{LinkStream, Places};
+use super::objects::{self, Uses};
+use super::segments::Segments;
+use super::writer::ZvfWriter;
+use super::{Kind, columns};
+use crate::fragment::{self, Fragment};
+use crate::pyramid;
+
+/// Everything that the chunks of a level leave for its objects and links.
+struct Leavings {
+    uses: Option<Uses>,
+    places: Option<Places>,
+    /// The first rows of fragments, by chunk.
+    starts: Option<std::sync::Mutex<Buckets>>,
+    vertices: AtomicU64,
+}
+
+/// Writes all levels into the sink.
+pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
+    for id in writer.options.groups.iter().flatten() {
+        if !writer.ids.contains(*id) {
+            return Err(Error::invalid(format!("a group names the object {id}, which is not there")));
+        }
+    }
+    let rank = writer.spec.rank;
+    if let Some([low, high]) = &writer.options.bounds {
+        let inside = (0..rank)
+            .all(|axis| low[axis] <= writer.chunks.low[axis] && writer.chunks.high[axis] <= high[axis]);
+        if !inside && writer.count > 0 {
+            return Err(Error::invalid(format!("vertices outside the bounds {low:?} to {high:?}")));
+        }
+    }
+    let mut order: Vec<u32> = (0..writer.chunks.coords.len() as u32).collect();
+    order.sort_unstable_by(|a, b| writer.chunks.coords[*a as usize].cmp(&writer.chunks.coords[*b as usize]));
+    let chunks =
+        ChunkList::new(order.iter().map(|at| writer.chunks.coords[*at as usize].clone()).collect(), rank);
+    let (ids, ranks) = writer.ids.sorted();
+    let mut tree_links = None;
+    if writer.spec.kind == Kind::Skeleton {
+        tree_links = Some(plant(&mut writer)?);
+    }
+    let has_objects = !ids.is_empty();
+    let wants_places = writer.links.is_some() || tree_links.is_some();
+    let (memory, folder) = (writer.options.memory, writer.folder.clone());
+    let spilling = |share: usize| Buckets::new(memory / share, &folder);
+    let leavings = Leavings {
+        uses: has_objects.then(|| Uses::new(spilling(4))),
+        places: wants_places.then(|| Places::new(spilling(8))),
+        starts: wants_places.then(|| std::sync::Mutex::new(spilling(8))),
+        vertices: AtomicU64::new(0),
+    };
+    let root = documents::root(&writer.document());
+    let ZvfWriter {
+        mut sink, vertices, layout, spec, options, dtype, record, links, object_attributes, ..
+    } = writer;
+    hyperslab_core::Sink::group(&mut sink, "/", &super::cells::json_attributes(&root))?;
+    let mut level = LevelSink {
+        sink: &mut sink,
+        path: "/0".to_owned(),
+        rank,
+        compression: options.compression,
+        folder: &folder,
+    };
+    let arrays = ChunkArrays::create(&mut level, &spec.attributes, &dtype, &chunks)?;
+    let gathered = vertices.gathered();
+    (0..chunks.len()).into_par_iter().try_for_each(|number| {
+        let records = gathered.take(order[number] as usize)?;
+        let coord = &chunks.coords[number];
+        let arranged = arrange(&layout, &records, record, &dtype, coord, number as u64, &ranks);
+        let key = if layout.is_keyed() { KEY } else { 0 };
+        arrays.put(coord, &arranged, &records, record, key)?;
+        leave(&leavings, number as u32, &arranged, &records, record)
+    })?;
+    drop(gathered);
+    let width = spec.link_width.unwrap_or(2);
+    let mut segments = Segments::new(width, &spec.link_attributes, 0, spilling(4));
+    if let Some(uses) = leavings.uses {
+        let path = spec.kind.is_path();
+        objects::write_index(&mut level, &ids, uses, &chunks.coords, &mut |from, to| {
+            if path { segments.add(&[from, to], &chunks.coords, &[]) } else { Ok(()) }
+        })?;
+    }
+    let starts = leavings
+        .starts
+        .map(|starts| starts.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).gathered());
+    if let Some(places) = leavings.places {
+        let places = places.gathered();
+        match (links, tree_links) {
+            (Some(links), _) => links.resolve(&places, &chunks.coords, |_| true, &mut segments)?,
+            (_, Some(tree)) => {
+                // What the order of the rows implies is not stored.
+                let stored = |link: &[(u32, u32)]| link[0].0 != link[1].0 || link[0].1 != link[1].1 + 1;
+                tree.resolve(&places, &chunks.coords, stored, &mut segments)?;
+            }
+            _ => {}
+        }
+    }
+    let declared = spec.kind.stores_links() && spec.link_width.is_some();
+    let linked = segments.len() > 0 || declared;
+    if linked {
+        level.group("links", &Value::Null)?;
+        if !spec.link_attributes.is_empty() {
+            level.group("link_attributes", &Value::Null)?;
+        }
+        segments.write(&mut level, "links/0", &chunks, starts.as_ref())?;
+    }
+    objects::write_groups(&mut level, &options.groups)?;
+    write_object_attributes(&mut level, &object_attributes, ids.len())?;
+    let document = LevelDocument {
+        level: 0,
+        vertices: leavings.vertices.into_inner(),
+        attributes: !spec.attributes.is_empty(),
+        links: linked,
+        objects: has_objects.then_some(ids.len() as u64),
+        ..LevelDocument::default()
+    };
+    level.group("", &document.to_json())?;
+    if !options.factors.is_empty() {
+        sink.settle()?;
+        pyramid::add_to(&mut sink, &options)?;
+    }
+    Ok(sink)
+}
+
+/// Walks the trees of a skeleton; their links, to be stored where the order of the rows does not imply them.
+fn plant(writer: &mut ZvfWriter) -> Result<LinkStream> {
+    let count = writer.count as usize;
+    if let Some(row) = writer.tree.iter().find(|row| **row as usize >= count) {
+        return Err(Error::invalid(format!("a link to vertex {row} of {count}")));
+    }
+    let walk = forest::depth_first(count, &writer.tree, true)?;
+    writer.tree = Vec::new();
+    let (memory, folder) = (writer.options.memory, writer.folder.clone());
+    let mut stream = LinkStream::new(2, &[], || Buckets::new(memory / 8, &folder));
+    let none = columns::Rows::new(&[], &[], 0)?;
+    for (vertex, parent) in walk.parent.iter().enumerate() {
+        if let Some(parent) = parent {
+            stream.push(&[vertex as u64, u64::from(*parent)], &none)?;
+        }
+    }
+    writer.layout = Layout::Trees(walk.forest);
+    Ok(stream)
+}
+
+/// What later steps need to know about the rows of a chunk.
+fn leave(leavings: &Leavings, chunk: u32, arranged: &Arranged, records: &[u8], size: usize) -> Result<()> {
+    leavings.vertices.fetch_add(arranged.rows.len() as u64, Ordering::Relaxed);
+    if let Some(uses) = &leavings.uses {
+        uses.add(chunk, &arranged.uses)?;
+    }
+    if let Some(places) = &leavings.places {
+        let vertex = |row: &u32| words::<2>(&records[*row as usize * size..])[1];
+        places.add(chunk, arranged.rows.iter().map(vertex))?;
+    }
+    if let Some(starts) = &leavings.starts {
+        let mut starts = starts.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for fragment in &arranged.fragments {
+            if let Fragment::Range { start, .. } = fragment {
+                starts.push(chunk as usize, &start.to_le_bytes())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The arrays that have a cell for every chunk.
+pub(crate) struct ChunkArrays {
+    vertices: CellSink,
+    fragments: CellSink,
+    /// Where each attribute is in a record after the position, its size, its cells.
+    attributes: Vec<(usize, usize, CellSink)>,
+    position: usize,
+}
+
+impl ChunkArrays {
+    pub(crate) fn create(
+        level: &mut LevelSink<'_>,
+        attributes: &[ColumnSpec],
+        dtype: &hyperslab_core::DType,
+        chunks: &ChunkList,
+    ) -> Result<Self> {
+        let own = json!({"zv_array": "vertices", "dtype": dtype.to_string(), "encoding": "raw"});
+        let vertices = level.cells("vertices", &own, chunks, 0..chunks.len())?;
+        let own = json!({"zv_array": "vertex_fragments", "encoding": "fragment_index_v1"});
+        let fragments = level.cells("vertex_fragments", &own, chunks, 0..chunks.len())?;
+        if !attributes.is_empty() {
+            level.group("vertex_attributes", &Value::Null)?;
+        }
+        let (mut made, mut at) = (Vec::with_capacity(attributes.len()), 0);
+        for column in attributes {
+            let row_shape: Vec<u64> = column.width.into_iter().collect();
+            let own = json!({
+                "zv_array": "attribute", "name": column.name, "dtype": column.dtype.to_string(), "row_shape": row_shape,
+            });
+            let name = format!("vertex_attributes/{}", column.name);
+            made.push((at, column.row_size(), level.cells(&name, &own, chunks, 0..chunks.len())?));
+            at += column.row_size();
+        }
+        let position = dtype.size().unwrap_or(4) * level.rank;
+        Ok(Self { vertices, fragments, attributes: made, position })
+    }
+
+    /// Writes the cells of a chunk out of its records, which start with `key` bytes that are not stored.
+    pub(crate) fn put(
+        &self,
+        coord: &crate::coord::Coord,
+        arranged: &Arranged,
+        records: &[u8],
+        size: usize,
+        key: usize,
+    ) -> Result<()> {
+        let gather = |offset: usize, length: usize| -> Vec<u8> {
+            let mut cell = Vec::with_capacity(arranged.rows.len() * length);
+            for row in &arranged.rows {
+                cell.extend_from_slice(&records[*row as usize * size + offset..][..length]);
+            }
+            cell
+        };
+        self.vertices.put(coord, &gather(key, self.position))?;
+        self.fragments.put(coord, &fragment::encode(&arranged.fragments, arranged.rows.len() as u64)?)?;
+        for (offset, length, cells) in &self.attributes {
+            cells.put(coord, &gather(key + self.position + offset, *length))?;
+        }
+        Ok(())
+    }
+}
+
+fn write_object_attributes(
+    level: &mut LevelSink<'_>,
+    attributes: &[(String, hyperslab_core::Values)],
+    count: usize,
+) -> Result<()> {
+    if attributes.is_empty() {
+        return Ok(());
+    }
+    level.group("object_attributes", &Value::Null)?;
+    for (name, values) in attributes {
+        if values.shape.first().copied() != Some(count as u64) || values.shape.len() > 2 {
+            let problem =
+                format!("the object attribute {name:?} of the shape {:?} for {count} objects", values.shape);
+            return Err(Error::invalid(problem));
+        }
+        objects::write_attribute(level, name, values)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,239 @@
+//! Objects on their way: ids, and the fragments of each.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use hyperslab_core::{ArraySpec, ChunkCoord, DType, Elements, Error, Fill, Grid, Result, Values};
+use rayon::prelude::*;
+use serde_json::json;
+
+use super::arrange::FragmentUse;
+use super::buckets::{Buckets, record, words};
+use super::cells::LevelSink;
+use crate::coord::Coord;
+use crate::manifest::{self, Block, Fragments};
+
+/// Objects whose manifests are in one chunk of their array: one object is found without decoding many others.
+pub(crate) const PER_CHUNK: u64 = 2048;
+
+/// Objects by their number of arrival.
+#[derive(Debug, Default)]
+pub(crate) struct ObjectIds {
+    numbers: HashMap<i64, u32>,
+    ids: Vec<i64>,
+}
+
+impl ObjectIds {
+    /// The number of an id, and whether it is new.
+    pub(crate) fn number(&mut self, id: i64) -> Result<(u32, bool)> {
+        if let Some(number) = self.numbers.get(&id) {
+            return Ok((*number, false));
+        }
+        let number = u32::try_from(self.ids.len()).map_err(|_| Error::invalid("more than 2^32 objects"))?;
+        self.numbers.insert(id, number);
+        self.ids.push(id);
+        Ok((number, true))
+    }
+
+    pub(crate) fn contains(&self, id: i64) -> bool {
+        self.numbers.contains_key(&id)
+    }
+
+    /// The ids in ascending order, and the place there of each number of arrival.
+    pub(crate) fn sorted(&self) -> (Vec<i64>, Vec<u32>) {
+        let mut order: Vec<u32> = (0..self.ids.len() as u32).collect();
+        order.sort_unstable_by_key(|number| self.ids[*number as usize]);
+        let mut ranks = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(rank, number)| ranks[*number as usize] = rank as u32);
+        (order.iter().map(|number| self.ids[*number as usize]).collect(), ranks)
+    }
+}
+
+/// Words of a use: object, order, chunk and fragment, first and last row.
+const WORDS: usize = 4;
+
+/// The fragments of all objects, in any order.
+#[derive(Debug)]
+pub(crate) struct Uses {
+    buckets: Mutex<Buckets>,
+}
+
+impl Uses {
+    pub(crate) fn new(buckets: Buckets) -> Self {
+        Self { buckets: Mutex::new(buckets) }
+    }
+
+    /// Notes the fragments of a chunk.
+    pub(crate) fn add(&self, chunk: u32, uses: &[FragmentUse]) -> Result<()> {
+        let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
+        let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
+        for own in uses {
+            let words = [own.object, own.order, pair(chunk, own.fragment), pair(own.first, own.last)];
+            buckets.push((own.object / PER_CHUNK) as usize, record::<WORDS>(words).as_ref())?;
+        }
+        Ok(())
+    }
+}
+
+/// Chunk and row.
+pub(crate) type Place = (u32, u32);
+
+/// Writes ids and manifests. `crossing` is given the last row of a fragment and the first of the next in its object, where that
+/// lies in another chunk.
+pub(crate) fn write_index(
+    level: &mut LevelSink<'_>,
+    ids: &[i64],
+    uses: Uses,
+    coords: &[Coord],
+    crossing: &mut dyn FnMut(Place, Place) -> Result<()>,
+) -> Result<()> {
+    let count = ids.len() as u64;
+    let uses = uses.buckets.into_inner().unwrap_or_else(PoisonError::into_inner).gathered();
+    // The group's document comes first in the tree, and what it says is known last.
+    let manifests = level.rows("object_index/manifests", count, PER_CHUNK, &json!({}))?;
+    let blocks = count.div_ceil(PER_CHUNK) as usize;
+    let mut present = 0;
+    for part in (0..blocks).collect::<Vec<_>>().chunks(rayon::current_num_threads().max(1)) {
+        let done: Vec<(usize, Vec<(Place, Place)>)> = part
+            .par_iter()
+            .map(|block| {
+                let first = *block as u64 * PER_CHUNK;
+                let made = manifests_of(first, (count - first).min(PER_CHUNK), &uses.take(*block)?, coords)?;
+                let at: ChunkCoord = [*block as u64].as_slice().into();
+                manifests.write(&at, manifests.encode(&at, &Elements::variable(&made.rows))?)?;
+                Ok((made.present, made.crossings))
+            })
+            .collect::<Result<_>>()?;
+        for (own, crossings) in done {
+            present += own;
+            crossings.into_iter().try_for_each(|(from, to)| crossing(from, to))?;
+        }
+    }
+    write_ids(level, ids, present)
+}
+
+fn write_ids(level: &mut LevelSink<'_>, ids: &[i64], present: usize) -> Result<()> {
+    let count = ids.len() as u64;
+    let rank = json!({
+        "zv_array": "object_index", "num_objects": count, "num_present": present, "sid_ndim": level.rank,
+        "layout": "vlen_manifests_v2", "object_ids_sorted": true,
+    });
+    level.group("object_index", &rank)?;
+    let mut spec = ArraySpec::new(DType::Int64, Grid::single(&[count]));
+    spec.filters = level.filters();
+    let array = level.sink.array(&format!("{}/object_index/object_ids", level.path), &spec)?;
+    let first: ChunkCoord = [0].as_slice().into();
+    let bytes: Vec<u8> = ids.iter().flat_map(|id| id.to_ne_bytes()).collect();
+    array.write(&first, array.encode(&first, &Elements::fixed(bytes))?)
+}
+
+struct Manifests {
+    rows: Vec<Vec<u8>>,
+    present: usize,
+    crossings: Vec<(Place, Place)>,
+}
+
+fn manifests_of(first: u64, count: u64, uses: &[u8], coords: &[Coord]) -> Result<Manifests> {
+    let mut sorted: Vec<[u64; WORDS]> = uses.chunks_exact(8 * WORDS).map(words::<WORDS>).collect();
+    sorted.sort_unstable();
+    // At coarser levels neighbours fall into one bin.
+    sorted.dedup_by_key(|words| (words[0], words[2]));
+    let mut made = Manifests { rows: vec![vec![0; 4]; count as usize], present: 0, crossings: Vec::new() };
+    for own in sorted.chunk_by(|a, b| a[0] == b[0]) {
+        let halves = |word: u64| ((word >> 32) as u32, word as u32);
+        let mut blocks: Vec<Block> = Vec::with_capacity(own.len());
+        for [_, _, at, _] in own {
+            let (chunk, fragment) = halves(*at);
+            add_fragment(&mut blocks, &coords[chunk as usize], fragment.into());
+        }
+        for pair in own.windows(2) {
+            let from = (halves(pair[0][2]).0, halves(pair[0][3]).1);
+            let to = (halves(pair[1][2]).0, halves(pair[1][3]).0);
+            if from.0 != to.0 {
+                made.crossings.push((from, to));
+            }
+        }
+        made.present += 1;
+        made.rows[(own[0][0] - first) as usize] = manifest::encode(&blocks)?;
+    }
+    Ok(made)
+}
+
+/// Appends a fragment, to the run before it where it is the next of the same chunk.
+pub(crate) fn add_fragment(blocks: &mut Vec<Block>, chunk: &Coord, fragment: u64) {
+    if let Some(last) = blocks.last_mut()
+        && last.chunk == *chunk
+    {
+        match &mut last.fragments {
+            Fragments::One(one) if *one + 1 == fragment => {
+                last.fragments = Fragments::Run { first: *one, count: 2 };
+                return;
+            }
+            Fragments::Run { first, count } if *first + *count == fragment => {
+                *count += 1;
+                return;
+            }
+            _ => {}
+        }
+    }
+    blocks.push(Block { chunk: chunk.clone(), fragments: Fragments::One(fragment) });
+}
+
+/// Groups of objects, by id.
+pub(crate) fn write_groups(level: &mut LevelSink<'_>, groups: &[Vec<i64>]) -> Result<()> {
+    if groups.is_empty() {
+        return Ok(());
+    }
+    let count = groups.len() as u64;
+    let array = level.rows("groups", count, count, &json!({"zv_array": "groups", "num_groups": count}))?;
+    let rows: Vec<Vec<u8>> =
+        groups.iter().map(|ids| ids.iter().flat_map(|id| id.to_le_bytes()).collect()).collect();
+    let at: ChunkCoord = [0].as_slice().into();
+    array.write(&at, array.encode(&at, &Elements::variable(&rows))?)
+}
+
+/// Rows of one array chunk of object attributes, as other writers have it.
+const ATTRIBUTE_ROWS: u64 = 65536;
+
+/// An attribute of all objects, in the order of their index.
+pub(crate) fn write_attribute(level: &mut LevelSink<'_>, name: &str, values: &Values) -> Result<()> {
+    let mut chunk = values.shape.to_vec();
+    if let Some(first) = chunk.first_mut() {
+        *first = (*first).clamp(1, ATTRIBUTE_ROWS);
+    }
+    let mut spec = ArraySpec::new(values.dtype.clone(), Grid::new(&values.shape, &chunk)?);
+    spec.fill = absent(&values.dtype);
+    spec.filters = level.filters();
+    spec.attributes = super::cells::json_attributes(&json!({
+        "zv_array": "object_attribute", "name": name, "dtype": values.dtype.to_string(),
+        "shape": values.shape.as_slice(), "fill_sentinel_meaning": "absent",
+    }));
+    let array = level.sink.array(&format!("{}/object_attributes/{name}", level.path), &spec)?;
+    let rows = values.shape.first().copied().unwrap_or(0);
+    let bytes = values.elements.as_fixed();
+    let bytes =
+        bytes.ok_or_else(|| Error::invalid(format!("the object attribute {name:?} of {}", values.dtype)))?;
+    let row = if rows == 0 { 0 } else { bytes.len() / rows as usize };
+    for (number, start) in (0..rows).step_by(chunk[0] as usize).enumerate() {
+        let end = (start + chunk[0]).min(rows);
+        let part = bytes.slice(start as usize * row..end as usize * row);
+        let at: ChunkCoord = std::iter::once(number as u64).chain(chunk[1..].iter().map(|_| 0)).collect();
+        array.write(&at, array.encode(&at, &Elements::fixed(part))?)?;
+    }
+    Ok(())
+}
+
+/// The value that says that an object has none: NaN, the lowest of signed, the highest of unsigned numbers.
+fn absent(dtype: &DType) -> Fill {
+    let bytes: Vec<u8> = match dtype {
+        DType::Float32 => f32::NAN.to_ne_bytes().to_vec(),
+        DType::Float64 => f64::NAN.to_ne_bytes().to_vec(),
+        DType::Int8 => vec![0x80],
+        DType::Int16 => i16::MIN.to_ne_bytes().to_vec(),
+        DType::Int32 => i32::MIN.to_ne_bytes().to_vec(),
+        DType::Int64 => i64::MIN.to_ne_bytes().to_vec(),
+        DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64 => vec![0xff; dtype.size().unwrap_or(1)],
+        _ => return Fill::Zero,
+    };
+    Fill::Element(Elements::fixed(bytes))
+}

@@ -1,0 +1,120 @@
+//! How to write a store.
+
+use hyperslab_core::{Error, Result};
+
+use super::{GeometrySpec, Kind};
+
+/// Which links between a level and the next are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum CrossLevel {
+    /// None.
+    #[default]
+    None,
+    /// At each level, from every vertex to the one that stands for it at the next.
+    Up,
+    /// The same, and back.
+    Both,
+}
+
+impl CrossLevel {
+    /// The format's word for it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Up => "implicit",
+            Self::Both => "explicit",
+        }
+    }
+}
+
+/// How to write a store.
+#[derive(Debug, Clone)]
+pub struct WriteOptions {
+    /// The size of a chunk, per axis.
+    pub chunk_shape: Vec<f64>,
+    /// The size of a bin, per axis, which must divide the chunk: points without objects are ordered by bins, and coarser
+    /// levels start from them.
+    pub bin_shape: Option<Vec<f64>>,
+    /// The lowest and highest corner; those of the vertices when left out.
+    pub bounds: Option<[Vec<f64>; 2]>,
+    /// Zstandard's level; `None` stores cells as they are.
+    pub compression: Option<i32>,
+    /// Chunks of a shard per axis; `None` gives every chunk its own object.
+    pub shard_shape: Option<u64>,
+    /// The size of a bin at each coarser level, as a multiple of the level before.
+    pub factors: Vec<f64>,
+    /// At coarser levels, may objects share vertices? Otherwise each has vertices of its own.
+    pub shared_fragments: bool,
+    /// Links between levels.
+    pub cross_level: CrossLevel,
+    /// Groups of objects, by id.
+    pub groups: Vec<Vec<i64>>,
+    /// Names of the axes; x, y, z, w when left out.
+    pub axes: Option<Vec<String>>,
+    /// Bytes of vertices, links and objects that may wait in memory.
+    pub memory: usize,
+    /// Replace what stands at the target.
+    pub replace: bool,
+}
+
+/// Bins of the finest level per chunk and axis, where a pyramid is wanted and no bin size is given.
+const BINS_PER_CHUNK: f64 = 4.0;
+
+impl WriteOptions {
+    /// Compressed chunks of this size, no bins, no coarser levels.
+    #[must_use]
+    pub fn new(chunk_shape: Vec<f64>) -> Self {
+        Self {
+            chunk_shape,
+            bin_shape: None,
+            bounds: None,
+            compression: Some(0),
+            shard_shape: None,
+            factors: Vec::new(),
+            shared_fragments: true,
+            cross_level: CrossLevel::None,
+            groups: Vec::new(),
+            axes: None,
+            memory: 512 << 20,
+            replace: false,
+        }
+    }
+
+    /// The bins that the store declares. Other readers take them for numbers of fragments at every level, so only points
+    /// without objects and without coarser levels have them.
+    pub(crate) fn base_bin(&self, spec: &GeometrySpec) -> Option<&Vec<f64>> {
+        let plain = self.factors.is_empty() && !spec.objects && spec.kind == Kind::PointCloud;
+        self.bin_shape.as_ref().filter(|_| plain)
+    }
+
+    /// The bins from which coarser levels start.
+    pub(crate) fn first_bin(&self) -> Vec<f64> {
+        let default = || self.chunk_shape.iter().map(|size| size / BINS_PER_CHUNK).collect();
+        self.bin_shape.clone().unwrap_or_else(default)
+    }
+
+    pub(crate) fn check(&self, rank: usize) -> Result<()> {
+        let sizes = |what: &str, sizes: &[f64]| {
+            if sizes.len() == rank && sizes.iter().all(|size| size.is_finite() && *size > 0.0) {
+                return Ok(());
+            }
+            Err(Error::invalid(format!("{what} {sizes:?} for {rank} axes")))
+        };
+        sizes("a chunk shape", &self.chunk_shape)?;
+        if let Some(bin) = &self.bin_shape {
+            sizes("a bin shape", bin)?;
+            for (chunk, bin) in self.chunk_shape.iter().zip(bin) {
+                if ((chunk / bin).round() - chunk / bin).abs() > 1e-9 {
+                    return Err(Error::invalid(format!("bins of {bin} do not divide chunks of {chunk}")));
+                }
+            }
+        }
+        if self.factors.iter().any(|factor| !(factor.is_finite() && *factor >= 1.0)) {
+            return Err(Error::invalid(format!("level factors {:?}", self.factors)));
+        }
+        if self.axes.as_ref().is_some_and(|axes| axes.len() != rank) {
+            return Err(Error::invalid(format!("axes {:?} for {rank} columns", self.axes)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,194 @@
+//! A geometry that is in memory, written as a new store.
+
+use std::path::Path;
+
+use hyperslab_core::{DType, Elements, Error, GeometryData, Result, Values};
+
+use super::{ColumnSpec, GeometrySpec, Kind, WriteOptions, ZvfWriter};
+
+/// Vertices that are handed on together.
+const BATCH: usize = 1 << 16;
+
+/// Writes a geometry as a new store.
+///
+/// For lines, an object's rows are its path, and `links` is not read. Vertices of points, graphs and meshes belong to
+/// at most one object. For more than memory holds there is [`ZvfWriter`].
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the data contradict themselves or the options; [`Io`](Error::Io) when the
+/// system refuses. Nothing is left behind then.
+pub fn write(
+    target: impl AsRef<Path>,
+    kind: Kind,
+    data: &GeometryData,
+    options: &WriteOptions,
+) -> Result<()> {
+    let [rows, rank] = data.vertices.shape.as_slice() else {
+        return Err(Error::invalid("vertices need one row a vertex and one column an axis"));
+    };
+    let links = data.links.as_ref().filter(|_| kind.stores_links());
+    let spec = GeometrySpec {
+        kind,
+        rank: *rank as usize,
+        dtype: data.vertices.dtype.clone(),
+        attributes: columns(&data.attributes, *rows)?,
+        link_width: links.map(link_width).transpose()?,
+        link_attributes: match links {
+            Some(links) => columns(&data.link_attributes, links.shape[0])?,
+            None => Vec::new(),
+        },
+        objects: !data.objects.is_empty() || kind.is_path(),
+    };
+    let order = Order::new(kind, data, *rows)?;
+    let mut writer = ZvfWriter::create(target, spec, options.clone())?;
+    match &order {
+        None => writer.vertices(&data.vertices, &data.attributes, &[])?,
+        Some(order) => order.push(data, &mut writer)?,
+    }
+    for (id, rows) in &data.objects {
+        if rows.is_empty() {
+            writer.object(*id)?;
+        }
+    }
+    if let Some(links) = links {
+        let mut numbers = link_rows(links, *rows)?;
+        if let Some(order) = &order {
+            let places = order.places(*rows as usize);
+            numbers.iter_mut().for_each(|row| *row = places[*row as usize]);
+        }
+        let attributes = if data.link_attributes.is_empty() { &[][..] } else { &data.link_attributes };
+        writer.links(&numbers, attributes)?;
+    }
+    for (name, values) in &data.object_attributes {
+        writer.object_attribute(name, by_id(data, values)?);
+    }
+    writer.commit()
+}
+
+fn columns(attributes: &[(String, Values)], rows: u64) -> Result<Vec<ColumnSpec>> {
+    let one = |(name, values): &(String, Values)| match values.shape.first() {
+        Some(own) if *own == rows => ColumnSpec::of(name, values),
+        _ => Err(Error::invalid(format!(
+            "the attribute {name:?} of the shape {:?} needs {rows} rows",
+            values.shape
+        ))),
+    };
+    attributes.iter().map(one).collect()
+}
+
+/// Rows of objects in ascending order of their ids.
+fn by_id(data: &GeometryData, values: &Values) -> Result<Values> {
+    if values.shape.first().copied() != Some(data.objects.len() as u64) {
+        return Err(Error::invalid(format!("{:?} rows for {} objects", values.shape, data.objects.len())));
+    }
+    let mut order: Vec<usize> = (0..data.objects.len()).collect();
+    order.sort_by_key(|at| data.objects[*at].0);
+    gathered(values, &order)
+}
+
+/// The rows with these numbers.
+fn gathered(values: &Values, rows: &[usize]) -> Result<Values> {
+    let each: usize = values.shape[1..].iter().product::<u64>() as usize;
+    let picks: Vec<(usize, usize)> =
+        rows.iter().flat_map(|row| (0..each).map(move |part| (0, row * each + part))).collect();
+    let mut shape = values.shape.clone();
+    shape[0] = rows.len() as u64;
+    let elements = match (values.elements.as_fixed(), values.dtype.size()) {
+        (Some(bytes), Some(size)) if values.elements.validity.is_none() => {
+            let size = size * each;
+            let mut out = Vec::with_capacity(rows.len() * size);
+            rows.iter().for_each(|row| out.extend_from_slice(&bytes[row * size..(row + 1) * size]));
+            Elements::fixed(out)
+        }
+        _ => Elements::gather(&values.dtype, &[&values.elements], &picks)?,
+    };
+    Values::new(values.dtype.clone(), &shape, elements)
+}
+
+/// The order in which vertices are handed on: object by object, then those of nobody.
+struct Order {
+    rows: Vec<usize>,
+    owners: Vec<Option<i64>>,
+}
+
+impl Order {
+    /// `None` when there are no objects: as they stand.
+    fn new(kind: Kind, data: &GeometryData, rows: u64) -> Result<Option<Self>> {
+        if data.objects.is_empty() && !kind.is_path() {
+            return Ok(None);
+        }
+        let mut objects: Vec<&(i64, Vec<u64>)> = data.objects.iter().collect();
+        objects.sort_by_key(|(id, _)| *id);
+        if objects.windows(2).any(|pair| pair[0].0 == pair[1].0) {
+            return Err(Error::invalid("an object's id comes twice"));
+        }
+        let mut seen = vec![false; rows as usize];
+        let (mut order, mut owners) = (Vec::new(), Vec::new());
+        for (id, own) in objects {
+            for row in own {
+                let Some(seen) = seen.get_mut(*row as usize) else {
+                    return Err(Error::invalid(format!("object {id} names vertices past the last")));
+                };
+                if std::mem::replace(seen, true) && !kind.is_path() {
+                    let problem = format!("vertex {row} of object {id} belongs to another, or comes twice");
+                    return Err(Error::invalid(problem));
+                }
+                order.push(*row as usize);
+                owners.push(Some(*id));
+            }
+        }
+        let left: Vec<usize> = (0..rows as usize).filter(|row| !seen[*row]).collect();
+        if let Some(vertex) = left.first().filter(|_| kind.is_path()) {
+            return Err(Error::invalid(format!("vertex {vertex} belongs to no line")));
+        }
+        owners.extend(left.iter().map(|_| None));
+        order.extend(left);
+        Ok(Some(Self { rows: order, owners }))
+    }
+
+    fn push(&self, data: &GeometryData, writer: &mut ZvfWriter) -> Result<()> {
+        for (rows, owners) in self.rows.chunks(BATCH).zip(self.owners.chunks(BATCH)) {
+            let attributes = data.attributes.iter();
+            let attributes = attributes.map(|(name, values)| Ok((name.clone(), gathered(values, rows)?)));
+            let attributes: Vec<_> = attributes.collect::<Result<_>>()?;
+            writer.vertices(&gathered(&data.vertices, rows)?, &attributes, owners)?;
+        }
+        Ok(())
+    }
+
+    /// The number under which each vertex was handed on.
+    fn places(&self, rows: usize) -> Vec<u64> {
+        let mut places = vec![0; rows];
+        self.rows.iter().enumerate().for_each(|(place, row)| places[*row] = place as u64);
+        places
+    }
+}
+
+fn link_width(links: &Values) -> Result<usize> {
+    match links.shape.as_slice() {
+        [_, width] if (2..=8).contains(width) => Ok(*width as usize),
+        shape => Err(Error::invalid(format!("links of the shape {shape:?}"))),
+    }
+}
+
+fn link_rows(links: &Values, rows: u64) -> Result<Vec<u64>> {
+    let numbers: Option<Vec<u64>> = match (&links.dtype, links.elements.as_fixed()) {
+        (DType::UInt64 | DType::Int64, Some(bytes)) => {
+            Some(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_ne_bytes(*word)).collect())
+        }
+        (DType::UInt32, Some(bytes)) => {
+            Some(bytes.as_chunks::<4>().0.iter().map(|word| u32::from_ne_bytes(*word).into()).collect())
+        }
+        (DType::Int32, Some(bytes)) => {
+            let signed = bytes.as_chunks::<4>().0.iter().map(|word| i32::from_ne_bytes(*word));
+            Some(signed.map(|row| u64::try_from(row).unwrap_or(u64::MAX)).collect())
+        }
+        _ => None,
+    };
+    let numbers = numbers.ok_or_else(|| Error::invalid(format!("links of {}", links.dtype)))?;
+    match numbers.iter().find(|row| **row >= rows) {
+        Some(row) => Err(Error::invalid(format!("a link to vertex {row} of {rows}"))),
+        None => Ok(numbers),
+    }
+}

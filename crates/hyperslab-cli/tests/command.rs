@@ -110,7 +110,7 @@ fn fragments_are_added_put_together_and_removed() {
     let info = json(folder.path(), 0, &["info", "a.tiledb", "--all", "--json"]);
     let text = info.to_string();
     assert_eq!(text.matches("\"fragment\":\"__").count(), 2, "{text}");
-    let time = info["details"]["fragments"][0]["time"][1].to_string();
+    let time = info["fragments"][0]["time"][1].to_string();
     assert_eq!(values(&["--at", &time]), first);
     let report = json(folder.path(), 0, &["consolidate", "a.tiledb", "--json"]);
     assert_eq!((&report["replaced"], values(&[])), (&2.into(), second.clone()));

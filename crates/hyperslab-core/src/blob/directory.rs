@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -124,14 +125,19 @@ impl Directory for LocalDirectory {
 
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
         let path = self.path(key)?;
-        let Some(size) = self.size(key)? else { return Ok(None) };
+        // Asked before it is opened: opening a pipe would wait for a writer.
+        let size = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Ok(None),
+            Err(source) => return self.failed(&path, source),
+        };
         if size >= MAP_FROM && !self.unmapped {
             return Ok(Some(Arc::new(MappedBlob::open(&path)?)));
         }
         if size >= MAP_FROM {
             return Ok(Some(Arc::new(FileBlob::open(&path)?)));
         }
-        match std::fs::read(&path) {
+        match read_small(&path, size as usize) {
             Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(path.display().to_string(), bytes)))),
             Err(source) => self.failed(&path, source),
         }
@@ -175,6 +181,18 @@ impl Directory for LocalDirectory {
         }
         entries.sort();
         Ok(entries)
+    }
+}
+
+/// A file of so many bytes, in one read: stores of many small files feel every question to the system.
+fn read_small(path: &Path, size: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; size];
+    let mut file = File::open(path)?;
+    match file.read_exact(&mut bytes) {
+        // Cut short since: what is there now.
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => std::fs::read(path),
+        Err(error) => Err(error),
+        Ok(()) => Ok(bytes),
     }
 }
 

@@ -2,8 +2,7 @@
 
     python make.py
 
-`legacy-*` are arrays of old versions, from the test inputs of TileDB itself, which no current library can write; `vN-*` are
-those of `legacy.py`.
+`vN-*` are arrays of old versions, which no current library can write: those of `legacy.py`.
 """
 
 import os
@@ -59,7 +58,7 @@ def footers(cases):
 def main():
     root = os.path.dirname(os.path.abspath(__file__))
     for entry in os.listdir(root):
-        kept = entry.startswith("legacy-") or (entry[0] == "v" and entry[1].isdigit())
+        kept = entry[0] == "v" and entry[1].isdigit()
         if os.path.isdir(os.path.join(root, entry)) and not kept:
             shutil.rmtree(os.path.join(root, entry))
     cases = Cases(root)

@@ -415,12 +415,7 @@ impl Array for ZarrArray {
         {
             return Ok(Arc::clone(&shard.blob));
         }
-        // A chunk of its own is read in one piece; a shard is read again and again.
-        let opened = match self.shards {
-            Some(_) => self.directory.open(name)?,
-            None => self.directory.open_once(name)?,
-        };
-        opened.ok_or_else(|| {
+        self.directory.open(name)?.ok_or_else(|| {
             Error::not_found(Arc::clone(self.directory.name()), format!("the object {name:?}"))
         })
     }

@@ -16,10 +16,6 @@ use crate::{Error, Result};
 /// page faults, which a small file does not repay.
 const MAP_FROM: u64 = 256 << 10;
 
-/// Files that are read once are mapped only from this size on: copying a few mebibytes costs less than the system's work on
-/// their pages.
-const MAP_ONCE_FROM: u64 = 4 << 20;
-
 /// Blobs under `/`-separated names.
 pub trait Directory: Send + Sync + Debug {
     /// What to call it in messages.
@@ -32,15 +28,6 @@ pub trait Directory: Send + Sync + Debug {
     /// [`Io`](Error::Io) when the system says anything but "not there"; [`Invalid`](Error::Invalid) for a name
     /// that leaves the directory.
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>>;
-
-    /// As [`open`](Self::open), for a blob of which one range is read and no more.
-    ///
-    /// # Errors
-    ///
-    /// As [`open`](Self::open).
-    fn open_once(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
-        self.open(key)
-    }
 
     /// The size of the blob with this name; `None` when there is none.
     ///
@@ -140,15 +127,6 @@ impl Directory for LocalDirectory {
         match read_small(&path, size as usize) {
             Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(path.display().to_string(), bytes)))),
             Err(source) => self.failed(&path, source),
-        }
-    }
-
-    fn open_once(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
-        match self.size(key)? {
-            Some(size) if (MAP_FROM..MAP_ONCE_FROM).contains(&size) => {
-                Ok(Some(Arc::new(FileBlob::open(&self.path(key)?)?)))
-            }
-            _ => self.open(key),
         }
     }
 
@@ -266,7 +244,6 @@ mod tests {
             assert_eq!(directory.list("c/0")?.len(), 2);
             assert_eq!(directory.read("c/0/1")?.unwrap(), "23");
             assert_eq!(directory.read("c/0/2")?.unwrap(), large);
-            assert_eq!(directory.open_once("c/0/2")?.unwrap().read_range(1..large.len() as u64)?, large[1..]);
             assert_eq!(directory.size("c/0")?, None);
             assert!(directory.open("nope/x")?.is_none());
             assert!(directory.open("a/x")?.is_none());

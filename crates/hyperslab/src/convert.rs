@@ -114,7 +114,7 @@ pub fn convert(
     };
     let mut sink = create(target, format, &provenance)?;
     let mut report = ConvertReport::default();
-    let (mut copies, mut filters) = (Vec::new(), Vec::new());
+    let (mut copies, mut filters, mut refused) = (Vec::new(), Vec::new(), None);
     // All nodes are declared before the first chunk is written: formats lay out their directories then.
     for (path, node) in &nodes {
         match node {
@@ -125,16 +125,28 @@ pub fn convert(
                 let reader = source.reader(std::sync::Arc::clone(array));
                 let mut copy = Copy::new(reader, options)?;
                 copy.spec.attributes = provenance::noted(&copy.spec.attributes, path, source, format);
-                progress.total.fetch_add(copy.bytes, Ordering::Relaxed);
                 let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());
-                let array_sink = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters)?;
-                copies.push((copy, array_sink));
+                match spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters) {
+                    Ok(array_sink) => {
+                        progress.total.fetch_add(copy.bytes, Ordering::Relaxed);
+                        copies.push((copy, array_sink));
+                    }
+                    // What the target cannot hold is told, and does not cost the others.
+                    Err(why) if why.is_unsupported() && arrays > 1 => {
+                        report.notes.push(format!("{path}: not converted: {why}"));
+                        refused.get_or_insert(why);
+                    }
+                    Err(why) => return Err(why),
+                }
             }
             other => report.notes.push(format!("{path}: a {} is not converted", other.kind())),
         }
     }
     if let (true, Some(note)) = (options.strict, report.notes.first()) {
         return Err(Error::invalid(format!("{note}; nothing was written")));
+    }
+    if let (true, Some(why)) = (copies.is_empty(), refused) {
+        return Err(why);
     }
     // How bytes are packed is not content: it is told, and never refused.
     report.notes.append(&mut filters);

@@ -6,7 +6,10 @@
 use std::path::{Path, PathBuf};
 
 use hyperslab::convert::{ConvertOptions, ConvertReport, PROVENANCE, Progress, convert};
-use hyperslab::{DType, Elements, Filter, Format, OpenStore, Result, Selection, Values, export};
+use hyperslab::{
+    ArraySpec, Attributes, CreateOptions, DType, Elements, Filter, Format, Grid, OpenStore, Result,
+    Selection, Values, export,
+};
 
 /// 40 × 36 numbers that compress.
 fn sample(folder: &Path) -> PathBuf {
@@ -166,4 +169,29 @@ fn chunks_by_size_and_axes_that_grow() {
     assert!(
         to(&source, &folder.path().join("b.zarr"), &wrong).unwrap_err().to_string().contains("no axis 7")
     );
+}
+
+#[test]
+fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = folder.path().join("both.zarr");
+    let mut sink = hyperslab::create(&source, Format::Zarr, &CreateOptions::default()).unwrap();
+    sink.group("/", &Attributes::new()).unwrap();
+    for (path, dtype) in [("/flags", DType::Bool), ("/numbers", DType::UInt8)] {
+        let array = sink.array(path, &ArraySpec::new(dtype, Grid::new(&[3], &[3]).unwrap())).unwrap();
+        let (chunk, elements) = (array.grid().coord(0), Elements::fixed(vec![0, 1, 1]));
+        array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
+    }
+    sink.commit().unwrap();
+    let target = folder.path().join("t.tet");
+    let strict = ConvertOptions { strict: true, ..ConvertOptions::default() };
+    assert!(to(&source, &target, &strict).is_err());
+    assert!(!target.exists());
+    // Alone, it is the answer.
+    let alone = ConvertOptions { node: Some("/flags".to_owned()), ..ConvertOptions::default() };
+    assert!(to(&source, &target, &alone).unwrap_err().is_unsupported());
+    let report = to(&source, &target, &ConvertOptions::default()).unwrap();
+    assert_eq!(report.arrays, 1);
+    assert!(report.notes.iter().any(|note| note.starts_with("/flags: not converted")), "{:?}", report.notes);
+    assert_eq!(values(&target).as_slice::<u8>().unwrap(), [0, 1, 1]);
 }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import subprocess
 import sys
@@ -290,7 +289,6 @@ def test_damage_names_its_place(tmp_path: Path) -> None:
     assert not hyperslab.verify(path, deep=True)["ok"]
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_forked_child_reads(tmp_path: Path) -> None:
     """Threads do not come along into a child process; reading there must not wait for them."""
     with hyperslab.create(tmp_path / "x.tet") as new:

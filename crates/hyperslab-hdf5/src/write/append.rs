@@ -246,14 +246,7 @@ impl Hdf5Append {
             scales::plan(&mut self.tree, &self.shared, &self.options)?;
         }
         let output = &self.shared.output;
-        for node in &self.tree.nodes {
-            if let NewKind::Array(array) = &node.kind {
-                // Nothing leads to them yet: what is to be changed in its place can be at once.
-                for patch in array.flush()? {
-                    output.write_at(patch.address, &patch.bytes)?;
-                }
-            }
-        }
+        self.tree.flush_arrays(output)?;
         self.tree.write(&self.shared)?;
         let mut patches = Vec::new();
         for (address, added) in self.tree.additions(&self.shared)? {

@@ -105,14 +105,7 @@ impl Hdf5Sink {
             scales::plan(&mut self.tree, &self.shared, &self.options)?;
         }
         let output = &self.shared.output;
-        for node in &self.tree.nodes {
-            if let NewKind::Array(array) = &node.kind {
-                // Nobody reads the file yet: what is to be changed in its place can be at once.
-                for patch in array.flush()? {
-                    output.write_at(patch.address, &patch.bytes)?;
-                }
-            }
-        }
+        self.tree.flush_arrays(output)?;
         let symbols = self.tree.write(&self.shared)?;
         let superblock = Superblock {
             version: 3,

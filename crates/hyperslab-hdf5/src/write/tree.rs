@@ -61,6 +61,18 @@ pub(crate) fn checked_attributes(attributes: &Attributes) -> Result<Vec<(String,
 }
 
 impl Tree {
+    /// Writes what the new arrays still hold. Nothing leads to them yet: what is to be changed in its place can be at once.
+    pub(crate) fn flush_arrays(&self, output: &Output) -> Result<()> {
+        for node in &self.nodes {
+            if let NewKind::Array(array) = &node.kind {
+                for patch in array.flush()? {
+                    output.write_at(patch.address, &patch.bytes)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// A tree with nothing but a root.
     pub(crate) fn new(style: Style) -> Self {
         let mut tree = Self { nodes: Vec::new(), paths: BTreeMap::new(), style, file: None };

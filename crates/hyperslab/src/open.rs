@@ -1,7 +1,7 @@
 //! Opening: the format is recognised from the bytes, not the name.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hyperslab_core::{
     Array, Blob, Directory, Error, FileBlob, LocalDirectory, MappedBlob, Node, Report, Result, Store,
@@ -38,8 +38,14 @@ fn default_memory() -> u64 {
     machine_memory() / 4 * 3
 }
 
-/// The machine's memory, where it can be asked; else what a small one has.
+/// The machine's memory, where it can be asked; else what a small one has. Asked once: the answer takes the system
+/// longer than opening a file.
 pub(crate) fn machine_memory() -> u64 {
+    static MEMORY: LazyLock<u64> = LazyLock::new(ask_memory);
+    *MEMORY
+}
+
+fn ask_memory() -> u64 {
     let told = std::fs::read_to_string("/proc/meminfo").ok();
     let total = told.as_deref().and_then(|told| {
         let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -83,18 +89,23 @@ fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> 
 }
 
 fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
-    // An append that was cut off after its commit is completed, where that can be; without one this looks for a file
-    // and finds none.
-    #[cfg(feature = "tet")]
-    let _ = hyperslab_tet::recover(path);
-    let blob: Arc<dyn Blob> =
-        if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) };
+    let blob = open_blob(path, options)?;
     let format = match options.format {
         Some(format) => format,
         None => formats::recognise(&*blob)?
             .ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
     };
+    // An append that was cut off after its commit is completed, where that can be; without one this looks for a file
+    // and finds none.
+    #[cfg(feature = "tet")]
+    if format == Format::Tet && hyperslab_tet::recover(path).unwrap_or(false) {
+        return formats::open_file(format, open_blob(path, options)?, path);
+    }
     formats::open_file(format, blob, path)
+}
+
+fn open_blob(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Blob>> {
+    Ok(if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) })
 }
 
 fn unrecognised(path: &Path, why: &str) -> Error {

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from peers import case, hdf5, main, median, tiledb_array
+from peers import case, hdf5, main, median
 
 
 @case
@@ -31,6 +31,12 @@ def whole(open_array, fold):
         median(lambda: fold(array))
 
     return work
+
+
+def tiledb_array(path):
+    import tiledb
+
+    return tiledb.open(path, ctx=tiledb.Ctx({"sm.compute_concurrency_level": "2", "sm.io_concurrency_level": "2"}))
 
 
 def zarr_array(path):

@@ -65,7 +65,7 @@ pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
         None => match (name.strip_prefix("tiledb-"), name.strip_prefix("zarr_")) {
             (Some(filters), _) => {
                 let arguments = [source.as_os_str(), path.as_os_str(), filters.as_ref()];
-                peers::make_in(bench, "tiledb.py", "make_dense", arguments)
+                peers::make_in(bench, "tiledb_peer.py", "make_dense", arguments)
             }
             (None, Some(kind)) => {
                 let arguments = [source.as_os_str(), path.as_os_str(), kind.as_ref()];

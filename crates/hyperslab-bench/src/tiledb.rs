@@ -17,13 +17,13 @@ use crate::reads::{array, box_selections};
 /// Filters by name, with their levels.
 type Ours = &'static [(&'static str, Option<i64>)];
 
-/// The dense arrays: name of the lines, of the filters in `tiledb.py`, and the same filters for us.
+/// The dense arrays: name of the lines, of the filters in `tiledb_peer.py`, and the same filters for us.
 const DENSE: [(&str, &str, Ours); 3] = [
     ("tiledb raw", "raw", &[]),
     ("tiledb zstd-3", "zstd", &[("zstd", Some(3))]),
     ("tiledb byteshuffle zstd-3", "shuffle", &[("byteshuffle", None), ("zstd", Some(3))]),
 ];
-/// Points of the sparse array, the side of its square, and of the boxes: as in `tiledb.py`.
+/// Points of the sparse array, the side of its square, and of the boxes: as in `tiledb_peer.py`.
 const POINTS: usize = 5_000_000;
 const SIDE: f64 = 1000.0;
 const SPARSE_BOX: f64 = 20.0;
@@ -57,15 +57,15 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     fragments(bench)
 }
 
-/// Runs a case of `tiledb.py` that makes a file.
+/// Runs a case of `tiledb_peer.py` that makes a file.
 fn make(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome {
-    peers::make_in(bench, "tiledb.py", case, arguments)
+    peers::make_in(bench, "tiledb_peer.py", case, arguments)
 }
 
 /// The library's median of a case that also tells on its error output how much memory it took, in KiB.
 fn peer_with_memory(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<Option<((String, f64), u64)>> {
     let Some(python) = &bench.python else { return Ok(None) };
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb_peer.py");
     let output = Command::new(python).arg(script).arg(case).args(arguments).output()?;
     let told = String::from_utf8_lossy(&output.stderr).trim().to_owned();
     let last = told.lines().last().unwrap_or_default();
@@ -78,7 +78,7 @@ fn peer_with_memory(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<O
 }
 
 fn line(bench: &mut Bench, name: &str, ours: (String, f64), case: &str, arguments: &[&Path]) -> Outcome {
-    let theirs = peers::timed_in(bench, "tiledb.py", "tiledb-py", case, arguments)?;
+    let theirs = peers::timed_in(bench, "tiledb_peer.py", "tiledb-py", case, arguments)?;
     bench.line(name, [ours].into_iter().chain(theirs), "");
     Ok(())
 }

@@ -4,6 +4,7 @@ mod directory;
 mod file;
 mod mapped;
 mod memory;
+mod pool;
 
 use std::fmt::Debug;
 use std::ops::Range;

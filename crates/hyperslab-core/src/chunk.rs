@@ -53,8 +53,8 @@ pub struct Layer {
     pub filter_mask: u32,
     /// The stored bytes are the elements: native byte order, in the schema's cell order, nothing to decode.
     pub plain: bool,
-    /// The cells it covers, counted from the chunk's own start; `None` for all of them.
-    pub region: Option<Region>,
+    /// The cells it covers, counted from the chunk's own start; `None` for all of them, which is most often so.
+    pub region: Option<Box<Region>>,
     /// For the format's own use (a fragment's or tile's number).
     pub tag: u64,
 }

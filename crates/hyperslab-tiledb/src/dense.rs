@@ -165,7 +165,7 @@ impl DenseAttribute {
             spans.push(Span { blob: BlobKey::Named(Arc::clone(file)), offset, length });
         }
         let tag = ((number as u64) << 40) | tile as u64;
-        Ok(Some(Layer { spans, filter_mask: 0, plain: false, region, tag }))
+        Ok(Some(Layer { spans, filter_mask: 0, plain: false, region: region.map(Box::new), tag }))
     }
 
     fn locate_one(&self, chunk: &[u64]) -> Result<Option<ChunkRef>> {
@@ -234,7 +234,8 @@ impl DenseAttribute {
                 rows.push(self.layer_elements(fragment, layer, stored)?);
                 let region = layer
                     .region
-                    .clone()
+                    .as_deref()
+                    .cloned()
                     .unwrap_or_else(|| Region::whole(&self.schema.grid.region(&chunk).shape));
                 for_each_cell(&region, &extents, &strides, |_, from| picks[from] = (row, from));
             }
@@ -398,7 +399,7 @@ impl Array for DenseAttribute {
         for (fragment, layer, stored) in self.stored_layers(reference, stored)? {
             let row = rows.len();
             rows.push(self.layer_elements(fragment, layer, stored)?);
-            let region = layer.region.clone().unwrap_or_else(|| Region::whole(&shape));
+            let region = layer.region.as_deref().cloned().unwrap_or_else(|| Region::whole(&shape));
             for_each_cell(&region, &shape, &strides, |to, from| picks[to] = (row, from));
         }
         Elements::gather(&self.schema.dtype, &rows.iter().collect::<Vec<_>>(), &picks)

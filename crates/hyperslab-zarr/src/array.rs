@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, Directory, Edges, Elements, Error,
-    Extents, Fill, Grid, Place, Result, StoredForm, product,
+    Extents, Fill, Grid, Place, Result, Span, StoredForm, product,
 };
 
 use crate::json::Doc;
@@ -210,6 +210,10 @@ impl ZarrArray {
             return Err(place.corrupt(format!("{} elements in a chunk", spans.len())));
         }
         Ok(Some((decoded, spans)))
+    }
+
+    fn no_object(&self, name: &str) -> Error {
+        Error::not_found(Arc::clone(self.directory.name()), format!("the object {name:?}"))
     }
 
     /// The object of a reference, for messages.
@@ -415,9 +419,19 @@ impl Array for ZarrArray {
         {
             return Ok(Arc::clone(&shard.blob));
         }
-        self.directory.open(name)?.ok_or_else(|| {
-            Error::not_found(Arc::clone(self.directory.name()), format!("the object {name:?}"))
-        })
+        self.directory.open(name)?.ok_or_else(|| self.no_object(name))
+    }
+
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+        let fetch = |span: &&Span| match &span.blob {
+            // An object of one chunk is looked at once.
+            BlobKey::Named(name) if self.shards.is_none() => {
+                let range = span.offset..span.offset.saturating_add(span.length);
+                self.directory.read_range(name, range)?.ok_or_else(|| self.no_object(name))
+            }
+            key => self.blob(key)?.read_at(span.offset, span.length),
+        };
+        spans.iter().map(fetch).collect()
     }
 
     fn decode(&self, _: &ChunkCoord, reference: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {

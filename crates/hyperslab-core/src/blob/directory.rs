@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::{Blob, FileBlob, MappedBlob, MemoryBlob};
+use super::file::read_part;
+use super::{Blob, FileBlob, MappedBlob, MemoryBlob, past_end};
 use crate::{Error, Result};
 
 /// Files up to this size are read when opened; larger ones are mapped. Mapping costs several system calls and
@@ -52,6 +54,15 @@ pub trait Directory: Send + Sync + Debug {
         let Some(blob) = self.open(key)? else { return Ok(None) };
         let length = blob.len()?;
         blob.read_range(0..length).map(Some)
+    }
+
+    /// A range of the blob with this name, for those who want nothing else of it; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`Blob::read_range`].
+    fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        self.open(key)?.map(|blob| blob.read_range(range)).transpose()
     }
 }
 
@@ -135,6 +146,25 @@ impl Directory for LocalDirectory {
         match std::fs::metadata(&path) {
             Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
             Ok(_) => Ok(None),
+            Err(source) => self.failed(&path, source),
+        }
+    }
+
+    /// Read, never mapped: mapping a file that is looked at once takes longer than copying it.
+    fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        let path = self.path(key)?;
+        // As for `open`: a pipe would wait for a writer.
+        let size = match std::fs::metadata(&path) {
+            Ok(metadata) if metadata.is_file() => metadata.len(),
+            Ok(_) => return Ok(None),
+            Err(source) => return self.failed(&path, source),
+        };
+        if range.start > range.end || range.end > size {
+            return Err(past_end(&path.display().to_string().into(), &range, size));
+        }
+        let length = (range.end - range.start) as usize;
+        match File::open(&path).and_then(|file| read_part(&file, range.start, length)) {
+            Ok(bytes) => Ok(Some(bytes)),
             Err(source) => self.failed(&path, source),
         }
     }
@@ -244,6 +274,10 @@ mod tests {
             assert_eq!(directory.list("c/0")?.len(), 2);
             assert_eq!(directory.read("c/0/1")?.unwrap(), "23");
             assert_eq!(directory.read("c/0/2")?.unwrap(), large);
+            assert_eq!(directory.read_range("c/0/2", 5..large.len() as u64)?.unwrap(), large[5..]);
+            assert!(directory.read_range("c/0/1", 1..3).unwrap_err().is_corrupt());
+            assert!(directory.read_range("c/0", 0..1)?.is_none());
+            assert!(directory.read_range("nope", 0..1)?.is_none());
             assert_eq!(directory.size("c/0")?, None);
             assert!(directory.open("nope/x")?.is_none());
             assert!(directory.open("a/x")?.is_none());

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use super::pool::Pooled;
 use super::{Blob, past_end};
-use crate::{Buffer, Error, Result};
+use crate::{Error, Result};
 
 /// An open file, read by position. Nothing is mapped: a file that shrinks gives an error, not a signal.
 #[derive(Debug)]
@@ -50,13 +51,19 @@ impl Blob for FileBlob {
                 return Err(past_end(&self.name, range, length));
             }
             // The range is inside the file, so the memory is in proportion to it.
-            let mut buffer = Buffer::zeroed((range.end - range.start) as usize)?;
-            read_exact_at(&self.file, buffer.as_mut_slice(), range.start)
+            let part = read_part(&self.file, range.start, (range.end - range.start) as usize)
                 .map_err(|source| Error::io(Arc::clone(&self.name), source))?;
-            parts.push(buffer.freeze());
+            parts.push(part);
         }
         Ok(parts)
     }
+}
+
+/// So many bytes of a file that has them.
+pub(super) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Result<Bytes> {
+    let mut buffer = Pooled::take(length);
+    read_exact_at(file, buffer.as_mut_slice(), offset)?;
+    Ok(buffer.freeze())
 }
 
 #[cfg(unix)]

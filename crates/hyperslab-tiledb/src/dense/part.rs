@@ -55,7 +55,7 @@ impl DenseAttribute {
         }
         let strides = self.schema.order.strides(&shape);
         for (fragment, layer, stored) in layers.iter().skip(covering.unwrap_or(0)) {
-            let Some(part) = Box::of(wanted, layer.region.as_ref(), &strides, row_major) else { continue };
+            let Some(part) = Box::of(wanted, layer.region.as_deref(), &strides, row_major) else { continue };
             let tile = stored.first().map(AsRef::as_ref).unwrap_or_default();
             let place = fragment.place(0, layer);
             let chunks = TileChunks::parse_exact(tile, bytes, place)?;

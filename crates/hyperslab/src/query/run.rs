@@ -514,7 +514,8 @@ struct WholeChunks<'a> {
     grid: &'a Grid,
     /// Bytes of a chunk; `None` where chunks are never folded so.
     length: Option<usize>,
-    blob: Option<(BlobKey, Arc<dyn Blob>)>,
+    /// The blob of the last chunk, opened when a second one has it too.
+    blob: Option<(BlobKey, Option<Arc<dyn Blob>>)>,
 }
 
 impl<'a> WholeChunks<'a> {
@@ -539,10 +540,16 @@ impl<'a> WholeChunks<'a> {
         if span.length != length as u64 || self.grid.is_clipped(coord) {
             return Ok(None);
         }
-        if self.blob.as_ref().is_none_or(|(key, _)| *key != span.blob) {
-            self.blob = Some((span.blob.clone(), array.blob(&span.blob)?));
+        match &mut self.blob {
+            Some((key, blob)) if *key == span.blob => {
+                if blob.is_none() {
+                    *blob = Some(array.blob(key)?);
+                }
+            }
+            // A blob of one chunk alone is not worth opening: it is fetched as a whole.
+            kept => *kept = Some((span.blob.clone(), None)),
         }
-        let mapped = self.blob.as_ref().and_then(|(_, blob)| blob.mapped());
+        let mapped = self.blob.as_ref().and_then(|(_, blob)| blob.as_ref()?.mapped());
         // A span that reaches past the end is left to the usual way, which says so.
         Ok(mapped
             .zip(usize::try_from(span.offset).ok())

@@ -1,14 +1,10 @@
-"""TileDB's own side of the bench: `tiledb.py CASE FILE …` prints the median seconds of a case, or makes FILE."""
+"""TileDB's own side of the bench: `tiledb_peer.py CASE FILE …` prints the median seconds of a case, or makes FILE."""
 
-import os
 import resource
 import shutil
 import statistics
 import sys
 import time
-
-# This file has the library's name: what it imports must not be itself.
-sys.path = [entry for entry in sys.path if os.path.abspath(entry or ".") != os.path.dirname(os.path.abspath(__file__))]
 
 import numpy as np
 import tiledb

@@ -180,6 +180,9 @@ pub struct ChunkStatistics {
     pub sum: Option<Number>,
     /// How many cells are missing or not a number.
     pub nulls: Option<u64>,
+    /// The claims are the values themselves, not only bounds: the smallest and the largest value are in the chunk, and the
+    /// sum is that of all of them.
+    pub exact: bool,
     /// Nothing ties these claims to the stored values (no writer has to keep them, no checksum covers them): they may
     /// steer what is looked at first, but an answer rests on them only when the caller says so.
     pub hint: bool,

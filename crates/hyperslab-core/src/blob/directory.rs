@@ -123,20 +123,21 @@ impl Directory for LocalDirectory {
 
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
         let path = self.path(key)?;
-        // Asked before it is opened: opening a pipe would wait for a writer.
-        let size = match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Ok(None),
+        let (file, size) = match open_file(&path) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(None),
             Err(source) => return self.failed(&path, source),
         };
-        if size >= MAP_FROM && !self.unmapped {
-            return Ok(Some(Arc::new(MappedBlob::open(&path)?)));
-        }
+        let name: Arc<str> = path.display().to_string().into();
         if size >= MAP_FROM {
-            return Ok(Some(Arc::new(FileBlob::open(&path)?)));
+            return Ok(Some(if self.unmapped {
+                Arc::new(FileBlob::new(name, file))
+            } else {
+                Arc::new(MappedBlob::new(name, &file)?)
+            }));
         }
-        match read_small(&path, size as usize) {
-            Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(path.display().to_string(), bytes)))),
+        match read_small(&path, file, size as usize) {
+            Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(name, bytes)))),
             Err(source) => self.failed(&path, source),
         }
     }
@@ -153,17 +154,16 @@ impl Directory for LocalDirectory {
     /// Read, never mapped: mapping a file that is looked at once takes longer than copying it.
     fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
         let path = self.path(key)?;
-        // As for `open`: a pipe would wait for a writer.
-        let size = match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => metadata.len(),
-            Ok(_) => return Ok(None),
+        let (file, size) = match open_file(&path) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(None),
             Err(source) => return self.failed(&path, source),
         };
         if range.start > range.end || range.end > size {
             return Err(past_end(&path.display().to_string().into(), &range, size));
         }
         let length = (range.end - range.start) as usize;
-        match File::open(&path).and_then(|file| read_part(&file, range.start, length)) {
+        match read_part(&file, range.start, length) {
             Ok(bytes) => Ok(Some(bytes)),
             Err(source) => self.failed(&path, source),
         }
@@ -192,10 +192,25 @@ impl Directory for LocalDirectory {
     }
 }
 
-/// A file of so many bytes, in one read: stores of many small files feel every question to the system.
-fn read_small(path: &Path, size: usize) -> io::Result<Vec<u8>> {
+/// The file and its size; `None` when something else stands there. Stores of many small files feel every walk along a
+/// path, so it is opened first and asked afterwards.
+fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
+    let mut options = File::options();
+    options.read(true);
+    // A pipe is opened at once, too, not when somebody writes to it.
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(
+        &mut options,
+        rustix::fs::OFlags::NONBLOCK.bits().cast_signed(),
+    );
+    let file = options.open(path)?;
+    let metadata = file.metadata()?;
+    Ok(metadata.is_file().then(|| (file, metadata.len())))
+}
+
+/// A file of so many bytes, in one read.
+fn read_small(path: &Path, mut file: File, size: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; size];
-    let mut file = File::open(path)?;
     match file.read_exact(&mut bytes) {
         // Cut short since: what is there now.
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => std::fs::read(path),

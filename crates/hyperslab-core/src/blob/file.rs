@@ -33,6 +33,13 @@ impl FileBlob {
     }
 }
 
+impl FileBlob {
+    /// A file that was opened.
+    pub(super) const fn new(name: Arc<str>, file: File) -> Self {
+        Self { name, file }
+    }
+}
+
 impl Blob for FileBlob {
     fn name(&self) -> &Arc<str> {
         &self.name

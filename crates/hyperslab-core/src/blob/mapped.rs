@@ -31,8 +31,13 @@ impl MappedBlob {
     /// [`Io`](Error::Io) when it cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
+        let file = File::open(path).map_err(|source| Error::io(Arc::clone(&name), source))?;
+        Self::new(name, &file)
+    }
+
+    /// Maps a file that was opened.
+    pub(super) fn new(name: Arc<str>, file: &File) -> Result<Self> {
         let failed = |source| Error::io(Arc::clone(&name), source);
-        let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {
             return Err(failed(std::io::ErrorKind::IsADirectory.into()));
@@ -43,7 +48,7 @@ impl MappedBlob {
         } else {
             // SAFETY: the mapping is read-only and private to this value. That another process may change
             // the bytes is accepted: every parser treats them as untrusted and reads each length once.
-            Bytes::from_owner(unsafe { Mmap::map(&file) }.map_err(failed)?)
+            Bytes::from_owner(unsafe { Mmap::map(file) }.map_err(failed)?)
         };
         Ok(Self { name, bytes })
     }

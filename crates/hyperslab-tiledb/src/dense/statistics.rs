@@ -86,6 +86,7 @@ impl DenseAttribute {
             max: value(&stats.maxes),
             sum,
             nulls: Some(nulls),
+            exact: true,
             hint: false,
         })
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
-use std::io::Write;
+use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,10 @@ use hyperslab_core::{Error, Extents, Result};
 use super::array::write_new;
 use crate::shard::ShardIndex;
 
-/// A shard's chunks are gathered in memory up to this size, and all shards' together up to the next.
-const GATHERED: usize = 4 << 20;
+/// Chunks from this size on go to the file at once; smaller ones are gathered up to the next size, and all shards'
+/// together up to the last.
+const ON_ITS_OWN: usize = 64 << 10;
+const GATHERED: usize = 1 << 20;
 const GATHERED_IN_ALL: usize = 64 << 20;
 
 /// The shards of one array.
@@ -35,7 +37,9 @@ struct OpenShard {
     seen: Vec<bool>,
     /// Chunks that are still to come.
     left: u64,
-    /// Bytes in the file.
+    /// Is there a file?
+    created: bool,
+    /// Bytes that are in the file, or on their way into it.
     flushed: u64,
     /// Bytes that are not in the file yet.
     gathered: Vec<u8>,
@@ -60,27 +64,43 @@ impl ShardWriter {
             let mut open = held(&self.open);
             Arc::clone(open.entry(coord.clone()).or_insert_with(|| Arc::new(Mutex::new(self.start(&coord)))))
         };
-        let mut shard = held(&shard);
+        let (shard, file) = (&*shard, path(&coord));
+        let mut shard = held(shard);
         match shard.seen.get_mut(number as usize) {
             Some(seen) if !*seen => *seen = true,
             _ => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
         }
+        // Where a large chunk goes is decided under the lock; it goes there outside.
+        let mut on_its_own = None;
         if let Some(bytes) = bytes {
-            let offset = shard.flushed + shard.gathered.len() as u64;
+            if bytes.len() >= ON_ITS_OWN {
+                self.flush(&mut shard, &file, &[])?;
+                shard.create(&file)?;
+                on_its_own = Some((shard.flushed, bytes));
+                shard.flushed += bytes.len() as u64;
+            }
+            let end = shard.flushed + shard.gathered.len() as u64;
+            let offset = on_its_own.map_or(end, |(offset, _)| offset);
             shard.entries[number as usize] = Some((offset, bytes.len() as u64));
-            shard.gathered.extend_from_slice(bytes);
-            let all = self.gathered.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
-            if shard.gathered.len() >= GATHERED || all >= GATHERED_IN_ALL {
-                self.flush(&mut shard, &path(&coord), &[])?;
+            if on_its_own.is_none() {
+                shard.gathered.extend_from_slice(bytes);
+                let all = self.gathered.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
+                if shard.gathered.len() >= GATHERED || all >= GATHERED_IN_ALL {
+                    self.flush(&mut shard, &file, &[])?;
+                }
             }
         }
         shard.left -= 1;
         if shard.left == 0 {
-            self.end(&mut shard, &path(&coord))?;
+            self.end(&mut shard, &file)?;
             // Its place stays, so that a chunk that comes twice is noticed, but it holds nothing.
             shard.entries = Vec::new();
         }
-        Ok(())
+        drop(shard);
+        match on_its_own {
+            Some((offset, bytes)) => write_at(&file, offset, &[bytes]),
+            None => Ok(()),
+        }
     }
 
     /// Ends the shards to which not every chunk has come.
@@ -101,7 +121,8 @@ impl ShardWriter {
         };
         let left = (0..coord.len()).map(inside).product();
         let entries = vec![None; total as usize];
-        OpenShard { entries, seen: vec![false; total as usize], left, flushed: 0, gathered: Vec::new() }
+        let seen = vec![false; total as usize];
+        OpenShard { entries, seen, left, created: false, flushed: 0, gathered: Vec::new() }
     }
 
     /// Writes what is gathered, and the index. A shard without chunks is not stored.
@@ -114,19 +135,40 @@ impl ShardWriter {
     }
 
     fn flush(&self, shard: &mut OpenShard, path: &Path, index: &[u8]) -> Result<()> {
-        if shard.flushed == 0 {
-            write_new(path, &[&shard.gathered, index])?;
-        } else {
-            let failed = |source| Error::io(path.display().to_string(), source);
-            let mut file = OpenOptions::new().append(true).open(path).map_err(failed)?;
-            file.write_all(&shard.gathered).map_err(failed)?;
-            file.write_all(index).map_err(failed)?;
+        if shard.gathered.is_empty() && index.is_empty() {
+            return Ok(());
         }
+        shard.create(path)?;
+        write_at(path, shard.flushed, &[&shard.gathered, index])?;
         self.gathered.fetch_sub(shard.gathered.len(), Ordering::Relaxed);
         shard.flushed += shard.gathered.len() as u64;
-        shard.gathered = Vec::new();
+        shard.gathered.clear();
+        if shard.left == 0 {
+            shard.gathered = Vec::new();
+        }
         Ok(())
     }
+}
+
+impl OpenShard {
+    /// Makes the file, unless that was done.
+    fn create(&mut self, path: &Path) -> Result<()> {
+        if !self.created {
+            write_new(path, &[])?;
+            self.created = true;
+        }
+        Ok(())
+    }
+}
+
+/// Puts bytes into a file that is there. Files are not kept open: there may be more shards than a process may have files.
+fn write_at(path: &Path, offset: u64, parts: &[&[u8]]) -> Result<()> {
+    let failed = |source| Error::io(path.display().to_string(), source);
+    let mut file = OpenOptions::new().write(true).open(path).map_err(failed)?;
+    if offset > 0 {
+        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
+    }
+    parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)
 }
 
 /// The lock, whatever a panicking thread was doing: an error ends the whole store.

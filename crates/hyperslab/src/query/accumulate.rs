@@ -3,6 +3,7 @@
 //! Floats are summed in blocks on several lanes, and the blocks' sums are added with their rounding errors kept
 //! (`float32` in `float64`); integers exactly. Two accumulators of neighbouring parts merge into that of both.
 
+use hyperslab_core::Number;
 use serde::{Deserialize, Serialize};
 
 use super::kernels::{TOGETHER, add_counts, add_each, add_rows, bin_of, block_extreme, block_sum, two_sum};
@@ -212,6 +213,26 @@ impl Accumulator {
             rest += error;
         }
         (self.a[cell], self.b[cell]) = (sum, rest);
+    }
+
+    /// The sum, the smallest or the largest of so many values, into the only cell.
+    pub(super) fn whole(&mut self, claim: Number, cells: u64) {
+        if let Some(n) = self.n.first_mut() {
+            *n += cells;
+        }
+        match (&self.kind, claim) {
+            (Kind::Sum, Number::Float(sum)) => {
+                let error;
+                (self.a[0], error) = two_sum(self.a[0], sum);
+                self.b[0] += error;
+            }
+            (Kind::Sum, Number::Integer(sum)) => self.i[0] += sum,
+            (Kind::Min, Number::Float(value)) => self.a[0] = self.a[0].min(value),
+            (Kind::Max, Number::Float(value)) => self.a[0] = self.a[0].max(value),
+            (Kind::Min, Number::Integer(value)) => self.i[0] = self.i[0].min(value),
+            (Kind::Max, Number::Integer(value)) => self.i[0] = self.i[0].max(value),
+            _ => {}
+        }
     }
 
     fn merge_extreme<T: Lane>(&mut self, cell: usize, best: T, nans: u64) {

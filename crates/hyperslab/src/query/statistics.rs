@@ -1,7 +1,7 @@
 //! What formats keep of a chunk's values beside them: which chunks need not be read.
 //!
 //! The claims are bounds. A chunk is left out when no value of it can count, when every value counts and only their number
-//! matters, or when none can be better than what was found. Claims that nothing ties to the values are not even asked
+//! matters, or when none can be better than what was found. Claims that are exact stand for the whole chunk. Claims that nothing ties to the values are not even asked
 //! for, unless the query trusts them.
 
 use hyperslab_core::{Array, ChunkCoord, ChunkStatistics, Number, PlannedChunk, Result, product};
@@ -19,8 +19,8 @@ pub(super) fn trusted(
     coords: &[ChunkCoord],
     kind: &Kind,
 ) -> Result<Vec<Option<ChunkStatistics>>> {
-    let extreme = matches!(kind, Kind::Min | Kind::Max) && one_cell(plan);
-    let useful = !plan.conditions.is_empty() || extreme;
+    let whole = matches!(kind, Kind::Min | Kind::Max | Kind::Sum) && one_cell(plan);
+    let useful = !plan.conditions.is_empty() || whole;
     if !useful || (array.statistics_are_hints() && !plan.trust_hints) {
         return Ok(Vec::new());
     }
@@ -50,6 +50,9 @@ pub(super) fn settles<T: Lane>(
     if !one_cell(plan) || plan.nullable {
         return false;
     }
+    if known.exact && mask.is_none_or(|mask| mask.keeps_all(known)) && is_whole(plan, wanted) {
+        return take::<T>(known, wanted, into);
+    }
     match into.kind {
         Kind::Count if mask.is_some_and(|mask| mask.keeps_all(known)) => {
             // The claims are about all cells inside the array, so about those that are wanted too.
@@ -64,6 +67,33 @@ pub(super) fn settles<T: Lane>(
         }
         _ => false,
     }
+}
+
+/// Are all cells wanted that the chunk has inside the array?
+fn is_whole(plan: &QueryPlan, wanted: &PlannedChunk) -> bool {
+    wanted.counts()[..] == plan.plan.grid().region(&wanted.coord).shape[..]
+}
+
+/// Folds what is known of all cells of a chunk, where that is as good as the cells.
+fn take<T: Lane>(known: &ChunkStatistics, wanted: &PlannedChunk, into: &mut Accumulator) -> bool {
+    let claim = match into.kind {
+        Kind::Sum => known.sum,
+        Kind::Min => known.min,
+        Kind::Max => known.max,
+        _ => None,
+    };
+    let fits = match claim {
+        Some(Number::Float(claim)) => T::FLOAT && claim.is_finite(),
+        Some(Number::Integer(_)) => !T::FLOAT,
+        None => false,
+    };
+    if !fits || known.nulls != Some(0) {
+        return false;
+    }
+    if let Some(claim) = claim {
+        into.whole(claim, product(&wanted.counts()).unwrap_or(0));
+    }
+    true
 }
 
 /// Can no value of the chunk be better than what was found?

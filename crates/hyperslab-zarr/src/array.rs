@@ -162,17 +162,7 @@ impl ZarrArray {
     ///
     /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to one element.
     pub fn single_element(&self, chunk: &ChunkCoord) -> Result<Option<Bytes>> {
-        let (object, offset, stored) = if self.shards.is_some() {
-            let located = self.locate(std::slice::from_ref(chunk))?;
-            let Some(Some(reference)) = located.first() else { return Ok(None) };
-            let Some(span) = reference.spans().next() else { return Ok(None) };
-            let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
-            (self.object_name(reference), span.offset, stored)
-        } else {
-            let key = self.keys.key(&self.key, chunk);
-            let Some(stored) = self.directory.read(&key)? else { return Ok(None) };
-            (format!("{}/{key}", self.directory.name()), 0, stored)
-        };
+        let Some((object, offset, stored)) = self.stored_chunk(chunk)? else { return Ok(None) };
         let place = Place::new(&object, "chunk", offset);
         if self.pipeline.serializer != Serializer::Variable {
             return Err(place.unsupported(format!("a single element of {}", self.schema.dtype)));
@@ -191,15 +181,11 @@ impl ZarrArray {
     ///
     /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to as many elements as it has cells.
     pub fn element_spans(&self, chunk: &ChunkCoord) -> Result<Option<(Bytes, Vec<Range<usize>>)>> {
-        let located = self.locate(std::slice::from_ref(chunk))?;
-        let Some(Some(reference)) = located.first() else { return Ok(None) };
-        let Some(span) = reference.spans().next() else { return Ok(None) };
-        let object = self.object_name(reference);
-        let place = Place::new(&object, "chunk", span.offset);
+        let Some((object, offset, stored)) = self.stored_chunk(chunk)? else { return Ok(None) };
+        let place = Place::new(&object, "chunk", offset);
         if self.pipeline.serializer != Serializer::Variable || !self.pipeline.axes.is_empty() {
             return Err(place.unsupported(format!("spans of {}", self.schema.dtype)));
         }
-        let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
         let decoded = if self.pipeline.steps.is_empty() {
             stored
         } else {
@@ -210,6 +196,21 @@ impl ZarrArray {
             return Err(place.corrupt(format!("{} elements in a chunk", spans.len())));
         }
         Ok(Some((decoded, spans)))
+    }
+
+    /// The stored bytes of a chunk, after the name of its object and where they are in it; `None` when it was never written.
+    fn stored_chunk(&self, chunk: &ChunkCoord) -> Result<Option<(String, u64, Bytes)>> {
+        if self.shards.is_none() {
+            // An object of one chunk is looked at once.
+            let key = self.keys.key(&self.key, chunk);
+            let stored = self.directory.read(&key)?;
+            return Ok(stored.map(|stored| (format!("{}/{key}", self.directory.name()), 0, stored)));
+        }
+        let located = self.locate(std::slice::from_ref(chunk))?;
+        let Some(Some(reference)) = located.first() else { return Ok(None) };
+        let Some(span) = reference.spans().next() else { return Ok(None) };
+        let stored = self.blob(&span.blob)?.read_at(span.offset, span.length)?;
+        Ok(Some((self.object_name(reference), span.offset, stored)))
     }
 
     fn no_object(&self, name: &str) -> Error {

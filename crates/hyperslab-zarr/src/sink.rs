@@ -153,21 +153,69 @@ impl ZarrSink {
         }
     }
 
+    /// Makes an array in shards of so many cells per axis, whatever the options say of others; they must be whole chunks.
+    ///
+    /// # Errors
+    ///
+    /// As [`Sink::array`].
+    pub fn array_in_shards(
+        &mut self,
+        path: &str,
+        spec: &ArraySpec,
+        shard_shape: &[u64],
+    ) -> Result<Arc<dyn ArraySink>> {
+        if self.options.format == ZarrFormat::V2 {
+            return Err(Error::invalid("Zarr v2 has no shards"));
+        }
+        let shape = whole_chunks(spec, shard_shape)?;
+        self.planned(path, spec, Some(shape))
+    }
+
+    /// Are arrays put in shards unless somebody says otherwise?
+    #[must_use]
+    pub const fn has_shards(&self) -> bool {
+        self.options.shard_shape.is_some()
+    }
+
     /// The shard's shape in whole chunks, where shards are wanted.
     fn shard_shape(&self, spec: &ArraySpec) -> Result<Option<Extents>> {
-        let Some(wanted) = &self.options.shard_shape else { return Ok(None) };
-        let chunk = spec.grid.chunk_shape();
-        let wanted: Extents = match wanted.as_slice() {
-            [all] => chunk.iter().map(|_| *all).collect(),
-            each => each.into(),
-        };
-        if wanted.len() != chunk.len() {
-            return Err(Error::invalid(format!("shards of {wanted:?} for chunks of {chunk:?}")));
-        }
-        let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
-        let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
-        shape.map(Some).ok_or_else(|| Error::invalid(format!("shards of {wanted:?}")))
+        self.options.shard_shape.as_deref().map(|wanted| whole_chunks(spec, wanted)).transpose()
     }
+
+    fn planned(
+        &mut self,
+        path: &str,
+        spec: &ArraySpec,
+        shard_shape: Option<Extents>,
+    ) -> Result<Arc<dyn ArraySink>> {
+        let plan = ArrayPlan::new(&self.name, path, spec, self.options.format, shard_shape)?;
+        let key = self.claim(path, true)?;
+        match self.options.format {
+            ZarrFormat::V3 => self.folder.document(&join(&key, "zarr.json"), &plan.v3())?,
+            ZarrFormat::V2 => {
+                self.folder.document(&join(&key, ".zarray"), &plan.v2())?;
+                self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.v2_attributes()))?;
+            }
+        }
+        let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key)));
+        self.arrays.push(Arc::clone(&sink));
+        Ok(sink)
+    }
+}
+
+/// A shard's shape, rounded up to whole chunks.
+fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
+    let chunk = spec.grid.chunk_shape();
+    let wanted: Extents = match wanted {
+        [all] => chunk.iter().map(|_| *all).collect(),
+        each => each.into(),
+    };
+    if wanted.len() != chunk.len() {
+        return Err(Error::invalid(format!("shards of {wanted:?} for chunks of {chunk:?}")));
+    }
+    let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
+    let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
+    shape.ok_or_else(|| Error::invalid(format!("shards of {wanted:?}")))
 }
 
 /// Does `own` stand below `key`?
@@ -182,18 +230,8 @@ impl Sink for ZarrSink {
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let plan = ArrayPlan::new(&self.name, path, spec, self.options.format, self.shard_shape(spec)?)?;
-        let key = self.claim(path, true)?;
-        match self.options.format {
-            ZarrFormat::V3 => self.folder.document(&join(&key, "zarr.json"), &plan.v3())?,
-            ZarrFormat::V2 => {
-                self.folder.document(&join(&key, ".zarray"), &plan.v2())?;
-                self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.v2_attributes()))?;
-            }
-        }
-        let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key)));
-        self.arrays.push(Arc::clone(&sink));
-        Ok(sink)
+        let shape = self.shard_shape(spec)?;
+        self.planned(path, spec, shape)
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {

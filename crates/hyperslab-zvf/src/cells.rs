@@ -72,6 +72,11 @@ impl CellArray {
         self.array.name()
     }
 
+    /// Are cells stored as they are?
+    pub(crate) fn is_raw(&self) -> bool {
+        self.array.schema().filters.is_empty()
+    }
+
     pub(crate) fn rank(&self) -> usize {
         self.origin.len()
     }

@@ -57,14 +57,14 @@ impl Level {
             ));
         }
         let vertices_path = format!("{path}/vertices");
-        // Stores of 0.6 to 0.8 have a group of arrays here. The version text is no help: it was never checked.
-        if zarr.group(&vertices_path)?.is_some() {
-            let feature = format!("the layout of Zarr Vectors before 0.9 (a group at {vertices_path})");
-            return Err(Error::unsupported(Arc::clone(zarr.name()), feature));
-        }
-        let vertices = CellArray::open(zarr, &vertices_path)?;
-        let vertices =
-            vertices.ok_or_else(|| Error::not_found(Arc::clone(zarr.name()), vertices_path.as_str()))?;
+        let Some(vertices) = CellArray::open(zarr, &vertices_path)? else {
+            // Stores of 0.6 to 0.8 have a group of arrays here. The version text is no help: it was never checked.
+            if zarr.group(&vertices_path)?.is_some() {
+                let feature = format!("the layout of Zarr Vectors before 0.9 (a group at {vertices_path})");
+                return Err(Error::unsupported(Arc::clone(zarr.name()), feature));
+            }
+            return Err(Error::not_found(Arc::clone(zarr.name()), vertices_path.as_str()));
+        };
         let chunk_shape = match metadata.get("chunk_shape") {
             None => root.chunk_shape.clone(),
             own => sizes(own, root.rank()).ok_or_else(|| corrupt(zarr.name(), &path[1..], "chunk_shape"))?,
@@ -107,7 +107,15 @@ impl Level {
 
     /// The vertices of a chunk; `None` when it has none.
     pub(crate) fn chunk(&self, chunk: &Coord) -> Result<Option<Vertices>> {
-        let Some(bytes) = self.vertices.cell(chunk)? else { return Ok(None) };
+        self.vertices.cell(chunk)?.map(|bytes| self.vertices_of(chunk, bytes)).transpose()
+    }
+
+    /// The same, for those who look at each chunk once: nothing is kept.
+    pub(crate) fn read_chunk(&self, chunk: &Coord) -> Result<Option<Vertices>> {
+        self.vertices.read_cell(chunk)?.map(|bytes| self.vertices_of(chunk, bytes)).transpose()
+    }
+
+    fn vertices_of(&self, chunk: &Coord, bytes: Bytes) -> Result<Vertices> {
         let size = self.vertex_size();
         if bytes.len() % size != 0 {
             let name = format!("{} chunk {}", self.vertices.name(), dotted(chunk));
@@ -115,7 +123,7 @@ impl Level {
                 Place::new(&name, "vertices", 0).corrupt(format!("{} bytes of rows of {size}", bytes.len()))
             );
         }
-        Ok(Some(Vertices { rows: (bytes.len() / size) as u64, bytes }))
+        Ok(Vertices { rows: (bytes.len() / size) as u64, bytes })
     }
 
     /// The fragments of a chunk of `rows` rows.
@@ -124,6 +132,19 @@ impl Level {
         if let Some(index) = kept().0.get(chunk) {
             return Ok(Arc::clone(index));
         }
+        let (index, size) = self.read_fragments(chunk, rows)?;
+        let index = Arc::new(index);
+        let mut kept = kept();
+        if kept.1 >= KEPT_BYTES {
+            *kept = Default::default();
+        }
+        kept.1 += size;
+        kept.0.insert(chunk.clone(), Arc::clone(&index));
+        Ok(index)
+    }
+
+    /// The same, not kept, and the size of the blob.
+    pub(crate) fn read_fragments(&self, chunk: &Coord, rows: u64) -> Result<(FragmentIndex, usize)> {
         let blob = match &self.fragments {
             Some(fragments) => fragments.read_cell(chunk)?,
             None => None,
@@ -132,15 +153,9 @@ impl Level {
         let place = Place::new(&name, "fragment index", 0);
         let blob = blob.ok_or_else(|| place.corrupt(format!("none, for {rows} vertices")))?;
         let size = blob.len();
-        let index = Arc::new(FragmentIndex::parse(blob, place)?);
+        let index = FragmentIndex::parse(blob, place)?;
         index.check_rows(rows, place)?;
-        let mut kept = kept();
-        if kept.1 >= KEPT_BYTES {
-            *kept = Default::default();
-        }
-        kept.1 += size;
-        kept.0.insert(chunk.clone(), Arc::clone(&index));
-        Ok(index)
+        Ok((index, size))
     }
 
     /// Does the level claim that in every chunk the fragments are ranges that cover the rows in order?

@@ -87,11 +87,62 @@ fn number(fields: &mut Fields<'_>) -> Result<u64> {
     u64::try_from(number).map_err(|_| at.corrupt(format!("a fragment or count of {number}")))
 }
 
-/// A manifest's bytes.
-///
-/// # Errors
-///
-/// [`Invalid`](Error::Invalid) when there are more blocks than a `u32` counts.
+/// A manifest that grows fragment by fragment.
+#[derive(Debug)]
+pub(crate) struct Encoder {
+    bytes: Vec<u8>,
+    blocks: u32,
+    /// The chunk's number and the fragments of the block that may still grow.
+    last: Option<(u32, u64, u64)>,
+}
+
+impl Default for Encoder {
+    fn default() -> Self {
+        Self { bytes: vec![0; 4], blocks: 0, last: None }
+    }
+}
+
+impl Encoder {
+    /// Appends a fragment of a chunk, to the run before it where it is the next of the same chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when there are more blocks than a `u32` counts.
+    pub(crate) fn add(&mut self, chunk: u32, coord: &Coord, fragment: u64) -> Result<()> {
+        if let Some((own, first, count)) = &mut self.last
+            && *own == chunk
+            && *first + *count == fragment
+        {
+            *count += 1;
+            return Ok(());
+        }
+        self.end_block();
+        let blocks = self.blocks.checked_add(1);
+        self.blocks = blocks.ok_or_else(|| Error::invalid("a manifest with more than 2^32 blocks"))?;
+        coord.iter().for_each(|part| self.bytes.extend_from_slice(&part.to_le_bytes()));
+        self.last = Some((chunk, fragment, 1));
+        Ok(())
+    }
+
+    fn end_block(&mut self) {
+        let Some((_, first, count)) = self.last.take() else { return };
+        self.bytes.push(u8::from(count > 1));
+        self.bytes.extend_from_slice(&first.to_le_bytes());
+        if count > 1 {
+            self.bytes.extend_from_slice(&count.to_le_bytes());
+        }
+    }
+
+    /// The manifest's bytes.
+    pub(crate) fn finish(mut self) -> Vec<u8> {
+        self.end_block();
+        self.bytes[..4].copy_from_slice(&self.blocks.to_le_bytes());
+        self.bytes
+    }
+}
+
+/// The bytes of blocks in any mode; what is written holds no lists.
+#[cfg(test)]
 pub(crate) fn encode(blocks: &[Block]) -> Result<Vec<u8>> {
     let many = |_| Error::invalid("a manifest with more than 2^32 blocks");
     let mut bytes = Vec::from(u32::try_from(blocks.len()).map_err(many)?.to_le_bytes());
@@ -142,6 +193,29 @@ mod tests {
         assert_eq!(all, [5, 2, 3, 4, 9, 0]);
         assert_eq!(blocks()[1].fragments.last(), Some(4));
         assert!(parse(&[], 3, PLACE)?.is_empty() && parse(&[0; 4], 3, PLACE)?.is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn fragments_become_runs() -> Result<()> {
+        let (a, b): (Coord, Coord) = (smallvec![0, -1, 2], smallvec![1, 1, 1]);
+        let mut encoder = Encoder::default();
+        for (chunk, coord, fragment) in
+            [(0, &a, 5), (1, &b, 2), (1, &b, 3), (1, &b, 4), (1, &b, 9), (0, &a, 10)]
+        {
+            encoder.add(chunk, coord, fragment)?;
+        }
+        let block = |chunk: &Coord, fragments| Block { chunk: chunk.clone(), fragments };
+        let expected = [
+            block(&a, Fragments::One(5)),
+            block(&b, Fragments::Run { first: 2, count: 3 }),
+            block(&b, Fragments::One(9)),
+            block(&a, Fragments::One(10)),
+        ];
+        let bytes = encoder.finish();
+        assert_eq!(bytes, encode(&expected)?);
+        assert_eq!(parse(&bytes, 3, PLACE)?, expected);
+        assert_eq!(Encoder::default().finish(), [0; 4]);
         Ok(())
     }
 

@@ -40,7 +40,8 @@ type Rows = (Bytes, Vec<Range<usize>>);
 #[derive(Debug)]
 struct Ids {
     ids: Vec<i64>,
-    rows: HashMap<i64, u64>,
+    /// The row of each id; `None` where the ids ascend and are found by halving.
+    rows: Option<HashMap<i64, u64>>,
 }
 
 /// Fragments of one chunk, and their place in an object.
@@ -150,7 +151,9 @@ impl Objects {
         let values = read_serial(array, Positions::whole(array.schema().shape()))?;
         let bytes = values.elements.as_fixed().map_or(&[][..], |bytes| bytes.as_ref());
         let ids: Vec<i64> = bytes.as_chunks::<8>().0.iter().map(|id| i64::from_ne_bytes(*id)).collect();
-        let rows = ids.iter().enumerate().map(|(row, id)| (*id, row as u64)).collect();
+        let ascending = ids.windows(2).all(|pair| pair[0] < pair[1]);
+        let rows = || ids.iter().enumerate().map(|(row, id)| (*id, row as u64)).collect();
+        let rows = if ascending { None } else { Some(rows()) };
         Ok(Some(self.table.get_or_init(|| Ids { ids, rows })))
     }
 
@@ -165,7 +168,8 @@ impl Objects {
     /// The row of an id.
     pub(crate) fn row(&self, id: i64) -> Result<u64> {
         let row = match self.table()? {
-            Some(table) => table.rows.get(&id).copied(),
+            Some(Ids { rows: Some(rows), .. }) => rows.get(&id).copied(),
+            Some(Ids { ids, rows: None }) => ids.binary_search(&id).ok().map(|row| row as u64),
             None => u64::try_from(id).ok().filter(|row| *row < self.count),
         };
         row.ok_or_else(|| Error::invalid(format!("{}: there is no object {id}", self.name)))

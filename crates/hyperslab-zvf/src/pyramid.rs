@@ -39,6 +39,8 @@ pub struct PyramidOptions {
     pub compression: Option<i32>,
     /// Bytes of links and objects that may wait in memory.
     pub memory: usize,
+    /// May the small cells of an array be put together in shards?
+    pub shards: bool,
 }
 
 impl PyramidOptions {
@@ -52,6 +54,7 @@ impl PyramidOptions {
             cross_level: CrossLevel::None,
             compression: Some(0),
             memory: 512 << 20,
+            shards: true,
         }
     }
 }
@@ -77,6 +80,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
             path: String::new(),
             rank: opened.levels().level(number - 1)?.vertices.rank(),
             compression: options.compression,
+            shards: options.shards,
             folder: &temporary,
         };
         let coarsening = Coarsening { number, bin: &bins[number], options };
@@ -89,6 +93,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
                 path: String::new(),
                 rank: upward.rank,
                 compression: options.compression,
+                shards: options.shards,
                 folder: &temporary_folder(folder),
             };
             if !prefix.is_empty() {
@@ -114,6 +119,7 @@ pub(crate) fn add_to(sink: &mut ZarrSink, options: &WriteOptions) -> Result<()> 
         cross_level: options.cross_level,
         compression: options.compression,
         memory: options.memory,
+        shards: true,
     };
     let opened = store::open_path(&folder)?;
     let mut root = root_document(&folder)?;
@@ -127,6 +133,7 @@ pub(crate) fn add_to(sink: &mut ZarrSink, options: &WriteOptions) -> Result<()> 
             path: format!("/{number}"),
             rank,
             compression: own.compression,
+            shards: own.shards,
             folder: &folder,
         };
         let upward = coarsening.run(opened.levels(), &mut level)?;

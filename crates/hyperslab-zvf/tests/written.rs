@@ -308,6 +308,34 @@ fn a_pyramid_is_added_to_a_store_that_is_there() {
     assert!(build_pyramid(&later, &own).unwrap_err().to_string().contains("3 levels"));
 }
 
+/// Files under a folder.
+fn files(folder: &Path) -> usize {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| if entry.file_type().unwrap().is_dir() { files(&entry.path()) } else { 1 }).sum()
+}
+
+#[test]
+fn shards_hold_the_cells_of_coarser_levels() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = sample(Kind::Streamline, 400);
+    let made = [true, false].map(|shards| {
+        let target = folder.path().join(shards.to_string());
+        hyperslab_zvf::write(&target, Kind::Streamline, &data, &WriteOptions::new(vec![60.0; 3])).unwrap();
+        let options = PyramidOptions { shards, ..PyramidOptions::new(vec![2.0, 2.0]) };
+        build_pyramid(&target, &options).unwrap();
+        verified(&target);
+        target
+    });
+    for level in 1..3 {
+        let [sharded, single] = made.each_ref().map(|target| files(&target.join(format!("{level}/vertices"))));
+        assert!(sharded < single, "{sharded} of {single}");
+        let query = GeometryQuery { level: Some(level), ..Default::default() };
+        let [a, b] = made.each_ref().map(|target| ask(target, &query));
+        assert_eq!(a.vertices.to_json(), b.vertices.to_json());
+        assert_eq!((a.objects, a.links.unwrap().to_json()), (b.objects, b.links.unwrap().to_json()));
+    }
+}
+
 #[test]
 fn what_contradicts_itself_is_refused_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();

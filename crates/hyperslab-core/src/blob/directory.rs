@@ -136,8 +136,27 @@ impl Directory for LocalDirectory {
                 Arc::new(MappedBlob::new(name, &file)?)
             }));
         }
-        match read_small(&path, file, size as usize) {
+        match read_whole(&file, size) {
             Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(name, bytes)))),
+            Err(source) => self.failed(&path, source),
+        }
+    }
+
+    /// Small files come in one read, without a blob around them.
+    fn read(&self, key: &str) -> Result<Option<Bytes>> {
+        let path = self.path(key)?;
+        let (file, size) = match open_file(&path) {
+            Ok(Some(opened)) => opened,
+            Ok(None) => return Ok(None),
+            Err(source) => return self.failed(&path, source),
+        };
+        if size >= MAP_FROM && !self.unmapped {
+            let blob = MappedBlob::new(path.display().to_string().into(), &file)?;
+            let length = blob.len()?;
+            return blob.read_range(0..length).map(Some);
+        }
+        match read_whole(&file, size) {
+            Ok(bytes) => Ok(Some(bytes.into())),
             Err(source) => self.failed(&path, source),
         }
     }
@@ -208,15 +227,11 @@ fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(metadata.is_file().then(|| (file, metadata.len())))
 }
 
-/// A file of so many bytes, in one read.
-fn read_small(path: &Path, mut file: File, size: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = vec![0; size];
-    match file.read_exact(&mut bytes) {
-        // Cut short since: what is there now.
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => std::fs::read(path),
-        Err(error) => Err(error),
-        Ok(()) => Ok(bytes),
-    }
+/// A file of so many bytes, in one read; what is there, when it was cut short since.
+fn read_whole(file: &File, size: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(size as usize);
+    file.take(size).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A directory in memory: for tests and fuzzing.

@@ -1,7 +1,5 @@
 //! One chunk of a coarser level, out of the chunks of the finer one that it covers.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use hyperslab_core::{DType, Place, Result};
 
@@ -47,7 +45,7 @@ pub(super) struct Piece {
     rows: usize,
     /// Which rows stand in a fragment; `None`: all.
     named: Option<Vec<bool>>,
-    index: Arc<FragmentIndex>,
+    index: FragmentIndex,
     uses: Vec<FineUse>,
     cells: Vec<Option<Bytes>>,
 }
@@ -59,9 +57,9 @@ impl Piece {
         specs: &[ColumnSpec],
         uses: Vec<FineUse>,
     ) -> Result<Option<Self>> {
-        let Some(vertices) = level.chunk(coord)? else { return Ok(None) };
+        let Some(vertices) = level.read_chunk(coord)? else { return Ok(None) };
         let rows = vertices.rows as usize;
-        let index = level.fragments(coord, vertices.rows)?;
+        let (index, _) = level.read_fragments(coord, vertices.rows)?;
         let named = if index.tiles(vertices.rows) {
             None
         } else {
@@ -72,7 +70,7 @@ impl Piece {
         };
         let mut cells = Vec::with_capacity(specs.len());
         for (spec, (_, array)) in specs.iter().zip(level.attributes()?) {
-            let cell = array.cell(coord)?;
+            let cell = array.read_cell(coord)?;
             if let Some(cell) = cell.as_ref().filter(|cell| cell.len() != rows * spec.row_size()) {
                 let name = format!("{} chunk {}", array.name(), dotted(coord));
                 let problem = format!("{} bytes of {} for {rows} vertices", cell.len(), spec.dtype);

@@ -54,7 +54,7 @@ impl FineUses {
                     // One past all is refused when the chunk is read.
                     let fragment = fragment.min(u32::MAX.into());
                     if let Some(chunk) = chunk {
-                        buckets.push(*chunk, record([object, order, fragment]).as_ref())?;
+                        buckets.push(*chunk, record([object, order, fragment]).as_flattened())?;
                     }
                     order += 1;
                 }

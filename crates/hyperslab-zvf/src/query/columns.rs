@@ -20,6 +20,9 @@ pub(crate) enum Column<'a> {
 
 /// The columns that a query wants; all of them when it names none.
 pub(crate) fn wanted<'a>(level: &'a Level, names: Option<&[String]>) -> Result<Vec<Column<'a>>> {
+    if names.is_some_and(<[String]>::is_empty) {
+        return Ok(Vec::new());
+    }
     let mut columns: Vec<Column<'a>> =
         level.attributes()?.iter().map(|(name, cells)| Column::Cells(name, cells)).collect();
     let by_chunk = level.metadata.get("chunk_attribute_name").and_then(Value::as_str);

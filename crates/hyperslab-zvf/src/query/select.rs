@@ -10,10 +10,13 @@ use crate::coord::{Coord, chunk_of, dotted};
 use crate::fragment::FragmentIndex;
 use crate::level::{Level, Vertices};
 use crate::manifest::Fragments;
+use crate::meta::Linking;
 use crate::numbers::with_number_type;
 
-/// This many chunks are read on all cores.
-const WORTH_SHARING: usize = 4;
+/// This many chunks are read on all cores: fewer are there before another core has woken up.
+const WORTH_SHARING: usize = 8;
+/// The same where nothing has to be decoded.
+const WORTH_SHARING_RAW: usize = 32;
 
 /// A row that was not picked.
 const NONE: u32 = u32::MAX;
@@ -79,7 +82,7 @@ pub(crate) struct Chunk {
     pub(crate) coord: Coord,
     pub(crate) vertices: Vertices,
     index: Option<Arc<FragmentIndex>>,
-    /// Row to its place in the result.
+    /// Row to its place in the result; empty until somebody asks.
     places: Vec<u32>,
     /// Which rows are inside the box; tested for all at once.
     inside: Option<Vec<bool>>,
@@ -124,11 +127,13 @@ impl<'a> Selected<'a> {
             None => level.vertices.chunks()?.to_vec(),
         };
         self.load_all(&touched, !level.claims_tiles())?;
+        // Links and objects find their vertices by row.
+        let found_by_row = level.root.linking() != Linking::None || level.objects()?.is_some();
         for coord in &touched {
             let Some(chunk) = self.load(coord)? else { continue };
             let rows = self.chunks[chunk].vertices.rows;
             if level.claims_tiles() || self.index(chunk)?.tiles(rows) {
-                self.pick_rows(chunk)?;
+                self.pick_rows(chunk, found_by_row)?;
                 continue;
             }
             let index = Arc::clone(self.index(chunk)?);
@@ -140,25 +145,24 @@ impl<'a> Selected<'a> {
     }
 
     /// Picks all rows of a chunk that are inside the box.
-    fn pick_rows(&mut self, chunk: usize) -> Result<()> {
+    fn pick_rows(&mut self, chunk: usize, found_by_row: bool) -> Result<()> {
         let own = &mut self.chunks[chunk];
         let rows = own.vertices.rows as u32;
         if self.picked.len() as u64 + u64::from(rows) >= u64::from(NONE) {
             return Err(too_many());
         }
-        let picked = &mut self.picked;
-        let mut pick = |row: u32| {
-            own.places[row as usize] = picked.len() as u32;
-            picked.push((chunk as u32, row));
-        };
+        let first = self.picked.len();
         match &own.inside {
-            None => (0..rows).for_each(pick),
+            None => self.picked.extend((0..rows).map(|row| (chunk as u32, row))),
             Some(inside) => {
-                inside
-                    .iter()
-                    .enumerate()
-                    .filter(|(_, inside)| **inside)
-                    .for_each(|(row, _)| pick(row as u32));
+                let inside = inside.iter().enumerate().filter(|(_, inside)| **inside);
+                self.picked.extend(inside.map(|(row, _)| (chunk as u32, row as u32)));
+            }
+        }
+        if found_by_row {
+            own.places = vec![NONE; rows as usize];
+            for (place, (_, row)) in self.picked.iter().enumerate().skip(first) {
+                own.places[*row as usize] = place as u32;
             }
         }
         Ok(())
@@ -285,7 +289,8 @@ impl<'a> Selected<'a> {
 
     /// Reads these chunks, on all cores when they are several; with their fragments, when those are wanted.
     fn load_all(&mut self, coords: &[Coord], fragments: bool) -> Result<()> {
-        if coords.len() < WORTH_SHARING {
+        let raw = self.level.vertices.is_raw();
+        if coords.len() < if raw { WORTH_SHARING_RAW } else { WORTH_SHARING } {
             return Ok(());
         }
         let (level, test) = (self.level, self.test.as_ref());
@@ -322,6 +327,9 @@ impl<'a> Selected<'a> {
     fn pick(&mut self, chunk: usize, row: u64) -> Result<Option<u32>> {
         let own = &mut self.chunks[chunk];
         let at = row as usize;
+        if own.places.is_empty() {
+            own.places = vec![NONE; own.vertices.rows as usize];
+        }
         if own.places[at] != NONE {
             return Ok(Some(own.places[at]));
         }
@@ -353,8 +361,7 @@ fn read(level: &Level, test: Option<&BoxTest>, coord: &Coord, fragments: bool) -
     }
     let inside = test.map(|test| inside(test, level, &vertices));
     let index = if fragments { Some(level.fragments(coord, vertices.rows)?) } else { None };
-    let places = vec![NONE; vertices.rows as usize];
-    Ok(Some(Chunk { coord: coord.clone(), vertices, index, places, inside }))
+    Ok(Some(Chunk { coord: coord.clone(), vertices, index, places: Vec::new(), inside }))
 }
 
 /// Which vertices of a chunk are inside the box, in world coordinates.

@@ -90,10 +90,19 @@ pub(crate) fn arrange(
             by_bin(count, counts.iter().product(), of)
         }
         Layout::Owners => {
-            let mut order: Vec<(u64, u32)> =
-                (0..count).map(|index| (rank(words::<2>(record(index))[0]), index as u32)).collect();
+            // The object's rank and the record in one word: what belongs to nobody has the highest rank.
+            let owner = |index: usize| words::<1>(record(index))[0];
+            let rank = |owner: u64| ranks.get(owner as usize).copied().unwrap_or(u32::MAX);
+            let mut order: Vec<u64> =
+                (0..count).map(|index| u64::from(rank(owner(index))) << 32 | index as u64).collect();
             order.sort_unstable();
-            runs(order.iter().map(|entry| entry.1), |at| order[at].0, |at| (order[at].0, chunk_number))
+            let whose =
+                |at: usize| if order[at] >> 32 == u64::from(u32::MAX) { NOBODY } else { order[at] >> 32 };
+            runs(
+                order.iter().map(|entry| *entry as u32),
+                |at| order[at] >> 32,
+                |at| (whose(at), chunk_number),
+            )
         }
         Layout::Visits => {
             let key = |at: usize| words::<2>(record(at));

@@ -45,6 +45,21 @@ impl Buckets {
         &mut self.buffers[bucket]
     }
 
+    /// Makes room for records: how many will come to each of these buckets, which may come several times.
+    pub(crate) fn expect(&mut self, buckets: &[u32], record: usize) {
+        let mut counts: Vec<u32> = Vec::new();
+        for bucket in buckets {
+            let bucket = *bucket as usize;
+            if bucket >= counts.len() {
+                counts.resize(bucket + 1, 0);
+            }
+            counts[bucket] += 1;
+        }
+        for (bucket, count) in counts.into_iter().enumerate().filter(|(_, count)| *count > 0) {
+            self.buffer(bucket).reserve(count as usize * record);
+        }
+    }
+
     /// Appends a record.
     pub(crate) fn push(&mut self, bucket: usize, record: &[u8]) -> Result<()> {
         self.buffer(bucket).extend_from_slice(record);
@@ -156,8 +171,8 @@ pub(crate) fn words<const N: usize>(record: &[u8]) -> [u64; N] {
 }
 
 /// A record of numbers.
-pub(crate) fn record<const N: usize>(words: [u64; N]) -> impl AsRef<[u8]> {
-    words.iter().flat_map(|word| word.to_le_bytes()).collect::<smallvec::SmallVec<[u8; 48]>>()
+pub(crate) fn record<const N: usize>(words: [u64; N]) -> [[u8; 8]; N] {
+    words.map(u64::to_le_bytes)
 }
 
 #[cfg(test)]

@@ -1,14 +1,22 @@
 //! The chunks of a level, and arrays with one byte string for each of them.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
     ArraySink, ArraySpec, Attribute, Attributes, ChunkCoord, DType, Elements, Filter, Grid, Result, Sink,
 };
+use hyperslab_zarr::ZarrSink;
 use serde_json::{Value, json};
 
 use crate::coord::{Coord, dotted};
+
+/// Cells of a shard per axis, at most.
+const SHARD: u64 = 16;
+/// A shard's index has an entry for every cell. Where cells are so rare that each would pay for more entries than this, they
+/// are files of their own.
+const ENTRIES_PER_CELL: u64 = 4;
 
 /// The chunks of a level, in numeric order of their coordinates, and the grid that covers them.
 #[derive(Debug)]
@@ -37,16 +45,31 @@ impl ChunkList {
     pub(crate) fn len(&self) -> usize {
         self.coords.len()
     }
+
+    /// The shape of shards for the cells of these chunks; `None` where they are too few to share any.
+    fn shard_shape(&self, present: &[usize]) -> Option<Vec<u64>> {
+        let shape: Vec<u64> = self.shape.iter().map(|extent| (*extent).min(SHARD)).collect();
+        let shard_of = |chunk: &usize| -> ChunkCoord {
+            let at = self.coords[*chunk].iter().zip(&self.origin).map(|(at, origin)| at.abs_diff(*origin));
+            at.zip(&shape).map(|(at, side)| at / side).collect()
+        };
+        let shards = present.iter().map(shard_of).collect::<HashSet<_>>().len() as u64;
+        let entries = shape.iter().try_fold(shards, |all, side| all.checked_mul(*side))?;
+        (present.len() > 1 && entries <= ENTRIES_PER_CELL * present.len() as u64).then_some(shape)
+    }
 }
 
 /// Where a level's nodes are made, and how its cells are stored.
 pub(crate) struct LevelSink<'a> {
-    pub(crate) sink: &'a mut dyn Sink,
+    pub(crate) sink: &'a mut ZarrSink,
     /// The level's path in the sink; empty when the sink is the level.
     pub(crate) path: String,
     /// Dimensions of the grid.
     pub(crate) rank: usize,
     pub(crate) compression: Option<i32>,
+    /// Are cells put together in shards? The cells of coarser levels are small, and a file for each takes longer than what is in
+    /// it.
+    pub(crate) shards: bool,
     /// Where to put what is too much for memory.
     pub(crate) folder: &'a Path,
 }
@@ -70,7 +93,8 @@ impl LevelSink<'_> {
         chunks: &ChunkList,
         present: impl Iterator<Item = usize>,
     ) -> Result<CellSink> {
-        let mut names: Vec<String> = present.map(|chunk| dotted(&chunks.coords[chunk])).collect();
+        let present: Vec<usize> = present.collect();
+        let mut names: Vec<String> = present.iter().map(|chunk| dotted(&chunks.coords[*chunk])).collect();
         names.sort();
         let mut attributes = Attributes::from_iter([("nonempty_chunks", Attribute::Json(json!(names)))]);
         if chunks.origin.iter().any(|part| *part != 0) {
@@ -82,7 +106,12 @@ impl LevelSink<'_> {
         let mut spec = ArraySpec::new(DType::Bytes, Grid::new(&chunks.shape, &vec![1; chunks.shape.len()])?);
         spec.attributes = attributes;
         spec.filters = self.filters();
-        let array = self.sink.array(&format!("{}/{name}", self.path), &spec)?;
+        let path = format!("{}/{name}", self.path);
+        let shards = if self.shards && !self.sink.has_shards() { chunks.shard_shape(&present) } else { None };
+        let array = match shards {
+            Some(shape) => self.sink.array_in_shards(&path, &spec, &shape)?,
+            None => self.sink.array(&path, &spec)?,
+        };
         Ok(CellSink { array, origin: chunks.origin.clone() })
     }
 
@@ -96,7 +125,7 @@ impl LevelSink<'_> {
     ) -> Result<Arc<dyn ArraySink>> {
         let mut spec = ArraySpec::new(DType::Bytes, Grid::new(&[count], &[each.clamp(1, count.max(1))])?);
         spec.attributes = json_attributes(own);
-        spec.filters = vec![Filter::new("zstd").with("level", 0)];
+        spec.filters = vec![Filter::new("zstd").with("level", 1)];
         self.sink.array(&format!("{}/{name}", self.path), &spec)
     }
 }

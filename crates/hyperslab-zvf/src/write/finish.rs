@@ -74,6 +74,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         path: "/0".to_owned(),
         rank,
         compression: options.compression,
+        shards: false,
         folder: &folder,
     };
     let arrays = ChunkArrays::create(&mut level, &spec.attributes, &dtype, &chunks)?;

@@ -32,7 +32,7 @@ impl Places {
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         for (row, vertex) in vertices.enumerate() {
             let place = u64::from(chunk) << 32 | row as u64;
-            buckets.push((vertex >> BLOCK_BITS) as usize, record([vertex, place]).as_ref())?;
+            buckets.push((vertex >> BLOCK_BITS) as usize, record([vertex, place]).as_flattened())?;
         }
         Ok(())
     }
@@ -73,7 +73,7 @@ impl LinkStream {
         for (row, link) in links.chunks_exact(self.width).enumerate() {
             for (k, vertex) in link.iter().enumerate() {
                 let bucket = (*vertex >> BLOCK_BITS) as usize;
-                self.ends.push(bucket, record([*vertex, self.count, k as u64]).as_ref())?;
+                self.ends.push(bucket, record([*vertex, self.count, k as u64]).as_flattened())?;
             }
             let buffer = self.rows.buffer((self.count >> BLOCK_BITS) as usize);
             attributes.append(row, &self.specs, buffer);
@@ -105,7 +105,7 @@ impl LinkStream {
                 if place == NOWHERE {
                     return Err(Error::invalid(format!("a link to vertex {vertex}, which is not there")));
                 }
-                resolved.push((link >> BLOCK_BITS) as usize, record([link, k, place]).as_ref())?;
+                resolved.push((link >> BLOCK_BITS) as usize, record([link, k, place]).as_flattened())?;
             }
         }
         let resolved = resolved.gathered();

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use hyperslab_core::{ArraySpec, ChunkCoord, DType, Elements, Error, Fill, Grid, Result, Values};
+use hyperslab_core::{ArraySpec, ChunkCoord, DType, Elements, Error, Fill, Grid, Result, Sink, Values};
 use rayon::prelude::*;
 use serde_json::json;
 
@@ -11,14 +11,20 @@ use super::arrange::FragmentUse;
 use super::buckets::{Buckets, record, words};
 use super::cells::LevelSink;
 use crate::coord::Coord;
-use crate::manifest::{self, Block, Fragments};
+use crate::manifest;
 
 /// Objects whose manifests are in one chunk of their array: one object is found without decoding many others.
 pub(crate) const PER_CHUNK: u64 = 2048;
 
+/// Ids below this are looked up in a table, which grows with them; usual ids count from zero.
+const TABLE: i64 = 1 << 22;
+/// No number: there are never so many objects.
+const UNKNOWN: u32 = u32::MAX;
+
 /// Objects by their number of arrival.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectIds {
+    small: Vec<u32>,
     numbers: HashMap<i64, u32>,
     ids: Vec<i64>,
 }
@@ -26,17 +32,33 @@ pub(crate) struct ObjectIds {
 impl ObjectIds {
     /// The number of an id, and whether it is new.
     pub(crate) fn number(&mut self, id: i64) -> Result<(u32, bool)> {
-        if let Some(number) = self.numbers.get(&id) {
-            return Ok((*number, false));
+        if let Some(number) = self.known(id) {
+            return Ok((number, false));
         }
-        let number = u32::try_from(self.ids.len()).map_err(|_| Error::invalid("more than 2^32 objects"))?;
-        self.numbers.insert(id, number);
+        let number = u32::try_from(self.ids.len()).ok().filter(|number| *number != UNKNOWN);
+        let number = number.ok_or_else(|| Error::invalid("more than 2^32 objects"))?;
+        if (0..TABLE).contains(&id) {
+            let at = id as usize;
+            if at >= self.small.len() {
+                self.small.resize((at + 1).next_power_of_two(), UNKNOWN);
+            }
+            self.small[at] = number;
+        } else {
+            self.numbers.insert(id, number);
+        }
         self.ids.push(id);
         Ok((number, true))
     }
 
+    fn known(&self, id: i64) -> Option<u32> {
+        match usize::try_from(id) {
+            Ok(at) if id < TABLE => self.small.get(at).copied().filter(|number| *number != UNKNOWN),
+            _ => self.numbers.get(&id).copied(),
+        }
+    }
+
     pub(crate) fn contains(&self, id: i64) -> bool {
-        self.numbers.contains_key(&id)
+        self.known(id).is_some()
     }
 
     /// The ids in ascending order, and the place there of each number of arrival.
@@ -69,7 +91,7 @@ impl Uses {
         let pair = |high: u32, low: u32| u64::from(high) << 32 | u64::from(low);
         for own in uses {
             let words = [own.object, own.order, pair(chunk, own.fragment), pair(own.first, own.last)];
-            buckets.push((own.object / PER_CHUNK) as usize, record::<WORDS>(words).as_ref())?;
+            buckets.push((own.object / PER_CHUNK) as usize, record::<WORDS>(words).as_flattened())?;
         }
         Ok(())
     }
@@ -93,7 +115,7 @@ pub(crate) fn write_index(
     let manifests = level.rows("object_index/manifests", count, PER_CHUNK, &json!({}))?;
     let blocks = count.div_ceil(PER_CHUNK) as usize;
     let mut present = 0;
-    for part in (0..blocks).collect::<Vec<_>>().chunks(rayon::current_num_threads().max(1)) {
+    for part in (0..blocks).collect::<Vec<_>>().chunks(4 * rayon::current_num_threads().max(1)) {
         let done: Vec<(usize, Vec<(Place, Place)>)> = part
             .par_iter()
             .map(|block| {
@@ -134,49 +156,52 @@ struct Manifests {
 }
 
 fn manifests_of(first: u64, count: u64, uses: &[u8], coords: &[Coord]) -> Result<Manifests> {
-    let mut sorted: Vec<[u64; WORDS]> = uses.chunks_exact(8 * WORDS).map(words::<WORDS>).collect();
-    sorted.sort_unstable();
-    // At coarser levels neighbours fall into one bin.
-    sorted.dedup_by_key(|words| (words[0], words[2]));
     let mut made = Manifests { rows: vec![vec![0; 4]; count as usize], present: 0, crossings: Vec::new() };
-    for own in sorted.chunk_by(|a, b| a[0] == b[0]) {
+    let (mut sorted, ends) = by_object(first, count as usize, uses);
+    let mut start = 0;
+    for (end, row) in ends.into_iter().zip(&mut made.rows) {
+        let own = &mut sorted[start..end];
+        start = end;
+        own.sort_unstable();
         let halves = |word: u64| ((word >> 32) as u32, word as u32);
-        let mut blocks: Vec<Block> = Vec::with_capacity(own.len());
-        for [_, _, at, _] in own {
-            let (chunk, fragment) = halves(*at);
-            add_fragment(&mut blocks, &coords[chunk as usize], fragment.into());
-        }
-        for pair in own.windows(2) {
-            let from = (halves(pair[0][2]).0, halves(pair[0][3]).1);
-            let to = (halves(pair[1][2]).0, halves(pair[1][3]).0);
-            if from.0 != to.0 {
-                made.crossings.push((from, to));
+        let mut encoder = manifest::Encoder::default();
+        let mut last: Option<(u64, u64)> = None;
+        for [_, at, rows] in own.iter() {
+            // At coarser levels neighbours fall into one bin.
+            if last.is_some_and(|last| last.0 == *at) {
+                continue;
             }
+            let (chunk, fragment) = halves(*at);
+            encoder.add(chunk, &coords[chunk as usize], fragment.into())?;
+            if let Some((before, rows_before)) = last.filter(|last| halves(last.0).0 != chunk) {
+                made.crossings.push(((halves(before).0, halves(rows_before).1), (chunk, halves(*rows).0)));
+            }
+            last = Some((*at, *rows));
         }
-        made.present += 1;
-        made.rows[(own[0][0] - first) as usize] = manifest::encode(&blocks)?;
+        if last.is_some() {
+            made.present += 1;
+            *row = encoder.finish();
+        }
     }
     Ok(made)
 }
 
-/// Appends a fragment, to the run before it where it is the next of the same chunk.
-pub(crate) fn add_fragment(blocks: &mut Vec<Block>, chunk: &Coord, fragment: u64) {
-    if let Some(last) = blocks.last_mut()
-        && last.chunk == *chunk
-    {
-        match &mut last.fragments {
-            Fragments::One(one) if *one + 1 == fragment => {
-                last.fragments = Fragments::Run { first: *one, count: 2 };
-                return;
-            }
-            Fragments::Run { first, count } if *first + *count == fragment => {
-                *count += 1;
-                return;
-            }
-            _ => {}
-        }
+/// The uses of each object, without its number, and where each object's end.
+fn by_object(first: u64, count: usize, uses: &[u8]) -> (Vec<[u64; WORDS - 1]>, Vec<usize>) {
+    let all = || uses.chunks_exact(8 * WORDS).map(words::<WORDS>);
+    let row = |object: u64| ((object - first) as usize).min(count.saturating_sub(1));
+    let mut starts = vec![0; count + 1];
+    all().for_each(|words| starts[row(words[0]) + 1] += 1);
+    (0..count).for_each(|at| starts[at + 1] += starts[at]);
+    let mut sorted = vec![[0; WORDS - 1]; starts[count]];
+    for [object, rest @ ..] in all() {
+        let at = &mut starts[row(object)];
+        sorted[*at] = rest;
+        *at += 1;
     }
-    blocks.push(Block { chunk: chunk.clone(), fragments: Fragments::One(fragment) });
+    // Each start has moved to its object's end.
+    starts.truncate(count);
+    (sorted, starts)
 }
 
 /// Groups of objects, by id.

@@ -154,6 +154,7 @@ impl ZvfWriter {
         let mut owner = (None, NOBODY);
         for first in (0..rows).step_by(room) {
             let last = rows.min(first + room);
+            self.vertices.expect(&numbers[first..last], self.record);
             for (vertex, chunk) in numbers.iter().copied().enumerate().take(last).skip(first) {
                 let key = if keyed { Some(self.key(objects.get(vertex), chunk, &mut owner)?) } else { None };
                 let buffer = self.vertices.buffer(chunk as usize);

@@ -68,7 +68,8 @@ pub use assemble::{
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{
-    Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MappedBlob, MemoryBlob, MemoryDirectory,
+    Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MAPPED_FROM, MappedBlob, MemoryBlob,
+    MemoryDirectory, Stamp,
 };
 pub use buffer::Buffer;
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};

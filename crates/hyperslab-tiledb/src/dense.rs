@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::array::OpenArray;
 use crate::datatype::CellValues;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part};
+use crate::fragment::{Field, Fragment, List, Part, Stats};
 use crate::schema::{Attribute, Order, Schema};
 
 /// Layers of a tile that are decoded at a time when they are put together.
@@ -49,6 +49,8 @@ pub(crate) struct DenseFragment {
     /// The files' names in the store, and in messages.
     files: SmallVec<[(Arc<str>, String); 1]>,
     parts: SmallVec<[Part; 1]>,
+    /// What the metadata keeps of each tile's values, once somebody asked.
+    stats: OnceLock<Option<Stats>>,
 }
 
 impl DenseAttribute {
@@ -139,6 +141,7 @@ impl DenseAttribute {
             files: files.collect(),
             parts,
             fragment: Arc::clone(fragment),
+            stats: OnceLock::new(),
         }))
     }
 

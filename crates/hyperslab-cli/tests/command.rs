@@ -213,3 +213,28 @@ fn the_demo_runs_twice() {
         assert!(told.contains("$ tet info") && told.contains("Try next"), "{told}");
     }
 }
+
+#[test]
+fn nodes_may_have_brackets_in_their_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, document: Value| {
+        let path = folder.path().join("s.zarr").join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        std::fs::write(path.join("zarr.json"), document.to_string()).expect("a document");
+    };
+    write("", serde_json::json!({"zarr_format": 3, "node_type": "group"}));
+    for (name, fill) in [("m", 1), ("m[1][2]", 7)] {
+        let array = serde_json::json!({
+            "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int32", "fill_value": fill,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+            "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        });
+        write(name, array);
+    }
+    let read = |words: &[&str]| json(folder.path(), 0, &[&["read", "s.zarr"], words, &["--json"]].concat());
+    assert_eq!(read(&["/m[1][2]"]), serde_json::json!([7, 7, 7, 7]));
+    assert_eq!(read(&["/m[1][2]", "[1:3]"]), serde_json::json!([7, 7]));
+    // Where no node has that name, its end is a selection.
+    assert_eq!(read(&["/m[1:4]"]), serde_json::json!([1, 1, 1]));
+    assert!(told(folder.path(), 2, &["read", "s.zarr", "/n[0]"]).contains("/n[0]"));
+}

@@ -13,7 +13,8 @@ fn write(path: &std::path::Path, dtype: DType, cell: impl Fn(u64) -> Vec<u8>) ->
         let coord = grid.coord(number);
         let region = grid.region(&coord);
         let cells = (0..2).flat_map(|row| (0..2).map(move |column| (row, column)));
-        let bytes = cells.flat_map(|(row, column)| cell((region.start[0] + row) * 6 + region.start[1] + column));
+        let bytes =
+            cells.flat_map(|(row, column)| cell((region.start[0] + row) * 6 + region.start[1] + column));
         let elements = Elements::fixed(bytes.collect::<Vec<u8>>());
         let encoded = array.encode(&coord, &elements)?;
         array.write(&coord, encoded)?;
@@ -46,7 +47,8 @@ fn whole_tiles_are_answered_from_fragment_metadata() -> Result<()> {
             query.run(&reader)?.scalar()
         };
         // Rows two and three are whole tiles, rows one and two are not.
-        let before = operations.iter().map(|operation| ask(operation, "[2:4]")).collect::<Result<Vec<_>>>()?;
+        let before =
+            operations.iter().map(|operation| ask(operation, "[2:4]")).collect::<Result<Vec<_>>>()?;
         let by_hand: Vec<f64> = (12..24)
             .map(|number| match cell(number)[..] {
                 [a, b, c, d] => f64::from(f32::from_ne_bytes([a, b, c, d])),

@@ -39,12 +39,16 @@ impl DenseAttribute {
     ) -> Option<(&'a DenseFragment, usize)> {
         let newest = fragments.iter().rev();
         let (fragment, tile) = newest
-            .filter_map(|fragment| Some((fragment, fragment.tile_index(chunk, self.array.schema.tile_order)?)))
+            .filter_map(|fragment| {
+                Some((fragment, fragment.tile_index(chunk, self.array.schema.tile_order)?))
+            })
             .next()?;
         let region = self.schema.grid.region(chunk);
-        let covers = fragment.cells.iter().zip(region.start.iter().zip(&region.shape)).all(
-            |((low, high), (start, count))| low <= start && start + count <= high.saturating_add(1),
-        );
+        let covers = fragment
+            .cells
+            .iter()
+            .zip(region.start.iter().zip(&region.shape))
+            .all(|((low, high), (start, count))| low <= start && start + count <= high.saturating_add(1));
         // A fragment that reaches past the array (behind a current domain) counts cells that are not shown.
         let inside = fragment.cells.iter().zip(self.schema.shape()).all(|((_, last), extent)| last < extent);
         // The library counts padding into the statistics of fragments that it consolidates.

@@ -1,4 +1,5 @@
-//! HDF5 files that we write: a whole field, frame after frame, and very many chunks, against h5py.
+//! HDF5 files that we write: a whole field, frame after frame, and very many chunks, against h5py and the Rust crates that
+//! write.
 
 use std::path::Path;
 
@@ -75,8 +76,9 @@ fn field(bench: &mut Bench, line: &str, case: &str, filters: &[Filter]) -> Outco
     let files = [source.as_path(), target.as_path()];
     let theirs = timed_in(bench, SCRIPT, "h5py", case, files)?;
     let synced = timed_in(bench, SCRIPT, "h5py, synced", &format!("{case}_synced"), files)?;
-    let note = format!("{note}; ours is synced");
-    bench.line(line, [ours].into_iter().chain(theirs).chain(synced), &note);
+    let (crates, crate_notes) = crate::hdf5::writers(bench, case, &source)?;
+    let note = format!("{note}; ours is synced{crate_notes}");
+    bench.line(line, [ours].into_iter().chain(theirs).chain(synced).chain(crates), &note);
     std::fs::remove_file(&target)?;
     Ok(())
 }

@@ -77,13 +77,18 @@ macro_rules! statistics {
         let missing = $missing.and_then(|bytes: &[u8]| <[u8; N]>::try_from(bytes).ok());
         let (any_missing, missing) = (missing.is_some(), <$bits>::from_le_bytes(missing.unwrap_or_default()));
         let (mut nulls, mut low, mut high) = (0_u64, <$key>::MAX, <$key>::MIN);
-        for cell in cells {
-            let bits = <$bits>::from_le_bytes(*cell);
-            let null = $nan(bits) | (any_missing & (bits == missing));
-            let key: $key = $to_key(bits);
-            nulls += u64::from(null);
-            low = low.min(if null { <$key>::MAX } else { key });
-            high = high.max(if null { <$key>::MIN } else { key });
+        // As many as a counter of the cells' own width can count: no lane of the loop is wider than another.
+        for block in cells.chunks(if N == 1 { 255 } else { 1 << 15 }) {
+            let mut count: $bits = 0;
+            for cell in block {
+                let bits = <$bits>::from_le_bytes(*cell);
+                let null = $nan(bits) | (any_missing & (bits == missing));
+                let key: $key = $to_key(bits);
+                count += <$bits>::from(null);
+                low = low.min(if null { <$key>::MAX } else { key });
+                high = high.max(if null { <$key>::MIN } else { key });
+            }
+            nulls += u64::from(count);
         }
         let wide = |key: $key| {
             let mut bytes = [0; 8];

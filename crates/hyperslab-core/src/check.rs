@@ -7,18 +7,22 @@ use smallvec::SmallVec;
 
 use crate::assemble::{fetch, with_scratch};
 use crate::{
-    Array, Blob, ChunkCoord, ChunkRef, Result, Span, decoded_bytes, needs_elements, read_chunk_elements,
+    Array, ArraySchema, Blob, ChunkCoord, ChunkRef, Result, Span, decoded_bytes, needs_elements, product,
+    read_chunk_elements,
 };
 
 /// What is checked at a time: enough for all cores, few enough that a large index is never held as a whole.
 const BATCH: usize = 1024;
+/// A batch of fewer decoded bytes is checked where it stands: waking other threads would take longer.
+const SMALL: u64 = 128 << 10;
 /// The smallest pages that systems have: one byte of each is looked at.
 const PAGE: usize = 4096;
 /// Bytes of a blob that is not mapped which are read at a time when nobody needs them together.
 const PIECE: u64 = 1 << 20;
 
 /// Runs `check` on everything that `walk` puts, on the cores of the pool that the caller is in, and gives the outcomes to
-/// `tell` in the order in which they were put: a report does not depend on the number of threads.
+/// `tell` in the order in which they were put: a report does not depend on the number of threads. `each` is about how many
+/// bytes there are to look at in one of them.
 ///
 /// A walk that fails is an error after everything that it had put before has been checked and told.
 ///
@@ -26,12 +30,16 @@ const PIECE: u64 = 1 << 20;
 ///
 /// Whatever `walk` says.
 pub fn check_in_order<T: Send, R: Send>(
+    each: u64,
     walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
     check: impl Fn(T) -> R + Sync,
     mut tell: impl FnMut(R),
 ) -> Result<()> {
     let mut batch = Vec::new();
     let mut run = |batch: &mut Vec<T>| {
+        if batch.len() < 2 || each.saturating_mul(batch.len() as u64) < SMALL {
+            return batch.drain(..).map(&check).for_each(&mut tell);
+        }
         let outcomes: Vec<R> = batch.par_drain(..).with_max_len(1).map(&check).collect();
         outcomes.into_iter().for_each(&mut tell);
     };
@@ -43,6 +51,15 @@ pub fn check_in_order<T: Send, R: Send>(
     });
     run(&mut batch);
     walked
+}
+
+/// About how many bytes a chunk of the array decodes to, for [`check_in_order`].
+#[must_use]
+pub fn chunk_weight(schema: &ArraySchema) -> u64 {
+    /// Of an element of variable length: its place and a short text.
+    const VARIABLE: usize = 32;
+    let cells = product(schema.grid.chunk_shape()).unwrap_or(u64::MAX);
+    cells.saturating_mul(schema.dtype.size().unwrap_or(VARIABLE) as u64)
 }
 
 /// Can the chunk be read? Whatever is coded is decoded, into scratch memory that the thread keeps; of a chunk that is
@@ -89,7 +106,7 @@ mod tests {
     use super::*;
     use crate::{Error, MemoryBlob};
 
-    fn outcomes(threads: usize, fail: bool) -> (Vec<u64>, bool) {
+    fn outcomes(threads: usize, each: u64, fail: bool) -> (Vec<u64>, bool) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let mut told = Vec::new();
         let walked = pool.install(|| {
@@ -97,7 +114,7 @@ mod tests {
                 (0..3000).for_each(put);
                 if fail { Err(Error::invalid("no more")) } else { Ok(()) }
             };
-            check_in_order(walk, |number| number * 2, |double| told.push(double))
+            check_in_order(each, walk, |number| number * 2, |double| told.push(double))
         });
         (told, walked.is_ok())
     }
@@ -105,9 +122,9 @@ mod tests {
     #[test]
     fn outcomes_come_in_the_order_of_the_walk() {
         let expected: Vec<u64> = (0..3000).map(|number| number * 2).collect();
-        for threads in [1, 4] {
-            assert_eq!(outcomes(threads, false), (expected.clone(), true));
-            assert_eq!(outcomes(threads, true), (expected.clone(), false));
+        for (threads, each) in [(1, 1 << 20), (4, 1 << 20), (4, 1)] {
+            assert_eq!(outcomes(threads, each, false), (expected.clone(), true));
+            assert_eq!(outcomes(threads, each, true), (expected.clone(), false));
         }
     }
 

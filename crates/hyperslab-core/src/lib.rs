@@ -73,7 +73,7 @@ pub use blob::{
     Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MappedBlob, MemoryBlob, MemoryDirectory,
 };
 pub use buffer::Buffer;
-pub use check::{check_chunk, check_in_order, touch};
+pub use check::{check_chunk, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};

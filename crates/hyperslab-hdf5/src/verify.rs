@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Attribute, Attributes, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Place, Report, Result, Span,
-    check_chunk, check_in_order, child_path,
+    check_chunk, check_in_order, child_path, chunk_weight,
 };
 
 use crate::attributes;
@@ -221,7 +221,7 @@ impl Check<'_> {
             let outcome = check_stored(dataset, &chunk, &reference, depth);
             (reference, outcome)
         };
-        check_in_order(walk, check, |(reference, outcome)| {
+        check_in_order(chunk_weight(dataset.schema()), walk, check, |(reference, outcome)| {
             self.counts.chunks += 1;
             self.counts.bytes = self.counts.bytes.saturating_add(reference.stored_bytes());
             self.keep_spans(&dataset.file, &reference);

@@ -208,6 +208,7 @@ impl Check<'_> {
                 Ok(())
             };
             check_in_order(
+                tiles.weight(),
                 walk,
                 |tile| tiles.check(tile),
                 |seen| match seen {

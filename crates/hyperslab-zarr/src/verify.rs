@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 
 use hyperslab_core::{
-    ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_in_order, child_path,
+    Array, ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_in_order,
+    child_path, chunk_weight,
 };
 
 use crate::array::ZarrArray;
@@ -119,7 +120,8 @@ fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()>
         }
         Met::Shard(error) => Some(("shard_index", error)),
     };
-    let walked = check_in_order(walk, check, |failure| seen.failures.extend(failure));
+    let walked =
+        check_in_order(chunk_weight(array.schema()), walk, check, |failure| seen.failures.extend(failure));
     (seen.chunks, seen.outside) = (chunks, outside);
     walked
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use hyperslab_codec::checksum::crc32c;
-use hyperslab_core::{Array, Depth, Report, check_in_order, touch, with_scratch};
+use hyperslab_core::{Array, Depth, Report, check_in_order, chunk_weight, touch, with_scratch};
 
 use super::Findings;
 use super::zones::Zones;
@@ -65,11 +65,14 @@ pub(super) fn check(
     };
     let (mut checksums, mut wrong) = (Vec::new(), Vec::new());
     let mut findings = Findings::errors(report, "chunk_decode");
+    let each =
+        datasets.iter().flatten().map(|dataset| chunk_weight(dataset.array.schema())).max().unwrap_or(0);
     let walk = |put: &mut dyn FnMut(u64)| {
         (0..count).for_each(put);
         Ok(())
     };
     let walked = check_in_order(
+        each,
         walk,
         |number| look.row(number).unwrap_or_default(),
         |mut seen| {

@@ -7,6 +7,9 @@ use super::contents::Readable;
 use crate::store::TetStore;
 use crate::zone::{Statistics, Zone};
 
+/// About how many bytes a claim is.
+const CLAIM: u64 = 256;
+
 /// The zone maps of a file, and what is wrong with them.
 pub(super) struct Zones {
     claims: Vec<Zone>,
@@ -23,6 +26,7 @@ impl Zones {
         let claims = maps.chunks;
         let (mut rows, mut problems) = (Vec::new(), Vec::new());
         check_in_order(
+            CLAIM,
             |put| {
                 (0..claims.len()).for_each(put);
                 Ok(())

@@ -69,6 +69,11 @@ impl<'a> Tiles<'a> {
         })
     }
 
+    /// About how many bytes a tile decodes to.
+    pub(super) fn weight(&self) -> u64 {
+        cells(self.fragment, 0).saturating_mul(self.codecs.cell) as u64
+    }
+
     /// Does the tile decode, and is it what is said of it elsewhere?
     pub(super) fn check(&self, tile: usize) -> Result<Seen> {
         let (mut stored, mut offsets): (SmallVec<[Bytes; 1]>, SmallVec<[u64; 1]>) = Default::default();

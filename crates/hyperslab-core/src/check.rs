@@ -15,8 +15,12 @@ use crate::{
 const BATCH: usize = 1024;
 /// A batch of fewer decoded bytes is checked where it stands: waking other threads would take longer.
 const SMALL: u64 = 128 << 10;
+/// What any check costs, in bytes that are decoded in the same time.
+const EACH: u64 = 512;
 /// The smallest pages that systems have: one byte of each is looked at.
 const PAGE: usize = 4096;
+/// Plain chunks of up to this many bytes are fetched as for reading.
+const AT_ONCE: u64 = 16 << 20;
 /// Bytes of a blob that is not mapped which are read at a time when nobody needs them together.
 const PIECE: u64 = 1 << 20;
 
@@ -37,7 +41,8 @@ pub fn check_in_order<T: Send, R: Send>(
 ) -> Result<()> {
     let mut batch = Vec::new();
     let mut run = |batch: &mut Vec<T>| {
-        if batch.len() < 2 || each.saturating_mul(batch.len() as u64) < SMALL {
+        let bytes = each.saturating_add(EACH).saturating_mul(batch.len() as u64);
+        if batch.len() < 2 || bytes < SMALL {
             return batch.drain(..).map(&check).for_each(&mut tell);
         }
         let outcomes: Vec<R> = batch.par_drain(..).with_max_len(1).map(&check).collect();
@@ -74,7 +79,11 @@ pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) 
     }
     let bytes = decoded_bytes(array, chunk, reference)?;
     if let Some(span) = reference.as_plain().filter(|span| span.length == bytes as u64) {
-        return check_readable(&*array.blob(&span.blob)?, span);
+        if span.length > AT_ONCE {
+            return check_readable(&*array.blob(&span.blob)?, span);
+        }
+        fetch(array, &[span])?.iter().for_each(|stored| touch(stored));
+        return Ok(());
     }
     let stored = fetch(array, &reference.spans().collect::<SmallVec<[&Span; 4]>>())?;
     with_scratch(bytes, |scratch| array.decode(chunk, reference, &stored, scratch))

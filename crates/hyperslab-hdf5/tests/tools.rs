@@ -16,10 +16,20 @@ fn tool(name: &str, options: &[&str], files: &[&Path]) -> bool {
     let mut command = Command::new(name);
     command.args(options).args(files).stdin(Stdio::null());
     let Ok(output) = command.output() else { return false };
-    let said = String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr });
+    let said =
+        String::from_utf8_lossy(if output.stderr.is_empty() { &output.stdout } else { &output.stderr });
     let said: String = said.chars().take(2000).collect();
     assert!(output.status.success(), "{name} {options:?} {files:?}: {}\n{said}", output.status);
     true
+}
+
+/// What both files have is equal; `h5diff` tells of each dataset how many differences there are.
+fn same(one: &Path, other: &Path) {
+    let output = Command::new("h5diff").arg("-r").args([one, other]).output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout);
+    let counts: Vec<&str> = told.lines().filter(|line| line.ends_with("differences found")).collect();
+    assert!(counts.len() > 20, "{told}");
+    assert!(counts.iter().all(|count| *count == "0 differences found"), "{told}");
 }
 
 fn python(script: &str, arguments: &[&Path]) {
@@ -33,7 +43,9 @@ fn python(script: &str, arguments: &[&Path]) {
 #[test]
 fn the_librarys_tools_take_what_we_write() {
     let folder = tempfile::tempdir().unwrap();
-    for (name, compatibility) in written::COMPATIBILITIES {
+    // What only libhdf5 2.0 reads, the tools that systems have today do not.
+    for (name, compatibility) in &written::COMPATIBILITIES[..2] {
+        let compatibility = *compatibility;
         let path = folder.path().join(format!("{name}.h5"));
         let mut datasets = written::datasets(compatibility);
         datasets.retain(|own| own.spec.filters.iter().all(|filter| BUILT_IN.contains(&filter.name.as_str())));
@@ -45,7 +57,9 @@ fn the_librarys_tools_take_what_we_write() {
             tool(tool_name, options, &[&path]);
         }
         let packed = folder.path().join(format!("{name}-packed.h5"));
-        if !tool("h5repack", &[], &[&path, &packed]) {
+        // Left alone it writes old files, which cannot hold large attributes.
+        let form: &[&str] = if *name == "earliest" { &[] } else { &["--latest"] };
+        if !tool("h5repack", form, &[&path, &packed]) {
             continue;
         }
         assert_eq!(written::differences(&packed, &datasets), Vec::<String>::new(), "{name}, packed");
@@ -56,6 +70,6 @@ fn the_librarys_tools_take_what_we_write() {
         );
         python("again.py", &[&path, &theirs]);
         tool("h5repack", &[], &[&theirs, &theirs_packed]);
-        tool("h5diff", &[], &[&packed, &theirs_packed]);
+        same(&packed, &theirs_packed);
     }
 }

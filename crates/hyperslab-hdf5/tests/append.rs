@@ -271,6 +271,30 @@ fn attributes_get_other_values() {
     }
 }
 
+/// A header of small messages alone makes room, also when it is added to again and again.
+#[test]
+fn the_smallest_datasets_get_attributes() {
+    let folder = tempfile::tempdir().unwrap();
+    for compatibility in [Compatibility::Earliest, Compatibility::V110] {
+        let path = folder.path().join("x.h5");
+        let mut spec = ArraySpec::new(DType::Int8, Grid::new(&[0], &[2]).unwrap());
+        spec.max_shape[0] = None;
+        start(&path, &spec, compatibility);
+        for round in 0..4_u8 {
+            let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
+            let frame = Values::new(DType::Int8, &[1], Elements::fixed(vec![round])).unwrap();
+            file.append("/run/frames", &frame).unwrap();
+            file.attribute("/run/frames", &format!("a{round}"), "text").unwrap();
+            file.close().unwrap();
+        }
+        assert_eq!(read(&path).as_slice::<i8>().unwrap(), [0, 1, 2, 3]);
+        let store = hyperslab_hdf5::open_path(&path).unwrap();
+        let Ok(Node::Array(frames)) = store.node("/run/frames") else { panic!("no dataset") };
+        assert_eq!(frames.schema().attributes.len(), 4);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
 /// The writer that the next test kills: not a test by itself.
 #[test]
 fn child() {

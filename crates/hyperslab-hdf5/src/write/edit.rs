@@ -138,36 +138,51 @@ impl<'a> HeaderEdit<'a> {
         self.header.blocks.iter().find(inside).copied()
     }
 
-    /// Puts new messages into a new block. One that is there makes room for a pointer to it, and stands in it too.
-    fn extend(&mut self, sizes: Sizes) -> Result<()> {
-        let (old, head) = (self.is_old(), self.head());
-        let unit = if old { 8 } else { 1 };
-        let pointer = (sizes.address + sizes.length).next_multiple_of(unit);
-        let fits = |message: &&Message| {
-            let size = message.body.len();
-            message.kind != kind::CONTINUATION && (size == pointer || size >= pointer + head)
+    /// The messages that make room for a pointer, one behind the other: one, or a few small ones.
+    fn victims(&self, pointer: usize) -> Option<&'a [Message]> {
+        let (head, messages): (usize, &'a [Message]) = (self.head(), &self.header.messages);
+        let together = |run: &&[Message]| {
+            run.iter().all(|message| message.kind != kind::CONTINUATION)
+                && run
+                    .windows(2)
+                    .all(|pair| pair[1].address == pair[0].address + (pair[0].body.len() + head) as u64)
         };
+        let fits = |run: &&[Message]| room(run) == pointer || room(run) >= pointer + head;
         // What was forgotten just now, so that one block changes; then space that is free, or else the smallest message
         // that gives enough; those that change often last.
-        let rank = |message: &&Message| match message.kind {
+        let rank = |message: &Message| match message.kind {
             _ if self.forgotten.contains(&message.address) => 0,
             kind::NIL => 1,
             kind::LAYOUT | kind::DATASPACE => 3,
             _ => 2,
         };
-        let messages = self.header.messages.iter().filter(fits);
-        let victim = messages.min_by_key(|message| (rank(message), message.body.len()));
-        let Some(victim) = victim.cloned() else {
+        (1..=4)
+            .flat_map(|count| messages.windows(count))
+            .filter(together)
+            .filter(fits)
+            .min_by_key(|run| (run.iter().map(rank).max(), run.len(), room(run)))
+    }
+
+    /// Puts new messages into a new block. Those that make room for a pointer to it stand in it too.
+    fn extend(&mut self, sizes: Sizes) -> Result<()> {
+        let (old, head) = (self.is_old(), self.head());
+        let unit = if old { 8 } else { 1 };
+        let pointer = (sizes.address + sizes.length).next_multiple_of(unit);
+        let Some(run) = self.victims(pointer) else {
             let name = self.output.name().as_ref();
             return Err(Error::unsupported(name, "adding to an object header without room"));
         };
+        let (first, room) = (run[0].address, room(run));
         let mut block = NewHeader { style: if old { Style::Old } else { Style::New }, messages: Vec::new() };
-        if victim.kind != kind::NIL && !self.forgotten.contains(&victim.address) {
-            let (kind, flags) = (victim.kind, victim.flags);
-            // It may have been changed just now.
-            let body = self.body(&victim)?;
-            block.messages.push(NewMessage { kind, flags, body, order: victim.order });
+        for message in run {
+            if message.kind != kind::NIL && !self.forgotten.contains(&message.address) {
+                // It may have been changed just now.
+                let body = self.body(message)?;
+                let (kind, flags, order) = (message.kind, message.flags, message.order);
+                block.messages.push(NewMessage { kind, flags, body, order });
+            }
         }
+        self.count -= run.len() - 1;
         block.messages.append(&mut self.added);
         self.count += block.messages.len();
         let block = block.encode_continuation(self.header.ordered, sizes);
@@ -175,14 +190,14 @@ impl<'a> HeaderEdit<'a> {
         let mut changed = Encoder::new(sizes);
         self.put_head(&mut changed, kind::CONTINUATION, pointer, 0, 0);
         changed.address(Some(address)).length(block.len() as u64).pad(head, unit);
-        let left = victim.body.len() - pointer;
+        let left = room - pointer;
         if left > 0 {
             self.put_head(&mut changed, kind::NIL, left - head, 0, 0);
             changed.zeros(left - head);
             self.count += 1;
         }
-        self.leads = self.block_of(victim.address).map(|(start, _)| start);
-        self.replace(victim.address - head as u64, &changed.bytes)
+        self.leads = self.block_of(first).map(|(start, _)| start);
+        self.replace(first - head as u64, &changed.bytes)
     }
 
     /// A message's body with the changes so far.
@@ -244,5 +259,13 @@ impl<'a> HeaderEdit<'a> {
         let mut patches = vec![Patch { address: low, bytes }];
         patches.extend(others);
         Ok(patches)
+    }
+}
+
+/// Bytes from the first body of a run of messages to the end of the last.
+fn room(run: &[Message]) -> usize {
+    match (run.first(), run.last()) {
+        (Some(first), Some(last)) => (last.address - first.address) as usize + last.body.len(),
+        _ => 0,
     }
 }

@@ -484,6 +484,17 @@ fn enumeration_attribute(array: &OpenArray, name: &str) -> hyperslab_core::Attri
     }
 }
 
+/// How many cells of a dimension there are, from its domain's start on.
+pub(crate) fn reach(schema: &Schema, index: usize) -> Option<u64> {
+    let dimension = schema.dimensions.get(index)?;
+    let (low, high) = dimension.bounds()?;
+    // A current domain hides what lies behind its end; the grid starts where the domain does.
+    let end = schema.current_domain.as_ref().and_then(|ranges| ranges.get(index)).map_or(high, |range| {
+        crate::schema::integer(dimension.datatype.number(), &range.high).clamp(low - 1, high)
+    });
+    u64::try_from(end - low + 1).ok()
+}
+
 /// The schema of an attribute in the words of the core.
 fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<ArraySchema> {
     let mut shape = Extents::new();
@@ -492,13 +503,9 @@ fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<A
     let mut labels = Vec::new();
     for (index, dimension) in schema.dimensions.iter().enumerate() {
         let unsupported = || Error::unsupported(store, format!("dimension {:?}", dimension.name));
-        let (low, high) = dimension.bounds().ok_or_else(unsupported)?;
+        let (low, _) = dimension.bounds().ok_or_else(unsupported)?;
         let cells = dimension.cells().ok_or_else(unsupported)?;
-        // A current domain hides what lies behind its end; the grid starts where the domain does.
-        let end = schema.current_domain.as_ref().and_then(|ranges| ranges.get(index)).map_or(high, |range| {
-            crate::schema::integer(dimension.datatype.number(), &range.high).clamp(low - 1, high)
-        });
-        shape.push(u64::try_from(end - low + 1).map_err(|_| unsupported())?);
+        shape.push(reach(schema, index).ok_or_else(unsupported)?);
         max_shape.push(Some(cells));
         tiles.push(dimension.tile_extent().ok_or_else(unsupported)?);
         let first = i64::try_from(low).ok();

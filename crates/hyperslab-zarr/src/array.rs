@@ -133,6 +133,31 @@ impl ZarrArray {
         Ok(Self { schema, name, directory, key, keys, pipeline, chunk_bytes, scale, fill, shards, objects })
     }
 
+    /// How its chunks are stored, for a writer of more of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) for forms that are only read.
+    pub(crate) fn stored_as(&self) -> Result<(&Pipeline, KeyEncoding, Option<&[u64]>)> {
+        let refuse = |what: &str| Err(Error::unsupported(Arc::clone(&self.name), what));
+        if matches!(self.pipeline.serializer, Serializer::Shard(_)) {
+            return refuse("adding to shards inside shards");
+        }
+        if self.shards.as_ref().is_some_and(|own| !own.axes.is_empty() || own.index != IndexFormat::USUAL) {
+            return refuse("adding to shards with an index of an unusual form");
+        }
+        if self.scale != 1 {
+            return refuse("adding times whose unit is several ticks");
+        }
+        if self.pipeline.serializer == Serializer::Variable && !self.pipeline.axes.is_empty() {
+            return refuse("adding transposed elements of variable length");
+        }
+        if let Some(step) = self.pipeline.steps.iter().find(|step| !step.is_writable()) {
+            return refuse(&format!("writing the filter {:?}", step.shown().name));
+        }
+        Ok((&self.pipeline, self.keys, self.shard_shape()))
+    }
+
     pub(crate) fn schema_mut(&mut self) -> &mut ArraySchema {
         &mut self.schema
     }

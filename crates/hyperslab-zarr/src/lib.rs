@@ -58,5 +58,5 @@ mod verify;
 mod vlen;
 
 pub use array::ZarrArray;
-pub use sink::{WriteOptions, ZarrFormat, ZarrSink};
+pub use sink::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, probe};

@@ -44,9 +44,7 @@ impl PendingFolder {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let mut text = serde_json::to_vec_pretty(document)
-            .map_err(|problem| Error::invalid(format!("{key}: {problem}")))?;
-        text.push(b'\n');
+        let text = text_of(key, document)?;
         std::fs::write(&path, text).map_err(failed)
     }
 
@@ -97,6 +95,14 @@ impl PendingFolder {
             let _ = std::fs::rename(&old, &self.target);
         })
     }
+}
+
+/// A metadata document as it is stored.
+pub(crate) fn text_of(key: &str, document: &Value) -> Result<Vec<u8>> {
+    let mut text =
+        serde_json::to_vec_pretty(document).map_err(|problem| Error::invalid(format!("{key}: {problem}")))?;
+    text.push(b'\n');
+    Ok(text)
 }
 
 fn parent_of(target: &Path) -> &Path {

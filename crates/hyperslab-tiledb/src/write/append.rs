@@ -180,6 +180,7 @@ impl Sink for TileDbAppend {
         if self.options.by_name {
             return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
         }
+        check_kind(&array, index, spec)?;
         let cells = place(&array, spec)?;
         let sink = AppendSink::new(&array, index, spec, cells, self.stem(), &self.options)?;
         Ok(self.add(&path, folder, array, sink)?)
@@ -345,6 +346,23 @@ struct Pending {
     present: u64,
 }
 
+/// Refuses elements of another kind than the attribute's.
+fn check_kind(array: &OpenArray, index: usize, spec: &ArraySpec) -> Result<()> {
+    let attribute = &array.schema.attributes[index];
+    if attribute.dtype() != spec.dtype || attribute.nullable != spec.nullable {
+        return Err(Error::invalid(format!(
+            "{}: attribute {:?} holds {}{}, not {}{}",
+            array.name,
+            attribute.name,
+            attribute.dtype(),
+            if attribute.nullable { " or nothing" } else { "" },
+            spec.dtype,
+            if spec.nullable { " or nothing" } else { "" },
+        )));
+    }
+    Ok(())
+}
+
 impl AppendSink {
     fn new(
         array: &Arc<OpenArray>,
@@ -356,17 +374,6 @@ impl AppendSink {
     ) -> Result<Self> {
         let schema = &array.schema;
         let attribute = schema.attributes[index].clone();
-        if attribute.dtype() != spec.dtype || attribute.nullable != spec.nullable {
-            return Err(Error::invalid(format!(
-                "{}: attribute {:?} holds {}{}, not {}{}",
-                array.name,
-                attribute.name,
-                attribute.dtype(),
-                if attribute.nullable { " or nothing" } else { "" },
-                spec.dtype,
-                if spec.nullable { " or nothing" } else { "" },
-            )));
-        }
         let no_tiles = || Error::unsupported(Arc::clone(&array.name), "adding to dimensions without tiles");
         let extents: Extents = schema
             .dimensions

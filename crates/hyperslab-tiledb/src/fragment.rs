@@ -247,7 +247,7 @@ impl Fragment {
 
     /// Where tile `tile` of a file starts, and how many bytes it has.
     pub(crate) fn tile_span(&self, field: Field, part: Part, tile: usize) -> Result<(u64, u64)> {
-        self.span_among(&*self.list(part.offsets(), field)?, field, part, tile)
+        self.span_among(&self.list(part.offsets(), field)?, field, part, tile)
     }
 
     /// As [`tile_span`](Self::tile_span), given the list of the file's tile offsets.

@@ -244,7 +244,7 @@ fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     );
     let file = options.open(path)?;
     let metadata = file.metadata()?;
-    Ok(metadata.is_file().then(|| (file, metadata.len())))
+    Ok(metadata.is_file().then_some((file, metadata.len())))
 }
 
 /// A file of so many bytes, in one read.

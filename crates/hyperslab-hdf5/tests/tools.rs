@@ -1,6 +1,6 @@
 //! Files that we write, in the hands of libhdf5's own tools, where they are installed.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 #[path = "common/written.rs"]
 mod written;

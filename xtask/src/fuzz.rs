@@ -1,17 +1,11 @@
 //! Every fuzz target for a while, from the golden files on.
 
-use std::path::{Path, PathBuf};
+mod seeds;
+
 use std::process::{Command, Stdio};
 
 use crate::Outcome;
 use crate::run::root;
-
-/// Where the seeds of a target stand, from the root.
-const SEEDS: [(&str, &str); 3] = [
-    ("hdf5", "crates/hyperslab-hdf5/tests/golden"),
-    ("tet", "crates/hyperslab-tet/tests/golden"),
-    ("fragment_index", "crates/hyperslab-zvf/tests/golden"),
-];
 
 /// Runs each target for the given seconds (60 when left out); further words choose targets.
 pub(crate) fn run(words: &[String]) -> Outcome {
@@ -44,9 +38,7 @@ fn has_nightly() -> bool {
 fn one(target: &str, seconds: &str, nightly: bool) -> Outcome {
     let corpus = root().join("fuzz/corpus").join(target);
     std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
-    for (_, folder) in SEEDS.iter().filter(|(name, _)| *name == target) {
-        seed(&root().join(folder), &corpus)?;
-    }
+    seeds::plant(target, &corpus).map_err(|error| format!("seeds of {target}: {error}"))?;
     let mut fuzz = Command::new("cargo");
     fuzz.current_dir(root());
     if nightly {
@@ -58,23 +50,4 @@ fn one(target: &str, seconds: &str, nightly: bool) -> Outcome {
     fuzz.args(["fuzz", "run", "--sanitizer", "none", target]).arg(corpus);
     fuzz.args(["--", &format!("-max_total_time={seconds}"), "-rss_limit_mb=2048", "-timeout=10"]);
     crate::run::run(&mut fuzz)
-}
-
-/// Copies the small files of a folder into the corpus.
-fn seed(folder: &Path, corpus: &Path) -> Outcome {
-    let mut pending: Vec<PathBuf> = vec![folder.to_owned()];
-    while let Some(folder) = pending.pop() {
-        let entries = std::fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        for path in entries.flatten().map(|entry| entry.path()) {
-            if path.is_dir() {
-                pending.push(path);
-            } else if let Some(name) = path.file_name()
-                && path.extension().is_none_or(|ending| ending != "py" && ending != "json")
-            {
-                std::fs::copy(&path, corpus.join(name))
-                    .map_err(|error| format!("{}: {error}", path.display()))?;
-            }
-        }
-    }
-    Ok(())
 }

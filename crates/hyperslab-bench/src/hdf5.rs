@@ -4,6 +4,8 @@
 mod contender;
 #[cfg(feature = "crates")]
 mod crates;
+#[cfg(feature = "crates")]
+mod crates_write;
 mod ours;
 
 use std::io::Write;
@@ -110,6 +112,21 @@ fn compare(bench: &mut Bench, line: &str, case: &str, file: &Path) -> Outcome {
     }
     bench.line(line, seconds, &notes.join("; "));
     Ok(())
+}
+
+/// The Rust crates that write the field in `source`: their times, and what else is to be said of them.
+pub(crate) fn writers(bench: &Bench, case: &str, source: &Path) -> Outcome<(Vec<(String, f64)>, String)> {
+    let (mut seconds, mut notes) = (Vec::new(), String::new());
+    for contender in contender::writers(bench) {
+        match contender.run(case, source)? {
+            Told::Time { seconds: time, peak } => {
+                notes += &format!("; {} {} MiB", contender.name, peak >> 20);
+                seconds.push((contender.name, time));
+            }
+            Told::Cannot(why) => notes += &format!("; {}: {why}", contender.name),
+        }
+    }
+    Ok((seconds, notes))
 }
 
 /// A contender's process: `hdf5-contender CRATE CASE FILE` prints the median seconds and the peak of its own memory

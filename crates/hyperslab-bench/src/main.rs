@@ -46,6 +46,10 @@ const AREAS: &[Area] = &[
     ("hdf5_write", hdf5_write::run),
 ];
 
+/// Names, documents and footers are many small pieces of memory, taken and given back on several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> std::process::ExitCode {
     match run() {
         Ok(true) => std::process::ExitCode::SUCCESS,

@@ -2,12 +2,12 @@
 
 use hyperslab::{OpenStore, Result, Selection};
 
-/// The node and the selections that the words name. A word is a selection when it reads as one; the first other word
-/// is the node.
+/// The node and the selections that the words name. A word that starts with a slash is a node; any other is a selection when
+/// it reads as one; the first that does not is the node.
 pub(crate) fn node_and_selection(words: &[String]) -> Result<(Option<String>, Selection)> {
     let (mut node, mut selection) = (None, Selection::all());
     for word in words {
-        let looks = word.trim_end().ends_with(']') || (word.contains('=') && !word.starts_with('/'));
+        let looks = !word.starts_with('/') && (word.trim_end().ends_with(']') || word.contains('='));
         if node.is_none() && !looks {
             node = Some(word.clone());
         } else {
@@ -17,9 +17,21 @@ pub(crate) fn node_and_selection(words: &[String]) -> Result<(Option<String>, Se
     Ok((node, selection))
 }
 
-/// The named node, or the only one.
-pub(crate) fn chosen_node(store: &OpenStore, named: Option<String>) -> Result<String> {
-    named.map_or_else(|| store.only_node(), Ok)
+/// The named node, or the only one. Names may have brackets: only where there is no node of the whole name is its end a
+/// selection, as in `/t[0:5]`.
+pub(crate) fn chosen_node(
+    store: &OpenStore,
+    named: Option<String>,
+    selection: Selection,
+) -> Result<(String, Selection)> {
+    let Some(named) = named else { return Ok((store.only_node()?, selection)) };
+    let Err(missing) = store.node(&named) else { return Ok((named, selection)) };
+    match named.find('[').map(|at| named.split_at(at)) {
+        Some((node, picked)) if missing.is_not_found() && store.node(node).is_ok() => {
+            Ok((node.to_owned(), picked.parse::<Selection>()?.and(selection)))
+        }
+        _ => Err(missing),
+    }
 }
 
 #[cfg(test)]
@@ -36,6 +48,7 @@ mod tests {
         assert_eq!(words(&["/t", "[0]"])?.1.items.len(), 1);
         assert_eq!(words(&["[0]"])?.0, None);
         assert_eq!(words(&["time[0:2]", "x=1..2"])?.1.items.len(), 2);
+        assert_eq!(words(&["/m[1][2]", "[0]"])?.0.as_deref(), Some("/m[1][2]"));
         assert!(words(&["/a", "/b"]).is_err());
         Ok(())
     }

@@ -410,7 +410,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Add to OUT if it exists (.tet: new arrays; TileDB: a new fragment over the same arrays)
+    /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays)
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
 

@@ -25,6 +25,10 @@ pub(crate) enum Answer {
     No,
 }
 
+/// Names, documents and footers are many small pieces of memory, taken and given back on several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = args::Args::parse();
     #[cfg(unix)]

@@ -79,18 +79,22 @@ fn read_gives_the_same_values_of_every_format() {
 }
 
 #[test]
-fn arrays_are_added_to_a_tet_file() {
+fn arrays_are_added_to_files_that_are_there() {
     let folder = samples();
-    std::fs::create_dir(folder.path().join("more")).expect("a folder");
     told(folder.path(), 0, &["read", "x.npy", "[0]", "-o", "y.npy"]);
     told(folder.path(), 0, &["convert", "y.npy", "y.npz"]);
-    told(folder.path(), 0, &["convert", "y.npz", "x.tet", "--append"]);
+    told(folder.path(), 0, &["convert", "x.npy", "x.h5"]);
+    told(folder.path(), 0, &["convert", "x.h5", "g.zarr"]);
     let before = json(folder.path(), 0, &["read", "x.npy", "[0]", "--json"]);
-    assert_eq!(json(folder.path(), 0, &["read", "x.tet", "/arr_0", "--json"]), before);
-    assert_eq!(json(folder.path(), 0, &["read", "x.tet", "/data", "[0]", "--json"]), before);
-    told(folder.path(), 0, &["verify", "x.tet", "--deep"]);
-    assert!(told(folder.path(), 2, &["convert", "y.npz", "x.tet", "--append"]).contains("already"));
-    assert!(told(folder.path(), 2, &["convert", "y.npz", "x.zarr", "--append"]).contains("not supported"));
+    for target in ["x.tet", "x.h5", "g.zarr"] {
+        told(folder.path(), 0, &["convert", "y.npz", target, "--append"]);
+        assert_eq!(json(folder.path(), 0, &["read", target, "/arr_0", "--json"]), before);
+        assert_eq!(json(folder.path(), 0, &["read", target, "/data", "[0]", "--json"]), before);
+        told(folder.path(), 0, &["verify", target, "--deep"]);
+        assert!(told(folder.path(), 2, &["convert", "y.npz", target, "--append"]).contains("already"));
+    }
+    let why = told(folder.path(), 2, &["convert", "y.npz", "x.npz", "--append"]);
+    assert!(why.contains("not supported"), "{why}");
 }
 
 /// A TileDB array gets a new version; both can be read, put together, and the old one removed.
@@ -212,4 +216,29 @@ fn the_demo_runs_twice() {
         let told = told(folder.path(), 0, &["demo", "samples"]);
         assert!(told.contains("$ tet info") && told.contains("Try next"), "{told}");
     }
+}
+
+#[test]
+fn nodes_may_have_brackets_in_their_names() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str, document: Value| {
+        let path = folder.path().join("s.zarr").join(name);
+        std::fs::create_dir_all(&path).expect("a folder");
+        std::fs::write(path.join("zarr.json"), document.to_string()).expect("a document");
+    };
+    write("", serde_json::json!({"zarr_format": 3, "node_type": "group"}));
+    for (name, fill) in [("m", 1), ("m[1][2]", 7)] {
+        let array = serde_json::json!({
+            "zarr_format": 3, "node_type": "array", "shape": [4], "data_type": "int32", "fill_value": fill,
+            "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
+            "chunk_key_encoding": {"name": "default"}, "codecs": [{"name": "bytes", "configuration": {"endian": "little"}}],
+        });
+        write(name, array);
+    }
+    let read = |words: &[&str]| json(folder.path(), 0, &[&["read", "s.zarr"], words, &["--json"]].concat());
+    assert_eq!(read(&["/m[1][2]"]), serde_json::json!([7, 7, 7, 7]));
+    assert_eq!(read(&["/m[1][2]", "[1:3]"]), serde_json::json!([7, 7]));
+    // Where no node has that name, its end is a selection.
+    assert_eq!(read(&["/m[1:4]"]), serde_json::json!([1, 1, 1]));
+    assert!(told(folder.path(), 2, &["read", "s.zarr", "/n[0]"]).contains("/n[0]"));
 }

@@ -112,8 +112,8 @@ pub trait Array: Send + Sync + Debug {
         Ok(usage)
     }
 
-    /// What the format keeps of these chunks' values beside them; `None` where it keeps nothing. Only what is stored:
-    /// no chunk is read for it.
+    /// What the format keeps of these chunks' values beside them; `None` where it keeps nothing, and of chunks that were
+    /// never written. Only what is stored: no chunk is read for it.
     ///
     /// # Errors
     ///

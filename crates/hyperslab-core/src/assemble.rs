@@ -172,7 +172,11 @@ pub fn decoded_bytes(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef
 }
 
 /// Runs `work` with zeroed or used scratch memory of this size, which the thread keeps.
-fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when there is no such memory; whatever `work` says.
+pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
     thread_local! {
         static SCRATCH: RefCell<Option<Buffer>> = const { RefCell::new(None) };
     }
@@ -189,7 +193,7 @@ fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> R
     result
 }
 
-fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
+pub(crate) fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
     let stored = array.fetch(spans)?;
     if stored.len() != spans.len() {
         return Err(Error::invalid(format!(

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use directory::{Directory, DirectoryEntry, LocalDirectory, MemoryDirectory};
+pub use directory::{Directory, DirectoryEntry, LocalDirectory, MAPPED_FROM, MemoryDirectory, Stamp};
 pub use file::FileBlob;
 pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;

@@ -15,6 +15,7 @@
 //! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
 //! | `window` | [`Windows`]: the result, handed out chunk by chunk to many threads |
 //! | `assemble` | [`read_chunk`]: fetch, decode and place one chunk; [`read_serial`]: a whole read on one thread |
+//! | `check` | [`check_in_order`]: deep checks on all cores, told in the order of the index |
 //! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
 //! | `buffer` | [`Buffer`]: memory for results |
 //! | `blob` | [`Blob`], [`Directory`]: bytes that can be read at any offset, and names for them |
@@ -43,6 +44,7 @@ mod assemble;
 mod attributes;
 mod blob;
 mod buffer;
+mod check;
 mod chunk;
 mod copy;
 mod dtype;
@@ -64,13 +66,15 @@ mod window;
 pub use array::{Array, ArraySchema, ChunkStatistics, Edges, Fill, Filter, Labels, Number, Usage};
 pub use assemble::{
     LOCATE_BATCH, decoded_bytes, gather_elements, locate, needs_elements, read_chunk, read_chunk_elements,
-    read_serial, result_bytes, with_chunk,
+    read_serial, result_bytes, with_chunk, with_scratch,
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{
-    Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MappedBlob, MemoryBlob, MemoryDirectory,
+    Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MAPPED_FROM, MappedBlob, MemoryBlob,
+    MemoryDirectory, Stamp,
 };
 pub use buffer::Buffer;
+pub use check::{check_chunk, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};

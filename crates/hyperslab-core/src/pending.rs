@@ -60,14 +60,18 @@ impl PendingFile {
         Error::io(self.target.display().to_string(), source)
     }
 
-    /// Makes the content durable, then puts the file in its place, then makes that durable.
+    /// Puts the file in its place. What replaces something is on the disk before it does, so that not even a power cut
+    /// costs both; what is new is as durable as any copy.
     ///
     /// # Errors
     ///
     /// [`Io`](Error::Io) when the system refuses; the target is untouched then.
     pub fn commit(self) -> Result<()> {
         let failed = |source| Error::io(self.target.display().to_string(), source);
-        self.file.as_file().sync_all().map_err(failed)?;
+        let replaces = self.replace && self.target.symlink_metadata().is_ok();
+        if replaces {
+            self.file.as_file().sync_all().map_err(failed)?;
+        }
         give_usual_permissions(self.file.as_file()).map_err(failed)?;
         let placed = if self.replace {
             self.file.persist(&self.target).map_err(|refused| refused.error)
@@ -80,7 +84,7 @@ impl PendingFile {
             }
             placed => placed.map_err(failed)?,
         };
-        sync_folder(folder_of(&self.target)).map_err(failed)
+        if replaces { sync_folder(folder_of(&self.target)).map_err(failed) } else { Ok(()) }
     }
 }
 

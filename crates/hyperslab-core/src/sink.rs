@@ -38,6 +38,17 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, format!("growing to {shape:?} here")))
     }
 
+    /// Gives a node attributes: those of the same names are replaced, its others stay. Of a store that is added to, any node.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node; [`Unsupported`](Error::Unsupported) where attributes are
+    /// written with their nodes alone.
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let names: Vec<&str> = attributes.iter().map(|(name, _)| name).collect();
+        Err(Error::unsupported(path, format!("setting the attributes {names:?} of a node that is there")))
+    }
+
     /// Makes everything visible at once.
     ///
     /// # Errors

@@ -108,6 +108,21 @@ pub enum NodeKind {
     Type,
 }
 
+impl NodeKind {
+    /// The kind with its article, for sentences: "an array".
+    #[must_use]
+    pub const fn one(self) -> &'static str {
+        match self {
+            Self::Group => "a group",
+            Self::Array => "an array",
+            Self::Table => "a table",
+            Self::Geometry => "a geometry",
+            Self::Link => "a link",
+            Self::Type => "a type",
+        }
+    }
+}
+
 impl fmt::Display for NodeKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {

@@ -1,5 +1,6 @@
 //! Dimension scales, as HDF5 and NetCDF-4 write them: names of dimensions, and the arrays that label them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyperslab_core::{ArraySchema, Attribute, Fields, Labels};
@@ -96,22 +97,32 @@ fn dimension(file: &Arc<File>, path: &str, id: i64) -> Option<u64> {
         let Ok(Found::Object(group)) = find(file, if above.is_empty() { "/" } else { above }) else {
             continue;
         };
-        let links = group.file.group(group.address).and_then(|group| group.all(file)).unwrap_or_default();
-        for link in links {
-            let LinkTarget::Hard(address) = link.target else { continue };
-            let raw = Header::read(file, address).and_then(|header| attributes::raw(file, &header));
-            // Other writers than the NetCDF library number every variable: only a scale is a dimension.
-            let number = raw.ok().filter(|raw| is_scale(file, raw)).and_then(|raw| {
-                let attribute = raw.iter().find(|attribute| attribute.name == "_Netcdf4Dimid")?;
-                let value = attributes::decode(file, std::slice::from_ref(attribute));
-                value.get("_Netcdf4Dimid")?.to_json().as_i64()
-            });
-            if number == Some(id) {
-                return Some(address);
-            }
+        let numbered = group.file.dimensions(group.address, || numbered(&group.file, group.address));
+        if let Some(address) = numbered.get(&id) {
+            return Some(*address);
         }
     }
     None
+}
+
+/// The scales of a group that NetCDF-4 numbered, each group's looked for once: every variable asks for them.
+fn numbered(file: &Arc<File>, group: u64) -> HashMap<i64, u64> {
+    let links = file.group(group).and_then(|group| group.all(file)).unwrap_or_default();
+    let mut numbered = HashMap::new();
+    for link in links {
+        let LinkTarget::Hard(address) = link.target else { continue };
+        let raw = Header::read(file, address).and_then(|header| attributes::raw(file, &header));
+        // Other writers than the NetCDF library number every variable: only a scale is a dimension.
+        let number = raw.ok().filter(|raw| is_scale(file, raw)).and_then(|raw| {
+            let attribute = raw.iter().find(|attribute| attribute.name == "_Netcdf4Dimid")?;
+            let value = attributes::decode(file, std::slice::from_ref(attribute));
+            value.get("_Netcdf4Dimid")?.to_json().as_i64()
+        });
+        if let Some(number) = number {
+            numbered.entry(number).or_insert(address);
+        }
+    }
+    numbered
 }
 
 /// The address of the first scale of each dimension: a list of object references per dimension.

@@ -94,6 +94,8 @@ pub(crate) struct File {
     pub(crate) paths: Mutex<Paths>,
     groups: Mutex<HashMap<u64, Arc<Group>>>,
     collections: Mutex<HashMap<u64, Arc<Collection>>>,
+    /// Of groups, the scales that NetCDF-4 numbered: their addresses by their numbers.
+    dimensions: Mutex<HashMap<u64, Arc<HashMap<i64, u64>>>>,
 }
 
 impl File {
@@ -112,6 +114,7 @@ impl File {
             paths: Mutex::default(),
             groups: Mutex::default(),
             collections: Mutex::default(),
+            dimensions: Mutex::default(),
         };
         if let Some(whole) = driver::members(&file, &*Arc::clone(&file.externals))? {
             file.length = whole.len()?;
@@ -189,6 +192,20 @@ impl File {
         let collection = Arc::new(Collection::read(self, address)?);
         keep(&self.collections, address, &collection);
         Ok(collection)
+    }
+
+    /// The numbered scales of the group at this address; `read` finds them the first time.
+    pub(crate) fn dimensions(
+        &self,
+        group: u64,
+        read: impl FnOnce() -> HashMap<i64, u64>,
+    ) -> Arc<HashMap<i64, u64>> {
+        if let Some(dimensions) = lock(&self.dimensions).get(&group) {
+            return Arc::clone(dimensions);
+        }
+        let dimensions = Arc::new(read());
+        keep(&self.dimensions, group, &dimensions);
+        dimensions
     }
 
     pub(crate) fn unsupported(&self, feature: impl Into<String>) -> Error {

@@ -5,8 +5,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Attribute, Attributes, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Place, Report, Result,
-    child_path, decoded_bytes, needs_elements, read_chunk_elements,
+    Array, Attribute, Attributes, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Place, Report, Result, Span,
+    check_chunk, check_in_order, child_path, chunk_weight,
 };
 
 use crate::attributes;
@@ -205,62 +205,43 @@ impl Check<'_> {
     }
 
     fn chunks(&mut self, dataset: &Dataset, path: &str) -> Result<()> {
-        let mut found: Vec<(ChunkCoord, ChunkRef)> = Vec::new();
         let mut places = HashSet::new();
-        let walked = dataset.visit_chunks(&mut |chunk, reference| {
-            if !places.insert(chunk.clone()) {
-                let place = Place::new(dataset.name(), "chunk index", 0);
-                return Err(place.corrupt(format!("chunk {:?} stands in it twice", chunk.as_slice())));
-            }
-            found.push((chunk, reference));
-            if found.len() >= 4096 {
-                self.batch(dataset, path, &mut found);
-            }
-            Ok(ControlFlow::Continue(()))
-        });
-        self.batch(dataset, path, &mut found);
-        walked
-    }
-
-    fn batch(&mut self, dataset: &Dataset, path: &str, found: &mut Vec<(ChunkCoord, ChunkRef)>) {
-        for (chunk, reference) in found.drain(..) {
+        let walk = |put: &mut dyn FnMut((ChunkCoord, ChunkRef))| {
+            dataset.visit_chunks(&mut |chunk, reference| {
+                if !places.insert(chunk.clone()) {
+                    let place = Place::new(dataset.name(), "chunk index", 0);
+                    return Err(place.corrupt(format!("chunk {:?} stands in it twice", chunk.as_slice())));
+                }
+                put((chunk, reference));
+                Ok(ControlFlow::Continue(()))
+            })
+        };
+        let depth = self.depth;
+        let check = |(chunk, reference): (ChunkCoord, ChunkRef)| {
+            let outcome = check_stored(dataset, &chunk, &reference, depth);
+            (reference, outcome)
+        };
+        check_in_order(chunk_weight(dataset.schema()), walk, check, |(reference, outcome)| {
             self.counts.chunks += 1;
             self.counts.bytes = self.counts.bytes.saturating_add(reference.stored_bytes());
-            if let Err(error) = self.chunk(dataset, &chunk, &reference) {
+            self.keep_spans(&dataset.file, &reference);
+            if let Err(error) = outcome {
                 self.failed("chunk", &error, path);
             }
-        }
+        })
     }
 
-    fn chunk(&mut self, dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
-        let file = &dataset.file;
-        for span in reference.spans() {
-            if span.blob != BlobKey::Main {
-                continue;
-            }
-            let end = span.offset.checked_add(span.length).filter(|end| *end <= file.length);
-            let Some(end) = end else {
-                let place = Place::new(dataset.name(), "chunk", span.offset);
-                return Err(place.corrupt(format!(
-                    "chunk {:?} of {} bytes, the file ends at {:#x}",
-                    chunk.as_slice(),
-                    span.length,
-                    file.length
-                )));
-            };
-            if self.spans.len() < MAX_SPANS && span.length > 0 && Arc::ptr_eq(file, self.file) {
+    /// Notes where in this file a chunk is stored.
+    fn keep_spans(&mut self, file: &Arc<File>, reference: &ChunkRef) {
+        if !Arc::ptr_eq(file, self.file) {
+            return;
+        }
+        for span in reference.spans().filter(|span| span.blob == BlobKey::Main) {
+            let Some(end) = end_inside(file, span) else { return };
+            if self.spans.len() < MAX_SPANS && span.length > 0 {
                 self.spans.push((span.offset, end));
             }
         }
-        if self.depth == Depth::Quick {
-            return Ok(());
-        }
-        if needs_elements(dataset) {
-            return read_chunk_elements(dataset, chunk, Some(reference)).map(|_| ());
-        }
-        let mut out = hyperslab_core::Buffer::zeroed(decoded_bytes(dataset, chunk, reference)?)?;
-        let stored = dataset.fetch(&reference.spans().collect::<Vec<_>>())?;
-        dataset.decode(chunk, reference, &stored, out.as_mut_slice())
     }
 
     /// No byte belongs to two chunks.
@@ -283,4 +264,29 @@ impl Check<'_> {
         }
         self.counts.bad += shared;
     }
+}
+
+/// Where the span ends; `None` when that is behind the end of the file.
+fn end_inside(file: &File, span: &Span) -> Option<u64> {
+    span.offset.checked_add(span.length).filter(|end| *end <= file.length)
+}
+
+/// Is the chunk inside the file, and, looking closely, can it be decoded?
+fn check_stored(dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef, depth: Depth) -> Result<()> {
+    let file = &dataset.file;
+    for span in reference.spans().filter(|span| span.blob == BlobKey::Main) {
+        if end_inside(file, span).is_none() {
+            let place = Place::new(dataset.name(), "chunk", span.offset);
+            return Err(place.corrupt(format!(
+                "chunk {:?} of {} bytes, the file ends at {:#x}",
+                chunk.as_slice(),
+                span.length,
+                file.length
+            )));
+        }
+    }
+    if depth == Depth::Quick {
+        return Ok(());
+    }
+    check_chunk(dataset, chunk, reference)
 }

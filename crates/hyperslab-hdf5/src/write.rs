@@ -8,15 +8,17 @@
 //! | `array`, `index` | chunks on their way, and the indexes that find them |
 //! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, few or many |
 //! | `tree`, `sink` | the nodes of a new file, and how it is finished |
-//! | `append`, `record`, `extend`, `edit` | files that are added to: frames, links, attributes, changes in their places |
+//! | `append`, `existing`, `record`, `grow`, `extend`, `edit` | files that are added to: frames, larger datasets, links, attributes, changes in their places |
 
 mod append;
 mod array;
 mod attributes;
 mod edit;
+mod existing;
 mod extend;
 mod fractal;
 mod group;
+mod grow;
 mod heap;
 mod index;
 mod object;

@@ -198,14 +198,99 @@ fn nodes_and_attributes_are_added() {
         assert_eq!(root.len(), 6);
         let mut again = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
         again.attribute("/run/frames", "note 3", "another").unwrap();
-        assert!(again.close().is_err(), "an attribute of this name is there");
+        again.attribute("/", "root 1", "a text that is longer than the numbers were").unwrap();
+        again.attribute("/", "root 2", serde_json::json!(7)).unwrap();
+        again.close().unwrap();
         assert_eq!(read(&path).shape[0], 6);
+        let store = hyperslab_hdf5::open_path(&path).unwrap();
+        let Ok(Node::Group(root)) = store.node("/") else { panic!("no root") };
+        let (root, names) =
+            (root.to_json(), root.iter().map(|(name, _)| name.to_owned()).collect::<Vec<_>>());
+        assert_eq!(names, (0..6).map(|round| format!("root {round}")).collect::<Vec<_>>());
+        assert_eq!(root["root 1"], "a text that is longer than the numbers were");
+        assert_eq!(
+            (&root["root 2"], &root["root 3"]),
+            (&serde_json::json!(7), &serde_json::json!([1, 2, 3]))
+        );
+        let Ok(Node::Array(frames)) = store.node("/run/frames") else { panic!("no dataset") };
+        assert_eq!(frames.schema().attributes.to_json()["note 3"], "another");
+        assert_eq!(frames.schema().attributes.len(), 6);
         // Dropped without a word, nothing happened.
         let before = std::fs::read(&path).unwrap();
         let mut dropped = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
         dropped.group("/nothing", &Attributes::new()).unwrap();
         drop(dropped);
         assert_eq!(std::fs::read(&path).unwrap(), before);
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// Attributes get other values, smaller and larger ones, few and many, again and again; what the others hold stays.
+#[test]
+fn attributes_get_other_values() {
+    let folder = tempfile::tempdir().unwrap();
+    for (compatibility, count) in [
+        (Compatibility::Earliest, 3),
+        (Compatibility::V110, 1),
+        (Compatibility::V110, 5),
+        (Compatibility::V110, 20),
+        (Compatibility::V200, 8),
+    ] {
+        let path = folder.path().join("x.h5");
+        let mut spec = ArraySpec::new(DType::Int32, Grid::new(&[0, 3, 4], &[2, 3, 4]).unwrap());
+        spec.max_shape[0] = None;
+        for number in 0..count {
+            spec.attributes.set(format!("a{number}"), serde_json::json!(number));
+        }
+        start(&path, &spec, compatibility);
+        let mut expected = spec.attributes.to_json();
+        let values = [
+            serde_json::json!(-1),
+            serde_json::json!([1.5, 2.5, 3.5]),
+            serde_json::json!("x"),
+            serde_json::json!(["several", "texts"]),
+            serde_json::json!((0..200).collect::<Vec<i32>>()),
+            serde_json::json!(0),
+        ];
+        for round in 0..12 {
+            let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
+            file.append("/run/frames", &joined(round..round + 1, &[3, 4], 0, &DType::Int32)).unwrap();
+            for step in 0..=round % 2 {
+                let name = format!("a{}", (round + step) % count);
+                let value = values[(round as usize * 5 + step as usize) % values.len()].clone();
+                file.attribute("/run/frames", &name, value.clone()).unwrap();
+                expected.insert(name, value);
+            }
+            file.close().unwrap();
+            let store = hyperslab_hdf5::open_path(&path).unwrap();
+            let Ok(Node::Array(frames)) = store.node("/run/frames") else { panic!("no dataset") };
+            assert_eq!(frames.schema().attributes.to_json(), expected, "{compatibility:?} {count} {round}");
+            assert_eq!(read(&path), joined(0..round + 1, &[3, 4], 0, &DType::Int32));
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
+}
+
+/// A header of small messages alone makes room, also when it is added to again and again.
+#[test]
+fn the_smallest_datasets_get_attributes() {
+    let folder = tempfile::tempdir().unwrap();
+    for compatibility in [Compatibility::Earliest, Compatibility::V110] {
+        let path = folder.path().join("x.h5");
+        let mut spec = ArraySpec::new(DType::Int8, Grid::new(&[0], &[2]).unwrap());
+        spec.max_shape[0] = None;
+        start(&path, &spec, compatibility);
+        for round in 0..4_u8 {
+            let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
+            let frame = Values::new(DType::Int8, &[1], Elements::fixed(vec![round])).unwrap();
+            file.append("/run/frames", &frame).unwrap();
+            file.attribute("/run/frames", &format!("a{round}"), "text").unwrap();
+            file.close().unwrap();
+        }
+        assert_eq!(read(&path).as_slice::<i8>().unwrap(), [0, 1, 2, 3]);
+        let store = hyperslab_hdf5::open_path(&path).unwrap();
+        let Ok(Node::Array(frames)) = store.node("/run/frames") else { panic!("no dataset") };
+        assert_eq!(frames.schema().attributes.len(), 4);
         std::fs::remove_file(&path).unwrap();
     }
 }

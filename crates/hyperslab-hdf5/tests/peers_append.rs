@@ -53,6 +53,10 @@ fn we_and_libhdf5_take_turns() {
             file.group(&format!("/of us {number}"), &Attributes::from_iter([("who", "we")])).unwrap();
             file.attribute("/frames", &format!("of us {number}"), "text").unwrap();
         }
+        // One that is larger than it was, one that is as large, one of an object that we changed otherwise.
+        file.attribute("/frames", "units", "counts, and many of them").unwrap();
+        file.attribute("/frames", "level", serde_json::json!(2.5)).unwrap();
+        file.attribute("/", "title", serde_json::json!([1, 2, 3])).unwrap();
         file.close().unwrap();
     }
     let counts = python("check", folder.path(), None);
@@ -62,6 +66,9 @@ fn we_and_libhdf5_take_turns() {
     for path in &files {
         assert_eq!(recording::check(path, 370), 370);
         add(path, 370, 40);
+        let mut file = Hdf5Append::open(path, AppendOptions::default()).unwrap();
+        file.attribute("/frames", "a3", "three").unwrap();
+        file.close().unwrap();
         assert_eq!(recording::check(path, 410), 410);
     }
     let counts = python("check", folder.path(), None);

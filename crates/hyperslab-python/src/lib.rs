@@ -31,6 +31,10 @@ mod threads;
 mod values;
 mod write;
 
+/// Names, documents and footers are many small pieces of memory, taken and given back on several threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What Rust brings to the package.
 #[pyo3::pymodule]
 mod _native {

@@ -151,6 +151,13 @@ impl Writer {
         })
     }
 
+    /// Gives a node attributes; those of the same names are replaced.
+    fn attributes(&self, py: Python<'_>, path: &str, attrs: &Bound<'_, PyDict>) -> PyResult<()> {
+        let attributes = attributes_of(py, Some(attrs))?;
+        let path = hyperslab::normal_path(path);
+        self.with_sink(py, move |sink| sink.attributes(&path, &attributes))
+    }
+
     /// Makes everything visible at once.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         let targets = std::mem::take(&mut *self.targets.lock().unwrap_or_else(PoisonError::into_inner));

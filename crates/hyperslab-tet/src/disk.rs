@@ -122,7 +122,7 @@ impl Disk {
         match std::fs::hard_link(&self.path, target) {
             Ok(()) => {
                 let _ = std::fs::remove_file(&self.path);
-                sync_folder(target)
+                Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(failed(target, error)),
             // A file system without links.

@@ -13,7 +13,9 @@
 //! | `dataset_names`, `reserved` | what cannot be reached by name, fields that should be zero (warnings) |
 
 mod chunks;
+mod contents;
 mod footer;
+mod zones;
 
 use std::path::Path;
 
@@ -104,8 +106,11 @@ pub(crate) fn verify(store: &TetStore, depth: Depth, report: &mut Report) -> Res
     chunks::rows(store, report);
     chunks::datasets(store, report);
     chunks::payloads(store, report);
-    chunks::contents(store, depth, report);
-    footer::check(store, depth, report);
+    let datasets = contents::readable(store);
+    let mut zones = zones::Zones::read(store, &datasets);
+    let claims = zones.as_mut().ok().and_then(Option::as_mut).filter(|_| depth == Depth::Deep);
+    contents::check(store, &datasets, depth, claims, report);
+    footer::check(store, depth, &mut zones, report);
     recommend(store.name(), report);
     Ok(())
 }

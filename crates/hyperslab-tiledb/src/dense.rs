@@ -17,7 +17,7 @@ use smallvec::SmallVec;
 use crate::array::OpenArray;
 use crate::datatype::CellValues;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part};
+use crate::fragment::{Field, Fragment, List, Part, Stats};
 use crate::schema::{Attribute, Order, Schema};
 
 /// Layers of a tile that are decoded at a time when they are put together.
@@ -49,6 +49,8 @@ pub(crate) struct DenseFragment {
     /// The files' names in the store, and in messages.
     files: SmallVec<[(Arc<str>, String); 1]>,
     parts: SmallVec<[Part; 1]>,
+    /// What the metadata keeps of each tile's values, once somebody asked.
+    stats: OnceLock<Option<Stats>>,
 }
 
 impl DenseAttribute {
@@ -139,6 +141,7 @@ impl DenseAttribute {
             files: files.collect(),
             parts,
             fragment: Arc::clone(fragment),
+            stats: OnceLock::new(),
         }))
     }
 
@@ -481,6 +484,17 @@ fn enumeration_attribute(array: &OpenArray, name: &str) -> hyperslab_core::Attri
     }
 }
 
+/// How many cells of a dimension there are, from its domain's start on.
+pub(crate) fn reach(schema: &Schema, index: usize) -> Option<u64> {
+    let dimension = schema.dimensions.get(index)?;
+    let (low, high) = dimension.bounds()?;
+    // A current domain hides what lies behind its end; the grid starts where the domain does.
+    let end = schema.current_domain.as_ref().and_then(|ranges| ranges.get(index)).map_or(high, |range| {
+        crate::schema::integer(dimension.datatype.number(), &range.high).clamp(low - 1, high)
+    });
+    u64::try_from(end - low + 1).ok()
+}
+
 /// The schema of an attribute in the words of the core.
 fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<ArraySchema> {
     let mut shape = Extents::new();
@@ -489,13 +503,9 @@ fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<A
     let mut labels = Vec::new();
     for (index, dimension) in schema.dimensions.iter().enumerate() {
         let unsupported = || Error::unsupported(store, format!("dimension {:?}", dimension.name));
-        let (low, high) = dimension.bounds().ok_or_else(unsupported)?;
+        let (low, _) = dimension.bounds().ok_or_else(unsupported)?;
         let cells = dimension.cells().ok_or_else(unsupported)?;
-        // A current domain hides what lies behind its end; the grid starts where the domain does.
-        let end = schema.current_domain.as_ref().and_then(|ranges| ranges.get(index)).map_or(high, |range| {
-            crate::schema::integer(dimension.datatype.number(), &range.high).clamp(low - 1, high)
-        });
-        shape.push(u64::try_from(end - low + 1).map_err(|_| unsupported())?);
+        shape.push(reach(schema, index).ok_or_else(unsupported)?);
         max_shape.push(Some(cells));
         tiles.push(dimension.tile_extent().ok_or_else(unsupported)?);
         let first = i64::try_from(low).ok();

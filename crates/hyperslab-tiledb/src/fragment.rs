@@ -49,6 +49,17 @@ pub(crate) enum Part {
     Validity,
 }
 
+impl Part {
+    /// The list of where its tiles start.
+    pub(crate) const fn offsets(self) -> List {
+        match self {
+            Self::Fixed => List::TileOffsets,
+            Self::Values => List::VarOffsets,
+            Self::Validity => List::ValidityOffsets,
+        }
+    }
+}
+
 /// Lists that were read before.
 type Lists = HashMap<(List, Field), Arc<[u64]>>;
 
@@ -236,20 +247,35 @@ impl Fragment {
 
     /// Where tile `tile` of a file starts, and how many bytes it has.
     pub(crate) fn tile_span(&self, field: Field, part: Part, tile: usize) -> Result<(u64, u64)> {
-        let (list, sizes) = match part {
-            Part::Fixed => (List::TileOffsets, &self.footer.file_sizes),
-            Part::Values => (List::VarOffsets, &self.footer.var_sizes),
-            Part::Validity => (List::ValidityOffsets, &self.footer.validity_sizes),
-        };
-        let offsets = self.list(list, field)?;
+        self.span_among(&self.list(part.offsets(), field)?, field, part, tile)
+    }
+
+    /// As [`tile_span`](Self::tile_span), given the list of the file's tile offsets.
+    pub(crate) fn span_among(
+        &self,
+        offsets: &[u64],
+        field: Field,
+        part: Part,
+        tile: usize,
+    ) -> Result<(u64, u64)> {
         let start = offsets.get(tile).copied();
-        let end = offsets.get(tile + 1).or_else(|| sizes.get(self.slot(field))).copied();
+        let end = offsets.get(tile + 1).copied().or_else(|| self.file_size(field, part));
         match (start, end) {
             (Some(start), Some(end)) if start <= end => Ok((start, end - start)),
             _ => Err(self
                 .place("tile offsets")
                 .corrupt(format!("tile {tile} of {field:?} from {start:?} to {end:?}"))),
         }
+    }
+
+    /// The size of a file, as the footer says.
+    pub(crate) fn file_size(&self, field: Field, part: Part) -> Option<u64> {
+        let sizes = match part {
+            Part::Fixed => &self.footer.file_sizes,
+            Part::Values => &self.footer.var_sizes,
+            Part::Validity => &self.footer.validity_sizes,
+        };
+        sizes.get(self.slot(field)).copied()
     }
 
     /// The boxes of a sparse fragment's tiles.

@@ -172,6 +172,18 @@ impl TileDbStore {
         }
     }
 
+    /// The folder of the array or group at a path, below the store's own; `None` when there is none.
+    pub(crate) fn folder_of(&self, path: &str) -> Result<Option<String>> {
+        let prefix = match self.find(path) {
+            Ok(Found::Place(Place::Array(array))) => array.prefix.clone(),
+            Ok(Found::Place(Place::Group(group))) => group.prefix.clone(),
+            Ok(_) => return Ok(None),
+            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        Ok(Some(prefix.trim_end_matches('/').to_owned()))
+    }
+
     fn table(array: &Arc<OpenArray>, path: &str) -> Result<Node> {
         Ok(Node::Table(Arc::new(SparseTable::new(Arc::clone(array), path)?)))
     }

@@ -92,6 +92,14 @@ impl<'a> TileChunks<'a> {
         (index < self.chunks.len()).then_some(index)
     }
 
+    /// Refuses chunks whose stored bytes are not as many as their cells', for a codec that changes nothing.
+    pub(crate) fn check_plain(&self, place: Place<'_>) -> Result<()> {
+        for chunk in &self.chunks {
+            decode::check_length(chunk.data, chunk.original, Place { offset: chunk.offset, ..place })?;
+        }
+        Ok(())
+    }
+
     /// Do all chunks start and end between cells of this size?
     pub(crate) fn whole_cells(&self, cell: usize) -> bool {
         cell > 0 && self.chunks.iter().all(|chunk| chunk.original.is_multiple_of(cell))
@@ -169,7 +177,13 @@ impl TileCodec {
         self.decode_chunks(&chunks, out, place)
     }
 
-    fn decode_chunks(&self, chunks: &TileChunks<'_>, out: &mut [u8], place: Place<'_>) -> Result<()> {
+    /// The chunks of a tile into `out`, which is as long as they are together.
+    pub(crate) fn decode_chunks(
+        &self,
+        chunks: &TileChunks<'_>,
+        out: &mut [u8],
+        place: Place<'_>,
+    ) -> Result<()> {
         for chunk in &chunks.chunks {
             self.decode_chunk(chunk, &mut out[chunk.start..chunk.end()], place)?;
         }

@@ -4,6 +4,7 @@ mod append;
 mod consolidate;
 mod dense;
 mod fragment;
+mod grow;
 mod metadata;
 mod repair;
 mod sparse;
@@ -41,6 +42,9 @@ pub struct WriteOptions {
     pub key: Option<Key>,
     /// Replace what stands at the path.
     pub force: bool,
+    /// Arrays that are added to a store are new ones, and arrays that it has grow. Otherwise each is a new fragment of the
+    /// array of its name, or of the only array that there is.
+    pub by_name: bool,
 }
 
 /// A millisecond that no other write of this process has had, and later than `after`.

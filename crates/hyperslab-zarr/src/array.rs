@@ -13,6 +13,7 @@ use hyperslab_core::{
 use crate::json::Doc;
 use crate::keys::KeyEncoding;
 use crate::metadata::ArrayMetadata;
+use crate::objects::Objects;
 use crate::pipeline::{Cells, Pipeline, Serializer, cell_order, compose, permuted, recycle, unpermuted};
 use crate::shard::{IndexFormat, ShardIndex};
 use crate::vlen;
@@ -41,6 +42,8 @@ pub struct ZarrArray {
     /// One element for cells that a nested shard does not hold.
     fill: Vec<u8>,
     shards: Option<Shards>,
+    /// Where chunks are objects of their own.
+    objects: Objects,
 }
 
 /// How chunks are kept in shards.
@@ -66,6 +69,8 @@ struct OpenedShards {
 #[derive(Debug)]
 struct Shard {
     key: Arc<str>,
+    /// For messages.
+    object: String,
     blob: Arc<dyn Blob>,
     length: u64,
     index: ShardIndex,
@@ -124,7 +129,33 @@ impl ZarrArray {
             format!("{}/{key}", directory.name()).into()
         };
         let (directory, key, scale) = (Arc::clone(directory), key.to_owned(), stored.scale);
-        Ok(Self { schema, name, directory, key, keys, pipeline, chunk_bytes, scale, fill, shards })
+        let objects = Objects::new(Arc::clone(&directory), schema.grid.chunks());
+        Ok(Self { schema, name, directory, key, keys, pipeline, chunk_bytes, scale, fill, shards, objects })
+    }
+
+    /// How its chunks are stored, for a writer of more of them.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) for forms that are only read.
+    pub(crate) fn stored_as(&self) -> Result<(&Pipeline, KeyEncoding, Option<&[u64]>)> {
+        let refuse = |what: &str| Err(Error::unsupported(Arc::clone(&self.name), what));
+        if matches!(self.pipeline.serializer, Serializer::Shard(_)) {
+            return refuse("adding to shards inside shards");
+        }
+        if self.shards.as_ref().is_some_and(|own| !own.axes.is_empty() || own.index != IndexFormat::USUAL) {
+            return refuse("adding to shards with an index of an unusual form");
+        }
+        if self.scale != 1 {
+            return refuse("adding times whose unit is several ticks");
+        }
+        if self.pipeline.serializer == Serializer::Variable && !self.pipeline.axes.is_empty() {
+            return refuse("adding transposed elements of variable length");
+        }
+        if let Some(step) = self.pipeline.steps.iter().find(|step| !step.is_writable()) {
+            return refuse(&format!("writing the filter {:?}", step.shown().name));
+        }
+        Ok((&self.pipeline, self.keys, self.shard_shape()))
     }
 
     pub(crate) fn schema_mut(&mut self) -> &mut ArraySchema {
@@ -251,7 +282,7 @@ impl ZarrArray {
         let range = shards.index.range(chunks, length, place)?;
         let place = place.plus(range.start);
         let index = ShardIndex::parse(blob.read_range(range)?, shards.index, place)?;
-        let shard = Arc::new(Shard { key: key.into(), blob, length, index });
+        let shard = Arc::new(Shard { key: key.into(), object, blob, length, index });
         let mut opened = shards.opened();
         if opened.by_key.len() >= KEPT_SHARDS || opened.bytes >= KEPT_BYTES {
             *opened = OpenedShards::default();
@@ -262,11 +293,8 @@ impl ZarrArray {
     }
 
     fn located_in(&self, shards: &Shards, shard: &Shard, inside: &[u64]) -> Result<Option<ChunkRef>> {
-        let entry = {
-            let object = format!("{}/{}", self.directory.name(), shard.key);
-            let place = Place::new(&object, "shard index", 0);
-            shard.index.entry(shards.number(inside), shard.length, place)?
-        };
+        let place = Place::new(&shard.object, "shard index", 0);
+        let entry = shard.index.entry(shards.number(inside), shard.length, place)?;
         Ok(entry.map(|range| {
             let key = BlobKey::Named(Arc::clone(&shard.key));
             self.reference(key, range.start, range.end - range.start)
@@ -385,7 +413,7 @@ impl Array for ZarrArray {
         let Some(shards) = &self.shards else {
             let locate = |chunk: &ChunkCoord| {
                 let key = self.keys.key(&self.key, chunk);
-                let size = self.directory.size(&key)?;
+                let size = self.objects.size(&key)?;
                 Ok(size.map(|size| self.reference(BlobKey::named(key), 0, size)))
             };
             return chunks.iter().map(locate).collect();
@@ -425,10 +453,9 @@ impl Array for ZarrArray {
 
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
         let fetch = |span: &&Span| match &span.blob {
-            // An object of one chunk is looked at once.
             BlobKey::Named(name) if self.shards.is_none() => {
                 let range = span.offset..span.offset.saturating_add(span.length);
-                self.directory.read_range(name, range)?.ok_or_else(|| self.no_object(name))
+                self.objects.read(name, range)?.ok_or_else(|| self.no_object(name))
             }
             key => self.blob(key)?.read_at(span.offset, span.length),
         };

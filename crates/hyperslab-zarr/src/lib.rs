@@ -19,7 +19,7 @@
 //! | `metadata` | array documents of v2 and v3, as one description |
 //! | `array` | [`ZarrArray`]: where chunks are, and how they are decoded |
 //! | `keys` | object names, and back |
-//! | `shard` | the index of a shard |
+//! | `objects`, `shard` | objects of one chunk; the index of a shard |
 //! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
 //! | `dtype`, `fill`, `json` | data types, fill values, documents |
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
@@ -49,6 +49,7 @@ mod fill;
 mod json;
 mod keys;
 mod metadata;
+mod objects;
 mod pipeline;
 mod shard;
 mod sink;
@@ -57,5 +58,5 @@ mod verify;
 mod vlen;
 
 pub use array::ZarrArray;
-pub use sink::{WriteOptions, ZarrFormat, ZarrSink};
+pub use sink::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, probe};

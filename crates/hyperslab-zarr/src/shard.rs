@@ -22,7 +22,6 @@ pub(crate) struct IndexFormat {
 
 impl IndexFormat {
     /// What we write, as other writers do: at the end, little-endian, checked.
-    #[cfg(test)]
     pub(crate) const USUAL: Self = Self { at_start: false, checksum: true, big: false };
 
     pub(crate) fn parse(configuration: &Map<String, Value>, doc: Doc<'_>) -> Result<Self> {

@@ -1,5 +1,6 @@
 //! New stores: built beside their place and put there at once.
 
+mod append;
 mod array;
 mod folder;
 mod shards;
@@ -9,10 +10,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    ArraySink, ArraySpec, Attributes, DType, Error, Extents, Fill, Result, Sink, StructType, normal_path,
+    Array, ArraySink, ArraySpec, Attributes, DType, Error, Extents, Fill, Grid, Result, Sink, StructType,
+    normal_path,
 };
 use serde_json::{Map, Value, json};
 
+use crate::array::ZarrArray;
 use crate::codec::{self, Step};
 use crate::dtype;
 use crate::fill;
@@ -21,6 +24,7 @@ use crate::keys::KeyEncoding;
 use crate::pipeline::{Pipeline, Serializer, compose, permuted};
 use crate::shard::IndexFormat;
 use crate::store::join;
+pub use append::ZarrAppend;
 use array::ZarrArraySink;
 use folder::PendingFolder;
 
@@ -89,7 +93,16 @@ impl ZarrSink {
         for array in self.arrays.drain(..) {
             array.finish()?;
         }
-        // Groups that nobody made but whose children are there.
+        for key in self.missing() {
+            if self.nodes.insert(key.clone(), false).is_none() {
+                self.write_group(&key, &Map::new())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Groups that nobody made but whose children are there, and the root.
+    fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         for key in self.nodes.keys() {
             let above = key.match_indices('/').map(|(at, _)| &key[..at]);
@@ -98,12 +111,7 @@ impl ZarrSink {
         if !self.nodes.contains_key("") {
             missing.push(String::new());
         }
-        for key in missing {
-            if self.nodes.insert(key.clone(), false).is_none() {
-                self.write_group(&key, &Map::new())?;
-            }
-        }
-        Ok(())
+        missing
     }
 
     /// Writes the attributes of a group anew.
@@ -197,7 +205,7 @@ impl ZarrSink {
                 self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.v2_attributes()))?;
             }
         }
-        let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key)));
+        let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key), None));
         self.arrays.push(Arc::clone(&sink));
         Ok(sink)
     }
@@ -300,6 +308,32 @@ impl ArrayPlan {
         };
         let spec = spec.clone();
         Ok(Self { name, spec, pipeline, keys, shard_shape, fill, packing, data_type, fill_value })
+    }
+
+    /// More chunks of an array that exists, as its own are stored.
+    fn existing(array: &ZarrArray, grid: Grid) -> Result<Self> {
+        let (pipeline, keys, shard_shape) = array.stored_as()?;
+        let schema = array.schema();
+        let mut spec = ArraySpec::new(schema.dtype.clone(), grid);
+        spec.fill = schema.fill.clone();
+        let fill = match &spec.fill {
+            Fill::Element(element) => match element.as_fixed() {
+                Some(bytes) => bytes.to_vec(),
+                None => element.variable_at(0).unwrap_or_default().to_vec(),
+            },
+            _ => vec![0; spec.dtype.size().unwrap_or(0)],
+        };
+        Ok(Self {
+            name: array.name().to_owned(),
+            spec,
+            pipeline: pipeline.clone(),
+            keys,
+            shard_shape: shard_shape.map(Extents::from_slice),
+            fill,
+            packing: Vec::new(),
+            data_type: Value::Null,
+            fill_value: Value::Null,
+        })
     }
 
     fn v3(&self) -> Value {

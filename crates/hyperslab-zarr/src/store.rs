@@ -183,6 +183,11 @@ impl ZarrStore {
         if let Some(document) = self.consolidated.as_ref().and_then(|all| all.get(key)) {
             return Ok(Some(document.clone()));
         }
+        self.own_document(key)
+    }
+
+    /// The document that stands beside the node itself.
+    pub(crate) fn own_document(&self, key: &str) -> Result<Option<Document>> {
         if let Some(value) = self.json(key, "zarr.json")? {
             let name = join(key, "zarr.json");
             let doc = Doc { store: self.directory.name(), key: &name };
@@ -208,7 +213,7 @@ impl ZarrStore {
         Ok(None)
     }
 
-    fn json(&self, key: &str, name: &str) -> Result<Option<Value>> {
+    pub(crate) fn json(&self, key: &str, name: &str) -> Result<Option<Value>> {
         let name = join(key, name);
         let Some(bytes) = self.directory.read(&name)? else { return Ok(None) };
         Doc { store: self.directory.name(), key: &name }.parse(&bytes).map(Some)

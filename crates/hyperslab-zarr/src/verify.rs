@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use hyperslab_core::{
-    Array, ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, child_path, decoded_bytes,
-    needs_elements,
+    Array, ChunkCoord, ChunkRef, Depth, Error, Report, Result, Store, check_chunk, check_in_order,
+    child_path, chunk_weight,
 };
 
 use crate::array::ZarrArray;
@@ -87,40 +87,49 @@ struct Seen {
     failures: Vec<(&'static str, Error)>,
 }
 
-fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()> {
-    array.visit_objects(&mut |coord| {
-        // Each object on its own: a damaged one does not cost the others.
-        if !array.object_in_grid(&coord) {
-            seen.outside += 1;
-            return Ok(true);
-        }
-        let mut failures = Vec::new();
-        let mut chunks = 0;
-        let outcome = array.visit_object(&coord, &mut |chunk, reference| {
-            chunks += 1;
-            if let Err(error) = check_chunk(array, &chunk, &reference, depth) {
-                failures.push(("chunk", error));
-            }
-            Ok(ControlFlow::Continue(()))
-        });
-        seen.chunks += chunks;
-        if let Err(error) = outcome {
-            failures.push(("shard_index", error));
-        }
-        seen.failures.append(&mut failures);
-        Ok(true)
-    })
+/// What the walk over the objects meets, in its order.
+enum Met {
+    Chunk(ChunkCoord, ChunkRef),
+    /// A shard whose index cannot be read.
+    Shard(Error),
 }
 
-fn check_chunk(array: &ZarrArray, chunk: &ChunkCoord, reference: &ChunkRef, depth: Depth) -> Result<()> {
+fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()> {
+    let (mut chunks, mut outside) = (0, 0);
+    let walk = |put: &mut dyn FnMut(Met)| {
+        array.visit_objects(&mut |coord| {
+            // Each object on its own: a damaged one does not cost the others.
+            if !array.object_in_grid(&coord) {
+                outside += 1;
+                return Ok(true);
+            }
+            let outcome = array.visit_object(&coord, &mut |chunk, reference| {
+                chunks += 1;
+                put(Met::Chunk(chunk, reference));
+                Ok(ControlFlow::Continue(()))
+            });
+            if let Err(error) = outcome {
+                put(Met::Shard(error));
+            }
+            Ok(true)
+        })
+    };
+    let check = |met| match met {
+        Met::Chunk(chunk, reference) => {
+            check_stored(array, &chunk, &reference, depth).err().map(|error| ("chunk", error))
+        }
+        Met::Shard(error) => Some(("shard_index", error)),
+    };
+    let walked =
+        check_in_order(chunk_weight(array.schema()), walk, check, |failure| seen.failures.extend(failure));
+    (seen.chunks, seen.outside) = (chunks, outside);
+    walked
+}
+
+fn check_stored(array: &ZarrArray, chunk: &ChunkCoord, reference: &ChunkRef, depth: Depth) -> Result<()> {
     array.check_size(reference)?;
     if depth == Depth::Quick {
         return Ok(());
     }
-    let stored = array.fetch(&reference.spans().collect::<Vec<_>>())?;
-    if needs_elements(array) {
-        return array.decode_elements(chunk, reference, &stored).map(|_| ());
-    }
-    let bytes = decoded_bytes(array, chunk, reference)?;
-    array.decode(chunk, reference, &stored, &mut vec![0; bytes])
+    check_chunk(array, chunk, reference)
 }

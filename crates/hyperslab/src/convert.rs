@@ -109,6 +109,7 @@ pub fn convert(
     let provenance = CreateOptions {
         replace: options.replace,
         append: options.append,
+        only_array: true,
         source: Some(source.format().to_owned()),
         shard_shape: options.shard_shape.clone(),
     };
@@ -139,7 +140,7 @@ pub fn convert(
                     Err(why) => return Err(why),
                 }
             }
-            other => report.notes.push(format!("{path}: a {} is not converted", other.kind())),
+            other => report.notes.push(format!("{path}: {} is not converted", other.kind().one())),
         }
     }
     if let (true, Some(note)) = (options.strict, report.notes.first()) {

@@ -137,11 +137,13 @@ pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions)
                 let paths = [join(&sides[0].1, path), join(&sides[1].1, path)];
                 compare.nodes(path, [(sides[0].0, &paths[0], node), (sides[1].0, &paths[1], other)])?;
             }
-            None => compare.report.add(path, "node", format!("a {} that only the first has", node.kind())),
+            None => {
+                compare.report.add(path, "node", format!("{} that only the first has", node.kind().one()))
+            }
         }
     }
     for (path, node) in of_b.iter().filter(|(path, _)| !of_a.contains_key(*path)) {
-        compare.report.add(path, "node", format!("a {} that only the second has", node.kind()));
+        compare.report.add(path, "node", format!("{} that only the second has", node.kind().one()));
     }
     Ok(report)
 }

@@ -221,6 +221,8 @@ pub struct CreateOptions {
     pub replace: bool,
     /// Add to what stands there, in formats that can.
     pub append: bool,
+    /// When adding to TileDB: an array is a new fragment of the one of its name, or of the only one that there is.
+    pub only_array: bool,
     /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
     pub source: Option<String>,
     /// Chunks are gathered in shards of this shape, in formats that have them.
@@ -236,6 +238,8 @@ fn adds(format: Format) -> bool {
         Format::TileDb => true,
         #[cfg(feature = "hdf5")]
         Format::Hdf5 => true,
+        #[cfg(feature = "zarr")]
+        Format::Zarr => true,
         _ => false,
     }
 }
@@ -273,6 +277,10 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
         Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
         #[cfg(feature = "zarr")]
+        Format::Zarr if append => {
+            Box::new(hyperslab_zarr::ZarrAppend::open(target, options.shard_shape.clone())?)
+        }
+        #[cfg(feature = "zarr")]
         Format::Zarr => {
             let zarr = hyperslab_zarr::WriteOptions {
                 replace: options.replace,
@@ -285,6 +293,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::TileDb => {
             let tiledb = hyperslab_tiledb::WriteOptions {
                 force: options.replace,
+                by_name: !options.only_array,
                 ..hyperslab_tiledb::WriteOptions::default()
             };
             if append {

@@ -72,10 +72,27 @@ pub fn extend(
 /// A chunk of which some cells are there.
 #[derive(Debug)]
 struct Part {
-    cells: Buffer,
+    cells: Cells,
     /// Which cells were assigned.
     there: Vec<bool>,
     left: usize,
+}
+
+/// The cells of a part.
+#[derive(Debug)]
+enum Cells {
+    Fixed(Buffer),
+    /// Of variable length, or some of them missing.
+    Any(Elements),
+}
+
+impl Cells {
+    fn elements(self) -> Elements {
+        match self {
+            Self::Fixed(cells) => Elements::fixed(cells.freeze()),
+            Self::Any(elements) => elements,
+        }
+    }
 }
 
 impl RegionWriter {
@@ -134,21 +151,29 @@ impl RegionWriter {
     pub fn finish(&self) -> Result<()> {
         let parts: Vec<_> = std::mem::take(&mut *self.parts()).into_iter().collect();
         for (chunk, part) in parts {
-            self.store(&chunk, &Elements::fixed(part.cells.freeze()))?;
+            self.store(&chunk, &part.cells.elements())?;
         }
         Ok(())
     }
 
-    fn new_part(&self, cells: usize, item: usize) -> Result<Part> {
+    fn new_part(&self, cells: usize) -> Result<Part> {
+        let fill = match &self.fill {
+            Fill::Element(element) => Some(element),
+            _ => None,
+        };
+        let Some(item) = self.dtype.size() else {
+            let zero = Elements::zero(&self.dtype);
+            let filled = Elements::gather(&self.dtype, &[fill.unwrap_or(&zero)], &vec![(0, 0); cells])?;
+            return Ok(Part { cells: Cells::Any(filled), there: vec![false; cells], left: cells });
+        };
         let mut buffer = Buffer::zeroed(cells * item)?;
-        if let Fill::Element(element) = &self.fill
-            && let Some(element) = element.as_fixed().filter(|element| element.len() == item && item > 0)
-        {
+        let element = fill.and_then(Elements::as_fixed);
+        if let Some(element) = element.filter(|element| element.len() == item && item > 0) {
             for cell in buffer.as_mut_slice().chunks_exact_mut(item) {
                 cell.copy_from_slice(element);
             }
         }
-        Ok(Part { cells: buffer, there: vec![false; cells], left: cells })
+        Ok(Part { cells: Cells::Fixed(buffer), there: vec![false; cells], left: cells })
     }
 }
 
@@ -180,27 +205,42 @@ fn assign_chunk(target: &RegionWriter, chunk: &ChunkCoord, region: &Region, valu
     let both = if own.shape.is_empty() { Some(own.clone()) } else { own.intersect(region) };
     let Some(both) = both else { return Ok(()) };
     let whole = both == own;
-    let Some((item, bytes)) = target.dtype.size().zip(values.elements.as_fixed()) else {
-        if !whole {
-            return Err(Error::invalid("elements of variable length are assigned in whole chunks"));
-        }
-        return target.store(chunk, &picked(target, region, &both, values)?);
-    };
-    let from = layout(region, &both, item);
     let cells =
         usize::try_from(own.cells().unwrap_or(u64::MAX)).map_err(|_| Error::invalid("a chunk too large"))?;
+    // Elements of fixed size that are all there are moved by rows, others one by one.
+    let plain =
+        target.dtype.size().zip(values.elements.as_fixed().filter(|_| values.elements.validity.is_none()));
     if whole {
+        let Some((item, bytes)) = plain else {
+            return target.store(chunk, &picked(target, region, &both, values)?);
+        };
         let mut buffer = Buffer::zeroed(cells * item)?;
-        copy_box(bytes, &from, buffer.as_mut_slice(), &Layout::packed(&own.shape, item), &both.shape, item)?;
+        let to = Layout::packed(&own.shape, item);
+        copy_box(bytes, &layout(region, &both, item), buffer.as_mut_slice(), &to, &both.shape, item)?;
         return target.store(chunk, &Elements::fixed(buffer.freeze()));
     }
     let mut parts = target.parts();
     let mut part = match parts.remove(chunk) {
         Some(part) => part,
-        None => target.new_part(cells, item)?,
+        None => target.new_part(cells)?,
     };
-    copy_box(bytes, &from, part.cells.as_mut_slice(), &layout(&own, &both, item), &both.shape, item)?;
-    for cell in offsets(&own, &both) {
+    let places = offsets(&own, &both);
+    part.cells = match (part.cells, plain) {
+        (Cells::Fixed(mut buffer), Some((item, bytes))) => {
+            let (from, to) = (layout(region, &both, item), layout(&own, &both, item));
+            copy_box(bytes, &from, buffer.as_mut_slice(), &to, &both.shape, item)?;
+            Cells::Fixed(buffer)
+        }
+        (before, _) => {
+            let mut picks: Vec<(usize, usize)> = (0..cells).map(|cell| (0, cell)).collect();
+            for (to, from) in places.iter().zip(offsets(region, &both)) {
+                picks[*to] = (1, from);
+            }
+            let sources = [&before.elements(), &values.elements];
+            Cells::Any(Elements::gather(&target.dtype, &sources, &picks)?)
+        }
+    };
+    for cell in places {
         if !std::mem::replace(&mut part.there[cell], true) {
             part.left -= 1;
         }
@@ -210,7 +250,7 @@ fn assign_chunk(target: &RegionWriter, chunk: &ChunkCoord, region: &Region, valu
         return Ok(());
     }
     drop(parts);
-    target.store(chunk, &Elements::fixed(part.cells.freeze()))
+    target.store(chunk, &part.cells.elements())
 }
 
 /// Where a box stands in the packed cells of a region that holds it.

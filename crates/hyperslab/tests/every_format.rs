@@ -238,3 +238,69 @@ fn a_result_beyond_memory_is_refused_before_it_is_read() -> Result<()> {
     assert_eq!(array.read(&"[:16]".parse()?)?.len(), 16);
     Ok(())
 }
+
+/// Turns over the bits of the bytes at this place of a store.
+fn damage(store: &Path, span: &hyperslab::Span, skip: u64) {
+    let file = match &span.blob {
+        hyperslab::BlobKey::Main => store.to_owned(),
+        hyperslab::BlobKey::Named(name) => store.join(&**name),
+    };
+    let mut bytes = std::fs::read(&file).unwrap();
+    let at = (span.offset + skip) as usize;
+    bytes[at..at + 4].iter_mut().for_each(|byte| *byte ^= 0xff);
+    std::fs::write(&file, bytes).unwrap();
+}
+
+/// What is not well, as text, looking closely, on so many threads; without what was not well before.
+fn failures(path: &Path, threads: usize, before: &[String]) -> Vec<String> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let report = pool.install(|| hyperslab::open(path).unwrap().verify(hyperslab::Depth::Deep)).unwrap();
+    let failed = report.findings.iter().filter(|finding| !finding.ok);
+    failed.map(|finding| format!("{finding:?}")).filter(|text| !before.contains(text)).collect()
+}
+
+/// Two damaged chunks are both told, in the order of the index, whatever the number of threads. What is stored as it is shows
+/// damage where the format keeps sums or statistics of it.
+#[test]
+fn every_damaged_chunk_is_told_in_the_order_of_the_index() {
+    // Enough for several threads.
+    let values = Values::new(DType::Int32, &[400, 210], counted(&DType::Int32, 84_000)).unwrap();
+    for (format, filters) in writable() {
+        let raw = filters.is_empty();
+        // A tile of TileDB begins with 20 bytes about itself.
+        let skip = match format.name() {
+            "tiledb" if raw => 20,
+            "tet" | "tiledb" => 0,
+            _ if raw => continue,
+            _ => 0,
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = file_of(folder.path(), format);
+        write(&path, format, &values, &[160, 90], &filters).unwrap();
+        let store = hyperslab::open(&path).unwrap();
+        let mut spans = Vec::new();
+        let visit = &mut |_, reference: hyperslab::ChunkRef| {
+            spans.extend(reference.spans().next().cloned());
+            Ok(std::ops::ControlFlow::Continue(()))
+        };
+        store.array(&store.only_node().unwrap()).unwrap().inner().visit_chunks(visit).unwrap();
+        drop(store);
+        let before = failures(&path, 1, &[]);
+        let mut alone = Vec::new();
+        // Whole chunks and chunks that the edge cuts.
+        for chunk in [2, 4] {
+            damage(&path, &spans[chunk], skip);
+            alone.push(failures(&path, 1, &before));
+            damage(&path, &spans[chunk], skip);
+        }
+        assert!(alone.iter().all(|failures| !failures.is_empty()), "{} raw {raw}", format.name());
+        damage(&path, &spans[4], skip);
+        damage(&path, &spans[2], skip);
+        let both = failures(&path, 1, &before);
+        assert_eq!(both, failures(&path, 4, &before));
+        // Each check by itself: some formats check one thing of all chunks before the next.
+        let mut expected = alone.concat();
+        expected.sort_by_key(|text| both.iter().position(|own| own[..40] == text[..40]));
+        assert_eq!(both, expected, "{} raw {raw}", format.name());
+    }
+}

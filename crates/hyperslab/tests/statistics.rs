@@ -1,5 +1,6 @@
 //! What a format keeps of whole chunks answers for them: nothing is read.
 #![cfg(feature = "tiledb")]
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 use hyperslab::query::{Operation, Query};
 use hyperslab::{ArraySpec, CreateOptions, DType, Elements, Format, Grid, Result, Selection};
@@ -13,13 +14,17 @@ fn write(path: &std::path::Path, dtype: DType, cell: impl Fn(u64) -> Vec<u8>) ->
         let coord = grid.coord(number);
         let region = grid.region(&coord);
         let cells = (0..2).flat_map(|row| (0..2).map(move |column| (row, column)));
-        let bytes = cells.flat_map(|(row, column)| cell((region.start[0] + row) * 6 + region.start[1] + column));
+        let bytes =
+            cells.flat_map(|(row, column)| cell((region.start[0] + row) * 6 + region.start[1] + column));
         let elements = Elements::fixed(bytes.collect::<Vec<u8>>());
         let encoded = array.encode(&coord, &elements)?;
         array.write(&coord, encoded)?;
     }
     sink.commit()
 }
+
+/// The bytes of the cell with this number.
+type Bytes = fn(u64) -> Vec<u8>;
 
 /// Removes the files that hold the cells.
 fn without_cells(path: &std::path::Path) {
@@ -32,7 +37,7 @@ fn without_cells(path: &std::path::Path) {
 #[test]
 fn whole_tiles_are_answered_from_fragment_metadata() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
-    let kinds: [(DType, fn(u64) -> Vec<u8>); 2] = [
+    let kinds: [(DType, Bytes); 2] = [
         (DType::Float32, |number| (number as f32 - 3.5).to_ne_bytes().to_vec()),
         (DType::Int16, |number| (number as i16 - 3).to_ne_bytes().to_vec()),
     ];
@@ -42,11 +47,12 @@ fn whole_tiles_are_answered_from_fragment_metadata() -> Result<()> {
         let operations = [Operation::Sum, Operation::Mean, Operation::Min, Operation::Max, Operation::Count];
         let ask = |operation: &Operation, selection: &str| {
             let reader = hyperslab::open(&path)?.array("/a")?;
-            let query = Query::new(operation.clone()).select(selection.parse::<Selection>()?);
+            let query = Query::new(*operation).select(selection.parse::<Selection>()?);
             query.run(&reader)?.scalar()
         };
         // Rows two and three are whole tiles, rows one and two are not.
-        let before = operations.iter().map(|operation| ask(operation, "[2:4]")).collect::<Result<Vec<_>>>()?;
+        let before =
+            operations.iter().map(|operation| ask(operation, "[2:4]")).collect::<Result<Vec<_>>>()?;
         let by_hand: Vec<f64> = (12..24)
             .map(|number| match cell(number)[..] {
                 [a, b, c, d] => f64::from(f32::from_ne_bytes([a, b, c, d])),

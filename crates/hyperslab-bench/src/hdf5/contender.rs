@@ -51,6 +51,14 @@ pub(super) fn all(bench: &Bench) -> Vec<Contender> {
     all
 }
 
+/// The crates that write.
+pub(super) fn writers(bench: &Bench) -> impl Iterator<Item = Contender> {
+    let writes = |contender: &Contender| {
+        contender.arguments.iter().any(|name| matches!(name.as_str(), "rust-hdf5" | "hdf5-pure"))
+    };
+    all(bench).into_iter().filter(writes)
+}
+
 fn script() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("hdf5.py").to_string_lossy().into_owned()
 }

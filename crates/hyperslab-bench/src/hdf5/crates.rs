@@ -8,6 +8,9 @@ use crate::harness::{Outcome, median};
 
 /// The median of a case by the crate of this name.
 pub(super) fn run(name: &str, case: &str, file: &Path) -> Outcome<f64> {
+    if case.starts_with("write_") {
+        return super::crates_write::run(name, case, file);
+    }
     match name {
         "rust-hdf5" => rust_hdf5(case, file),
         "hdf5-pure" => hdf5_pure(case, file),

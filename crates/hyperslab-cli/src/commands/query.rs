@@ -19,7 +19,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
-    let node = address::chosen_node(&store, node)?;
+    let (node, selection) = address::chosen_node(&store, node, selection)?;
     let array = store.array(&node)?;
     if let Some((other, correlation)) = pair_of(&args.operations) {
         let other = store.array(other)?;

@@ -17,7 +17,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
         options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
-    let node = address::chosen_node(&store, node)?;
+    let (node, selection) = address::chosen_node(&store, node, selection)?;
     let found = store.node(&node)?;
     if !matches!(found, Node::Geometry(_)) && args.is_geometric() {
         return Err(Error::invalid(format!(

@@ -14,9 +14,18 @@ use super::file::read_part;
 use super::{Blob, FileBlob, MappedBlob, MemoryBlob, past_end};
 use crate::{Error, Result};
 
-/// Files up to this size are read when opened; larger ones are mapped. Mapping costs several system calls and
-/// page faults, which a small file does not repay.
-const MAP_FROM: u64 = 256 << 10;
+/// Files of a local directory are mapped from this size on; smaller ones are read when they are opened. Mapping costs
+/// several system calls and page faults, which a small file does not repay.
+pub const MAPPED_FROM: u64 = 256 << 10;
+
+/// What a blob was like when it was asked after: another one of the same name has another stamp.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// Its bytes.
+    pub size: u64,
+    /// Changes with the content, as far as the directory can tell.
+    pub version: u64,
+}
 
 /// Blobs under `/`-separated names.
 pub trait Directory: Send + Sync + Debug {
@@ -37,6 +46,15 @@ pub trait Directory: Send + Sync + Debug {
     ///
     /// As [`open`](Self::open).
     fn size(&self, key: &str) -> Result<Option<u64>>;
+
+    /// The size of the blob with this name and its version; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn stamp(&self, key: &str) -> Result<Option<Stamp>> {
+        Ok(self.size(key)?.map(|size| Stamp { size, version: 0 }))
+    }
 
     /// What stands directly under this name (the empty name is the top), sorted by name; empty when nothing does.
     ///
@@ -129,7 +147,7 @@ impl Directory for LocalDirectory {
             Err(source) => return self.failed(&path, source),
         };
         let name: Arc<str> = path.display().to_string().into();
-        if size >= MAP_FROM {
+        if size >= MAPPED_FROM {
             return Ok(Some(if self.unmapped {
                 Arc::new(FileBlob::new(name, file))
             } else {
@@ -162,9 +180,15 @@ impl Directory for LocalDirectory {
     }
 
     fn size(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.stamp(key)?.map(|stamp| stamp.size))
+    }
+
+    fn stamp(&self, key: &str) -> Result<Option<Stamp>> {
         let path = self.path(key)?;
         match std::fs::metadata(&path) {
-            Ok(metadata) if metadata.is_file() => Ok(Some(metadata.len())),
+            Ok(metadata) if metadata.is_file() => {
+                Ok(Some(Stamp { size: metadata.len(), version: version(&metadata) }))
+            }
             Ok(_) => Ok(None),
             Err(source) => self.failed(&path, source),
         }
@@ -211,6 +235,21 @@ impl Directory for LocalDirectory {
     }
 }
 
+/// Which file it is, and when it was changed.
+#[cfg(unix)]
+fn version(metadata: &std::fs::Metadata) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let changed = metadata.mtime().wrapping_mul(1_000_000_000).wrapping_add(metadata.mtime_nsec());
+    changed.cast_unsigned() ^ metadata.ino().rotate_left(32)
+}
+
+/// When it was changed.
+#[cfg(not(unix))]
+fn version(metadata: &std::fs::Metadata) -> u64 {
+    let since = |changed: std::time::SystemTime| changed.duration_since(std::time::UNIX_EPOCH).ok();
+    metadata.modified().ok().and_then(since).map_or(0, |since| since.as_nanos() as u64)
+}
+
 /// The file and its size; `None` when something else stands there. Stores of many small files feel every walk along a
 /// path, so it is opened first and asked afterwards.
 fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
@@ -224,7 +263,7 @@ fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     );
     let file = options.open(path)?;
     let metadata = file.metadata()?;
-    Ok(metadata.is_file().then(|| (file, metadata.len())))
+    Ok(metadata.is_file().then_some((file, metadata.len())))
 }
 
 /// A file of so many bytes, in one read; what is there, when it was cut short since.
@@ -289,7 +328,7 @@ mod tests {
     #[test]
     fn local_and_memory_answer_alike() -> Result<()> {
         let folder = tempfile::tempdir().unwrap();
-        let large = vec![7; MAP_FROM as usize];
+        let large = vec![7; MAPPED_FROM as usize];
         let files: [(&str, &[u8]); 3] = [("a", b"1"), ("c/0/1", b"23"), ("c/0/2", &large)];
         for (name, content) in files {
             let path = folder.path().join(name);

@@ -8,7 +8,7 @@ use bytes::Bytes;
 const SMALLEST: usize = 64 << 10;
 const LARGEST: usize = 16 << 20;
 /// Buffers that are kept, and all of their bytes.
-const KEPT: usize = 16;
+const KEPT: usize = 64;
 const KEPT_BYTES: usize = 64 << 20;
 
 static FREE: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());

@@ -16,6 +16,7 @@ use hyperslab_core::{
 use super::array::{NewArray, Shared};
 use super::attributes::values_of;
 use super::extend;
+use super::grow::GrownArray;
 use super::index::Patch;
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
@@ -75,6 +76,8 @@ pub struct Hdf5Append {
     superblock: Superblock,
     swmr: bool,
     recorders: BTreeMap<String, Recorder>,
+    /// Datasets that become larger, by path.
+    grown: BTreeMap<String, Arc<GrownArray>>,
     /// New nodes, and old ones that get something new.
     tree: Tree,
     options: Hdf5Options,
@@ -135,6 +138,7 @@ impl Hdf5Append {
             superblock,
             swmr: options.swmr,
             recorders,
+            grown: BTreeMap::new(),
             tree,
             options: own,
             closed: false,
@@ -164,15 +168,25 @@ impl Hdf5Append {
     pub fn append_along(&mut self, path: &str, axis: Option<usize>, values: &Values) -> Result<u64> {
         if !self.recorders.contains_key(path) {
             let normal = normal_path(path);
-            let Found::Object(object) = find(&self.file, &normal)? else {
-                return Err(Error::not_found(Arc::clone(&self.file.name), normal));
-            };
-            let recorder = Recorder::open(&self.file, object.address, &normal, axis, &self.shared)?;
+            if self.grown.contains_key(&normal) {
+                return Err(Error::invalid(format!("{normal} is being made larger already")));
+            }
+            let address = self.address(&normal)?;
+            let recorder = Recorder::open(&self.file, address, &normal, axis, &self.shared)?;
             self.recorders.insert(path.to_owned(), recorder);
         }
         match self.recorders.get_mut(path) {
             Some(recorder) => recorder.append(values),
             None => Err(Error::not_found(Arc::clone(&self.file.name), path)),
+        }
+    }
+
+    /// Where the header of an object of this file is.
+    fn address(&self, path: &str) -> Result<u64> {
+        match find(&self.file, path)? {
+            Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => Ok(object.address),
+            Found::Object(_) => Err(self.file.unsupported("adding to other files through their links")),
+            Found::Dangling(_) => Err(Error::not_found(Arc::clone(&self.file.name), path)),
         }
     }
 
@@ -185,6 +199,9 @@ impl Hdf5Append {
         let mut patches: Vec<Patch> = Vec::new();
         for recorder in self.recorders.values_mut() {
             patches.extend(recorder.flush()?);
+        }
+        for array in self.grown.values() {
+            patches.extend(array.flush()?);
         }
         lock(&self.shared.heap).flush(&self.shared.output)?;
         self.publish(&patches)
@@ -218,13 +235,13 @@ impl Hdf5Append {
         Ok(())
     }
 
-    /// Adds an attribute to the group or dataset at `path`, which must not have one of this name. Nobody sees it before
+    /// Gives the group or dataset at `path` an attribute, or the one that it has another value. Nobody sees it before
     /// [`close`](Self::close).
     ///
     /// # Errors
     ///
     /// [`NotFound`](Error::NotFound) when there is no such node; [`Invalid`](Error::Invalid) for what an attribute
-    /// cannot hold.
+    /// cannot hold. [`close`](Self::close) answers [`Unsupported`](Error::Unsupported) for one that is shared in the file.
     pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
         let path = normal_path(path);
         let values = values_of(name, &value.into())?;
@@ -233,10 +250,10 @@ impl Hdf5Append {
             return Err(Error::not_found(Arc::clone(&self.file.name), path));
         };
         let own = &mut self.tree.nodes[index].attributes;
-        if own.iter().any(|(known, _)| known == name) {
-            return Err(Error::invalid(format!("{path}: an attribute {name:?} is there already")));
+        match own.iter_mut().find(|(known, _)| known == name) {
+            Some((_, held)) => *held = values,
+            None => own.push((name.to_owned(), values)),
         }
-        own.push((name.to_owned(), values));
         Ok(())
     }
 
@@ -282,7 +299,7 @@ impl Hdf5Append {
 }
 
 impl Sink for Hdf5Append {
-    /// A group; of one that is there, attributes that it lacks are added.
+    /// A group; one that is there gets these attributes, and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let new = checked_attributes(attributes)?;
         if !self.tree.adopt(path)? {
@@ -319,6 +336,24 @@ impl Sink for Hdf5Append {
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         Ok(array)
+    }
+
+    fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        let path = normal_path(path);
+        if self.grown.contains_key(&path) || self.recorders.keys().any(|own| normal_path(own) == path) {
+            return Err(Error::invalid(format!("{path} is being added to already")));
+        }
+        let array = GrownArray::open(&self.file, self.address(&path)?, &path, shape, &self.shared)?;
+        let array = Arc::new(array);
+        self.grown.insert(path, Arc::clone(&array));
+        Ok(array)
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        for (name, values) in checked_attributes(attributes)? {
+            self.attribute(path, &name, values)?;
+        }
+        Ok(())
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {

@@ -12,6 +12,9 @@ use crate::encode::{Encoder, renew_sum};
 use crate::file::Sizes;
 use crate::header::{Header, Message, kind};
 
+/// For bytes in which no address and no length stands.
+const ANY: Sizes = Sizes { address: 8, length: 8 };
+
 /// What is changed in an object's header.
 #[derive(Debug)]
 pub(crate) struct HeaderEdit<'a> {
@@ -23,12 +26,17 @@ pub(crate) struct HeaderEdit<'a> {
     plain: Vec<Patch>,
     added: Vec<NewMessage>,
     forgotten: HashSet<u64>,
+    /// Messages of the header when it is done: version 1 counts them.
+    count: usize,
+    /// The block that leads to new messages: it is changed first, so that what moves is there twice and never missing.
+    leads: Option<u64>,
 }
 
 impl<'a> HeaderEdit<'a> {
     pub(crate) fn new(header: &'a Header, output: &'a Output) -> Self {
         let (blocks, plain, added, forgotten) = (BTreeMap::new(), Vec::new(), Vec::new(), HashSet::new());
-        Self { header, output, blocks, plain, added, forgotten }
+        let count = header.messages.len();
+        Self { header, output, blocks, plain, added, forgotten, count, leads: None }
     }
 
     const fn is_old(&self) -> bool {
@@ -60,8 +68,44 @@ impl<'a> HeaderEdit<'a> {
     /// Makes a message nothing.
     pub(crate) fn forget(&mut self, message: &Message) -> Result<()> {
         self.forgotten.insert(message.address);
-        let kind = if self.is_old() { &[0_u8, 0][..] } else { &[0] };
-        self.replace(message.address - self.head() as u64, kind)
+        let mut bytes = Encoder::new(ANY);
+        self.put_head(&mut bytes, kind::NIL, message.body.len(), 0, 0);
+        self.replace(message.address - self.head() as u64, &bytes.bytes)
+    }
+
+    /// A new message for an old one: in its place, in one write, where it is no larger; else in a new block.
+    pub(crate) fn exchange(&mut self, old: &Message, mut new: NewMessage) -> Result<()> {
+        let head = self.head();
+        if self.is_old() {
+            new.body.resize(new.body.len().next_multiple_of(8), 0);
+        }
+        let left = old.body.len().checked_sub(new.body.len()).filter(|left| *left == 0 || *left >= head);
+        let Some(left) = left else {
+            self.forget(old)?;
+            self.push(new);
+            return Ok(());
+        };
+        let mut bytes = Encoder::new(ANY);
+        self.put_head(&mut bytes, new.kind, new.body.len(), new.flags, new.order);
+        bytes.put(&new.body);
+        if left > 0 {
+            self.put_head(&mut bytes, kind::NIL, left - head, 0, 0);
+            bytes.zeros(left - head);
+            self.count += 1;
+        }
+        self.replace(old.address - head as u64, &bytes.bytes)
+    }
+
+    /// What stands before a message's body.
+    fn put_head(&self, out: &mut Encoder, kind: u16, size: usize, flags: u8, order: u16) {
+        if self.is_old() {
+            out.u16(kind).u16(size as u16).u8(flags).zeros(3);
+        } else {
+            out.u8(kind as u8).u16(size as u16).u8(flags);
+            if self.header.ordered {
+                out.u16(order);
+            }
+        }
     }
 
     /// Adds a message.
@@ -75,8 +119,7 @@ impl<'a> HeaderEdit<'a> {
             self.plain.push(Patch { address, bytes: bytes.to_vec() });
             return Ok(());
         }
-        let inside = |(start, length): &&(u64, u64)| (*start..start + length).contains(&address);
-        let Some(&(start, length)) = self.header.blocks.iter().find(inside) else {
+        let Some((start, length)) = self.block_of(address) else {
             return Err(Error::invalid("a message outside its header"));
         };
         let (block, first) = match self.blocks.entry(start) {
@@ -89,64 +132,72 @@ impl<'a> HeaderEdit<'a> {
         Ok(())
     }
 
-    /// Puts new messages into a new block. One that is there makes room for a pointer to it, and stands in it too.
+    /// The block of a version 2 header that an address is in.
+    fn block_of(&self, address: u64) -> Option<(u64, u64)> {
+        let inside = |(start, length): &&(u64, u64)| (*start..start + length).contains(&address);
+        self.header.blocks.iter().find(inside).copied()
+    }
+
+    /// The messages that make room for a pointer, one behind the other: one, or a few small ones.
+    fn victims(&self, pointer: usize) -> Option<&'a [Message]> {
+        let (head, messages): (usize, &'a [Message]) = (self.head(), &self.header.messages);
+        let together = |run: &&[Message]| {
+            run.iter().all(|message| message.kind != kind::CONTINUATION)
+                && run
+                    .windows(2)
+                    .all(|pair| pair[1].address == pair[0].address + (pair[0].body.len() + head) as u64)
+        };
+        let fits = |run: &&[Message]| room(run) == pointer || room(run) >= pointer + head;
+        // What was forgotten just now, so that one block changes; then space that is free, or else the smallest message
+        // that gives enough; those that change often last.
+        let rank = |message: &Message| match message.kind {
+            _ if self.forgotten.contains(&message.address) => 0,
+            kind::NIL => 1,
+            kind::LAYOUT | kind::DATASPACE => 3,
+            _ => 2,
+        };
+        (1..=4)
+            .flat_map(|count| messages.windows(count))
+            .filter(together)
+            .filter(fits)
+            .min_by_key(|run| (run.iter().map(rank).max(), run.len(), room(run)))
+    }
+
+    /// Puts new messages into a new block. Those that make room for a pointer to it stand in it too.
     fn extend(&mut self, sizes: Sizes) -> Result<()> {
         let (old, head) = (self.is_old(), self.head());
         let unit = if old { 8 } else { 1 };
         let pointer = (sizes.address + sizes.length).next_multiple_of(unit);
-        let fits = |message: &&Message| {
-            let size = message.body.len();
-            message.kind != kind::CONTINUATION
-                && (size == pointer || size >= pointer + head)
-                && !self.forgotten.contains(&message.address)
-        };
-        // Space that is free, or else the smallest message that gives enough; those that change often last.
-        let rank = |message: &&Message| match message.kind {
-            kind::NIL => 0,
-            kind::LAYOUT | kind::DATASPACE => 2,
-            _ => 1,
-        };
-        let messages = self.header.messages.iter().filter(fits);
-        let victim = messages.min_by_key(|message| (rank(message), message.body.len()));
-        let Some(victim) = victim.cloned() else {
+        let Some(run) = self.victims(pointer) else {
             let name = self.output.name().as_ref();
             return Err(Error::unsupported(name, "adding to an object header without room"));
         };
+        let (first, room) = (run[0].address, room(run));
         let mut block = NewHeader { style: if old { Style::Old } else { Style::New }, messages: Vec::new() };
-        if victim.kind != kind::NIL {
-            let (kind, flags) = (victim.kind, victim.flags);
-            // It may have been changed just now.
-            let body = self.body(&victim)?;
-            block.messages.push(NewMessage { kind, flags, body, order: victim.order });
+        for message in run {
+            if message.kind != kind::NIL && !self.forgotten.contains(&message.address) {
+                // It may have been changed just now.
+                let body = self.body(message)?;
+                let (kind, flags, order) = (message.kind, message.flags, message.order);
+                block.messages.push(NewMessage { kind, flags, body, order });
+            }
         }
-        let added = std::mem::take(&mut self.added);
-        let count = added.len();
-        block.messages.extend(added);
+        self.count -= run.len() - 1;
+        block.messages.append(&mut self.added);
+        self.count += block.messages.len();
         let block = block.encode_continuation(self.header.ordered, sizes);
         let address = self.output.append(&block)?;
-        let put = |out: &mut Encoder, kind: u16, size: usize| {
-            if old {
-                out.u16(kind).u16(size as u16).u32(0);
-            } else {
-                out.u8(kind as u8).u16(size as u16).u8(0).zeros(head - 4);
-            }
-        };
         let mut changed = Encoder::new(sizes);
-        put(&mut changed, kind::CONTINUATION, pointer);
+        self.put_head(&mut changed, kind::CONTINUATION, pointer, 0, 0);
         changed.address(Some(address)).length(block.len() as u64).pad(head, unit);
-        let left = victim.body.len() - pointer;
+        let left = room - pointer;
         if left > 0 {
-            put(&mut changed, kind::NIL, left - head);
+            self.put_head(&mut changed, kind::NIL, left - head, 0, 0);
             changed.zeros(left - head);
+            self.count += 1;
         }
-        self.replace(victim.address - head as u64, &changed.bytes)?;
-        if old {
-            // Version 1 headers count their messages, at their third byte.
-            let moved = usize::from(victim.kind != kind::NIL);
-            let count = self.header.messages.len() + count + moved + usize::from(left > 0);
-            self.replace(self.header.address + 2, &(count as u16).to_le_bytes())?;
-        }
-        Ok(())
+        self.leads = self.block_of(first).map(|(start, _)| start);
+        self.replace(first - head as u64, &changed.bytes)
     }
 
     /// A message's body with the changes so far.
@@ -171,11 +222,50 @@ impl<'a> HeaderEdit<'a> {
         if !self.added.is_empty() {
             self.extend(sizes)?;
         }
-        let mut patches = self.plain;
+        if self.is_old() {
+            return self.finish_old();
+        }
+        let mut patches = Vec::new();
         for (start, (mut block, first)) in self.blocks {
             renew_sum(&mut block);
-            patches.push(Patch { address: start + first as u64, bytes: block.split_off(first) });
+            let patch = Patch { address: start + first as u64, bytes: block.split_off(first) };
+            let at = if self.leads == Some(start) { 0 } else { patches.len() };
+            patches.insert(at, patch);
         }
         Ok(patches)
+    }
+
+    /// The changes of a version 1 header: those of its first block, where its count of messages stands, in one piece.
+    fn finish_old(mut self) -> Result<Vec<Patch>> {
+        let start = self.header.address;
+        if self.count != self.header.messages.len() {
+            self.replace(start + 2, &(self.count as u16).to_le_bytes())?;
+        }
+        // Version, a byte, the count, links, and at byte 8 the length of the messages from byte 16 on.
+        let head = self.output.read(start, 16)?;
+        let length = 16 + u64::from(u32::from_le_bytes([head[8], head[9], head[10], head[11]]));
+        let inside = |patch: &Patch| {
+            patch.address >= start && patch.address + patch.bytes.len() as u64 <= start + length
+        };
+        let (first, others): (Vec<Patch>, Vec<Patch>) = self.plain.into_iter().partition(inside);
+        let low = first.iter().map(|patch| patch.address).min();
+        let high = first.iter().map(|patch| patch.address + patch.bytes.len() as u64).max();
+        let (Some(low), Some(high)) = (low, high) else { return Ok(others) };
+        let mut bytes = self.output.read(low, (high - low) as usize)?;
+        for patch in first {
+            let at = (patch.address - low) as usize;
+            bytes[at..at + patch.bytes.len()].copy_from_slice(&patch.bytes);
+        }
+        let mut patches = vec![Patch { address: low, bytes }];
+        patches.extend(others);
+        Ok(patches)
+    }
+}
+
+/// Bytes from the first body of a run of messages to the end of the last.
+fn room(run: &[Message]) -> usize {
+    match (run.first(), run.last()) {
+        (Some(first), Some(last)) => (last.address - first.address) as usize + last.body.len(),
+        _ => 0,
     }
 }

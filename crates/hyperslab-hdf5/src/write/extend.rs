@@ -1,8 +1,8 @@
-//! Groups and objects that exist: new links, new attributes.
+//! Groups and objects that exist: new links, new attributes, attributes with other values.
 
 use std::sync::Arc;
 
-use hyperslab_core::{Error, Fields, Result};
+use hyperslab_core::{Fields, Result};
 
 use super::edit::HeaderEdit;
 use super::group::dense_links;
@@ -38,7 +38,7 @@ pub(crate) fn extend(
         patches = add_links(file, &header, added.links, &mut edit, output)?;
     }
     if !added.attributes.is_empty() {
-        add_attributes(file, &header, &added.attributes, &mut edit, output)?;
+        set_attributes(file, &header, &added.attributes, &mut edit, output)?;
     }
     patches.extend(edit.finish(file.sizes())?);
     Ok(patches)
@@ -123,7 +123,8 @@ fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Outpu
     Ok(vec![Patch { address: heap, bytes: head.bytes }, Patch { address: tree, bytes: root }])
 }
 
-fn add_attributes(
+/// Sets attributes: one of the same name is replaced.
+fn set_attributes(
     file: &Arc<File>,
     header: &Header,
     new: &[(String, Content)],
@@ -131,26 +132,24 @@ fn add_attributes(
     output: &Output,
 ) -> Result<()> {
     let old = crate::attributes::raw(file, header)?;
-    if let Some((name, _)) = new.iter().find(|(name, _)| old.iter().any(|own| own.name == *name)) {
-        return Err(Error::invalid(format!("{}: an attribute {name:?} is there already", file.name)));
-    }
+    let is_old = |name: &str| old.iter().any(|own| own.name == name);
+    let fresh = new.iter().filter(|(name, _)| !is_old(name)).count();
     let (sizes, version) = (file.sizes(), if header.blocks.is_empty() { 2 } else { 3 });
-    let encoded: Vec<Vec<u8>> =
-        new.iter().map(|(name, content)| content.encode(name, version, sizes)).collect();
+    let encoded: Vec<(&str, Vec<u8>)> =
+        new.iter().map(|(name, content)| (name.as_str(), content.encode(name, version, sizes))).collect();
     let info = header.find(file, kind::ATTRIBUTE_INFO)?;
-    let mut next = 0;
+    let mut next = 0_u16;
     if let Some(info) = &info {
         let mut fields = info.fields(file, "attribute info message");
         fields.version(&[0])?;
         let flags = fields.u8()?;
         if flags & 1 != 0 {
             next = fields.u16()?;
-            let after = next.saturating_add(new.len() as u16);
-            edit.set(info, 2, &after.to_le_bytes())?;
+            edit.set(info, 2, &next.saturating_add(fresh as u16).to_le_bytes())?;
         }
         let at = fields.position();
         if fields.address(sizes)?.is_some() {
-            let places = all_dense(file, header, &old, new, &encoded, output)?;
+            let places = all_dense(file, header, &old, encoded, output)?;
             let count = if flags & 2 != 0 { 3 } else { 2 };
             let mut bytes = Encoder::new(sizes);
             for place in &places[..count] {
@@ -159,21 +158,41 @@ fn add_attributes(
             return edit.set(info, at, &bytes.bytes);
         }
     }
-    if encoded.iter().any(|message| message.len() > MOST_MESSAGE) {
+    if encoded.iter().any(|(_, message)| message.len() > MOST_MESSAGE) {
         return Err(file.unsupported(
             "adding an attribute of more than 64 KiB to an object that keeps them in its header",
         ));
     }
-    if info.is_none() && header.ordered {
+    if info.is_none() && header.ordered && fresh > 0 {
         let mut body = Encoder::new(sizes);
-        body.u8(0).u8(1).u16(new.len() as u16).address(None).address(None);
+        body.u8(0).u8(1).u16(fresh as u16).address(None).address(None);
         edit.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, body.bytes));
     }
-    for (index, body) in encoded.into_iter().enumerate() {
+    for (name, body) in encoded {
         let message = NewMessage::new(kind::ATTRIBUTE, 0, body);
-        edit.push(NewMessage { order: next.saturating_add(index as u16), ..message });
+        match held(file, header, name)? {
+            Some(old) => edit.exchange(old, NewMessage { order: old.order, ..message })?,
+            None if is_old(name) => {
+                return Err(file.unsupported(format!("replacing the attribute {name:?}, which is shared")));
+            }
+            None => {
+                edit.push(NewMessage { order: next, ..message });
+                next = next.saturating_add(1);
+            }
+        }
     }
     Ok(())
+}
+
+/// The message that holds an attribute; `None` when none does, or only a reference to one.
+fn held<'a>(file: &File, header: &'a Header, name: &str) -> Result<Option<&'a Message>> {
+    for message in header.all(kind::ATTRIBUTE).filter(|message| message.flags & 2 == 0) {
+        // A damaged one has no name.
+        if RawAttribute::parse(file, message).is_ok_and(|own| own.name == name) {
+            return Ok(Some(message));
+        }
+    }
+    Ok(None)
 }
 
 /// All attributes of an object that keeps them in a heap, and new ones, in a new heap.
@@ -181,15 +200,19 @@ fn all_dense(
     file: &Arc<File>,
     header: &Header,
     old: &[RawAttribute],
-    new: &[(String, Content)],
-    encoded: &[Vec<u8>],
+    new: Vec<(&str, Vec<u8>)>,
     output: &Output,
 ) -> Result<[u64; 3]> {
     let mut bodies = crate::attributes::dense_bodies(file, header)?;
     if bodies.len() != old.len() {
         return Err(file.unsupported("adding to attributes of which some cannot be read or are shared"));
     }
-    bodies.extend(new.iter().map(|(name, _)| name.clone()).zip(encoded.iter().cloned()));
+    for (name, body) in new {
+        match bodies.iter_mut().find(|(own, _)| own == name) {
+            Some((_, own)) => *own = body,
+            None => bodies.push((name.to_owned(), body)),
+        }
+    }
     let (names, bodies): (Vec<String>, Vec<Vec<u8>>) = bodies.into_iter().unzip();
     dense_attributes(&names, &bodies, file.sizes(), output)
 }

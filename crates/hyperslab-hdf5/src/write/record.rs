@@ -3,32 +3,25 @@
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, AxisPositions, ChunkCoord, Elements, Error, Extents, Fill, Grid,
-    Layout as Strides, Positions, Region, Result, Values, copy_box, read_serial,
+    ArraySink, AxisPositions, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Layout as Strides,
+    Positions, Region, Result, Values, copy_box, read_serial,
 };
 
-use super::array::{NewArray, Shared};
-use super::edit::HeaderEdit;
-use super::index::{Entries, IndexWriter, Patch};
-use super::plan::{Plan, PlannedLayout};
-use crate::convert::Element;
-use crate::dataset::Dataset;
+use rayon::prelude::*;
+
+use super::array::Shared;
+use super::existing::Existing;
+use super::index::Patch;
 use crate::file::File;
-use crate::filters::Pipeline;
-use crate::header::{Header, Message, kind};
 use crate::index::Stored;
-use crate::message::datatype::Type;
-use crate::message::layout::{Chunked, IndexKind, Layout};
-use crate::message::space::Space;
-use crate::message::{fill, pipeline};
+
+/// Full chunks that wait to be encoded together have this many bytes at most, before any filter.
+const MOST_WAITING: u64 = 4 << 20;
 
 /// A dataset that grows along one dimension.
 #[derive(Debug)]
 pub(crate) struct Recorder {
-    array: NewArray,
-    header: Header,
-    space: Message,
-    layout: Message,
+    existing: Existing,
     axis: usize,
     /// Where the chunks that are not full begin, and how long the dataset is, along the axis.
     start: u64,
@@ -37,8 +30,9 @@ pub(crate) struct Recorder {
     frames: Vec<Values>,
     /// Chunks that were written before they were full: they are written anew.
     partial: Vec<Stored>,
-    /// Where the layout message says that the index is.
-    index: Option<u64>,
+    /// Full chunks that are not encoded yet, and how many bytes they have.
+    waiting: Vec<(ChunkCoord, Elements)>,
+    waiting_bytes: u64,
     changed: bool,
 }
 
@@ -51,54 +45,29 @@ impl Recorder {
         axis: Option<usize>,
         shared: &Arc<Shared>,
     ) -> Result<Self> {
-        let header = Header::read(file, address)?;
-        let need = |kind: u16| {
-            let message = header.find(file, kind)?;
-            message.ok_or_else(|| Error::invalid(format!("{path} is no dataset")))
-        };
-        let (space, layout, dtype) = (need(kind::DATASPACE)?, need(kind::LAYOUT)?, need(kind::DATATYPE)?);
-        let (shape, chunked) = (
-            Space::parse(&mut space.fields(file, "dataspace message"), file.sizes())?,
-            Layout::parse(file, &layout)?,
-        );
-        let Layout::Chunked(chunked) = chunked else {
-            return Err(Error::invalid(format!("{path} is not chunked and cannot grow")));
-        };
-        // The width of old trees stands in such superblocks.
-        let unusual = chunked.index == IndexKind::BTree1 && file.superblock.version == 1;
-        if chunked.plain_edges || chunked.version < 3 || unusual {
-            return Err(file.unsupported("adding to chunks of an unusual layout"));
-        }
-        let limits = || shape.max_shape.iter().zip(&shape.shape);
+        let (existing, dataset) = Existing::open(file, address, path, shared)?;
+        let spec = &existing.array.plan.spec;
+        let limits = || spec.max_shape.iter().zip(spec.grid.shape());
         let axis = axis
             .or_else(|| limits().position(|(most, _)| most.is_none()))
             .or_else(|| limits().position(|(most, extent)| most.is_some_and(|most| most > *extent)));
-        let axis = axis.filter(|axis| *axis < shape.shape.len());
+        let axis = axis.filter(|axis| *axis < spec.grid.rank());
         let axis = axis.ok_or_else(|| Error::invalid(format!("{path} has no dimension that can grow")))?;
-        let dataset = Dataset::open(file, &header, path)?;
-        let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
-        let plan = plan(file, &header, &dataset, dtype, &shape, &chunked)?;
-        let filtered = !plan.pipeline.specs.is_empty();
-        let entries = Entries::new(shared.sizes, filtered, chunked.version, plan.chunk_bytes());
-        let (grid, most) = (&plan.spec.grid, &plan.spec.max_shape);
-        let index = IndexWriter::load(&chunked, grid, most, entries, file, &shared.output)?;
-        let extent = shape.shape[axis];
-        let start = extent - extent % chunked.shape[axis];
+        let extent = spec.grid.shape()[axis];
+        let start = extent - extent % spec.grid.chunk_shape()[axis];
         let mut frames = Vec::new();
         if extent > start {
-            let mut positions = Positions::whole(&shape.shape);
+            let mut positions = Positions::whole(spec.grid.shape());
             positions.axes[axis] = AxisPositions { start, count: extent - start, ..positions.axes[axis] };
             frames.push(read_serial(&dataset, positions)?);
         }
-        let array = NewArray::existing(plan, shared, index);
-        let partial = Vec::new();
-        let index = chunked.address;
-        Ok(Self { array, header, space, layout, axis, start, extent, frames, partial, index, changed: false })
+        let (partial, waiting) = (Vec::new(), Vec::new());
+        Ok(Self { existing, axis, start, extent, frames, partial, waiting, waiting_bytes: 0, changed: false })
     }
 
     /// Adds frames; answers how many there are then.
     pub(crate) fn append(&mut self, values: &Values) -> Result<u64> {
-        let spec = &self.array.plan.spec;
+        let spec = &self.existing.array.plan.spec;
         if values.dtype != spec.dtype {
             return Err(Error::invalid(format!(
                 "frames of {}, the dataset has {}",
@@ -149,14 +118,14 @@ impl Recorder {
 
     /// Writes the chunks that hold the frames at hand.
     fn write_slab(&mut self) -> Result<()> {
-        let mut shape = Extents::from_slice(self.array.plan.spec.grid.shape());
+        let mut shape = Extents::from_slice(self.existing.array.plan.spec.grid.shape());
         shape[self.axis] = self.extent;
-        let chunk_shape = Extents::from_slice(self.array.plan.spec.grid.chunk_shape());
+        let chunk_shape = Extents::from_slice(self.existing.array.plan.spec.grid.chunk_shape());
         let grid = Grid::new(&shape, &chunk_shape)?;
-        self.array.plan.spec.grid = grid.clone();
+        self.existing.array.plan.spec.grid = grid.clone();
         // What was written of these chunks before has served.
         for old in std::mem::take(&mut self.partial) {
-            self.array.release(old);
+            self.existing.array.release(old);
         }
         let full = self.extent == self.start + chunk_shape[self.axis];
         let mut offset = 0;
@@ -180,10 +149,18 @@ impl Recorder {
                 [(only, shape, _)] if **shape == region.shape => only.elements.clone(),
                 placed => cut(placed, &region)?,
             };
-            let stored = self.array.put(&chunk, &self.array.encode(&chunk, &elements)?)?;
+            if full && self.is_batched() {
+                self.waiting_bytes += self.existing.array.plan.chunk_bytes();
+                self.waiting.push((chunk, elements));
+                continue;
+            }
+            let stored = self.existing.array.put(&chunk, &self.existing.array.encode(&chunk, &elements)?)?;
             if !full {
                 self.partial.push(stored);
             }
+        }
+        if self.waiting_bytes >= MOST_WAITING {
+            self.write_waiting()?;
         }
         if full {
             self.start = self.extent;
@@ -192,62 +169,41 @@ impl Recorder {
         Ok(())
     }
 
+    /// Is it worth to encode several chunks at once? What is kept in heaps is kept in the order in which it comes.
+    fn is_batched(&self) -> bool {
+        let plan = &self.existing.array.plan;
+        !plan.pipeline.specs.is_empty() && plan.element.is_plain()
+    }
+
+    /// Encodes the chunks that wait on all cores, and writes them in their order.
+    fn write_waiting(&mut self) -> Result<()> {
+        let array = &self.existing.array;
+        let encoded: Vec<EncodedChunk> = self
+            .waiting
+            .par_iter()
+            .with_max_len(1)
+            .map(|(chunk, elements)| array.encode(chunk, elements))
+            .collect::<Result<_>>()?;
+        for ((chunk, _), encoded) in self.waiting.drain(..).zip(&encoded) {
+            array.put(&chunk, encoded)?;
+        }
+        self.waiting_bytes = 0;
+        Ok(())
+    }
+
     /// Writes everything that is new; answers what is to be changed in its place, in this order.
     pub(crate) fn flush(&mut self) -> Result<Vec<Patch>> {
         if !std::mem::take(&mut self.changed) {
             return Ok(Vec::new());
         }
+        self.write_waiting()?;
         if self.extent > self.start {
             self.write_slab()?;
         }
-        let mut patches = self.array.flush()?;
-        let output = &self.array.shared().output;
-        let mut edit = HeaderEdit::new(&self.header, output);
-        // Parameters that others wrote stay: the message only changes when the index gets its place or moves.
-        if self.array.index_address() != self.index {
-            let layout = self.array.layout_message();
-            edit.set(&self.layout, 0, &layout)?;
-            self.index = self.array.index_address();
-        }
-        let sizes = self.array.shared().sizes;
-        // The extents stand behind version, rank, flags and type; in version 1 behind five reserved bytes.
-        let at = if self.space.body.first() == Some(&1) { 8 } else { 4 } + self.axis * sizes.length;
-        edit.set(&self.space, at, &self.extent.to_le_bytes()[..sizes.length])?;
-        patches.extend(edit.finish(sizes)?);
-        Ok(patches)
+        let mut shape = Extents::from_slice(self.existing.array.plan.spec.grid.shape());
+        shape[self.axis] = self.extent;
+        self.existing.flush(&shape)
     }
-}
-
-/// What we write is planned from what stands in the file.
-fn plan(
-    file: &Arc<File>,
-    header: &Header,
-    dataset: &Dataset,
-    dtype: Type,
-    space: &Space,
-    chunked: &Chunked,
-) -> Result<Plan> {
-    let element = Element::new(&dtype, file.sizes(), &file.name)?;
-    if let Some(problem) = element.unstorable() {
-        return Err(file.unsupported(format!("writing {problem}")));
-    }
-    let specs = match header.find(file, kind::PIPELINE)? {
-        Some(message) => pipeline::parse(&mut message.fields(file, "filter pipeline message"))?,
-        None => Vec::new(),
-    };
-    specs.iter().try_for_each(crate::filters::check)?;
-    let mut spec = ArraySpec::new(element.dtype.clone(), Grid::new(&space.shape, &chunked.shape)?);
-    spec.max_shape.clone_from(&space.max_shape);
-    spec.fill = Fill::Zero;
-    Ok(Plan {
-        name: dataset.name().to_owned(),
-        spec,
-        dtype,
-        element,
-        pipeline: Pipeline::new(specs),
-        fill: fill::read(file, header)?,
-        layout: PlannedLayout::Chunked { version: chunked.version, index: chunked.index, early: false },
-    })
 }
 
 /// Pieces, their shapes, and where each begins.

@@ -40,6 +40,8 @@ def make(folder):
                 data = file.create_dataset("frames", (10, CELLS), dtype=dtype, **options)
                 data[:] = frames(0, 10)
                 data.attrs["units"] = "counts"
+                data.attrs["level"] = 1
+                file.attrs["title"] = "frames"
             options["dtype"] = dtype
 
 
@@ -52,7 +54,12 @@ def check(folder):
             found[path.name] = len(data)
             if "other" in file:
                 assert (file["other"][()] == np.arange(1000)).all()
-                assert file["frames"].attrs["units"] == "counts"
+                attributes = file["frames"].attrs
+                assert attributes["units"] == "counts, and many of them"
+                assert attributes["level"] == 2.5
+                assert list(file.attrs["title"]) == [1, 2, 3]
+                assert attributes.get("a3", "three") == "three"
+                assert attributes.get("a4", 4) == 4
                 ours = [name for name in file if name.startswith("of us")]
                 assert len(ours) == len(file["ours"]) > 0, list(file)
                 assert all(file[name].attrs["who"] == "we" for name in ours)

@@ -98,6 +98,13 @@ class Writer:
             axis = array.dims.index(axis)
         self._native.extend(array, data, axis + array.ndim if axis < 0 else axis)
 
+    def update_attrs(self, path: str, attrs: Mapping[str, Any]) -> None:
+        """Gives a group or array of an existing store attributes: those of the same names are replaced, its others stay.
+
+        Where the store was opened by :func:`append`; HDF5, TileDB and Zarr.
+        """
+        self._native.attributes(_normal(path), dict(attrs))
+
     def _parents(self, path: str) -> None:
         parts = path.strip("/").split("/")[:-1]
         if path != "/" and "/" not in self._groups:
@@ -204,8 +211,12 @@ def verify(path: str | os.PathLike[str], *, deep: bool = False, format: str | No
 
 
 def append(path: str | os.PathLike[str], *, format: str | None = None) -> Writer:
-    """Adds to a store that is there: new arrays, and more values for those that it has. All of it is visible at the end of
-    the block, or nothing.
+    """Adds to a store that is there: new arrays and groups, more values for the arrays that it has, attributes. Nothing is
+    visible before the end of the block, and nothing ever after an exception.
+
+    ``.tet``, HDF5, TileDB and Zarr. An HDF5 array grows along dimensions of a ``maxshape`` with room, a TileDB array as far as
+    its domain reaches; a TileDB store gets no new arrays. Of an HDF5, TileDB or Zarr store, a writer that is killed while
+    the block ends leaves each array as it was or as it becomes; of a ``.tet`` file, all of them alike.
 
     >>> import hyperslab, numpy as np
     >>> path = getfixture("tmp_path") / "days.tet"

@@ -1,17 +1,15 @@
 //! The end of the file.
 
-use std::collections::HashMap;
-
-use hyperslab_core::{Array, Depth, Report};
+use hyperslab_core::{Depth, Report, Result};
 
 use super::Findings;
+use super::zones::Zones;
 use crate::footer::{Footer, FooterState, MAGIC, TAIL};
 use crate::store::TetStore;
 use crate::superblock::FLAG_FOOTER;
 use crate::write::limits;
-use crate::zone::{Statistics, Zone, missing_bytes};
 
-pub(super) fn check(store: &TetStore, depth: Depth, report: &mut Report) {
+pub(super) fn check(store: &TetStore, depth: Depth, zones: &mut Result<Option<Zones>>, report: &mut Report) {
     let flags = store.superblock().flags;
     if flags & !FLAG_FOOTER != 0 {
         report.warning("reserved", format!("flags {flags:#x}, only the lowest bit means anything"));
@@ -25,7 +23,11 @@ pub(super) fn check(store: &TetStore, depth: Depth, report: &mut Report) {
                 format!("version {}, {} rows of history", footer.version, footer.history.len()),
             );
             metadata(store, footer, report);
-            zones(store, depth, report);
+            match zones {
+                Ok(Some(zones)) => zones.tell(depth, report),
+                Ok(None) => {}
+                Err(error) => report.failure("zone_maps", error),
+            }
             if let Err(error) = store.secondary_index() {
                 report.failure("secondary_index", &error);
             }
@@ -67,53 +69,4 @@ fn metadata(store: &TetStore, footer: &Footer, report: &mut Report) {
         }
     }
     findings.end(|| Some("within the limits that other readers enforce".to_owned()));
-}
-
-/// Zone maps must cover the values: others rule chunks out by them.
-fn zones(store: &TetStore, depth: Depth, report: &mut Report) {
-    let zones = match store.zone_maps() {
-        Ok(Some(zones)) => zones,
-        Ok(None) => return,
-        Err(error) => return report.failure("zone_maps", &error),
-    };
-    let mut findings = Findings::errors(report, "zone_maps");
-    let mut arrays = HashMap::new();
-    for zone in &zones.chunks {
-        let array = arrays
-            .entry(zone.dataset_id)
-            .or_insert_with(|| usize::try_from(zone.dataset_id).ok().and_then(|id| store.dataset(id).ok()));
-        let problem = match array {
-            Some(array) => check_zone(store, array, zone, depth),
-            None => Some("no such dataset".to_owned()),
-        };
-        if let Some(problem) = problem {
-            findings.add(format!("dataset {}, chunk {:?}: {problem}", zone.dataset_id, zone.chunk_index));
-        }
-    }
-    let how = if depth == Depth::Deep { "cover every value" } else { "can be read" };
-    findings.end(|| Some(format!("{} zone maps {how}", zones.chunks.len())));
-}
-
-fn check_zone(store: &TetStore, array: &crate::TetArray, zone: &Zone, depth: Depth) -> Option<String> {
-    let schema = array.schema();
-    let item = schema.dtype.size().unwrap_or(0);
-    let Ok(Some(number)) = array.row_number(&zone.chunk_index) else {
-        return Some("no such chunk".to_owned());
-    };
-    let Some(claimed) = Statistics::of_zone(zone, item) else {
-        return Some(format!("not elements of {item} bytes"));
-    };
-    let row = store.file.index.row(number)?;
-    if depth == Depth::Quick || store.file.check_row(number, &row, schema).is_err() {
-        return None;
-    }
-    let stored = store.file.blob.read_at(row.offset, row.stored_length).ok()?;
-    let mut raw = vec![0; row.raw_length as usize];
-    store.file.decode_row(number, &row, &stored, &mut raw).ok()?;
-    let missing = missing_bytes(&schema.dtype, &schema.attributes);
-    let found = Statistics::of(&schema.dtype, &raw, missing.as_deref());
-    if claimed.elements != found.elements {
-        return Some(format!("{} elements, {} found", claimed.elements, found.elements));
-    }
-    (!claimed.covers(&found, &schema.dtype)).then(|| "values lie outside the range".to_owned())
 }

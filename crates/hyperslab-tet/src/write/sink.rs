@@ -137,8 +137,11 @@ impl TetSink {
         let disk = &stage.disk;
         disk.write_at(&footer, end)?;
         disk.write_at(&head, 0)?;
-        disk.sync()?;
         if self.options.overwrite {
+            // What replaces something is on the disk before it does; what is new is as durable as any copy.
+            if self.target.exists() {
+                disk.sync()?;
+            }
             disk.rename(&self.target)?
         } else {
             disk.rename_new(&self.target)?

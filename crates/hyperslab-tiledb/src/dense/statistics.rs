@@ -1,13 +1,10 @@
 //! What fragment metadata keeps of a tile's values.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use hyperslab_core::{ChunkCoord, ChunkStatistics, Number as CoreNumber, Result};
 
-use super::DenseAttribute;
+use super::{DenseAttribute, DenseFragment};
 use crate::datatype::{CellValues, Datatype, Number};
-use crate::fragment::Stats;
+use crate::fragment::{Field, Stats};
 use crate::schema::{float, integer};
 
 impl DenseAttribute {
@@ -22,40 +19,42 @@ impl DenseAttribute {
         if !numeric {
             return Ok(vec![None; chunks.len()]);
         }
-        let mut known: HashMap<u64, Option<Arc<Stats>>> = HashMap::new();
         let fragments = self.fragments()?;
         let mut all = Vec::with_capacity(chunks.len());
         for chunk in chunks {
-            let reference = self.locate_one(chunk)?;
-            let layers = reference.as_ref().map_or(&[][..], |reference| reference.layers.as_slice());
-            let [layer] = layers else {
-                all.push(None);
-                continue;
-            };
-            let (number, tile) = (layer.tag >> 40, (layer.tag & ((1 << 40) - 1)) as usize);
-            let fragment = &fragments[number as usize];
-            // A fragment that reaches past the array (behind a current domain) counts cells that are not shown.
-            let inside =
-                fragment.cells.iter().zip(self.schema.shape()).all(|((_, last), extent)| last < extent);
-            // The library counts padding into the statistics of fragments that it consolidates.
-            let name = &fragment.fragment.name;
-            let padded = name.start != name.end && self.schema.grid.is_clipped(chunk);
-            if layer.region.is_some() || !inside || padded {
-                all.push(None);
-                continue;
-            }
-            let stats = match known.get(&number) {
-                Some(stats) => stats.clone(),
-                None => {
-                    let index = fragment.fragment.slot(fragment.field);
-                    let stats = fragment.fragment.stats(index)?.map(Arc::new);
-                    known.insert(number, stats.clone());
-                    stats
-                }
-            };
-            all.push(stats.and_then(|stats| self.of_tile(&stats, tile)));
+            all.push(match self.holder(fragments, chunk) {
+                Some((fragment, tile)) => fragment.stats()?.and_then(|stats| self.of_tile(stats, tile)),
+                None => None,
+            });
         }
         Ok(all)
+    }
+
+    /// The fragment that alone holds a chunk, whole, and the tile's number in it; `None` where its statistics are not
+    /// those of the cells that are shown.
+    fn holder<'a>(
+        &self,
+        fragments: &'a [DenseFragment],
+        chunk: &ChunkCoord,
+    ) -> Option<(&'a DenseFragment, usize)> {
+        let newest = fragments.iter().rev();
+        let (fragment, tile) = newest
+            .filter_map(|fragment| {
+                Some((fragment, fragment.tile_index(chunk, self.array.schema.tile_order)?))
+            })
+            .next()?;
+        let region = self.schema.grid.region(chunk);
+        let covers = fragment
+            .cells
+            .iter()
+            .zip(region.start.iter().zip(&region.shape))
+            .all(|((low, high), (start, count))| low <= start && start + count <= high.saturating_add(1));
+        // A fragment that reaches past the array (behind a current domain) counts cells that are not shown.
+        let inside = fragment.cells.iter().zip(self.schema.shape()).all(|((_, last), extent)| last < extent);
+        // The library counts padding into the statistics of fragments that it consolidates.
+        let name = &fragment.fragment.name;
+        let padded = name.start != name.end && self.schema.grid.is_clipped(chunk);
+        (covers && inside && !padded).then_some((fragment, tile))
     }
 
     fn of_tile(&self, stats: &Stats, tile: usize) -> Option<ChunkStatistics> {
@@ -89,6 +88,18 @@ impl DenseAttribute {
             exact: true,
             hint: false,
         })
+    }
+}
+
+impl DenseFragment {
+    /// What is kept of the attribute's tiles; read once.
+    fn stats(&self) -> Result<Option<&Stats>> {
+        if let Some(known) = self.stats.get() {
+            return Ok(known.as_ref());
+        }
+        let Field::Attribute(index) = self.field else { return Ok(None) };
+        let stats = self.fragment.stats(index)?;
+        Ok(self.stats.get_or_init(|| stats).as_ref())
     }
 }
 

@@ -503,10 +503,16 @@ fn check_limit(length: usize, limit: usize, place: Place<'_>) -> Result<()> {
 }
 
 fn copy_exact(from: &[u8], to: &mut [u8], place: Place<'_>) -> Result<()> {
-    if from.len() != to.len() {
-        return Err(place.corrupt(format!("{} stored bytes in a chunk of {}", from.len(), to.len())));
-    }
+    check_length(from, to.len(), place)?;
     to.copy_from_slice(from);
+    Ok(())
+}
+
+/// Refuses stored bytes of another length than those of the cells that they are.
+pub(super) fn check_length(stored: &[u8], expected: usize, place: Place<'_>) -> Result<()> {
+    if stored.len() != expected {
+        return Err(place.corrupt(format!("{} stored bytes in a chunk of {expected}", stored.len())));
+    }
     Ok(())
 }
 

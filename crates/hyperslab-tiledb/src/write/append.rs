@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab_core::{
-    ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Labels,
-    Region, Result, Sink, normal_path,
+    ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Region,
+    Result, Sink, normal_path,
 };
 
 use super::consolidate::open;
 use super::dense::State;
 use super::fragment::{Extra, FieldFiles};
+use super::grow::{GrowSink, Growth, place};
 use super::{
     FieldTile, FragmentWriter, TileStats, WriteOptions, io, metadata, put_commit, put_schema, random,
     schema_to_write,
@@ -36,6 +37,8 @@ pub struct TileDbAppend {
     staging: PathBuf,
     /// By the folder of their array: attributes that are being written.
     arrays: BTreeMap<PathBuf, (Arc<OpenArray>, Vec<Arc<AppendSink>>)>,
+    /// Metadata by the folder that it goes to, each set under a prefix of its keys.
+    metadata: BTreeMap<PathBuf, Vec<(String, Attributes)>>,
 }
 
 /// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
@@ -49,7 +52,8 @@ pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     crate::open_path(path, open)?;
     std::fs::create_dir_all(&staging).map_err(|error| io(&staging, error))?;
-    Ok(TileDbAppend { path: path.to_owned(), options, staging, arrays: BTreeMap::new() })
+    let (arrays, metadata) = (BTreeMap::new(), BTreeMap::new());
+    Ok(TileDbAppend { path: path.to_owned(), options, staging, arrays, metadata })
 }
 
 impl Drop for TileDbAppend {
@@ -59,12 +63,21 @@ impl Drop for TileDbAppend {
 }
 
 impl TileDbAppend {
-    /// The array and attribute that a node of the source is added to: the one at the same path, or the only one there is.
-    fn target(&self, path: &str) -> Result<(PathBuf, Arc<OpenArray>, usize)> {
+    /// The store as it is now.
+    fn store(&self) -> Result<TileDbStore> {
         let options = OpenOptions { key: self.options.key.clone(), ..OpenOptions::default() };
-        let store = crate::open_path(&self.path, options)?;
+        crate::open_path(&self.path, options)
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    /// The array and attribute that a node of the source is added to: the one at the same path, or the only one there is
+    /// where the options say so.
+    fn target(&self, path: &str) -> Result<Option<(PathBuf, Arc<OpenArray>, usize)>> {
         let (mut found, mut all) = (None, Vec::new());
-        store.walk("/", 0, &mut |node, array| {
+        self.store()?.walk("/", 0, &mut |node, array| {
             let Ok(array) = array else { return };
             for index in 0..array.schema.attributes.len() {
                 let own = hyperslab_core::child_path(node, &TileDbStore::node_name(&array, index));
@@ -74,35 +87,40 @@ impl TileDbAppend {
                 }
             }
         });
-        if let ([only], None) = (all.as_slice(), &found) {
+        if let ([only], None, true) = (all.as_slice(), &found, !self.options.by_name) {
             found = Some(only.clone());
         }
-        let missing =
-            || Error::not_found(self.path.display().to_string(), format!("an array {path} to add to"));
-        let (array, index) = found.ok_or_else(missing)?;
+        let Some((array, index)) = found else { return Ok(None) };
         if array.schema.kind != ArrayKind::Dense {
             return Err(Error::unsupported(Arc::clone(&array.name), "adding an array to a sparse one"));
         }
         let folder = self.path.join(array.prefix.trim_end_matches('/'));
         // Opened at its own folder: names in its fragments count from there.
         let array = open(&folder, self.options.key.as_ref(), TimeWindow::default())?;
-        Ok((folder, array, index))
-    }
-}
-
-impl Sink for TileDbAppend {
-    /// Groups are there; their attributes stay as they are.
-    fn group(&mut self, _path: &str, _attributes: &Attributes) -> Result<()> {
-        Ok(())
+        Ok(Some((folder, array, index)))
     }
 
-    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let (folder, array, index) = self.target(&normal_path(path))?;
+    fn no_array(&self, path: &str) -> Error {
+        Error::not_found(self.name(), format!("an array {path} to add to"))
+    }
+
+    /// Where the files of the next attribute begin.
+    fn stem(&self) -> PathBuf {
         let count: usize = self.arrays.values().map(|(_, sinks)| sinks.len()).sum();
-        let stem = self.staging.join(format!("part{count}"));
-        let sink = Arc::new(AppendSink::new(&array, index, spec, stem, &self.options)?);
+        self.staging.join(format!("part{count}"))
+    }
+
+    /// Takes an attribute that is to be written; all of an array have one box.
+    fn add(
+        &mut self,
+        path: &str,
+        folder: PathBuf,
+        array: Arc<OpenArray>,
+        sink: AppendSink,
+    ) -> Result<Arc<AppendSink>> {
+        let sink = Arc::new(sink);
         let (_, sinks) = self.arrays.entry(folder).or_insert_with(|| (array, Vec::new()));
-        if sinks.iter().any(|own| own.index == index) {
+        if sinks.iter().any(|own| own.index == sink.index) {
             return Err(Error::invalid(format!("{path} was added before")));
         }
         if let Some(other) = sinks.first().filter(|other| other.cells != sink.cells) {
@@ -115,9 +133,84 @@ impl Sink for TileDbAppend {
         Ok(sink)
     }
 
+    /// Takes metadata; answers whether there is such a node.
+    fn note(&mut self, path: &str, attributes: &Attributes) -> Result<bool> {
+        let (folder, prefix) = match self.target(path)? {
+            Some((folder, array, index)) => {
+                let name = &array.schema.attributes[index].name;
+                (folder, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))
+            }
+            None => match self.store()?.folder_of(path)? {
+                Some(below) => (self.path.join(below), String::new()),
+                None => return Ok(false),
+            },
+        };
+        if !attributes.is_empty() {
+            self.metadata.entry(folder).or_default().push((prefix, attributes.clone()));
+        }
+        Ok(true)
+    }
+}
+
+impl Sink for TileDbAppend {
+    /// A group of the store gets these attributes, and keeps its others. Where all goes to the only array there is, groups stay
+    /// as they are.
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        if !self.options.by_name || self.note(&path, attributes)? {
+            return Ok(());
+        }
+        Err(Error::unsupported(
+            self.name(),
+            format!("making the group {path} in a TileDB store that is there"),
+        ))
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let path = normal_path(path);
+        let found = self.target(&path)?;
+        let Some((folder, array, index)) = found else {
+            let made = format!("making the array {path} in a TileDB store that is there");
+            return Err(if self.options.by_name {
+                Error::unsupported(self.name(), made)
+            } else {
+                self.no_array(&path)
+            });
+        };
+        if self.options.by_name {
+            return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
+        }
+        check_kind(&array, index, spec)?;
+        let cells = place(&array, spec)?;
+        let sink = AppendSink::new(&array, index, spec, cells, self.stem(), &self.options)?;
+        Ok(self.add(&path, folder, array, sink)?)
+    }
+
+    fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        let path = normal_path(path);
+        let (folder, array, index) = self.target(&path)?.ok_or_else(|| self.no_array(&path))?;
+        let place = Growth::new(&array, index, &path, shape)?;
+        if place.cells.is_empty() {
+            return Ok(Arc::new(GrowSink::new(place, None)));
+        }
+        let cells = place.cells.clone();
+        let sink = AppendSink::new(&array, index, &place.spec, cells, self.stem(), &self.options)?;
+        let sink = self.add(&path, folder, array, sink)?;
+        Ok(Arc::new(GrowSink::new(place, Some(sink))))
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        if self.note(&path, attributes)? {
+            return Ok(());
+        }
+        Err(Error::not_found(self.name(), path))
+    }
+
+    /// Fragments first, which nobody sees behind an array's end; then how far each array reaches.
     fn commit(mut self: Box<Self>) -> Result<()> {
-        let arrays = std::mem::take(&mut self.arrays);
-        for (folder, (array, mut sinks)) in arrays {
+        let mut schemas = Vec::new();
+        for (folder, (array, mut sinks)) in std::mem::take(&mut self.arrays) {
             sinks.sort_by_key(|sink| sink.index);
             let missing =
                 (0..array.schema.attributes.len()).find(|index| sinks.iter().all(|own| own.index != *index));
@@ -128,32 +221,48 @@ impl Sink for TileDbAppend {
                     array.name
                 )));
             }
-            put_fragment(&folder, &array, &sinks, &self.options)?;
+            let at = time_of(&array, &self.options)?;
+            let schema = put_fragment(&folder, &array, &sinks, at, &self.options)?;
+            schemas.extend(schema.map(|schema| (folder, schema, at)));
+        }
+        let key = self.options.key.as_ref();
+        for (folder, schema, at) in schemas {
+            // A schema that is half there would cost the array: it comes by a rename.
+            let name = put_schema(&self.staging, &schema, at, key)?;
+            let target = folder.join("__schema").join(&name);
+            std::fs::rename(self.staging.join("__schema").join(&name), &target)
+                .map_err(|error| io(&target, error))?;
+        }
+        for (folder, sets) in std::mem::take(&mut self.metadata) {
+            let at = super::next_time(self.options.at, 0);
+            let sets = sets.iter().map(|(prefix, own)| (prefix.as_str(), own));
+            metadata::put_prefixed(&folder, sets, at, key)?;
         }
         Ok(())
     }
 }
 
-/// Puts the finished files of all attributes together, and commits them.
+/// The millisecond of a write that is newer than all that the array has.
+fn time_of(array: &OpenArray, options: &WriteOptions) -> Result<u64> {
+    let names = array.commits()?.fragments.values().map(|(name, _)| name.end);
+    let schemas = array.listing.schemas.iter().map(|name| name.end);
+    Ok(super::next_time(options.at, names.chain(schemas).max().unwrap_or(0)))
+}
+
+/// Puts the finished files of all attributes together, and commits them; answers the schema of an array that reaches further now.
 fn put_fragment(
     folder: &Path,
     array: &Arc<OpenArray>,
     sinks: &[Arc<AppendSink>],
+    at: u64,
     options: &WriteOptions,
-) -> Result<()> {
-    let Some(first) = sinks.first() else { return Ok(()) };
+) -> Result<Option<Schema>> {
+    let Some(first) = sinks.first() else { return Ok(None) };
     // Everything is there before the array's own folder is touched.
     let files = sinks.iter().map(|sink| sink.complete()).collect::<Result<Vec<_>>>()?;
     let key = options.key.as_ref();
-    let names = array.commits()?.fragments.values().map(|(name, _)| name.end);
-    let schemas = array.listing.schemas.iter().map(|name| name.end);
-    let at = super::next_time(options.at, names.chain(schemas).max().unwrap_or(0));
-    let (mut schema, mut schema_name) = schema_to_write(folder, array, key)?;
+    let (schema, schema_name) = schema_to_write(folder, array, key)?;
     let domain = first.domain(&schema);
-    if let Some(grown) = grown(&schema, &domain) {
-        schema = Arc::new(grown);
-        schema_name = put_schema(folder, &schema, at, key)?;
-    }
     let name = super::timed_name(at, at, true)?;
     let fragment = folder.join("__fragments").join(&name);
     let writer = FragmentWriter::create(
@@ -178,7 +287,8 @@ fn put_fragment(
     if !own.is_empty() {
         metadata::put_prefixed(folder, own.iter().map(|(prefix, own)| (prefix.as_str(), *own)), at, key)?;
     }
-    put_commit(folder, &name)
+    put_commit(folder, &name)?;
+    Ok(grown(&schema, &domain))
 }
 
 /// Moves the finished files into the fragment, and writes its metadata.
@@ -209,7 +319,7 @@ fn grown(schema: &Schema, domain: &[Range]) -> Option<Schema> {
 
 /// One attribute that is being added to.
 #[derive(Debug)]
-struct AppendSink {
+pub(super) struct AppendSink {
     index: usize,
     spec: ArraySpec,
     attribute: Attribute,
@@ -236,50 +346,21 @@ struct Pending {
     present: u64,
 }
 
-/// Where an array is added: first and last cell along each dimension, counted from the domain's start.
-fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64)>> {
-    let (schema, shape) = (&array.schema, spec.grid.shape());
-    if schema.dimensions.len() != shape.len() || shape.contains(&0) {
+/// Refuses elements of another kind than the attribute's.
+fn check_kind(array: &OpenArray, index: usize, spec: &ArraySpec) -> Result<()> {
+    let attribute = &array.schema.attributes[index];
+    if attribute.dtype() != spec.dtype || attribute.nullable != spec.nullable {
         return Err(Error::invalid(format!(
-            "{}: an array of shape {shape:?} cannot be added to {} dimensions",
+            "{}: attribute {:?} holds {}{}, not {}{}",
             array.name,
-            schema.dimensions.len()
+            attribute.name,
+            attribute.dtype(),
+            if attribute.nullable { " or nothing" } else { "" },
+            spec.dtype,
+            if spec.nullable { " or nothing" } else { "" },
         )));
     }
-    let mut written = 0;
-    for fragment in array.fragments()? {
-        let last = fragment
-            .footer
-            .cell_box(&fragment.schema)
-            .and_then(|cells| cells.first().map(|(_, last)| last + 1));
-        written = written.max(last.unwrap_or(0));
-    }
-    let domain: Option<Vec<u64>> = schema.dimensions.iter().map(crate::schema::Dimension::cells).collect();
-    if written > 0 && domain.is_some_and(|domain| domain == shape) {
-        // The array is full, and what is added is as large: a new version of it.
-        written = 0;
-    }
-    let mut cells = Vec::with_capacity(shape.len());
-    for (axis, (dimension, extent)) in schema.dimensions.iter().zip(shape).enumerate() {
-        let unsupported =
-            || Error::unsupported(Arc::clone(&array.name), format!("dimension {:?}", dimension.name));
-        let (low, high) = dimension.bounds().ok_or_else(unsupported)?;
-        let first = match spec.labels.get(axis) {
-            Some(Labels::Domain { first, .. }) => i128::from(*first),
-            _ if axis == 0 => low + i128::from(written),
-            _ => low,
-        };
-        let last = first + i128::from(*extent) - 1;
-        if first < low || last > high {
-            return Err(Error::invalid(format!(
-                "{}: dimension {:?} reaches from {low} to {high}; there is no room from {first} to {last}",
-                array.name, dimension.name
-            )));
-        }
-        let cell = |at: i128| u64::try_from(at - low).map_err(|_| unsupported());
-        cells.push((cell(first)?, cell(last)?));
-    }
-    Ok(cells)
+    Ok(())
 }
 
 impl AppendSink {
@@ -287,23 +368,12 @@ impl AppendSink {
         array: &Arc<OpenArray>,
         index: usize,
         spec: &ArraySpec,
+        cells: Vec<(u64, u64)>,
         stem: PathBuf,
         options: &WriteOptions,
     ) -> Result<Self> {
         let schema = &array.schema;
         let attribute = schema.attributes[index].clone();
-        if attribute.dtype() != spec.dtype || attribute.nullable != spec.nullable {
-            return Err(Error::invalid(format!(
-                "{}: attribute {:?} holds {}{}, not {}{}",
-                array.name,
-                attribute.name,
-                attribute.dtype(),
-                if attribute.nullable { " or nothing" } else { "" },
-                spec.dtype,
-                if spec.nullable { " or nothing" } else { "" },
-            )));
-        }
-        let cells = place(array, spec)?;
         let no_tiles = || Error::unsupported(Arc::clone(&array.name), "adding to dimensions without tiles");
         let extents: Extents = schema
             .dimensions

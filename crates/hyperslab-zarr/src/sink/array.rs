@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
@@ -11,6 +12,7 @@ use hyperslab_core::{
 };
 use smallvec::SmallVec;
 
+use super::append::Before;
 use super::shards::ShardWriter;
 use super::{ArrayPlan, pack};
 use crate::pipeline::failed;
@@ -22,16 +24,19 @@ pub(crate) struct ZarrArraySink {
     plan: ArrayPlan,
     folder: PathBuf,
     shards: Option<ShardWriter>,
+    /// Of an array that becomes larger: as it was.
+    old: Option<Arc<Before>>,
 }
 
 impl ZarrArraySink {
-    pub(crate) fn new(plan: ArrayPlan, folder: PathBuf) -> Self {
+    /// An array that is written below `folder`; `old` where it becomes larger.
+    pub(crate) fn new(plan: ArrayPlan, folder: PathBuf, old: Option<Arc<Before>>) -> Self {
         let shards = plan.shard_shape.as_ref().map(|shape| {
             let counts =
                 shape.iter().zip(plan.spec.grid.chunk_shape()).map(|(shard, chunk)| shard / chunk).collect();
-            ShardWriter::new(counts, plan.spec.grid.extents())
+            ShardWriter::new(counts, plan.spec.grid.extents(), old.clone())
         });
-        Self { plan, folder, shards }
+        Self { plan, folder, shards, old }
     }
 
     /// Ends the shards that lack chunks.
@@ -121,7 +126,8 @@ impl ArraySink for ZarrArraySink {
             return Err(Error::unsupported(self.plan.name.as_str(), "missing elements in Zarr"));
         }
         let (raw, raw_length) = match elements.as_fixed() {
-            Some(bytes) if self.is_fill(bytes) => {
+            // An object that stands there would be read instead.
+            Some(bytes) if self.is_fill(bytes) && !self.old.as_ref().is_some_and(|old| old.holds(chunk)) => {
                 let raw_length = bytes.len() as u64;
                 return Ok(EncodedChunk { parts: Vec::new(), filter_mask: 0, raw_length, tag: 0 });
             }
@@ -153,6 +159,9 @@ impl ArraySink for ZarrArraySink {
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
+        if self.old.as_ref().is_some_and(|old| old.stays(chunk)) {
+            return Err(Error::invalid(format!("{}: chunk {chunk:?} stays as it is", self.plan.name)));
+        }
         let part = encoded.parts.first();
         if let Some(shards) = &self.shards {
             return shards.write(chunk, part, &|coord| self.object_path(coord));

@@ -44,24 +44,23 @@ impl PendingFolder {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let mut text = serde_json::to_vec_pretty(document)
-            .map_err(|problem| Error::invalid(format!("{key}: {problem}")))?;
-        text.push(b'\n');
+        let text = text_of(key, document)?;
         std::fs::write(&path, text).map_err(failed)
     }
 
-    /// Puts the folder in its place.
+    /// Puts the folder in its place. What replaces another is on the disk before it does; what is new is as durable as any
+    /// copy.
     pub(crate) fn commit(self) -> Result<()> {
         let failed = |source| Error::io(self.target.display().to_string(), source);
         if self.target.symlink_metadata().is_ok() {
             if !self.replace {
                 return Err(exists(&self.target));
             }
+            sync_contents(&self.path).map_err(failed)?;
             self.exchange().map_err(failed)?;
-        } else {
-            std::fs::rename(&self.path, &self.target).map_err(failed)?;
+            return sync_folder(parent_of(&self.target)).map_err(failed);
         }
-        sync_folder(parent_of(&self.target)).map_err(failed)
+        std::fs::rename(&self.path, &self.target).map_err(failed)
     }
 }
 
@@ -98,11 +97,31 @@ impl PendingFolder {
     }
 }
 
+/// A metadata document as it is stored.
+pub(crate) fn text_of(key: &str, document: &Value) -> Result<Vec<u8>> {
+    let mut text =
+        serde_json::to_vec_pretty(document).map_err(|problem| Error::invalid(format!("{key}: {problem}")))?;
+    text.push(b'\n');
+    Ok(text)
+}
+
 fn parent_of(target: &Path) -> &Path {
     match target.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
     }
+}
+
+/// Waits until the files of a folder are on the disk: in one request, as there may be very many.
+#[cfg(target_os = "linux")]
+fn sync_contents(folder: &Path) -> std::io::Result<()> {
+    Ok(rustix::fs::syncfs(std::fs::File::open(folder)?)?)
+}
+
+/// Where there is no such request the system writes in its own time.
+#[cfg(not(target_os = "linux"))]
+fn sync_contents(_: &Path) -> std::io::Result<()> {
+    Ok(())
 }
 
 /// A rename is durable once the folder is.

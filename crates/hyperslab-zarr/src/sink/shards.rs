@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Error, Extents, Result};
+use hyperslab_core::{ChunkCoord, Error, Extents, Grid, Result};
 
+use super::append::Before;
 use super::array::write_new;
 use crate::shard::ShardIndex;
 
@@ -28,6 +29,8 @@ pub(crate) struct ShardWriter {
     extents: Extents,
     open: Mutex<HashMap<Extents, Arc<Mutex<OpenShard>>>>,
     gathered: AtomicUsize,
+    /// What the shards held before.
+    old: Option<Arc<Before>>,
 }
 
 #[derive(Debug)]
@@ -46,8 +49,8 @@ struct OpenShard {
 }
 
 impl ShardWriter {
-    pub(crate) fn new(counts: Extents, extents: Extents) -> Self {
-        Self { counts, extents, open: Mutex::default(), gathered: AtomicUsize::new(0) }
+    pub(crate) fn new(counts: Extents, extents: Extents, old: Option<Arc<Before>>) -> Self {
+        Self { counts, extents, open: Mutex::default(), gathered: AtomicUsize::new(0), old }
     }
 
     /// Takes a chunk; `None` for one that holds only the fill value.
@@ -62,7 +65,14 @@ impl ShardWriter {
             chunk.iter().zip(&self.counts).fold(0, |number, (at, count)| number * count + at % count);
         let shard = {
             let mut open = held(&self.open);
-            Arc::clone(open.entry(coord.clone()).or_insert_with(|| Arc::new(Mutex::new(self.start(&coord)))))
+            match open.get(&coord) {
+                Some(shard) => Arc::clone(shard),
+                None => {
+                    let shard = Arc::new(Mutex::new(self.start(&coord)?));
+                    open.insert(coord.clone(), Arc::clone(&shard));
+                    shard
+                }
+            }
         };
         let (shard, file) = (&*shard, path(&coord));
         let mut shard = held(shard);
@@ -114,20 +124,46 @@ impl ShardWriter {
         Ok(())
     }
 
-    fn start(&self, coord: &[u64]) -> OpenShard {
+    fn start(&self, coord: &[u64]) -> Result<OpenShard> {
         let total: u64 = self.counts.iter().product();
         let inside = |axis: usize| {
             self.counts[axis].min(self.extents[axis].saturating_sub(coord[axis] * self.counts[axis]))
         };
         let left = (0..coord.len()).map(inside).product();
-        let entries = vec![None; total as usize];
-        let seen = vec![false; total as usize];
-        OpenShard { entries, seen, left, created: false, flushed: 0, gathered: Vec::new() }
+        let (entries, seen) = (vec![None; total as usize], vec![false; total as usize]);
+        let mut shard = OpenShard { entries, seen, left, created: false, flushed: 0, gathered: Vec::new() };
+        if let Some(old) = &self.old {
+            self.keep(old, coord, &mut shard)?;
+        }
+        Ok(shard)
     }
 
-    /// Writes what is gathered, and the index. A shard without chunks is not stored.
+    /// Takes over the chunks that stay as they are.
+    fn keep(&self, old: &Before, coord: &[u64], shard: &mut OpenShard) -> Result<()> {
+        let inner = Grid::new(&self.counts, &vec![1; self.counts.len()])?;
+        for number in 0..shard.entries.len() {
+            let chunk: ChunkCoord = inner
+                .coord(number as u64)
+                .iter()
+                .zip(coord.iter().zip(&self.counts))
+                .map(|(at, (shard, count))| shard * count + at)
+                .collect();
+            if !old.stays(&chunk) {
+                continue;
+            }
+            (shard.seen[number], shard.left) = (true, shard.left.saturating_sub(1));
+            if let Some(bytes) = old.stored(&chunk)? {
+                shard.entries[number] = Some((shard.gathered.len() as u64, bytes.len() as u64));
+                shard.gathered.extend_from_slice(&bytes);
+            }
+        }
+        self.gathered.fetch_add(shard.gathered.len(), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// Writes what is gathered, and the index. A shard without chunks is not stored, unless it replaces one.
     fn end(&self, shard: &mut OpenShard, path: &Path) -> Result<()> {
-        if shard.entries.iter().all(Option::is_none) {
+        if shard.entries.iter().all(Option::is_none) && self.old.is_none() {
             return Ok(());
         }
         let index = ShardIndex::encode(&shard.entries);

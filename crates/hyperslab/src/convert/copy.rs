@@ -19,6 +19,14 @@ use crate::ArrayReader;
 
 /// Chunks that are made before the first of them is written, at most.
 const MOST_AT_ONCE: u64 = 512;
+/// Bytes of them. Enough to keep all cores busy; more only takes memory, and memory that was not used before costs time.
+const BYTES_AT_ONCE: u64 = 32 << 20;
+
+/// How many chunks of so many bytes are made at once.
+fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
+    let threads = rayon::current_num_threads() as u64;
+    (memory.min(BYTES_AT_ONCE) / chunk_bytes.max(1)).clamp(threads, MOST_AT_ONCE.max(threads))
+}
 
 /// One array on its way.
 #[derive(Debug)]
@@ -68,9 +76,8 @@ impl Copy {
         let array = &**self.reader.inner();
         let (grid, item) = (&self.reader.schema().grid, self.item());
         let chunk_bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(item).max(1);
-        let threads = rayon::current_num_threads() as u64;
         // Two batches are in memory, and each chunk may be there decoded and encoded.
-        let at_once = (options.memory / 4 / chunk_bytes).clamp(threads, MOST_AT_ONCE);
+        let at_once = at_once(options.memory / 4, chunk_bytes);
         let mut copied = 0;
         let make = |numbers: Range<u64>| {
             let coords: Vec<ChunkCoord> = numbers.map(|number| grid.coord(number)).collect();
@@ -181,7 +188,6 @@ fn write_block(
     let inside = Grid::new(&region.shape, grid.chunk_shape())?;
     let bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX);
     let bytes = bytes.saturating_mul(dtype.size().unwrap_or(64) as u64).max(1);
-    let threads = rayon::current_num_threads() as u64;
     let make = |numbers: Range<u64>| {
         let made = numbers.collect::<Vec<_>>().into_par_iter().with_max_len(1).map(|number| {
             stopped(progress)?;
@@ -193,7 +199,7 @@ fn write_block(
         });
         made.collect::<Result<Vec<_>>>()
     };
-    let at_once = (memory / 2 / bytes).clamp(threads, MOST_AT_ONCE);
+    let at_once = at_once(memory / 2, bytes);
     let write = |(chunk, encoded): (ChunkCoord, EncodedChunk)| sink.write(&chunk, encoded);
     in_order(inside.chunks().unwrap_or(0), at_once, make, write)
 }

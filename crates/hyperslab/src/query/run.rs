@@ -20,7 +20,7 @@ use super::axes::AxisMap;
 use super::condition::Mask;
 use super::lane::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
-use super::statistics::{settles, trusted};
+use super::statistics::{settles, stands_for, trusted};
 use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
@@ -466,15 +466,30 @@ fn fold_chunks<C: Cell>(
     let mut start = chunks.start;
     while start < chunks.end {
         let end = chunks.end.min(start + LOCATED);
-        let coords: Vec<ChunkCoord> = if is_whole {
+        let mut coords: Vec<ChunkCoord> = if is_whole {
             (start..end).map(|number| plan.place_of(geometry, tile, number)).collect()
         } else {
             (start..end).map(|number| plan.chunk(geometry, tile, number).coord).collect()
         };
         let known = trusted(plan, array, &coords, &into.kind)?;
+        // What is known for certain of whole chunks is taken for them, and they are not even looked up.
+        let mut numbers: Vec<u64> = (start..end).collect();
+        if known.iter().flatten().any(|known| known.exact) {
+            let mut taken = |number: &u64| {
+                let index = (number - start) as usize;
+                let Some(known) = &known[index] else { return false };
+                let counts = match is_whole {
+                    true => plan.plan.grid().region(&coords[index]).shape,
+                    false => plan.chunk(geometry, tile, *number).counts(),
+                };
+                stands_for(plan, mask.as_ref(), known, (&coords[index], &counts), into)
+            };
+            numbers.retain(|number| !taken(number));
+            coords = numbers.iter().map(|number| coords[(number - start) as usize].clone()).collect();
+        }
         let references = array.locate(&coords)?;
-        for (number, (coord, reference)) in coords.iter().zip(&references).enumerate() {
-            let known = known.get(number).and_then(Option::as_ref);
+        for ((number, coord), reference) in numbers.into_iter().zip(&coords).zip(&references) {
+            let known = known.get((number - start) as usize).and_then(Option::as_ref);
             if is_whole
                 && known.is_none()
                 && let Some(bytes) = whole.bytes(array, coord, reference.as_ref())?
@@ -482,7 +497,7 @@ fn fold_chunks<C: Cell>(
                 fold_run::<C>(bytes, mask.as_ref(), &mut scratch, into);
                 continue;
             }
-            let wanted = &plan.chunk(geometry, tile, start + number as u64);
+            let wanted = &plan.chunk(geometry, tile, number);
             // Of a chunk that was never written nothing is claimed.
             if reference.is_some()
                 && known.is_some_and(|known| settles(plan, mask.as_ref(), known, wanted, into))

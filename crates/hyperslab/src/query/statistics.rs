@@ -50,9 +50,6 @@ pub(super) fn settles<T: Lane>(
     if !one_cell(plan) || plan.nullable {
         return false;
     }
-    if known.exact && mask.is_none_or(|mask| mask.keeps_all(known)) && is_whole(plan, wanted) {
-        return take::<T>(known, wanted, into);
-    }
     match into.kind {
         Kind::Count if mask.is_some_and(|mask| mask.keeps_all(known)) => {
             // The claims are about all cells inside the array, so about those that are wanted too.
@@ -69,13 +66,22 @@ pub(super) fn settles<T: Lane>(
     }
 }
 
-/// Are all cells wanted that the chunk has inside the array?
-fn is_whole(plan: &QueryPlan, wanted: &PlannedChunk) -> bool {
-    wanted.counts()[..] == plan.plan.grid().region(&wanted.coord).shape[..]
-}
-
-/// Folds what is known of all cells of a chunk, where that is as good as the cells.
-fn take<T: Lane>(known: &ChunkStatistics, wanted: &PlannedChunk, into: &mut Accumulator) -> bool {
+/// Folds what is known of a chunk's cells in place of them, where it is known for certain and all of them are wanted.
+/// `counts` are the wanted cells per axis.
+pub(super) fn stands_for<T: Lane>(
+    plan: &QueryPlan,
+    mask: Option<&Mask<T>>,
+    known: &ChunkStatistics,
+    (chunk, counts): (&ChunkCoord, &[u64]),
+    into: &mut Accumulator,
+) -> bool {
+    let all = known.exact && one_cell(plan) && !plan.nullable && known.nulls == Some(0);
+    if !all
+        || plan.plan.grid().region(chunk).shape[..] != *counts
+        || mask.is_some_and(|mask| !mask.keeps_all(known))
+    {
+        return false;
+    }
     let claim = match into.kind {
         Kind::Sum => known.sum,
         Kind::Min => known.min,
@@ -87,13 +93,10 @@ fn take<T: Lane>(known: &ChunkStatistics, wanted: &PlannedChunk, into: &mut Accu
         Some(Number::Integer(_)) => !T::FLOAT,
         None => false,
     };
-    if !fits || known.nulls != Some(0) {
-        return false;
+    if let Some(claim) = claim.filter(|_| fits) {
+        into.whole(claim, product(counts).unwrap_or(0));
     }
-    if let Some(claim) = claim {
-        into.whole(claim, product(&wanted.counts()).unwrap_or(0));
-    }
-    true
+    fits
 }
 
 /// Can no value of the chunk be better than what was found?

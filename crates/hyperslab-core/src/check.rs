@@ -1,0 +1,159 @@
+//! Deep checks on all cores: what a walk over an index finds is checked by batches, and told in the order of the walk.
+
+use std::hint::black_box;
+
+use rayon::prelude::*;
+use smallvec::SmallVec;
+
+use crate::assemble::{fetch, with_scratch};
+use crate::{
+    Array, ArraySchema, Blob, ChunkCoord, ChunkRef, Result, Span, decoded_bytes, needs_elements, product,
+    read_chunk_elements,
+};
+
+/// What is checked at a time: enough for all cores, few enough that a large index is never held as a whole.
+const BATCH: usize = 1024;
+/// A batch of fewer decoded bytes is checked where it stands: waking other threads would take longer.
+const SMALL: u64 = 128 << 10;
+/// What any check costs, in bytes that are decoded in the same time.
+const EACH: u64 = 512;
+/// The smallest pages that systems have: one byte of each is looked at.
+const PAGE: usize = 4096;
+/// Plain chunks of up to this many bytes are fetched as for reading.
+const AT_ONCE: u64 = 16 << 20;
+/// Bytes of a blob that is not mapped which are read at a time when nobody needs them together.
+const PIECE: u64 = 1 << 20;
+
+/// Runs `check` on everything that `walk` puts, on the cores of the pool that the caller is in, and gives the outcomes to
+/// `tell` in the order in which they were put: a report does not depend on the number of threads. `each` is about how many
+/// bytes there are to look at in one of them.
+///
+/// A walk that fails is an error after everything that it had put before has been checked and told.
+///
+/// # Errors
+///
+/// Whatever `walk` says.
+pub fn check_in_order<T: Send, R: Send>(
+    each: u64,
+    walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
+    check: impl Fn(T) -> R + Sync,
+    mut tell: impl FnMut(R),
+) -> Result<()> {
+    let mut batch = Vec::new();
+    let mut run = |batch: &mut Vec<T>| {
+        let bytes = each.saturating_add(EACH).saturating_mul(batch.len() as u64);
+        if batch.len() < 2 || bytes < SMALL {
+            return batch.drain(..).map(&check).for_each(&mut tell);
+        }
+        let outcomes: Vec<R> = batch.par_drain(..).with_max_len(1).map(&check).collect();
+        outcomes.into_iter().for_each(&mut tell);
+    };
+    let walked = walk(&mut |item| {
+        batch.push(item);
+        if batch.len() >= BATCH {
+            run(&mut batch);
+        }
+    });
+    run(&mut batch);
+    walked
+}
+
+/// About how many bytes a chunk of the array decodes to, for [`check_in_order`].
+#[must_use]
+pub fn chunk_weight(schema: &ArraySchema) -> u64 {
+    /// Of an element of variable length: its place and a short text.
+    const VARIABLE: usize = 32;
+    let cells = product(schema.grid.chunk_shape()).unwrap_or(u64::MAX);
+    cells.saturating_mul(schema.dtype.size().unwrap_or(VARIABLE) as u64)
+}
+
+/// Can the chunk be read? Whatever is coded is decoded, into scratch memory that the thread keeps; of a chunk that is
+/// stored as it is, every page is looked at and nothing is copied.
+///
+/// # Errors
+///
+/// Whatever fetching and decoding say.
+pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
+    if needs_elements(array) {
+        return read_chunk_elements(array, chunk, Some(reference)).map(|_| ());
+    }
+    let bytes = decoded_bytes(array, chunk, reference)?;
+    if let Some(span) = reference.as_plain().filter(|span| span.length == bytes as u64) {
+        if span.length > AT_ONCE {
+            return check_readable(&*array.blob(&span.blob)?, span);
+        }
+        fetch(array, &[span])?.iter().for_each(|stored| touch(stored));
+        return Ok(());
+    }
+    let stored = fetch(array, &reference.spans().collect::<SmallVec<[&Span; 4]>>())?;
+    with_scratch(bytes, |scratch| array.decode(chunk, reference, &stored, scratch))
+}
+
+/// Are the bytes of the span there, and can the system read them?
+fn check_readable(blob: &dyn Blob, span: &Span) -> Result<()> {
+    if blob.mapped().is_some() {
+        touch(&blob.read_at(span.offset, span.length)?);
+        return Ok(());
+    }
+    let mut done = 0;
+    while done < span.length {
+        let length = PIECE.min(span.length - done);
+        blob.read_at(span.offset.saturating_add(done), length)?;
+        done += length;
+    }
+    Ok(())
+}
+
+/// Looks at a byte of every page, so that the system reads them all.
+pub fn touch(bytes: &[u8]) {
+    let pages = bytes.iter().step_by(PAGE).chain(bytes.last());
+    black_box(pages.fold(0, |seen, byte| seen ^ byte));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Error, MemoryBlob};
+
+    fn outcomes(threads: usize, each: u64, fail: bool) -> (Vec<u64>, bool) {
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let mut told = Vec::new();
+        let walked = pool.install(|| {
+            let walk = |put: &mut dyn FnMut(u64)| {
+                (0..3000).for_each(put);
+                if fail { Err(Error::invalid("no more")) } else { Ok(()) }
+            };
+            check_in_order(each, walk, |number| number * 2, |double| told.push(double))
+        });
+        (told, walked.is_ok())
+    }
+
+    #[test]
+    fn outcomes_come_in_the_order_of_the_walk() {
+        let expected: Vec<u64> = (0..3000).map(|number| number * 2).collect();
+        for (threads, each) in [(1, 1 << 20), (4, 1 << 20), (4, 1)] {
+            assert_eq!(outcomes(threads, each, false), (expected.clone(), true));
+            assert_eq!(outcomes(threads, each, true), (expected.clone(), false));
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_there_are_found_mapped_or_not() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), vec![1; 3 << 20]).unwrap();
+        let blobs: [Box<dyn Blob>; 3] = [
+            Box::new(crate::MappedBlob::open(file.path()).unwrap()),
+            Box::new(crate::FileBlob::open(file.path()).unwrap()),
+            Box::new(MemoryBlob::new("memory", vec![1; 3 << 20])),
+        ];
+        for blob in &blobs {
+            let check = |offset, length| {
+                check_readable(&**blob, &Span { blob: crate::BlobKey::Main, offset, length })
+            };
+            check(0, 3 << 20).unwrap();
+            check(5, 0).unwrap();
+            assert!(check(5, 3 << 20).unwrap_err().is_corrupt());
+            assert!(check(u64::MAX, 2).unwrap_err().is_corrupt());
+        }
+    }
+}

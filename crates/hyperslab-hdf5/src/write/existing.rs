@@ -1,0 +1,123 @@
+//! Datasets that exist, and get more chunks.
+
+use std::sync::{Arc, Mutex};
+
+use hyperslab_core::{Array, ArraySpec, Error, Fill, Grid, Result};
+
+use super::array::{NewArray, Shared};
+use super::edit::HeaderEdit;
+use super::index::{Entries, IndexWriter, Patch};
+use super::plan::{Plan, PlannedLayout};
+use crate::convert::Element;
+use crate::dataset::Dataset;
+use crate::file::{File, lock};
+use crate::filters::Pipeline;
+use crate::header::{Header, Message, kind};
+use crate::message::datatype::Type;
+use crate::message::layout::{Chunked, IndexKind, Layout};
+use crate::message::space::Space;
+use crate::message::{fill, pipeline};
+
+/// A dataset that exists, and what is changed in its header when it has more chunks.
+#[derive(Debug)]
+pub(crate) struct Existing {
+    pub(crate) array: NewArray,
+    header: Header,
+    space: Message,
+    layout: Message,
+    /// Where the layout message says that the index is.
+    index: Mutex<Option<u64>>,
+}
+
+impl Existing {
+    /// The dataset at `path`, to be written, and as it is read.
+    pub(crate) fn open(
+        file: &Arc<File>,
+        address: u64,
+        path: &str,
+        shared: &Arc<Shared>,
+    ) -> Result<(Self, Dataset)> {
+        let header = Header::read(file, address)?;
+        let need = |kind: u16| {
+            let message = header.find(file, kind)?;
+            message.ok_or_else(|| Error::invalid(format!("{path} is no dataset")))
+        };
+        let (space, layout, dtype) = (need(kind::DATASPACE)?, need(kind::LAYOUT)?, need(kind::DATATYPE)?);
+        let (shape, chunked) = (
+            Space::parse(&mut space.fields(file, "dataspace message"), file.sizes())?,
+            Layout::parse(file, &layout)?,
+        );
+        let Layout::Chunked(chunked) = chunked else {
+            return Err(Error::invalid(format!(
+                "{path} is stored in one piece and cannot grow; a copy with chunks and an unlimited dimension can"
+            )));
+        };
+        // The width of old trees stands in such superblocks.
+        let unusual = chunked.index == IndexKind::BTree1 && file.superblock.version == 1;
+        if chunked.plain_edges || chunked.version < 3 || unusual {
+            return Err(file.unsupported("adding to chunks of an unusual layout"));
+        }
+        let dataset = Dataset::open(file, &header, path)?;
+        let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
+        let plan = plan(file, &header, &dataset, dtype, &shape, &chunked)?;
+        let filtered = !plan.pipeline.specs.is_empty();
+        let entries = Entries::new(shared.sizes, filtered, chunked.version, plan.chunk_bytes());
+        let (grid, most) = (&plan.spec.grid, &plan.spec.max_shape);
+        let index = IndexWriter::load(&chunked, grid, most, entries, file, &shared.output)?;
+        let array = NewArray::existing(plan, shared, index);
+        Ok((Self { array, header, space, layout, index: Mutex::new(chunked.address) }, dataset))
+    }
+
+    /// Writes the index; answers what is to be changed in its place, in this order, for the dataset to be this large.
+    pub(crate) fn flush(&self, shape: &[u64]) -> Result<Vec<Patch>> {
+        let mut patches = self.array.flush()?;
+        let shared = self.array.shared();
+        let mut edit = HeaderEdit::new(&self.header, &shared.output);
+        // Parameters that others wrote stay: the message only changes when the index gets its place or moves.
+        let mut index = lock(&self.index);
+        if self.array.index_address() != *index {
+            edit.set(&self.layout, 0, &self.array.layout_message())?;
+            *index = self.array.index_address();
+        }
+        let width = shared.sizes.length;
+        let extents: Vec<u8> =
+            shape.iter().flat_map(|extent| extent.to_le_bytes().into_iter().take(width)).collect();
+        // The extents stand behind version, rank, flags and type; in version 1 behind five reserved bytes.
+        let at = if self.space.body.first() == Some(&1) { 8 } else { 4 };
+        edit.set(&self.space, at, &extents)?;
+        patches.extend(edit.finish(shared.sizes)?);
+        Ok(patches)
+    }
+}
+
+/// What we write is planned from what stands in the file.
+fn plan(
+    file: &Arc<File>,
+    header: &Header,
+    dataset: &Dataset,
+    dtype: Type,
+    space: &Space,
+    chunked: &Chunked,
+) -> Result<Plan> {
+    let element = Element::new(&dtype, file.sizes(), &file.name)?;
+    if let Some(problem) = element.unstorable() {
+        return Err(file.unsupported(format!("writing {problem}")));
+    }
+    let specs = match header.find(file, kind::PIPELINE)? {
+        Some(message) => pipeline::parse(&mut message.fields(file, "filter pipeline message"))?,
+        None => Vec::new(),
+    };
+    specs.iter().try_for_each(crate::filters::check)?;
+    let mut spec = ArraySpec::new(element.dtype.clone(), Grid::new(&space.shape, &chunked.shape)?);
+    spec.max_shape.clone_from(&space.max_shape);
+    spec.fill = Fill::Zero;
+    Ok(Plan {
+        name: dataset.name().to_owned(),
+        spec,
+        dtype,
+        element,
+        pipeline: Pipeline::new(specs),
+        fill: fill::read(file, header)?,
+        layout: PlannedLayout::Chunked { version: chunked.version, index: chunked.index, early: false },
+    })
+}

@@ -1,0 +1,78 @@
+//! Datasets that become larger, filled chunk by chunk.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use hyperslab_core::{ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Result};
+
+use super::array::Shared;
+use super::existing::Existing;
+use super::index::Patch;
+use crate::file::{File, lock};
+
+/// A dataset that becomes larger. Nobody sees its new chunks before [`flush`](Self::flush).
+#[derive(Debug)]
+pub(crate) struct GrownArray {
+    existing: Existing,
+    /// As the dataset was.
+    old: Grid,
+    /// New chunks, and those that the old edge cut.
+    written: Mutex<HashSet<ChunkCoord>>,
+    flushed: Mutex<bool>,
+}
+
+impl GrownArray {
+    /// The dataset at `path`, which becomes as large as `shape`.
+    pub(crate) fn open(
+        file: &Arc<File>,
+        address: u64,
+        path: &str,
+        shape: &[u64],
+        shared: &Arc<Shared>,
+    ) -> Result<Self> {
+        let (mut existing, _) = Existing::open(file, address, path, shared)?;
+        let spec = &mut existing.array.plan.spec;
+        let old = spec.grid.clone();
+        if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
+            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+        }
+        for (axis, (extent, most)) in shape.iter().zip(&spec.max_shape).enumerate() {
+            if let Some(most) = most.filter(|most| extent > most) {
+                return Err(Error::invalid(format!(
+                    "{path}: dimension {axis} has room for {most}, not for {extent}; a copy with an unlimited dimension has"
+                )));
+            }
+        }
+        spec.grid = Grid::new(shape, old.chunk_shape())?;
+        Ok(Self { existing, old, written: Mutex::default(), flushed: Mutex::new(false) })
+    }
+
+    /// Writes everything that is new, once; answers what is to be changed in its place, in this order.
+    pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
+        if std::mem::replace(&mut *lock(&self.flushed), true) {
+            return Ok(Vec::new());
+        }
+        self.existing.flush(self.grid().shape())
+    }
+}
+
+impl ArraySink for GrownArray {
+    fn grid(&self) -> &Grid {
+        self.existing.array.grid()
+    }
+
+    fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
+        self.existing.array.encode(chunk, elements)
+    }
+
+    fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
+        let name = &self.existing.array.plan.name;
+        if self.old.contains(chunk) && self.old.region(chunk) == self.grid().region(chunk) {
+            return Err(Error::invalid(format!("{name}: chunk {chunk:?} stays as it is")));
+        }
+        if *lock(&self.flushed) || !lock(&self.written).insert(chunk.clone()) {
+            return Err(Error::invalid(format!("{name}: chunk {chunk:?} was written before")));
+        }
+        self.existing.array.put(chunk, &encoded).map(|_| ())
+    }
+}

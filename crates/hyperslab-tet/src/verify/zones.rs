@@ -1,0 +1,94 @@
+//! Zone maps must cover the values: others rule chunks out by them.
+
+use hyperslab_core::{Array, Depth, Report, Result, check_in_order};
+
+use super::Findings;
+use super::contents::Readable;
+use crate::store::TetStore;
+use crate::zone::{Statistics, Zone};
+
+/// About how many bytes a claim is.
+const CLAIM: u64 = 256;
+
+/// The zone maps of a file, and what is wrong with them.
+pub(super) struct Zones {
+    claims: Vec<Zone>,
+    /// Rows, in order, and the claims that speak of them: compared when the row is decoded.
+    rows: Vec<(u64, usize)>,
+    /// Claims, and what is wrong with them.
+    problems: Vec<(usize, String)>,
+}
+
+impl Zones {
+    /// The zone maps and the rows that they are of; `None` when the file has none.
+    pub(super) fn read(store: &TetStore, datasets: &[Option<Readable>]) -> Result<Option<Self>> {
+        let Some(maps) = store.zone_maps()? else { return Ok(None) };
+        let claims = maps.chunks;
+        let (mut rows, mut problems) = (Vec::new(), Vec::new());
+        check_in_order(
+            CLAIM,
+            |put| {
+                (0..claims.len()).for_each(put);
+                Ok(())
+            },
+            |claim| (claim, row_of(&claims[claim], datasets)),
+            |(claim, outcome)| match outcome {
+                Ok(row) => rows.push((row, claim)),
+                Err(problem) => problems.push((claim, problem)),
+            },
+        )?;
+        rows.sort_unstable();
+        Ok(Some(Self { claims, rows, problems }))
+    }
+
+    /// What is wrong with the claims of a row whose elements are these.
+    pub(super) fn compare(&self, row: u64, dataset: &Readable, raw: &[u8]) -> Vec<(usize, String)> {
+        let first = self.rows.partition_point(|(own, _)| *own < row);
+        let claims: Vec<usize> =
+            self.rows[first..].iter().take_while(|(own, _)| *own == row).map(|(_, claim)| *claim).collect();
+        if claims.is_empty() {
+            return Vec::new();
+        }
+        let dtype = &dataset.array.schema().dtype;
+        let found = Statistics::of(dtype, raw, dataset.missing.as_deref());
+        let problem = |claim: usize| {
+            let claimed = Statistics::of_zone(&self.claims[claim], dtype.size().unwrap_or(0))?;
+            if claimed.elements != found.elements {
+                return Some((claim, format!("{} elements, {} found", claimed.elements, found.elements)));
+            }
+            (!claimed.covers(&found, dtype)).then(|| (claim, "values lie outside the range".to_owned()))
+        };
+        claims.into_iter().filter_map(problem).collect()
+    }
+
+    /// Notes what comparing showed.
+    pub(super) fn add(&mut self, problems: Vec<(usize, String)>) {
+        self.problems.extend(problems);
+    }
+
+    /// Says what was found, in the order of the zone maps.
+    pub(super) fn tell(&mut self, depth: Depth, report: &mut Report) {
+        self.problems.sort();
+        let mut findings = Findings::errors(report, "zone_maps");
+        for (claim, problem) in &self.problems {
+            let zone = &self.claims[*claim];
+            findings.add(format!("dataset {}, chunk {:?}: {problem}", zone.dataset_id, zone.chunk_index));
+        }
+        let how = if depth == Depth::Deep { "cover every value" } else { "can be read" };
+        findings.end(|| Some(format!("{} zone maps {how}", self.claims.len())));
+    }
+}
+
+/// The row that a claim is of, or why there is none.
+fn row_of(zone: &Zone, datasets: &[Option<Readable>]) -> std::result::Result<u64, String> {
+    let dataset = usize::try_from(zone.dataset_id).ok().and_then(|id| datasets.get(id)?.as_ref());
+    let Some(Readable { array, .. }) = dataset else { return Err("no such dataset".to_owned()) };
+    let item = array.schema().dtype.size().unwrap_or(0);
+    let Ok(Some(number)) = array.row_number(&zone.chunk_index) else {
+        return Err("no such chunk".to_owned());
+    };
+    match Statistics::of_zone(zone, item) {
+        Some(_) => Ok(number),
+        None => Err(format!("not elements of {item} bytes")),
+    }
+}

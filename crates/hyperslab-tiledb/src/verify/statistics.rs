@@ -1,0 +1,149 @@
+//! Are the stored minimum, maximum, sum and nulls of a tile those of its cells?
+
+use std::borrow::Cow;
+
+use hyperslab_core::{Elements, Extents, Layout, Region, Result, copy_box};
+use smallvec::SmallVec;
+
+use crate::datatype::CellValues;
+use crate::dense::coord_in;
+use crate::fragment::{Field, Fragment, Stats};
+use crate::schema::{ArrayKind, Attribute};
+use crate::write::TileStats;
+
+/// The statistics of an attribute's tiles that are compared.
+pub(super) struct Statistics<'a> {
+    fragment: &'a Fragment,
+    attribute: &'a Attribute,
+    stored: Stats,
+}
+
+/// Which cells of a tile were written, the others being padding.
+enum Written {
+    /// The tile cannot be placed.
+    Unknown,
+    All,
+    /// This part, counted from the tile's own start.
+    Part(Region),
+}
+
+impl<'a> Statistics<'a> {
+    /// `None` when the field has none, or none that can be compared.
+    pub(super) fn of(fragment: &'a Fragment, field: Field) -> Result<Option<Self>> {
+        let Field::Attribute(index) = field else { return Ok(None) };
+        let Some(stored) = fragment.stats(index)? else { return Ok(None) };
+        let attribute = &fragment.schema.attributes[index];
+        // Text is left out: the library itself writes wrong extremes of it. So are floats' sums, whose last digits
+        // depend on the order of adding.
+        let compared = attribute.values == CellValues::Fixed(1)
+            && !attribute.datatype.is_bytes()
+            && !attribute.datatype.number().is_float();
+        Ok(compared.then_some(Self { fragment, attribute, stored }))
+    }
+
+    /// What is wrong with the statistics of a tile of these cells; `None` when nothing is.
+    pub(super) fn compare(&self, tile: usize, elements: &Elements) -> Option<String> {
+        let own = match self.written(tile) {
+            Written::Unknown => return None,
+            Written::All => Cow::Borrowed(elements),
+            Written::Part(region) => {
+                let strides = self.strides()?;
+                let mut picks = Vec::new();
+                for cell in 0..region.cells()? {
+                    let (mut left, mut at) = (cell, 0);
+                    for axis in (0..strides.len()).rev() {
+                        at += (region.start[axis] + left % region.shape[axis]) * strides[axis];
+                        left /= region.shape[axis];
+                    }
+                    picks.push((0, usize::try_from(at).ok()?));
+                }
+                Cow::Owned(Elements::gather(&self.attribute.dtype(), &[elements], &picks).ok()?)
+            }
+        };
+        let cells = own.len(&self.attribute.dtype());
+        self.difference(tile, &TileStats::of(self.attribute, &own, cells))
+    }
+
+    /// As [`compare`](Self::compare), for cells none of which is missing.
+    pub(super) fn compare_fixed(&self, tile: usize, raw: &[u8]) -> Option<String> {
+        let found = match self.written(tile) {
+            Written::Unknown => return None,
+            Written::All => TileStats::of_cells(self.attribute, raw),
+            Written::Part(region) => TileStats::of_cells(self.attribute, &self.packed(raw, &region)?),
+        };
+        self.difference(tile, &found)
+    }
+
+    /// The cells of a part of a tile, back to back.
+    fn packed(&self, raw: &[u8], region: &Region) -> Option<Vec<u8>> {
+        let item = self.attribute.datatype.number().size();
+        let mut from = Layout { offset: 0, strides: SmallVec::new() };
+        for (start, stride) in region.start.iter().zip(&self.strides()?) {
+            let stride = usize::try_from(*stride).ok()?.checked_mul(item)?;
+            from.offset = from.offset.checked_add(usize::try_from(*start).ok()?.checked_mul(stride)?)?;
+            from.strides.push(isize::try_from(stride).ok()?);
+        }
+        // At most the tile, which is in memory.
+        let mut packed = vec![0; usize::try_from(region.cells()?).ok()?.checked_mul(item)?.min(raw.len())];
+        copy_box(raw, &from, &mut packed, &Layout::packed(&region.shape, item), &region.shape, item).ok()?;
+        Some(packed)
+    }
+
+    fn extents(&self) -> Option<Extents> {
+        self.fragment.schema.dimensions.iter().map(|dimension| dimension.tile_extent()).collect()
+    }
+
+    /// Cells between neighbours in a tile, per axis.
+    fn strides(&self) -> Option<Extents> {
+        Some(self.fragment.schema.cell_order.cell_order().strides(&self.extents()?))
+    }
+
+    fn written(&self, tile: usize) -> Written {
+        if self.fragment.schema.kind == ArrayKind::Sparse {
+            return Written::All;
+        }
+        let written = || {
+            let schema = &self.fragment.schema;
+            let (written, tiles) =
+                (self.fragment.footer.cell_box(schema)?, self.fragment.footer.tile_box(schema)?);
+            let shape = self.extents()?;
+            let at = coord_in(&tiles, tile as u64, schema.tile_order);
+            let start: Extents =
+                at.iter().zip(&shape).map(|(at, extent)| at.checked_mul(*extent)).collect::<Option<_>>()?;
+            let own = Region { start: start.clone(), shape: shape.clone() }.intersect(&Region {
+                start: written.iter().map(|(low, _)| *low).collect(),
+                shape: written.iter().map(|(low, high)| high - low + 1).collect(),
+            })?;
+            if own.shape == shape {
+                return Some(Written::All);
+            }
+            let inside = own.start.iter().zip(&start).map(|(at, start)| at - start).collect();
+            Some(Written::Part(Region { start: inside, shape: own.shape }))
+        };
+        written().unwrap_or(Written::Unknown)
+    }
+
+    fn difference(&self, tile: usize, found: &TileStats) -> Option<String> {
+        let (attribute, stored) = (self.attribute, &self.stored);
+        let size = attribute.datatype.number().size();
+        let at = |bytes: &[u8]| bytes.get(tile * size..(tile + 1) * size).map(<[u8]>::to_vec);
+        let wrong = found.min.is_some() && at(&stored.mins).is_some_and(|min| Some(min) != found.min)
+            || found.max.is_some() && at(&stored.maxes).is_some_and(|max| Some(max) != found.max)
+            || stored.sums.get(tile).is_some_and(|sum| *sum != found.sum)
+            || attribute.nullable && stored.null_counts.get(tile).is_some_and(|nulls| *nulls != found.nulls);
+        wrong.then(|| {
+            format!(
+                "the statistics of tile {tile} of {:?} are not those of its cells: minimum {:?} stored {:?}, maximum {:?} stored {:?}, \
+                 sum {:?} stored {:?}, nulls {}",
+                attribute.name,
+                found.min,
+                at(&stored.mins),
+                found.max,
+                at(&stored.maxes),
+                found.sum,
+                stored.sums.get(tile),
+                found.nulls
+            )
+        })
+    }
+}

@@ -1,0 +1,148 @@
+//! The tiles of one field: decoded on all cores, compared with their statistics and boxes.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{Blob, BlobKey, Elements, Place, Result, product, touch, with_scratch};
+use smallvec::SmallVec;
+
+use super::boxes::Boxes;
+use super::statistics::Statistics;
+use crate::array::OpenArray;
+use crate::field::FieldCodecs;
+use crate::fragment::{Field, Fragment, List, Part};
+use crate::schema::ArrayKind;
+use crate::tile::TileChunks;
+
+/// What a look at one tile showed.
+#[derive(Default)]
+pub(super) struct Seen {
+    /// How its statistics are not those of its cells.
+    pub(super) statistics: Option<String>,
+    /// How its cells are not inside its box.
+    pub(super) outside: Option<hyperslab_core::Error>,
+}
+
+/// The tiles of one field of a fragment.
+pub(super) struct Tiles<'a> {
+    pub(super) fragment: &'a Fragment,
+    pub(super) field: Field,
+    codecs: &'a FieldCodecs,
+    files: SmallVec<[TileFile; 1]>,
+    /// Bytes of each tile's values, where cells have variable length.
+    var_sizes: Option<Arc<[u64]>>,
+    statistics: Option<Statistics<'a>>,
+    boxes: Option<Boxes<'a>>,
+}
+
+/// A file of tiles.
+struct TileFile {
+    part: Part,
+    offsets: Arc<[u64]>,
+    blob: Arc<dyn Blob>,
+}
+
+impl<'a> Tiles<'a> {
+    pub(super) fn open(
+        array: &OpenArray,
+        fragment: &'a Fragment,
+        field: Field,
+        codecs: &'a FieldCodecs,
+        parts: &[Part],
+        boxes: Option<Boxes<'a>>,
+    ) -> Result<Self> {
+        let file = |&part: &Part| {
+            Ok(TileFile {
+                part,
+                offsets: fragment.list(part.offsets(), field)?,
+                blob: array.blob(&BlobKey::named(fragment.file(field, part)))?,
+            })
+        };
+        Ok(Self {
+            fragment,
+            field,
+            codecs,
+            files: parts.iter().map(file).collect::<Result<_>>()?,
+            var_sizes: codecs.offsets.as_ref().map(|_| fragment.list(List::VarSizes, field)).transpose()?,
+            statistics: Statistics::of(fragment, field)?,
+            boxes,
+        })
+    }
+
+    /// About how many bytes a tile decodes to.
+    pub(super) fn weight(&self) -> u64 {
+        cells(self.fragment, 0).saturating_mul(self.codecs.cell) as u64
+    }
+
+    /// Does the tile decode, and is it what is said of it elsewhere?
+    pub(super) fn check(&self, tile: usize) -> Result<Seen> {
+        let (mut stored, mut offsets): (SmallVec<[Bytes; 1]>, SmallVec<[u64; 1]>) = Default::default();
+        for file in &self.files {
+            let (offset, length) = self.fragment.span_among(&file.offsets, self.field, file.part, tile)?;
+            stored.push(file.blob.read_at(offset, length)?);
+            offsets.push(offset);
+        }
+        let places: SmallVec<[Place<'_>; 1]> = self
+            .files
+            .iter()
+            .zip(&offsets)
+            .map(|(file, offset)| Place::new(file.blob.name(), "tile", *offset))
+            .collect();
+        let cells = cells(self.fragment, tile);
+        match (stored.as_slice(), places.as_slice()) {
+            ([stored], [place]) if self.codecs.offsets.is_none() && self.codecs.validity.is_none() => {
+                self.check_fixed(tile, cells, stored, *place)
+            }
+            _ => {
+                let var_size = self.var_sizes.as_ref().and_then(|sizes| sizes.get(tile)).copied();
+                let elements = self.codecs.decode(cells, var_size, &stored, &places)?;
+                Ok(self.compare(tile, &elements))
+            }
+        }
+    }
+
+    /// Cells of one size, none of which is missing, need no memory but what the thread keeps.
+    fn check_fixed(&self, tile: usize, cells: usize, stored: &Bytes, place: Place<'_>) -> Result<Seen> {
+        let length = cells
+            .checked_mul(self.codecs.cell)
+            .ok_or_else(|| place.corrupt(format!("a tile of {cells} cells is larger than memory")))?;
+        let chunks = TileChunks::parse_exact(stored, length, place)?;
+        let compared = self.boxes.is_some() || self.statistics.is_some();
+        if !compared && self.codecs.values.is_plain() {
+            // The stored bytes are the cells.
+            touch(stored);
+            return chunks.check_plain(place).map(|()| Seen::default());
+        }
+        with_scratch(length, |raw| {
+            self.codecs.values.decode_chunks(&chunks, raw, place)?;
+            Ok(Seen {
+                statistics: self.statistics.as_ref().and_then(|own| own.compare_fixed(tile, raw)),
+                outside: self.boxes.as_ref().and_then(|own| own.compare_fixed(tile, raw)),
+            })
+        })
+    }
+
+    fn compare(&self, tile: usize, elements: &Elements) -> Seen {
+        Seen {
+            statistics: self.statistics.as_ref().and_then(|own| own.compare(tile, elements)),
+            outside: self.boxes.as_ref().and_then(|own| own.compare(tile, elements)),
+        }
+    }
+}
+
+/// Cells of a tile.
+fn cells(fragment: &Fragment, tile: usize) -> usize {
+    let cells = match fragment.schema.kind {
+        ArrayKind::Sparse => fragment.sparse_cells(tile),
+        ArrayKind::Dense => {
+            let extents: SmallVec<[u64; 4]> = fragment
+                .schema
+                .dimensions
+                .iter()
+                .map(|dimension| dimension.tile_extent().unwrap_or(0))
+                .collect();
+            product(&extents).unwrap_or(u64::MAX)
+        }
+    };
+    usize::try_from(cells).unwrap_or(usize::MAX)
+}

@@ -1,0 +1,156 @@
+//! Where dense arrays are added to: behind what was written, or along one dimension that becomes longer.
+//!
+//! A fragment is one box: of an array that grows, the new cells, and those of the tiles that the old end cut, which are written again.
+
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Array, ArraySink, ArraySpec, ChunkCoord, Elements, EncodedChunk, Error, Grid, Labels, Result,
+};
+
+use super::append::AppendSink;
+use crate::array::OpenArray;
+use crate::dense::DenseAttribute;
+
+/// Where an array is added: first and last cell along each dimension, counted from the domain's start.
+pub(super) fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64)>> {
+    let (schema, shape) = (&array.schema, spec.grid.shape());
+    if schema.dimensions.len() != shape.len() || shape.contains(&0) {
+        return Err(Error::invalid(format!(
+            "{}: an array of shape {shape:?} cannot be added to {} dimensions",
+            array.name,
+            schema.dimensions.len()
+        )));
+    }
+    let mut written = 0;
+    // Behind the current domain there may be what a writer left that was killed.
+    let reach = crate::dense::reach(schema, 0).unwrap_or(u64::MAX);
+    for fragment in array.fragments()? {
+        let last = fragment
+            .footer
+            .cell_box(&fragment.schema)
+            .and_then(|cells| cells.first().map(|(_, last)| last + 1));
+        written = written.max(last.unwrap_or(0)).min(reach);
+    }
+    let domain: Option<Vec<u64>> = schema.dimensions.iter().map(crate::schema::Dimension::cells).collect();
+    if written > 0 && domain.is_some_and(|domain| domain == shape) {
+        // The array is full, and what is added is as large: a new version of it.
+        written = 0;
+    }
+    let mut cells = Vec::with_capacity(shape.len());
+    for (axis, (dimension, extent)) in schema.dimensions.iter().zip(shape).enumerate() {
+        let unsupported =
+            || Error::unsupported(Arc::clone(&array.name), format!("dimension {:?}", dimension.name));
+        let (low, high) = dimension.bounds().ok_or_else(unsupported)?;
+        let first = match spec.labels.get(axis) {
+            Some(Labels::Domain { first, .. }) => i128::from(*first),
+            _ if axis == 0 => low + i128::from(written),
+            _ => low,
+        };
+        let last = first + i128::from(*extent) - 1;
+        if first < low || last > high {
+            return Err(Error::invalid(format!(
+                "{}: dimension {:?} reaches from {low} to {high}; there is no room from {first} to {last}",
+                array.name, dimension.name
+            )));
+        }
+        let cell = |at: i128| u64::try_from(at - low).map_err(|_| unsupported());
+        cells.push((cell(first)?, cell(last)?));
+    }
+    Ok(cells)
+}
+
+/// Where an array grows.
+#[derive(Debug)]
+pub(super) struct Growth {
+    /// What is written: the box alone.
+    pub(super) spec: ArraySpec,
+    /// First and last cell of the box along each dimension; empty when nothing grows.
+    pub(super) cells: Vec<(u64, u64)>,
+    /// The grid of the whole array, as large as it becomes.
+    grid: Grid,
+    /// The first chunk of the box.
+    first: ChunkCoord,
+}
+
+impl Growth {
+    pub(super) fn new(array: &Arc<OpenArray>, index: usize, path: &str, shape: &[u64]) -> Result<Self> {
+        let attribute = DenseAttribute::new(Arc::clone(array), index, path)?;
+        let schema = attribute.schema();
+        let old = schema.grid.shape();
+        if shape.len() != old.len() || shape.iter().zip(old).any(|(new, old)| new < old) {
+            return Err(Error::invalid(format!("{path}: {old:?} cannot become {shape:?}")));
+        }
+        let names = array.schema.dimensions.iter().map(|dimension| &dimension.name);
+        for (name, (extent, most)) in names.zip(shape.iter().zip(&schema.max_shape)) {
+            if let Some(most) = most.filter(|most| extent > most) {
+                return Err(Error::invalid(format!(
+                    "{path}: dimension {name:?} is full: its domain has {most} cells and never grows, {extent} are needed; \
+                     write a copy with a larger domain (--unlimited, maxshape)"
+                )));
+            }
+        }
+        let grid = Grid::new(shape, schema.grid.chunk_shape())?;
+        let mut spec = ArraySpec::new(schema.dtype.clone(), grid.clone());
+        spec.nullable = schema.nullable;
+        let growing: Vec<usize> = (0..old.len()).filter(|axis| shape[*axis] > old[*axis]).collect();
+        let (mut cells, mut first) = (Vec::new(), ChunkCoord::from_elem(0, old.len()));
+        match growing[..] {
+            [] => {}
+            [axis] => {
+                let tile = grid.chunk_shape()[axis];
+                first[axis] = old[axis] / tile;
+                cells = shape.iter().map(|extent| (0, extent.saturating_sub(1))).collect();
+                cells[axis].0 = first[axis] * tile;
+                let extents: Vec<u64> = cells.iter().map(|(low, high)| high - low + 1).collect();
+                spec.grid = Grid::new(&extents, grid.chunk_shape())?;
+            }
+            _ => {
+                return Err(Error::unsupported(
+                    Arc::clone(&array.name),
+                    format!("growing along {} dimensions at once; a fragment is one box", growing.len()),
+                ));
+            }
+        }
+        Ok(Self { spec, cells, grid, first })
+    }
+}
+
+/// The chunks of a whole array, of which those of the box are written.
+#[derive(Debug)]
+pub(super) struct GrowSink {
+    place: Growth,
+    /// `None` when nothing grows.
+    own: Option<Arc<AppendSink>>,
+}
+
+impl GrowSink {
+    pub(super) const fn new(place: Growth, own: Option<Arc<AppendSink>>) -> Self {
+        Self { place, own }
+    }
+
+    /// A chunk, counted from the box's first.
+    fn inside(&self, chunk: &ChunkCoord) -> Result<(&AppendSink, ChunkCoord)> {
+        let at = chunk.iter().zip(&self.place.first).map(|(at, first)| at.checked_sub(*first));
+        match (&self.own, at.collect::<Option<ChunkCoord>>()) {
+            (Some(own), Some(at)) => Ok((own, at)),
+            _ => Err(Error::invalid(format!("chunk {chunk:?} stays as it is"))),
+        }
+    }
+}
+
+impl ArraySink for GrowSink {
+    fn grid(&self) -> &Grid {
+        &self.place.grid
+    }
+
+    fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
+        let (own, at) = self.inside(chunk)?;
+        own.encode(&at, elements)
+    }
+
+    fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
+        let (own, at) = self.inside(chunk)?;
+        own.write(&at, encoded)
+    }
+}

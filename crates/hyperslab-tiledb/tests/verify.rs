@@ -1,0 +1,98 @@
+//! What a close look at damaged tiles shows.
+#![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
+
+use std::path::{Path, PathBuf};
+
+use hyperslab_core::{Depth, Elements, Report, Store};
+use hyperslab_tiledb::{
+    ArrayKind, Attribute, CellValues, Datatype, Dimension, OpenOptions, Order, Pipeline, Schema,
+    WriteOptions, create_sparse, open_path, write_sparse,
+};
+
+fn words(values: impl IntoIterator<Item = i32>) -> Elements {
+    Elements::fixed(values.into_iter().flat_map(i32::to_le_bytes).collect::<Vec<u8>>())
+}
+
+/// Five tiles of 10,000 cells each, stored as they are: enough for several threads.
+fn sparse(path: &Path) {
+    let schema = Schema {
+        version: 22,
+        allows_duplicates: false,
+        kind: ArrayKind::Sparse,
+        tile_order: Order::RowMajor,
+        cell_order: Order::RowMajor,
+        capacity: 10_000,
+        coords: Pipeline::default(),
+        offsets: Pipeline::default(),
+        validity: Pipeline::default(),
+        dimensions: vec![Dimension {
+            name: "x".to_owned(),
+            datatype: Datatype::Int32,
+            values: CellValues::Fixed(1),
+            pipeline: Pipeline::default(),
+            domain: [0_i32.to_le_bytes(), 999_999_i32.to_le_bytes()].concat(),
+            extent: None,
+        }],
+        attributes: vec![Attribute::new("v", Datatype::Int32, CellValues::Fixed(1))],
+        enumerations: Vec::new(),
+        current_domain: None,
+    };
+    create_sparse(path, &schema, &WriteOptions::default()).unwrap();
+    write_sparse(path, &[words(0..50_000), words(0..50_000)], &WriteOptions::default()).unwrap();
+}
+
+/// A file of the only fragment.
+fn file(path: &Path, name: &str) -> PathBuf {
+    let fragment = std::fs::read_dir(path.join("__fragments")).unwrap().next().unwrap().unwrap();
+    fragment.path().join(name)
+}
+
+/// Every finding that is not well, on so many threads.
+fn failures(path: &Path, threads: usize) -> Vec<String> {
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+    let mut report = Report::default();
+    let store = open_path(path, OpenOptions::default()).unwrap();
+    pool.install(|| store.verify(Depth::Deep, &mut report)).unwrap();
+    let failed = report.findings.iter().filter(|finding| !finding.ok);
+    failed.map(|finding| format!("{}: {}", finding.check, finding.detail.as_deref().unwrap_or(""))).collect()
+}
+
+/// Changes the first cell of tiles 1 and 3: a tile is eight bytes, and a chunk of twelve and its cells.
+fn change(file: &Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    let tile_bytes = bytes.len() / 5;
+    for tile in [1, 3] {
+        bytes[tile * tile_bytes + 20 + 2] ^= 1;
+    }
+    std::fs::write(file, bytes).unwrap();
+}
+
+#[test]
+fn cells_outside_their_boxes_are_told_tile_by_tile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("array");
+    sparse(&path);
+    assert_eq!(failures(&path, 1), [""; 0]);
+    change(&file(&path, "d0.tdb"));
+    let told = failures(&path, 1);
+    assert_eq!(told.len(), 2);
+    for (told, tile) in told.iter().zip([1, 3]) {
+        assert!(told.starts_with("rtree: "), "{told}");
+        assert!(told.contains(&format!("1 cells of tile {tile} lie outside its box along \"x\"")), "{told}");
+    }
+    assert_eq!(told, failures(&path, 4));
+}
+
+#[test]
+fn statistics_that_are_not_those_of_the_cells_are_told_tile_by_tile() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("array");
+    sparse(&path);
+    change(&file(&path, "a0.tdb"));
+    let told = failures(&path, 1);
+    assert_eq!(told.len(), 2);
+    for (told, tile) in told.iter().zip([1, 3]) {
+        assert!(told.starts_with(&format!("statistics: the statistics of tile {tile} of \"v\"")), "{told}");
+    }
+    assert_eq!(told, failures(&path, 4));
+}

@@ -1,0 +1,101 @@
+//! Objects of one chunk each, kept mapped from one read to the next where they are few and large.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_core::{Blob, Directory, MAPPED_FROM, Result, Stamp};
+
+/// Of arrays with more objects than this none is kept: giving mappings back costs more than they saved.
+const KEPT: u64 = 4096;
+
+/// The objects of an array.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    directory: Arc<dyn Directory>,
+    /// The mapped ones and what they were like; `None` when none is kept.
+    kept: Option<Mutex<HashMap<Arc<str>, Kept>>>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    stamp: Stamp,
+    blob: Arc<dyn Blob>,
+}
+
+impl Objects {
+    /// Those of an array that has at most so many.
+    pub(crate) fn new(directory: Arc<dyn Directory>, count: Option<u64>) -> Self {
+        let kept = count.is_some_and(|count| count <= KEPT).then(Mutex::default);
+        Self { directory, kept }
+    }
+
+    fn kept(&self) -> Option<MutexGuard<'_, HashMap<Arc<str>, Kept>>> {
+        // The map is whole whatever a panicking thread was doing.
+        Some(self.kept.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The object's size; `None` when there is none. One that was replaced since it was kept is let go.
+    pub(crate) fn size(&self, key: &str) -> Result<Option<u64>> {
+        let found = self.directory.stamp(key)?;
+        if let Some(mut kept) = self.kept()
+            && kept.get(key).is_some_and(|kept| Some(kept.stamp) != found)
+        {
+            kept.remove(key);
+        }
+        Ok(found.map(|stamp| stamp.size))
+    }
+
+    /// A range of the object's bytes; `None` when there is none.
+    pub(crate) fn read(&self, key: &Arc<str>, range: Range<u64>) -> Result<Option<Bytes>> {
+        let Some(kept) = self.kept() else { return self.directory.read_range(key, range) };
+        let known = kept.get(key).map(|kept| Arc::clone(&kept.blob));
+        drop(kept);
+        if let Some(blob) = known {
+            return blob.read_range(range).map(Some);
+        }
+        // Asked before it is opened: if it is replaced between the two, it is let go the next time.
+        let Some(stamp) = self.directory.stamp(key)?.filter(|stamp| stamp.size >= MAPPED_FROM) else {
+            return self.directory.read_range(key, range);
+        };
+        let Some(blob) = self.directory.open(key)? else { return Ok(None) };
+        // Others would keep files open, or memory.
+        if blob.mapped().is_some()
+            && let Some(mut kept) = self.kept()
+        {
+            kept.insert(Arc::clone(key), Kept { stamp, blob: Arc::clone(&blob) });
+        }
+        blob.read_range(range).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperslab_core::LocalDirectory;
+
+    #[test]
+    fn an_object_that_was_replaced_is_read_anew() -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("0"), folder.path().join("new"));
+        let directory: Arc<dyn Directory> = Arc::new(LocalDirectory::new(folder.path()));
+        let size = MAPPED_FROM as usize + 1;
+        for count in [Some(1), Some(KEPT + 1), None] {
+            std::fs::write(&path, vec![1; size]).unwrap();
+            let objects = Objects::new(Arc::clone(&directory), count);
+            let key: Arc<str> = "0".into();
+            assert_eq!(objects.size(&key)?, Some(size as u64));
+            assert_eq!(objects.read(&key, 5..7)?.unwrap()[..], [1, 1]);
+            // As every careful writer replaces: another file of the same size, renamed.
+            std::fs::write(&other, vec![2; size]).unwrap();
+            std::fs::rename(&other, &path).unwrap();
+            assert_eq!(objects.size(&key)?, Some(size as u64));
+            assert_eq!(objects.read(&key, 5..7)?.unwrap()[..], [2, 2]);
+            std::fs::remove_file(&path).unwrap();
+            assert_eq!(objects.size(&key)?, None);
+            assert!(objects.read(&key, 5..7)?.is_none());
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,278 @@
+//! Stores that are added to: longer arrays, new nodes, attributes.
+//!
+//! Everything is written beside the store. At commit, objects and new nodes move into their places, which nobody looks at
+//! yet: no document speaks of them. Chunks that the old edge cut are replaced by ones that hold the same cells and more. Then
+//! the documents are replaced, each by a rename; the gathered ones of the root come last. Killed at any instant, every array is
+//! as it was, or as it becomes.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySink, ArraySpec, Attributes, ChunkCoord, Error, Grid, Result, Sink, normal_path,
+};
+use serde_json::{Map, Value};
+
+use super::array::ZarrArraySink;
+use super::folder::text_of;
+use super::{ArrayPlan, WriteOptions, ZarrFormat, ZarrSink};
+use crate::array::ZarrArray;
+use crate::store::{Document, ZarrStore, join, open_path};
+
+/// The files that are documents.
+const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
+
+/// An existing store that gets more. Nothing changes before [`commit`](Sink::commit).
+#[derive(Debug)]
+pub struct ZarrAppend {
+    target: PathBuf,
+    old: ZarrStore,
+    /// What is new is built here, by the keys that it will have.
+    new: ZarrSink,
+    /// Documents of nodes that are there, with what changes in them, by key.
+    changed: BTreeMap<String, Value>,
+}
+
+/// An array as it was before it became larger.
+#[derive(Debug)]
+pub(crate) struct Before {
+    array: ZarrArray,
+    grid: Grid,
+    target: PathBuf,
+}
+
+impl Before {
+    /// Is this a chunk of the old array that the old edge did not cut?
+    pub(crate) fn stays(&self, chunk: &[u64]) -> bool {
+        let old = &self.array.schema().grid;
+        old.contains(chunk) && old.region(chunk) == self.grid.region(chunk)
+    }
+
+    /// The bytes of a chunk as they are stored.
+    pub(crate) fn stored(&self, chunk: &ChunkCoord) -> Result<Option<Bytes>> {
+        let located = self.array.locate(std::slice::from_ref(chunk))?;
+        let Some(Some(reference)) = located.first() else { return Ok(None) };
+        let Some(span) = reference.spans().next() else { return Ok(None) };
+        self.array.blob(&span.blob)?.read_at(span.offset, span.length).map(Some)
+    }
+
+    /// Does an object stand where this chunk goes? Also outside the old array, when someone was killed before.
+    pub(crate) fn holds(&self, chunk: &[u64]) -> bool {
+        self.target.join(self.array.object_key(chunk)).exists()
+    }
+}
+
+impl ZarrAppend {
+    /// Opens the store at `target`; new arrays have shards as the options say.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_path`]; [`Io`](Error::Io) when its folder cannot be written.
+    pub fn open(target: impl AsRef<Path>, shard_shape: Option<Vec<u64>>) -> Result<Self> {
+        let target = target.as_ref();
+        let old = open_path(target)?;
+        let format = match old.own_document("")? {
+            Some(Document::V3(_)) | None => ZarrFormat::V3,
+            Some(_) => ZarrFormat::V2,
+        };
+        let new = ZarrSink::create(target, WriteOptions { format, shard_shape, replace: true })?;
+        Ok(Self { target: target.to_owned(), old, new, changed: BTreeMap::new() })
+    }
+
+    fn missing(&self, path: &str) -> Error {
+        Error::not_found(Arc::clone(&self.new.name), path)
+    }
+
+    /// The document with this key, as it is now, to be changed.
+    fn document(&mut self, key: String) -> Result<&mut Map<String, Value>> {
+        if !self.changed.contains_key(&key) {
+            let read = match key.rsplit_once('/') {
+                Some((node, name)) => self.old.json(node, name)?,
+                None => self.old.json("", &key)?,
+            };
+            self.changed.insert(key.clone(), read.unwrap_or_else(|| Value::Object(Map::new())));
+        }
+        let corrupt = Error::invalid(format!("{}/{key} is no object", self.new.name));
+        self.changed.get_mut(&key).and_then(Value::as_object_mut).ok_or(corrupt)
+    }
+
+    /// Gives a node of the store attributes.
+    fn set(&mut self, key: &str, attributes: &Attributes) -> Result<()> {
+        let Some(document) = self.old.own_document(key)? else {
+            return Err(self.missing(&format!("/{key}")));
+        };
+        let own = match document {
+            Document::V3(_) => {
+                let document = self.document(join(key, "zarr.json"))?;
+                let own = document.entry("attributes").or_insert_with(|| Value::Object(Map::new()));
+                own.as_object_mut()
+                    .ok_or_else(|| Error::invalid(format!("/{key}: attributes are no object")))?
+            }
+            _ => self.document(join(key, ".zattrs"))?,
+        };
+        own.extend(attributes.to_json());
+        Ok(())
+    }
+
+    /// Is an array of the store on the way to a new node?
+    fn check_above(&self, key: &str) -> Result<()> {
+        for (at, _) in key.match_indices('/').chain([(0, "")]) {
+            if !key.is_empty()
+                && self.old.own_document(&key[..at])?.is_some_and(|document| document.is_array())
+            {
+                return Err(Error::invalid(format!("{}: an array stands above /{key}", self.new.name)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts what is new and what changed into the documents that the root has gathered.
+    fn gather(&mut self) -> Result<()> {
+        let v3 = self.new.options.format == ZarrFormat::V3;
+        let key = if v3 { "zarr.json" } else { ".zmetadata" };
+        let gathered = self.old.json("", key)?.unwrap_or(Value::Null);
+        let gathered = if v3 { gathered.get("consolidated_metadata").cloned() } else { Some(gathered) };
+        if gathered.and_then(|gathered| gathered.get("metadata").map(Value::is_object)) != Some(true) {
+            return Ok(());
+        }
+        let mut all: Vec<(String, Value)> =
+            self.changed.iter().map(|(key, document)| (key.clone(), document.clone())).collect();
+        let new: Vec<String> = self.new.nodes.keys().cloned().collect();
+        for node in new {
+            for name in DOCUMENTS {
+                let path = self.new.folder().join(join(&node, name));
+                if let Ok(text) = std::fs::read(&path) {
+                    let document = serde_json::from_slice(&text);
+                    let document =
+                        document.map_err(|why| Error::invalid(format!("{}: {why}", path.display())))?;
+                    all.push((join(&node, name), document));
+                }
+            }
+        }
+        let root = self.document(key.to_owned())?;
+        let metadata = if v3 { root.get_mut("consolidated_metadata") } else { None };
+        let metadata = match metadata {
+            Some(gathered) => gathered.get_mut("metadata"),
+            None => root.get_mut("metadata"),
+        };
+        let Some(metadata) = metadata.and_then(Value::as_object_mut) else { return Ok(()) };
+        for (key, document) in all {
+            match key.strip_suffix("/zarr.json") {
+                Some(node) if v3 => metadata.insert(node.to_owned(), document),
+                None if !v3 => metadata.insert(key, document),
+                _ => None,
+            };
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<()> {
+        for array in self.new.arrays.drain(..) {
+            array.finish()?;
+        }
+        for key in self.new.missing() {
+            if self.old.own_document(&key)?.is_none() && self.new.nodes.insert(key.clone(), false).is_none() {
+                self.new.write_group(&key, &Map::new())?;
+            }
+        }
+        self.gather()?;
+        let staged = self.new.folder().to_owned();
+        move_in(&staged, &self.target)?;
+        let (root, others): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.changed).into_iter().partition(|(key, _)| !key.contains('/'));
+        for (key, document) in others.into_iter().chain(root) {
+            let path = staged.join(".document");
+            let failed = |source| Error::io(path.display().to_string(), source);
+            std::fs::write(&path, text_of(&key, &document)?).map_err(failed)?;
+            replace(&path, &self.target.join(&key))?;
+        }
+        Ok(())
+    }
+}
+
+/// Moves files and folders into their places: what is missing there at once, else what is inside it.
+fn move_in(from: &Path, to: &Path) -> Result<()> {
+    let failed = |path: &Path, source| Error::io(path.display().to_string(), source);
+    for entry in std::fs::read_dir(from).map_err(|source| failed(from, source))? {
+        let entry = entry.map_err(|source| failed(from, source))?;
+        let (own, place) = (entry.path(), to.join(entry.file_name()));
+        if !place.exists() {
+            std::fs::rename(&own, &place).map_err(|source| failed(&place, source))?;
+        } else if own.is_dir() {
+            move_in(&own, &place)?;
+        } else {
+            replace(&own, &place)?;
+        }
+    }
+    Ok(())
+}
+
+/// Puts a file in the place of another. Its bytes are on the disk before the old ones go.
+fn replace(own: &Path, place: &Path) -> Result<()> {
+    let file = std::fs::File::open(own).and_then(|file| file.sync_all());
+    file.and_then(|()| std::fs::rename(own, place))
+        .map_err(|source| Error::io(place.display().to_string(), source))
+}
+
+impl Sink for ZarrAppend {
+    /// A group; one that is there gets these attributes, and keeps its others.
+    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let key = normal_path(path)[1..].to_owned();
+        match self.old.own_document(&key)? {
+            Some(document) if document.is_array() => {
+                Err(Error::invalid(format!("{}: {path} is there, and no group", self.new.name)))
+            }
+            Some(_) if attributes.is_empty() => Ok(()),
+            Some(_) => self.set(&key, attributes),
+            None => self.check_above(&key).and_then(|()| self.new.group(path, attributes)),
+        }
+    }
+
+    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
+        let key = normal_path(path)[1..].to_owned();
+        if self.old.own_document(&key)?.is_some() {
+            return Err(Error::invalid(format!("{}: {path} is there already", self.new.name)));
+        }
+        self.check_above(&key)?;
+        self.new.array(path, spec)
+    }
+
+    fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
+        let key = normal_path(path)[1..].to_owned();
+        let array = self.old.array(path)?;
+        let old = &array.schema().grid;
+        if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
+            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+        }
+        let grid = Grid::new(shape, old.chunk_shape())?;
+        let plan = ArrayPlan::existing(&array, grid.clone())?;
+        let name = match self.old.own_document(&key)? {
+            Some(Document::V3(_)) => "zarr.json",
+            Some(_) => ".zarray",
+            None => return Err(self.missing(path)),
+        };
+        let (shape, old_shape) = (Value::from(shape.to_vec()), Value::from(old.shape().to_vec()));
+        let document = self.document(join(&key, name))?;
+        if document.get("shape") != Some(&old_shape) {
+            return Err(Error::invalid(format!(
+                "{path} is being added to already, or was since it was opened"
+            )));
+        }
+        document.insert("shape".to_owned(), shape);
+        let before = Arc::new(Before { array, grid, target: self.target.clone() });
+        let sink = Arc::new(ZarrArraySink::new(plan, self.new.folder().join(&key), Some(before)));
+        self.new.arrays.push(Arc::clone(&sink));
+        Ok(sink)
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let key = normal_path(path)[1..].to_owned();
+        self.set(&key, attributes)
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.finish()
+    }
+}

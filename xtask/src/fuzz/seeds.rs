@@ -1,0 +1,107 @@
+//! Where a target's corpus begins: golden files, in the form in which the target takes its input.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::run::root;
+
+/// Fills the corpus of a target. A target without golden files begins with nothing.
+pub(super) fn plant(target: &str, corpus: &Path) -> io::Result<()> {
+    match target {
+        "hdf5" => copies("crates/hyperslab-hdf5/tests/golden", corpus),
+        "tet" => copies("crates/hyperslab-tet/tests/golden", corpus),
+        "fragment_index" => copies("crates/hyperslab-zvf/tests/golden", corpus),
+        "zarr" => zarr(corpus),
+        "tiledb" => tiledb(corpus),
+        "tiledb_parsers" => tiledb_files(corpus),
+        _ => Ok(()),
+    }
+}
+
+/// Every file below a folder.
+fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    let (mut files, mut pending) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(folder) = pending.pop() {
+        for entry in fs::read_dir(&folder)? {
+            let path = entry?.path();
+            if path.is_dir() { pending.push(path) } else { files.push(path) }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn is_named(path: &Path, names: &[&str]) -> bool {
+    path.file_name().is_some_and(|name| names.iter().any(|wanted| name == *wanted))
+}
+
+/// The files of a folder as they are.
+fn copies(folder: &str, corpus: &Path) -> io::Result<()> {
+    for path in files(&root().join(folder))? {
+        if let Some(name) = path.file_name()
+            && path.extension().is_none_or(|ending| ending != "py" && ending != "json")
+        {
+            fs::copy(&path, corpus.join(name))?;
+        }
+    }
+    Ok(())
+}
+
+/// Documents in one line, and the bytes of the array's first object.
+fn zarr(corpus: &Path) -> io::Result<()> {
+    let all = files(&root().join("crates/hyperslab-zarr/tests/golden"))?;
+    let documents = all.iter().filter(|path| is_named(path, &["zarr.json", ".zarray"]));
+    for (number, document) in documents.enumerate() {
+        let folder = document.parent().unwrap_or(document);
+        let object = all.iter().find(|path| {
+            path.starts_with(folder) && !is_named(path, &["zarr.json", ".zarray", ".zattrs", ".zgroup"])
+        });
+        let mut seed = fs::read_to_string(document)?.replace('\n', " ").into_bytes();
+        seed.push(b'\n');
+        if let Some(object) = object {
+            seed.extend(fs::read(object)?);
+        }
+        fs::write(corpus.join(format!("golden-{number}")), seed)?;
+    }
+    Ok(())
+}
+
+/// A schema, and a fragment's metadata and first file, behind the lengths of the first two.
+fn tiledb(corpus: &Path) -> io::Result<()> {
+    let all = files(&root().join("crates/hyperslab-tiledb/tests/golden"))?;
+    let fragments = all.iter().filter(|path| is_named(path, &["__fragment_metadata.tdb"]));
+    for (number, metadata) in fragments.enumerate() {
+        let fragment = metadata.parent().unwrap_or(metadata);
+        let array = fragment.ancestors().find(|folder| folder.ends_with("array"));
+        let schema = all.iter().find(|path| {
+            let own = array.is_some_and(|array| path.starts_with(array));
+            own && path.parent().is_some_and(|folder| folder.ends_with("__schema"))
+        });
+        let data = all.iter().find(|path| path.parent() == Some(fragment) && *path != metadata);
+        let (Some(schema), Some(data)) = (schema, data) else { continue };
+        let (schema, metadata) = (fs::read(schema)?, fs::read(metadata)?);
+        let (Ok(first), Ok(second)) = (u16::try_from(schema.len()), u16::try_from(metadata.len())) else {
+            continue;
+        };
+        let lengths = [first.to_le_bytes(), second.to_le_bytes()].concat();
+        fs::write(
+            corpus.join(format!("golden-{number}")),
+            [lengths, schema, metadata, fs::read(data)?].concat(),
+        )?;
+    }
+    Ok(())
+}
+
+/// Every file of the arrays behind each of the bytes that choose a parser.
+fn tiledb_files(corpus: &Path) -> io::Result<()> {
+    let all = files(&root().join("crates/hyperslab-tiledb/tests/golden"))?;
+    for (number, path) in
+        all.iter().filter(|path| path.extension().is_none_or(|end| end != "json")).enumerate()
+    {
+        let mut seed = vec![number as u8 % 32];
+        seed.extend(fs::read(path)?);
+        fs::write(corpus.join(format!("golden-{number}")), seed)?;
+    }
+    Ok(())
+}

@@ -327,7 +327,8 @@ fn shards_hold_the_cells_of_coarser_levels() {
         target
     });
     for level in 1..3 {
-        let [sharded, single] = made.each_ref().map(|target| files(&target.join(format!("{level}/vertices"))));
+        let [sharded, single] =
+            made.each_ref().map(|target| files(&target.join(format!("{level}/vertices"))));
         assert!(sharded < single, "{sharded} of {single}");
         let query = GeometryQuery { level: Some(level), ..Default::default() };
         let [a, b] = made.each_ref().map(|target| ask(target, &query));

@@ -123,13 +123,22 @@ def listed(library, path):
     print(time.perf_counter() - begin)
 
 
-@case
-def make_line(path):
+def write_line(path, **filters):
     import h5py
 
     with h5py.File(path, "w") as file:
         data = np.random.default_rng(1).random(1 << 24, "float32")
-        file.create_dataset("t", data=data, chunks=(1 << 16,), compression="gzip", shuffle=True)
+        file.create_dataset("t", data=data, chunks=(1 << 16,), **filters)
+
+
+@case
+def make_line(path):
+    write_line(path)
+
+
+@case
+def make_line_gzip(path):
+    write_line(path, compression="gzip", shuffle=True)
 
 
 @case

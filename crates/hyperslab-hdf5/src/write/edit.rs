@@ -226,7 +226,14 @@ impl<'a> HeaderEdit<'a> {
             return self.finish_old();
         }
         let mut patches = Vec::new();
-        for (start, (mut block, first)) in self.blocks {
+        let head = self.head();
+        for (start, (mut block, mut first)) in self.blocks {
+            let inside = start..start + block.len() as u64;
+            let addresses = self.header.messages.iter().map(|message| message.address);
+            if let Some(address) = addresses.filter(|address| inside.contains(address)).min() {
+                let changed = close_gap(&mut block, (address - start) as usize - head, head);
+                first = changed.map_or(first, |at| first.min(at));
+            }
             renew_sum(&mut block);
             let patch = Patch { address: start + first as u64, bytes: block.split_off(first) };
             let at = if self.leads == Some(start) { 0 } else { patches.len() };
@@ -262,10 +269,65 @@ impl<'a> HeaderEdit<'a> {
     }
 }
 
+/// Gives the bytes between the last message of a block and its sum to a message that is nothing, if there is one, and says
+/// from where on the block has changed. libhdf5: "gaps should only occur in chunks with no null messages"; it refuses others.
+fn close_gap(block: &mut [u8], messages: usize, head: usize) -> Option<usize> {
+    let end = block.len().checked_sub(4)?;
+    let (mut at, mut nothing) = (messages, None);
+    // Kind, size, flags, and the order of creation where it is kept.
+    while at + head <= end {
+        let size = usize::from(u16::from_le_bytes([block[at + 1], block[at + 2]]));
+        if block[at] == kind::NIL as u8 {
+            nothing = Some((at, size));
+        }
+        at += head + size;
+    }
+    let gap = end.checked_sub(at).filter(|gap| *gap > 0)?;
+    let (start, size) = nothing?;
+    let larger = u16::try_from(size + gap).ok()?;
+    block[start + 1..start + 3].copy_from_slice(&larger.to_le_bytes());
+    let behind = start + head + size;
+    block.copy_within(behind..at, behind + gap);
+    block[behind..behind + gap].fill(0);
+    Some(start)
+}
+
 /// Bytes from the first body of a run of messages to the end of the last.
 fn room(run: &[Message]) -> usize {
     match (run.first(), run.last()) {
         (Some(first), Some(last)) => (last.address - first.address) as usize + last.body.len(),
         _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A block of messages of these kinds and sizes, a gap, and room for the sum.
+    fn block(messages: &[(u8, u8)], gap: usize) -> Vec<u8> {
+        let mut block = b"OCHK".to_vec();
+        for (kind, size) in messages {
+            block.extend([*kind, *size, 0, 0]);
+            block.extend(vec![*kind; usize::from(*size)]);
+        }
+        block.extend(vec![0; gap + 4]);
+        block
+    }
+
+    #[test]
+    fn a_gap_goes_to_a_message_that_is_nothing() {
+        let mut gapless = block(&[(5, 3), (0, 6), (7, 2)], 0);
+        // The gap is zeros, as the body of nothing is.
+        let mut open = block(&[(5, 3), (0, 4), (7, 2)], 2);
+        assert_eq!(close_gap(&mut open, 4, 4), Some(11));
+        gapless[15..21].fill(0);
+        open[15..21].fill(0);
+        assert_eq!(open, gapless);
+        for mut whole in [block(&[(5, 3), (0, 4)], 0), block(&[(5, 3), (6, 4)], 3)] {
+            let before = whole.clone();
+            assert_eq!(close_gap(&mut whole, 4, 4), None);
+            assert_eq!(whole, before);
+        }
     }
 }

@@ -168,7 +168,7 @@ impl Directory for LocalDirectory {
             Ok(None) => return Ok(None),
             Err(source) => return self.failed(&path, source),
         };
-        if size >= MAP_FROM && !self.unmapped {
+        if size >= MAPPED_FROM && !self.unmapped {
             let blob = MappedBlob::new(path.display().to_string().into(), &file)?;
             let length = blob.len()?;
             return blob.read_range(0..length).map(Some);

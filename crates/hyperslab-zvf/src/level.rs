@@ -117,7 +117,7 @@ impl Level {
 
     fn vertices_of(&self, chunk: &Coord, bytes: Bytes) -> Result<Vertices> {
         let size = self.vertex_size();
-        if bytes.len() % size != 0 {
+        if !bytes.len().is_multiple_of(size) {
             let name = format!("{} chunk {}", self.vertices.name(), dotted(chunk));
             return Err(
                 Place::new(&name, "vertices", 0).corrupt(format!("{} bytes of rows of {size}", bytes.len()))

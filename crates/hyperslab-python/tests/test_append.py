@@ -143,7 +143,8 @@ def test_a_store_of_zarr_python(tmp_path: Path, options: dict[str, Any], consoli
     import zarr
 
     path, data = tmp_path / "t.zarr", field()
-    version = options.pop("zarr_format")
+    version = options["zarr_format"]
+    options = {name: value for name, value in options.items() if name != "zarr_format"}
     group = zarr.open_group(path, mode="w", zarr_format=version)
     group.create_array("t", data=data, chunks=CHUNKS, **options)
     group["t"].attrs["units"] = "K"

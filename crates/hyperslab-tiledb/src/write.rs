@@ -62,6 +62,13 @@ pub(crate) fn next_time(wanted: Option<u64>, after: u64) -> u64 {
     chosen
 }
 
+/// The millisecond of a write that is newer than all that the array has.
+pub(crate) fn time_of(array: &OpenArray, options: &WriteOptions) -> Result<u64> {
+    let names = array.commits()?.fragments.values().map(|(name, _)| name.end);
+    let schemas = array.listing.schemas.iter().map(|name| name.end);
+    Ok(next_time(options.at, names.chain(schemas).max().unwrap_or(0)))
+}
+
 /// `__T_T_UUID`, with the version behind it where `versioned`.
 pub(crate) fn timed_name(start: u64, end: u64, versioned: bool) -> Result<String> {
     let name = format!("__{start}_{end}_{}", random::uuid()?);

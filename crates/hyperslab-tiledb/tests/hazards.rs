@@ -1,6 +1,9 @@
 //! What makes the library itself crash, lose rows or write what it cannot read: none of it happens here.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test stops at what it did not expect")]
 
+#[path = "common/sparse.rs"]
+mod sparse;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,10 +11,7 @@ use hyperslab_core::{
     ArraySpec, DType, Data, Depth, Elements, Filter, Grid, Node, Positions, Report, Scan, Sink, Store,
     read_serial,
 };
-use hyperslab_tiledb::{
-    ArrayKind, Attribute, CellValues, Datatype, Dimension, OpenOptions, Order, Pipeline, Schema,
-    WriteOptions, create, create_sparse, open_path, write_sparse,
-};
+use hyperslab_tiledb::{OpenOptions, WriteOptions, create, create_sparse, open_path, write_sparse};
 
 /// Writes one tile per array into one store, and expects every one back, and every statistic right.
 fn round_trip(path: &Path, arrays: &[(&str, DType, &[&str], Elements)]) {
@@ -131,28 +131,7 @@ fn extremes_of_text_in_several_attributes() {
 fn the_later_of_two_writes_wins() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("array");
-    let schema = Schema {
-        version: 22,
-        allows_duplicates: false,
-        kind: ArrayKind::Sparse,
-        tile_order: Order::RowMajor,
-        cell_order: Order::RowMajor,
-        capacity: 10,
-        coords: Pipeline::default(),
-        offsets: Pipeline::default(),
-        validity: Pipeline::default(),
-        dimensions: vec![Dimension {
-            name: "x".to_owned(),
-            datatype: Datatype::Int32,
-            values: CellValues::Fixed(1),
-            pipeline: Pipeline::default(),
-            domain: [0_i32.to_le_bytes(), 9_i32.to_le_bytes()].concat(),
-            extent: None,
-        }],
-        attributes: vec![Attribute::new("v", Datatype::Int32, CellValues::Fixed(1))],
-        enumerations: Vec::new(),
-        current_domain: None,
-    };
+    let schema = sparse::schema(10, 9);
     create_sparse(&path, &schema, &WriteOptions::default()).unwrap();
     for number in 0..12 {
         write_sparse(&path, &[words([3]), words([number])], &WriteOptions::default()).unwrap();

@@ -1,13 +1,13 @@
 //! What a close look at damaged tiles shows.
 #![expect(clippy::unwrap_used, reason = "a test stops at what it did not expect")]
 
+#[path = "common/sparse.rs"]
+mod sparse;
+
 use std::path::{Path, PathBuf};
 
 use hyperslab_core::{Depth, Elements, Report, Store};
-use hyperslab_tiledb::{
-    ArrayKind, Attribute, CellValues, Datatype, Dimension, OpenOptions, Order, Pipeline, Schema,
-    WriteOptions, create_sparse, open_path, write_sparse,
-};
+use hyperslab_tiledb::{OpenOptions, WriteOptions, create_sparse, open_path, write_sparse};
 
 fn words(values: impl IntoIterator<Item = i32>) -> Elements {
     Elements::fixed(values.into_iter().flat_map(i32::to_le_bytes).collect::<Vec<u8>>())
@@ -15,28 +15,7 @@ fn words(values: impl IntoIterator<Item = i32>) -> Elements {
 
 /// Five tiles of 10,000 cells each, stored as they are: enough for several threads.
 fn sparse(path: &Path) {
-    let schema = Schema {
-        version: 22,
-        allows_duplicates: false,
-        kind: ArrayKind::Sparse,
-        tile_order: Order::RowMajor,
-        cell_order: Order::RowMajor,
-        capacity: 10_000,
-        coords: Pipeline::default(),
-        offsets: Pipeline::default(),
-        validity: Pipeline::default(),
-        dimensions: vec![Dimension {
-            name: "x".to_owned(),
-            datatype: Datatype::Int32,
-            values: CellValues::Fixed(1),
-            pipeline: Pipeline::default(),
-            domain: [0_i32.to_le_bytes(), 999_999_i32.to_le_bytes()].concat(),
-            extent: None,
-        }],
-        attributes: vec![Attribute::new("v", Datatype::Int32, CellValues::Fixed(1))],
-        enumerations: Vec::new(),
-        current_domain: None,
-    };
+    let schema = sparse::schema(10_000, 999_999);
     create_sparse(path, &schema, &WriteOptions::default()).unwrap();
     write_sparse(path, &[words(0..50_000), words(0..50_000)], &WriteOptions::default()).unwrap();
 }

@@ -55,6 +55,9 @@ impl Objects {
         if let Some(blob) = known {
             return blob.read_range(range).map(Some);
         }
+        if range.end < MAPPED_FROM {
+            return self.directory.read_range(key, range);
+        }
         // Asked before it is opened: if it is replaced between the two, it is let go the next time.
         let Some(stamp) = self.directory.stamp(key)?.filter(|stamp| stamp.size >= MAPPED_FROM) else {
             return self.directory.read_range(key, range);

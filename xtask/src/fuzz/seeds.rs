@@ -93,7 +93,7 @@ fn tiledb(corpus: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Every file of the arrays behind each of the bytes that choose a parser.
+/// Every file of the arrays, each behind a byte that chooses some parser.
 fn tiledb_files(corpus: &Path) -> io::Result<()> {
     let all = files(&root().join("crates/hyperslab-tiledb/tests/golden"))?;
     for (number, path) in

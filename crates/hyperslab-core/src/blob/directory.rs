@@ -173,10 +173,12 @@ impl Directory for LocalDirectory {
             let length = blob.len()?;
             return blob.read_range(0..length).map(Some);
         }
-        match read_whole(&file, size) {
-            Ok(bytes) => Ok(Some(bytes.into())),
-            Err(source) => self.failed(&path, source),
-        }
+        let read = if size >= MAPPED_FROM {
+            usize::try_from(size).map_err(io::Error::other).and_then(|size| read_part(&file, 0, size))
+        } else {
+            read_whole(&file, size).map(Bytes::from)
+        };
+        read.map(Some).or_else(|source| self.failed(&path, source))
     }
 
     fn size(&self, key: &str) -> Result<Option<u64>> {
@@ -266,7 +268,7 @@ fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     Ok(metadata.is_file().then_some((file, metadata.len())))
 }
 
-/// A file of so many bytes, in one read; what is there, when it was cut short since.
+/// A small file of so many bytes, in one read; what is there, when it was cut short since.
 fn read_whole(file: &File, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(size as usize);
     file.take(size).read_to_end(&mut bytes)?;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::pool::Pooled;
+use super::pool::{self, Pooled};
 use super::{Blob, past_end};
-use crate::{Error, Result};
+use crate::{Buffer, Error, Result};
 
 /// An open file, read by position. Nothing is mapped: a file that shrinks gives an error, not a signal.
 #[derive(Debug)]
@@ -66,8 +66,13 @@ impl Blob for FileBlob {
     }
 }
 
-/// So many bytes of a file that has them.
+/// So many bytes of a file that has them. A file with holes may say that it has more than memory: that is an error.
 pub(super) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Result<Bytes> {
+    if length > pool::LARGEST {
+        let mut buffer = Buffer::zeroed(length).map_err(std::io::Error::other)?;
+        read_exact_at(file, buffer.as_mut_slice(), offset)?;
+        return Ok(buffer.freeze());
+    }
     let mut buffer = Pooled::take(length);
     read_exact_at(file, buffer.as_mut_slice(), offset)?;
     Ok(buffer.freeze())

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 /// Only sizes for which asking the system for memory, and giving it back, costs more than looking here.
 const SMALLEST: usize = 64 << 10;
-const LARGEST: usize = 16 << 20;
+pub(super) const LARGEST: usize = 16 << 20;
 /// Buffers that are kept, and all of their bytes.
 const KEPT: usize = 64;
 const KEPT_BYTES: usize = 64 << 20;

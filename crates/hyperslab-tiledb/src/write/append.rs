@@ -221,7 +221,7 @@ impl Sink for TileDbAppend {
                     array.name
                 )));
             }
-            let at = time_of(&array, &self.options)?;
+            let at = super::time_of(&array, &self.options)?;
             let schema = put_fragment(&folder, &array, &sinks, at, &self.options)?;
             schemas.extend(schema.map(|schema| (folder, schema, at)));
         }
@@ -240,13 +240,6 @@ impl Sink for TileDbAppend {
         }
         Ok(())
     }
-}
-
-/// The millisecond of a write that is newer than all that the array has.
-fn time_of(array: &OpenArray, options: &WriteOptions) -> Result<u64> {
-    let names = array.commits()?.fragments.values().map(|(name, _)| name.end);
-    let schemas = array.listing.schemas.iter().map(|name| name.end);
-    Ok(super::next_time(options.at, names.chain(schemas).max().unwrap_or(0)))
 }
 
 /// Puts the finished files of all attributes together, and commits them; answers the schema of an array that reaches further now.

@@ -47,9 +47,7 @@ pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -
     let directory = Arc::new(hyperslab_core::LocalDirectory::new(path));
     let array = crate::array::OpenArray::open(directory, String::new(), open)?;
     let schema = Arc::clone(&array.schema);
-    let after = array.commits()?.fragments.values().map(|(name, _)| name.end).max().unwrap_or(0);
-    let schemas = array.listing.schemas.iter().map(|name| name.end).max().unwrap_or(0);
-    let at = super::next_time(options.at, after.max(schemas));
+    let at = super::time_of(&array, options)?;
     let rows = check_columns(&schema, columns)?;
     if rows == 0 {
         return Ok(());

@@ -1,8 +1,6 @@
 """The peers' side of conversions: `convert.py CASE SOURCE TARGET` prints the median seconds of a case."""
 
-import shutil
-
-from peers import case, hdf5, main, median
+from peers import case, clear, hdf5, main, median
 
 
 @case
@@ -12,14 +10,13 @@ def hdf5_to_zarr(source, target):
     from zarr.codecs import ZstdCodec
 
     def work():
-        shutil.rmtree(target, ignore_errors=True)
         field = hdf5(source)
         array = zarr.create_array(
             target, shape=field.shape, chunks=field.chunks, dtype=field.dtype, compressors=ZstdCodec(level=3)
         )
         array[...] = field[...]
 
-    median(work)
+    median(work, lambda: clear(target))
 
 
 @case
@@ -28,7 +25,6 @@ def zarr_to_planes(source, target):
     import zarr
 
     def work():
-        shutil.rmtree(target, ignore_errors=True)
         field = zarr.open_array(source, mode="r")
         array = zarr.create_array(
             target, shape=field.shape, chunks=(1, *field.shape[1:]), dtype=field.dtype, compressors=None
@@ -36,7 +32,7 @@ def zarr_to_planes(source, target):
         for start in range(0, field.shape[0], 64):
             array[start : start + 64] = field[start : start + 64]
 
-    median(work)
+    median(work, lambda: clear(target))
 
 
 if __name__ == "__main__":

@@ -1,8 +1,10 @@
 """The peers' side of the bench: `peers.py CASE FILE` prints the median seconds of a case, or makes FILE.
 
-An area's own script takes `case`, `median`, `boxes` and `main` from here.
+An area's own script takes `case`, `median`, `clear`, `boxes` and `main` from here.
 """
 
+import os
+import shutil
 import statistics
 import sys
 import time
@@ -24,14 +26,22 @@ def boxes(shape):
     return starts
 
 
-def median(work):
-    work()
+def median(work, prepare=lambda: None):
+    """The work once to warm up, then several times; what prepares a run does not count."""
     seconds = []
-    for _ in range(RUNS):
+    for _ in range(RUNS + 1):
+        prepare()
         begin = time.perf_counter()
         work()
         seconds.append(time.perf_counter() - begin)
-    print(statistics.median(seconds))
+    print(statistics.median(seconds[1:]))
+
+
+def clear(path):
+    """Takes a folder away, and gives the file system the time that the Rust side gives it."""
+    if os.path.exists(path):
+        shutil.rmtree(path)
+        time.sleep(6)
 
 
 CASES = {}

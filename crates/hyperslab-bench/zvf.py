@@ -8,6 +8,7 @@ import time
 import warnings
 
 import numpy as np
+from peers import clear
 
 warnings.simplefilter("ignore")
 SIDE, CHUNK, BIN, RUNS = 1000.0, 125.0, 31.25, 3
@@ -153,12 +154,12 @@ def lines_boxes(folder, path):
 
 @case
 def write_points(folder, path):
-    median(lambda: write(folder, path), lambda: shutil.rmtree(path, ignore_errors=True))
+    median(lambda: write(folder, path), lambda: clear(path))
 
 
 @case
 def write_points_ids(folder, path):
-    median(lambda: write(folder, path, ids=True, bins=False), lambda: shutil.rmtree(path, ignore_errors=True), runs=1)
+    median(lambda: write(folder, path, ids=True, bins=False), lambda: clear(path), runs=1)
 
 
 @case
@@ -169,7 +170,7 @@ def pyramid(folder, path):
     copy = pathlib.Path(str(path) + ".copy")
 
     def prepare():
-        shutil.rmtree(copy, ignore_errors=True)
+        clear(copy)
         shutil.copytree(path, copy)
 
     def build():

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use hyperslab::convert::{ConvertOptions, ConvertReport, Progress, convert};
 use hyperslab::{Filter, Format, OpenOptions};
 
-use crate::harness::{Bench, OURS, Outcome, say, timed};
+use crate::harness::{Bench, OURS, Outcome, clear, say, timed_prepared};
 use crate::memory::Watch;
 use crate::peers::timed_in;
 use crate::query::file;
@@ -39,21 +39,11 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// Converts to a new place, which is removed first.
+/// Converts to a new place.
 fn once(source: &Path, target: &Path, format: Format, options: &ConvertOptions) -> Outcome<ConvertReport> {
-    remove(target)?;
     // As the command does it: read by position.
     let store = hyperslab::open_with(source, &OpenOptions { mapped: false, ..OpenOptions::default() })?;
     Ok(convert(&store, target, format, options, &Progress::default())?)
-}
-
-fn remove(target: &Path) -> Outcome {
-    match std::fs::metadata(target) {
-        Ok(found) if found.is_dir() => std::fs::remove_dir_all(target)?,
-        Ok(_) => std::fs::remove_file(target)?,
-        Err(_) => {}
-    }
-    Ok(())
 }
 
 fn target_of(bench: &Bench, format: Format) -> PathBuf {
@@ -65,25 +55,35 @@ fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcom
     let target = target_of(bench, format);
     let options = ConvertOptions::default();
     let mut copied = 0;
-    let ours = timed(OURS, || {
-        copied = once(&source, &target, format, &options)?.copied_chunks;
-        Ok(())
-    })?;
+    let ours = timed_prepared(
+        OURS,
+        || clear(&target),
+        || {
+            copied = once(&source, &target, format, &options)?.copied_chunks;
+            Ok(())
+        },
+    )?;
     let copy = bench.files.join("copied");
-    let cp = timed("cp", || {
-        remove(&copy)?;
-        let status = std::process::Command::new("cp").arg("-r").args([&source, &copy]).status()?;
-        if status.success() { Ok(()) } else { Err("cp failed".into()) }
-    })?;
-    // Ours is on the disk when it is done; a copy that is, too.
-    let synced = timed("cp and sync", || {
-        remove(&copy)?;
-        let status = std::process::Command::new("cp").arg("-r").args([&source, &copy]).status()?;
-        let sync = std::process::Command::new("sync").arg("-f").arg(&copy).status()?;
-        if status.success() && sync.success() { Ok(()) } else { Err("cp failed".into()) }
-    })?;
-    remove(&copy)?;
-    remove(&target)?;
+    clear(&target)?;
+    let cp = timed_prepared(
+        "cp",
+        || clear(&copy),
+        || {
+            let status = std::process::Command::new("cp").arg("-r").args([&source, &copy]).status()?;
+            if status.success() { Ok(()) } else { Err("cp failed".into()) }
+        },
+    )?;
+    // A copy that is on the disk when it is done, which neither ours nor the first is.
+    let synced = timed_prepared(
+        "cp and sync",
+        || clear(&copy),
+        || {
+            let status = std::process::Command::new("cp").arg("-r").args([&source, &copy]).status()?;
+            let sync = std::process::Command::new("sync").arg("-f").arg(&copy).status()?;
+            if status.success() && sync.success() { Ok(()) } else { Err("cp failed".into()) }
+        },
+    )?;
+    clear(&copy)?;
     bench.line(line, [ours, cp, synced], &format!("{copied} chunks as they were stored"));
     Ok(())
 }
@@ -94,10 +94,11 @@ fn recoded(bench: &mut Bench, line: &str) -> Outcome {
     let target = target_of(bench, Format::Zarr);
     let filters = Some(vec![Filter::new("zstd").with("level", 3)]);
     let options = ConvertOptions { filters, ..ConvertOptions::default() };
-    let ours = timed(OURS, || once(&source, &target, Format::Zarr, &options).map(drop))?;
-    remove(&target)?;
+    let ours =
+        timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::Zarr, &options).map(drop))?;
+    clear(&target)?;
     let python = timed_in(bench, SCRIPT, "h5py and zarr-python", "hdf5_to_zarr", [&source, &target])?;
-    remove(&target)?;
+    clear(&target)?;
     let gdal = gdal(&source, &target)?;
     bench.line(line, [ours].into_iter().chain(python).chain(gdal), "");
     Ok(())
@@ -109,16 +110,19 @@ fn gdal(source: &Path, target: &Path) -> Outcome<Option<(String, f64)>> {
         say("gdalmdimtranslate is not installed");
         return Ok(None);
     }
-    let time = timed("gdalmdimtranslate", || {
-        remove(target)?;
-        let mut command = std::process::Command::new("gdalmdimtranslate");
-        command
-            .args(["-of", "Zarr", "-co", "FORMAT=ZARR_V3", "-co", "COMPRESS=ZSTD"])
-            .arg(source)
-            .arg(target);
-        if command.output()?.status.success() { Ok(()) } else { Err("gdalmdimtranslate failed".into()) }
-    });
-    remove(target)?;
+    let time = timed_prepared(
+        "gdalmdimtranslate",
+        || clear(target),
+        || {
+            let mut command = std::process::Command::new("gdalmdimtranslate");
+            command
+                .args(["-of", "Zarr", "-co", "FORMAT=ZARR_V3", "-co", "COMPRESS=ZSTD"])
+                .arg(source)
+                .arg(target);
+            if command.output()?.status.success() { Ok(()) } else { Err("gdalmdimtranslate failed".into()) }
+        },
+    );
+    clear(target)?;
     Ok(time.ok())
 }
 
@@ -132,14 +136,15 @@ fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
         ..ConvertOptions::default()
     };
     let watch = Watch::start();
-    let ours = timed(OURS, || once(&source, &target, Format::Tet, &options).map(drop))?;
+    let ours =
+        timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::Tet, &options).map(drop))?;
     let peak = watch.peak().unwrap_or(0).div_ceil(1 << 20);
-    remove(&target)?;
+    clear(&target)?;
     let zarr = file(bench, "zarr_raw")?;
     let planes = target_of(bench, Format::Zarr);
     let python =
         timed_in(bench, SCRIPT, "zarr-python, slabs of 64 planes", "zarr_to_planes", [&zarr, &planes])?;
-    remove(&planes)?;
+    clear(&planes)?;
     bench.line(line, [ours].into_iter().chain(python), &format!("{peak} MiB of memory"));
     Ok(())
 }

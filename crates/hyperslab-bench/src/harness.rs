@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::results::{Line, Results};
 
@@ -11,6 +11,9 @@ pub(crate) type Outcome<T = ()> = Result<T, Box<dyn std::error::Error>>;
 
 /// Runs of each contender; the median counts.
 pub(crate) const RUNS: usize = 5;
+/// How many files may be removed without a rest, and how long it is.
+const FEW_FILES: u64 = 64;
+const INODES_REST: Duration = Duration::from_secs(6);
 /// The size whose results are kept with the project, in mebibytes.
 const FULL: u64 = 1024;
 /// Our own name among the contenders.
@@ -104,13 +107,20 @@ impl Bench {
 }
 
 /// The median time of several runs, after one that warms up.
-pub(crate) fn median(mut work: impl FnMut() -> Outcome) -> Outcome<f64> {
-    work()?;
+pub(crate) fn median(work: impl FnMut() -> Outcome) -> Outcome<f64> {
+    median_prepared(|| Ok(()), work)
+}
+
+/// The same, each run after preparing it, which does not count.
+fn median_prepared(mut prepare: impl FnMut() -> Outcome, mut work: impl FnMut() -> Outcome) -> Outcome<f64> {
     let mut seconds = Vec::with_capacity(RUNS);
-    for _ in 0..RUNS {
+    for run in 0..=RUNS {
+        prepare()?;
         let start = Instant::now();
         work()?;
-        seconds.push(start.elapsed().as_secs_f64());
+        if run > 0 {
+            seconds.push(start.elapsed().as_secs_f64());
+        }
     }
     seconds.sort_by(f64::total_cmp);
     Ok(seconds[RUNS / 2])
@@ -119,6 +129,43 @@ pub(crate) fn median(mut work: impl FnMut() -> Outcome) -> Outcome<f64> {
 /// A contender's name and its median.
 pub(crate) fn timed(name: &str, work: impl FnMut() -> Outcome) -> Outcome<(String, f64)> {
     Ok((name.to_owned(), median(work)?))
+}
+
+/// A contender's name and its median, each run after preparing it, which does not count.
+pub(crate) fn timed_prepared(
+    name: &str,
+    prepare: impl FnMut() -> Outcome,
+    work: impl FnMut() -> Outcome,
+) -> Outcome<(String, f64)> {
+    Ok((name.to_owned(), median_prepared(prepare, work)?))
+}
+
+/// Takes away what a run left.
+///
+/// After many files it waits: ext4 steps over every inode that was freed in the last five seconds, one by one, so that
+/// files made right after many were removed cost several times as much.
+pub(crate) fn clear(path: &Path) -> Outcome {
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => {
+            let many = files_below(path)? > FEW_FILES;
+            std::fs::remove_dir_all(path)?;
+            if many {
+                std::thread::sleep(INODES_REST);
+            }
+        }
+        Ok(_) => std::fs::remove_file(path)?,
+        Err(_) => {}
+    }
+    Ok(())
+}
+
+fn files_below(folder: &Path) -> Outcome<u64> {
+    let mut files = 0;
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        files += if entry.file_type()?.is_dir() { files_below(&entry.path())? } else { 1 };
+    }
+    Ok(files)
 }
 
 /// A line on stderr.

@@ -10,7 +10,7 @@ use hyperslab::{Bounds, Elements, Filter, Format, Scan, Selection};
 use hyperslab_tiledb::WriteOptions;
 
 use crate::data::{self, BOXES};
-use crate::harness::{Bench, Outcome, say, timed};
+use crate::harness::{Bench, OURS, Outcome, clear, say, timed, timed_prepared};
 use crate::peers;
 use crate::reads::{array, box_selections};
 
@@ -83,31 +83,6 @@ fn line(bench: &mut Bench, name: &str, ours: (String, f64), case: &str, argument
     Ok(())
 }
 
-/// The middle one of several runs, the first not counted; preparing does not count either.
-fn prepared(
-    mut prepare: impl FnMut() -> Outcome,
-    mut work: impl FnMut() -> Outcome,
-) -> Outcome<(String, f64)> {
-    let mut seconds = Vec::with_capacity(RUNS);
-    for run in 0..=RUNS {
-        prepare()?;
-        let start = Instant::now();
-        work()?;
-        if run > 0 {
-            seconds.push(start.elapsed().as_secs_f64());
-        }
-    }
-    seconds.sort_by(f64::total_cmp);
-    Ok(("hyperslab".to_owned(), seconds[RUNS / 2]))
-}
-
-fn clear(path: &Path) -> Outcome {
-    match std::fs::remove_dir_all(path) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
-}
-
 /// A whole folder once more.
 fn copy(from: &Path, to: &Path) -> Outcome {
     std::fs::create_dir_all(to)?;
@@ -158,7 +133,8 @@ fn write(bench: &mut Bench, name: &str, source: &Path, filters: &str, ours: Ours
         ..ConvertOptions::default()
     };
     let store = hyperslab::open(source)?;
-    let ours = prepared(
+    let ours = timed_prepared(
+        OURS,
         || clear(&target),
         || {
             convert(&store, &target, Format::TileDb, &options, &Progress::default())?;
@@ -214,7 +190,8 @@ fn sparse(bench: &mut Bench) -> Outcome {
         let bytes = std::fs::read(&points)?;
         let columns: Vec<Elements> =
             bytes.chunks(POINTS * 8).map(|column| Elements::fixed(column.to_vec())).collect();
-        let ours = prepared(
+        let ours = timed_prepared(
+            OURS,
             || clear(&target).and_then(|()| copy(&empty, &target)),
             || Ok(hyperslab_tiledb::write_sparse(&target, &columns, &WriteOptions::default())?),
         )?;

@@ -7,7 +7,7 @@ use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::{Filter, Format, Selection};
 
 use crate::data;
-use crate::harness::{Bench, Outcome, timed};
+use crate::harness::{Bench, Outcome, clear, timed, timed_prepared};
 use crate::peers;
 use crate::reads::{array, box_selections};
 
@@ -98,19 +98,24 @@ fn write(bench: &mut Bench, line: &str, kind: &str, source: &Path, file: &Path) 
         chunk_shape: Some(data::CHUNK.to_vec()),
         shard_shape: kind.contains("shards").then(|| vec![SHARD; 3]),
         filters: Some(level.into_iter().collect()),
-        replace: true,
         ..ConvertOptions::default()
     };
     let field = hyperslab::open(source)?;
-    let mut times = vec![timed("hyperslab", || {
-        convert(&field, &target, Format::Zarr, &options, &Progress::default())?;
-        Ok(())
-    })?];
+    let mut times = vec![timed_prepared(
+        "hyperslab",
+        || clear(&target),
+        || {
+            convert(&field, &target, Format::Zarr, &options, &Progress::default())?;
+            Ok(())
+        },
+    )?];
+    clear(&target)?;
     times.extend(python(bench, "write", &[source, &target, Path::new(kind)])?);
     #[cfg(feature = "crates")]
     times.push(oxide::write(source, file, &target)?);
     #[cfg(not(feature = "crates"))]
     let _ = file;
+    clear(&target)?;
     bench.line(line, times, "");
     Ok(())
 }
@@ -126,7 +131,7 @@ mod oxide {
     use zarrs::filesystem::FilesystemStore;
 
     use crate::data::BOX;
-    use crate::harness::{Outcome, timed};
+    use crate::harness::{Outcome, clear, timed, timed_prepared};
 
     const NAME: &str = "zarrs";
 
@@ -162,15 +167,16 @@ mod oxide {
     pub(super) fn write(source: &Path, like: &Path, target: &Path) -> Outcome<(String, f64)> {
         let values = crate::reads::array(source)?.read(&hyperslab::Selection::all())?;
         let field: Vec<f32> = values.as_slice::<f32>().ok_or("float32")?.to_vec();
-        timed(NAME, || {
-            if target.exists() {
-                std::fs::remove_dir_all(target)?;
-            }
-            std::fs::create_dir_all(target)?;
-            std::fs::copy(like.join("zarr.json"), target.join("zarr.json"))?;
-            let array = open(target)?;
-            array.store_array_subset(&array.subset_all(), &field[..])?;
-            Ok(())
-        })
+        timed_prepared(
+            NAME,
+            || clear(target),
+            || {
+                std::fs::create_dir_all(target)?;
+                std::fs::copy(like.join("zarr.json"), target.join("zarr.json"))?;
+                let array = open(target)?;
+                array.store_array_subset(&array.subset_all(), &field[..])?;
+                Ok(())
+            },
+        )
     }
 }

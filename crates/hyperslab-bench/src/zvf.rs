@@ -10,7 +10,7 @@ use hyperslab_zvf::{
     ColumnSpec, FragmentIndex, GeometrySpec, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid,
 };
 
-use crate::harness::{Bench, Outcome, timed};
+use crate::harness::{Bench, OURS, Outcome, clear, timed, timed_prepared};
 use crate::peers;
 
 /// The peer and its script.
@@ -153,28 +153,28 @@ fn writes(bench: &mut Bench, inputs: &Path) -> Outcome {
         let ids: Vec<Option<i64>> = ids.as_slice::<i64>().ok_or("ids")?.iter().copied().map(Some).collect();
         let ids = if with_ids { &ids[..] } else { &[] };
         let attributes = [("v".to_owned(), values)];
-        let mut run = 0;
-        let target = |run: u32| bench.files.join(format!("zvf-written-{run}"));
-        // Every run has a place of its own, and nothing is removed while the clock runs.
-        (0..=crate::harness::RUNS as u32).try_for_each(|run| remove(&target(run)))?;
-        let ours = timed("hyperslab", || {
-            let spec = GeometrySpec {
-                kind: Kind::PointCloud,
-                rank: 3,
-                dtype: DType::Float32,
-                attributes: vec![ColumnSpec::of("v", &attributes[0].1)?],
-                link_width: None,
-                link_attributes: Vec::new(),
-                objects: with_ids,
-            };
-            let mut options = WriteOptions::new(vec![CHUNK; 3]);
-            options.bin_shape = (!with_ids).then(|| vec![BIN; 3]);
-            let mut writer = ZvfWriter::create(target(run), spec, options)?;
-            writer.vertices(&points, &attributes, ids)?;
-            run += 1;
-            Ok(writer.commit()?)
-        })?;
-        (0..=crate::harness::RUNS as u32).try_for_each(|run| remove(&target(run)))?;
+        let target = bench.files.join("zvf-written");
+        let ours = timed_prepared(
+            OURS,
+            || clear(&target),
+            || {
+                let spec = GeometrySpec {
+                    kind: Kind::PointCloud,
+                    rank: 3,
+                    dtype: DType::Float32,
+                    attributes: vec![ColumnSpec::of("v", &attributes[0].1)?],
+                    link_width: None,
+                    link_attributes: Vec::new(),
+                    objects: with_ids,
+                };
+                let mut options = WriteOptions::new(vec![CHUNK; 3]);
+                options.bin_shape = (!with_ids).then(|| vec![BIN; 3]);
+                let mut writer = ZvfWriter::create(&target, spec, options)?;
+                writer.vertices(&points, &attributes, ids)?;
+                Ok(writer.commit()?)
+            },
+        )?;
+        clear(&target)?;
         against(bench, line, ours, 0, case, [inputs, &bench.files.join("zvf-written-peer")])?;
     }
     Ok(())
@@ -191,14 +191,14 @@ fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
         }
         let path = made(bench, store, &format!("make_{store}"), Some(inputs))?;
         let copy = bench.files.join("zvf-pyramid");
-        remove(&copy)?;
+        clear(&copy)?;
         copy_folder(&path, &copy)?;
         let root = std::fs::read(copy.join("zarr.json"))?;
         let options = PyramidOptions { bin_shape: Some(vec![bin; 3]), ..PyramidOptions::new(vec![2.0, 2.0]) };
         let mut seconds = Vec::new();
         for _ in 0..6 {
             for level in ["1", "2"] {
-                remove(&copy.join(level))?;
+                clear(&copy.join(level))?;
             }
             std::fs::write(copy.join("zarr.json"), &root)?;
             let start = std::time::Instant::now();
@@ -210,13 +210,6 @@ fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
         let (base, added) = (size(&copy.join("0"))?, size(&copy.join("1"))? + size(&copy.join("2"))?);
         let line = format!("{line}, {:.1} % more bytes", added as f64 * 100.0 / base as f64);
         against(bench, &line, ("hyperslab".to_owned(), seconds[2]), 2, "pyramid", [inputs, &path])?;
-    }
-    Ok(())
-}
-
-fn remove(path: &Path) -> Outcome {
-    if path.exists() {
-        std::fs::remove_dir_all(path)?;
     }
     Ok(())
 }

@@ -9,11 +9,15 @@
 //!
 //! Bytes after the last frame that are no frame are an error, as is output of any other size than asked for.
 //! Neither the content size nor the window size that a frame claims makes this module allocate: output goes
-//! straight to the caller's buffer, which also serves as the window.
+//! straight to the caller's buffer, which also serves as the window. [`Stream`] keeps a window of its own.
+
+mod stream;
 
 use std::cell::RefCell;
 
 use zstd_safe::{CCtx, CParameter, DCtx, ResetDirective};
+
+pub use stream::Stream;
 
 use crate::bytes::decode_growing;
 use crate::error::{Result, corrupt, invalid, size, too_long};

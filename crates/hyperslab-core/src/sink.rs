@@ -85,6 +85,12 @@ pub trait ArraySink: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// Is the store the same in whatever order its chunks are written? Then each is best written by the thread that
+    /// encoded it.
+    fn any_order(&self) -> bool {
+        false
+    }
+
     /// Writes an encoded chunk, in any order and from any thread.
     ///
     /// # Errors

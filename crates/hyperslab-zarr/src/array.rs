@@ -1,7 +1,7 @@
 //! One array: object names and shard tables on one side, codecs on the other.
 
 use std::collections::HashMap;
-use std::ops::{ControlFlow, Range};
+use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
@@ -10,6 +10,7 @@ use hyperslab_core::{
     Extents, Fill, Grid, Place, Result, Span, StoredForm, product,
 };
 
+use crate::elements::ElementStream;
 use crate::json::Doc;
 use crate::keys::KeyEncoding;
 use crate::metadata::ArrayMetadata;
@@ -205,28 +206,20 @@ impl ZarrArray {
         vlen::single(&decoded, place).map(Some)
     }
 
-    /// The decoded bytes of a chunk of variable-length elements, and where each element is in them, in C order: without a
-    /// second copy of all elements. `None` when the chunk was never written.
+    /// The elements of a chunk of variable length, one after the other in C order: decoded as far as they are asked for.
+    /// `None` when the chunk was never written.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to as many elements as it has cells.
-    pub fn element_spans(&self, chunk: &ChunkCoord) -> Result<Option<(Bytes, Vec<Range<usize>>)>> {
-        let Some((object, offset, stored)) = self.stored_chunk(chunk)? else { return Ok(None) };
-        let place = Place::new(&object, "chunk", offset);
+    /// [`Corrupt`](Error::Corrupt) when the chunk has more or fewer elements than cells.
+    pub fn element_stream(&self, chunk: &ChunkCoord) -> Result<Option<ElementStream>> {
+        let Some(stored) = self.stored_chunk(chunk)? else { return Ok(None) };
         if self.pipeline.serializer != Serializer::Variable || !self.pipeline.axes.is_empty() {
-            return Err(place.unsupported(format!("spans of {}", self.schema.dtype)));
+            let place = Place::new(&stored.0, "chunk", stored.1);
+            return Err(place.unsupported(format!("a stream of {}", self.schema.dtype)));
         }
-        let decoded = if self.pipeline.steps.is_empty() {
-            stored
-        } else {
-            Bytes::from(self.pipeline.unwrap(&stored, place)?.into_owned())
-        };
-        let spans = vlen::spans(&decoded, place)?;
-        if product(self.schema.grid.chunk_shape()) != Some(spans.len() as u64) {
-            return Err(place.corrupt(format!("{} elements in a chunk", spans.len())));
-        }
-        Ok(Some((decoded, spans)))
+        let cells = product(self.schema.grid.chunk_shape());
+        ElementStream::new(&self.pipeline, stored, cells).map(Some)
     }
 
     /// The stored bytes of a chunk, after the name of its object and where they are in it; `None` when it was never written.

@@ -21,6 +21,7 @@
 //! | `keys` | object names, and back |
 //! | `objects`, `shard` | objects of one chunk; the index of a shard |
 //! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
+//! | `elements` | [`ElementStream`]: the latter one after the other |
 //! | `dtype`, `fill`, `json` | data types, fill values, documents |
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
 //! | `verify` | checks |
@@ -45,6 +46,7 @@
 mod array;
 mod codec;
 mod dtype;
+mod elements;
 mod fill;
 mod json;
 mod keys;
@@ -58,5 +60,6 @@ mod verify;
 mod vlen;
 
 pub use array::ZarrArray;
+pub use elements::ElementStream;
 pub use sink::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, probe};

@@ -30,7 +30,7 @@ const MAX_EXPANSION: usize = 1 << 15;
 const MAX_SMALL: usize = 1 << 20;
 
 /// The most that these encoded bytes can become.
-fn plausible(stored: usize) -> usize {
+pub(crate) fn plausible(stored: usize) -> usize {
     stored.saturating_mul(MAX_EXPANSION).saturating_add(MAX_SMALL).min(MAX_UNSIZED)
 }
 

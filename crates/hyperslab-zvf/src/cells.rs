@@ -10,6 +10,7 @@ use hyperslab_zarr::{ZarrArray, ZarrStore};
 use serde_json::{Map, Value};
 
 use crate::coord::{Coord, parse_dotted};
+use crate::manifests::ChunkBox;
 use crate::meta::{corrupt, dtype};
 
 /// Cells kept decoded, per array.
@@ -79,6 +80,11 @@ impl CellArray {
 
     pub(crate) fn rank(&self) -> usize {
         self.origin.len()
+    }
+
+    /// The chunks that can have a cell.
+    pub(crate) fn chunk_box(&self) -> ChunkBox {
+        ChunkBox { origin: self.origin.clone(), shape: self.array.schema().shape().to_vec() }
     }
 
     /// The type that the attribute `dtype` names; 32-bit floats when there is none.

@@ -200,7 +200,7 @@ impl Level {
         if let Some(objects) = self.objects.get() {
             return Ok(objects.as_ref());
         }
-        let mut objects = Objects::open(&self.zarr, &self.path, self.vertices.rank())?;
+        let mut objects = Objects::open(&self.zarr, &self.path, self.vertices.chunk_box())?;
         if let (None, true, [only]) = (&objects, self.root.identity_objects, self.vertices.chunks()?) {
             let rows = self.chunk(only)?.map_or(0, |vertices| vertices.rows);
             let fragments = self.fragments(only, rows)?.len() as u64;

@@ -15,7 +15,7 @@
 //! | module | holds |
 //! |---|---|
 //! | `fragment` | [`FragmentIndex`]: ranges and lists of rows, over the bytes of the blob |
-//! | `manifest` | the fragments of an object |
+//! | `manifest`, `manifests` | the fragments of an object; those of many, in little memory |
 //! | `links` | stored links, within a chunk and across |
 //! | `objects` | ids, manifests, groups |
 //! | `cells` | arrays with one byte string a chunk |
@@ -48,6 +48,7 @@ mod info;
 mod level;
 mod links;
 mod manifest;
+mod manifests;
 mod meta;
 mod numbers;
 mod objects;

@@ -1,20 +1,20 @@
 //! Objects: ids, manifests, groups.
 
 use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 
-use bytes::Bytes;
-use hyperslab_core::{
-    Array, ChunkCoord, DType, Elements, Error, Place, Positions, Result, Store, Values, read_serial,
-};
+use hyperslab_core::{Array, DType, Elements, Error, Place, Positions, Result, Store, Values, read_serial};
 use hyperslab_zarr::{ZarrArray, ZarrStore};
 use serde_json::Value;
 
 use crate::coord::Coord;
 use crate::level::Level;
-use crate::manifest::{self, Block, Fragments};
+use crate::manifest::{Block, Fragments};
+use crate::manifests::{ChunkBox, Manifests};
 use crate::meta::corrupt;
+
+/// Chunks of manifests that are kept.
+const KEPT_CHUNKS: usize = 16;
 
 /// The objects of a level.
 #[derive(Debug)]
@@ -22,20 +22,18 @@ pub(crate) struct Objects {
     name: String,
     count: u64,
     present: Option<u64>,
-    rank: usize,
+    /// The chunks that manifests may name.
+    chunks: ChunkBox,
     manifests: Option<ZarrArray>,
     /// Row to id; `None`: an object's id is its row.
     ids: Option<ZarrArray>,
     table: OnceLock<Ids>,
     /// Decoded chunks of the manifests.
-    kept: Mutex<HashMap<u64, Arc<Rows>>>,
+    kept: Mutex<HashMap<u64, Manifests>>,
     by_chunk: OnceLock<HashMap<Coord, Vec<Use>>>,
     /// With the identity convention: the only chunk; object `i` is its fragment `i`.
     only: Option<Coord>,
 }
-
-/// A chunk of manifests: its bytes, and where each row is.
-type Rows = (Bytes, Vec<Range<usize>>);
 
 #[derive(Debug)]
 struct Ids {
@@ -56,7 +54,7 @@ pub(crate) struct Use {
 
 impl Objects {
     /// The objects of the level whose group is `level`; `None` when it has none.
-    pub(crate) fn open(zarr: &ZarrStore, level: &str, rank: usize) -> Result<Option<Self>> {
+    pub(crate) fn open(zarr: &ZarrStore, level: &str, chunks: ChunkBox) -> Result<Option<Self>> {
         let path = format!("{level}/object_index");
         let Some(attributes) = zarr.group(&path)? else { return Ok(None) };
         let attributes = attributes.to_json();
@@ -81,12 +79,14 @@ impl Objects {
                 format!("num_objects of {count} manifests is {:?}", number("num_objects")),
             ));
         }
-        let rank = number("sid_ndim").map_or(Ok(rank), |own| {
+        let rank = number("sid_ndim").map_or(Ok(chunks.origin.len()), |own| {
             usize::try_from(own)
                 .ok()
                 .filter(|own| (1..=17).contains(own))
                 .ok_or_else(|| corrupt(&name, "zarr.json", "sid_ndim"))
         })?;
+        // Chunks of another grid than the level's have no numbers in it.
+        let chunks = if rank == chunks.origin.len() { chunks } else { ChunkBox::none(rank) };
         let ids = match zarr.array(&format!("{path}/object_ids")) {
             Ok(ids) if with_ids => Some(ids),
             Err(error) if !error.is_not_found() => return Err(error),
@@ -102,7 +102,7 @@ impl Objects {
             name,
             count,
             present: number("num_present"),
-            rank,
+            chunks,
             manifests: Some(manifests),
             ids,
             table: OnceLock::new(),
@@ -118,7 +118,7 @@ impl Objects {
             name: name.to_owned(),
             count: fragments,
             present: None,
-            rank: chunk.len(),
+            chunks: ChunkBox::none(chunk.len()),
             manifests: None,
             ids: None,
             table: OnceLock::new(),
@@ -182,27 +182,18 @@ impl Objects {
         }
         let Some(array) = &self.manifests else { return Ok(Vec::new()) };
         let each = array.schema().grid.chunk_shape()[0];
-        let rows = self.chunk(array, row / each)?;
-        let span = rows.1.get((row % each) as usize).cloned().unwrap_or_default();
-        let bytes = rows.0.get(span).unwrap_or_default();
         let store = format!("{} object {}", self.name, self.id(row)?);
-        manifest::parse(bytes, self.rank, Place::new(&store, "manifest", 0))
-    }
-
-    fn chunk(&self, array: &ZarrArray, number: u64) -> Result<Arc<Rows>> {
-        let kept = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(rows) = kept().get(&number) {
-            return Ok(Arc::clone(rows));
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let number = row / each;
+        if !kept.contains_key(&number) {
+            if kept.len() >= KEPT_CHUNKS {
+                kept.clear();
+            }
+            let stream = array.element_stream(&[number].as_slice().into())?;
+            kept.insert(number, Manifests::new(stream, self.chunks.clone()));
         }
-        let coord: ChunkCoord = [number].as_slice().into();
-        // A chunk that was never written holds empty manifests.
-        let rows = Arc::new(array.element_spans(&coord)?.unwrap_or_default());
-        let mut kept = kept();
-        if kept.len() >= 16 {
-            kept.clear();
-        }
-        kept.insert(number, Arc::clone(&rows));
-        Ok(rows)
+        let Some(manifests) = kept.get_mut(&number) else { return Ok(Vec::new()) };
+        manifests.get((row % each) as usize, Place::new(&store, "manifest", 0))
     }
 
     /// For every chunk the objects that use its fragments. Made once, from all manifests.

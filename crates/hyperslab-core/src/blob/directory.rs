@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -271,7 +271,18 @@ fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
 /// A small file of so many bytes, in one read; what is there, when it was cut short since.
 fn read_whole(file: &File, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::with_capacity(size as usize);
-    file.take(size).read_to_end(&mut bytes)?;
+    // `read_to_end` begins with small reads, whatever room there is.
+    #[cfg(unix)]
+    while (bytes.len() as u64) < size {
+        match rustix::io::read(file, rustix::buffer::spare_capacity(&mut bytes)) {
+            Ok(0) => break,
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    #[cfg(not(unix))]
+    io::Read::read_to_end(&mut io::Read::take(file, size), &mut bytes)?;
+    bytes.truncate(size as usize);
     Ok(bytes)
 }
 

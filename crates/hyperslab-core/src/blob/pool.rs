@@ -30,8 +30,9 @@ impl Pooled {
         let words = length.div_ceil(8);
         let kept = (SMALLEST..=LARGEST).contains(&length).then(|| {
             let mut free = free();
-            let fitting = free.iter().position(|kept| kept.len() >= words && kept.len() / 2 <= words)?;
-            Some(free.swap_remove(fitting))
+            // The last that came back first: it may still be in the processor's cache.
+            let fitting = free.iter().rposition(|kept| kept.len() >= words && kept.len() / 2 <= words)?;
+            Some(free.remove(fitting))
         });
         let words = kept.flatten().unwrap_or_else(|| vec![0; words]);
         Self { words, length }

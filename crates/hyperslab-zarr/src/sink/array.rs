@@ -158,6 +158,11 @@ impl ArraySink for ZarrArraySink {
         Ok(Some(EncodedChunk { parts: vec![stored.clone()], filter_mask: 0, raw_length, tag: 0 }))
     }
 
+    fn any_order(&self) -> bool {
+        // Objects of their own; a shard holds its chunks in the order in which they came.
+        self.shards.is_none()
+    }
+
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
         if self.old.as_ref().is_some_and(|old| old.stays(chunk)) {
             return Err(Error::invalid(format!("{}: chunk {chunk:?} stays as it is", self.plan.name)));

@@ -1,10 +1,10 @@
 //! One array on its way: chunk by chunk where both sides are cut alike, else by blocks that memory holds.
 //!
-//! Chunks are made on all cores and written in their own order while the next are made, so that a target's bytes do not
-//! depend on which core was the fastest.
+//! Chunks are made on all cores. Into one file they are written in their own order while the next are made, so that its
+//! bytes do not depend on which core was the fastest; objects of their own are written by the thread that made them.
 
 use std::ops::Range;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, ChunkCoord, ChunkRef, DType, Elements, EncodedChunk, Error, Grid, Positions,
@@ -78,28 +78,29 @@ impl Copy {
         let chunk_bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(item).max(1);
         // Two batches are in memory, and each chunk may be there decoded and encoded.
         let at_once = at_once(options.memory / 4, chunk_bytes);
-        let mut copied = 0;
-        let make = |numbers: Range<u64>| {
+        let copied = AtomicU64::new(0);
+        let plan = |numbers: Range<u64>| {
             let coords: Vec<ChunkCoord> = numbers.map(|number| grid.coord(number)).collect();
             let references = array.locate(&coords)?;
-            let made = coords.into_par_iter().zip(references).with_max_len(1).map(|(coord, reference)| {
-                stopped(progress)?;
-                let (encoded, as_stored) =
-                    self.chunk(array, sink, &coord, reference.as_ref(), !options.append)?;
-                Ok((coord, encoded, as_stored))
-            });
-            made.collect::<Result<Vec<_>>>()
+            Ok(coords.into_iter().zip(references).collect())
+        };
+        let make = |(coord, reference): (ChunkCoord, Option<ChunkRef>)| {
+            stopped(progress)?;
+            let (encoded, as_stored) =
+                self.chunk(array, sink, &coord, reference.as_ref(), !options.append)?;
+            Ok((coord, encoded, as_stored))
         };
         let write = |(coord, encoded, as_stored): (ChunkCoord, EncodedChunk, bool)| {
             stopped(progress)?;
             sink.write(&coord, encoded)?;
-            copied += u64::from(as_stored);
+            copied.fetch_add(u64::from(as_stored), Ordering::Relaxed);
             let cells = grid.region(&coord).cells().unwrap_or(0);
             progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
             Ok(())
         };
-        in_order(grid.chunks().unwrap_or(0), at_once, make, write)?;
-        Ok(copied)
+        let kept = if sink.any_order() { None } else { Some(at_once) };
+        bring(grid.chunks().unwrap_or(0), kept, plan, make, write)?;
+        Ok(copied.into_inner())
     }
 
     /// One chunk as the target will store it; was it taken as it is stored?
@@ -188,69 +189,88 @@ fn write_block(
     let inside = Grid::new(&region.shape, grid.chunk_shape())?;
     let bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX);
     let bytes = bytes.saturating_mul(dtype.size().unwrap_or(64) as u64).max(1);
-    let make = |numbers: Range<u64>| {
-        let made = numbers.collect::<Vec<_>>().into_par_iter().with_max_len(1).map(|number| {
-            stopped(progress)?;
-            let local = inside.coord(number);
-            let chunk: ChunkCoord = local.iter().zip(&first).map(|(at, first)| at + first).collect();
-            let elements: Elements = cut(dtype, values, &inside.region(&local))?;
-            let encoded = sink.encode(&chunk, &elements)?;
-            Ok((chunk, encoded))
-        });
-        made.collect::<Result<Vec<_>>>()
+    let make = |number: u64| {
+        stopped(progress)?;
+        let local = inside.coord(number);
+        let chunk: ChunkCoord = local.iter().zip(&first).map(|(at, first)| at + first).collect();
+        let elements: Elements = cut(dtype, values, &inside.region(&local))?;
+        let encoded = sink.encode(&chunk, &elements)?;
+        Ok((chunk, encoded))
     };
-    let at_once = at_once(memory / 2, bytes);
     let write = |(chunk, encoded): (ChunkCoord, EncodedChunk)| sink.write(&chunk, encoded);
-    in_order(inside.chunks().unwrap_or(0), at_once, make, write)
+    let kept = if sink.any_order() { None } else { Some(at_once(memory / 2, bytes)) };
+    bring(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)
 }
 
-/// Makes so many things in batches on all cores, and writes those of a batch in their order while the next is made.
-fn in_order<T: Send>(
+/// Plans so many things in batches, and makes and writes each.
+///
+/// With `kept`, so many of them are made on all cores and written in their order while as many others are made; without
+/// it, each is written by the thread that made it, and nothing is kept.
+fn bring<P: Send, T: Send>(
     count: u64,
-    at_once: u64,
-    make: impl Fn(Range<u64>) -> Result<Vec<T>> + Sync,
-    mut write: impl FnMut(T) -> Result<()> + Send,
+    kept: Option<u64>,
+    plan: impl Fn(Range<u64>) -> Result<Vec<P>> + Sync,
+    make: impl Fn(P) -> Result<T> + Sync,
+    write: impl Fn(T) -> Result<()> + Sync,
 ) -> Result<()> {
+    let batch = kept.unwrap_or(MOST_AT_ONCE).max(1);
     let mut ready = Vec::new();
     let mut start = 0;
     while start < count || !ready.is_empty() {
-        let end = start.saturating_add(at_once.max(1)).min(count);
-        let (made, written) = rayon::join(
-            || if start < end { make(start..end) } else { Ok(Vec::new()) },
-            || ready.into_iter().try_for_each(&mut write),
-        );
-        written?;
-        (ready, start) = (made?, end);
+        let end = start.saturating_add(batch).min(count);
+        let planned = if start < end { plan(start..end)? } else { Vec::new() };
+        let planned = planned.into_par_iter().with_max_len(1);
+        if kept.is_none() {
+            planned.try_for_each(|plan| write(make(plan)?))?;
+        } else {
+            let (made, written) = rayon::join(
+                || planned.map(&make).collect::<Result<Vec<T>>>(),
+                || ready.into_iter().try_for_each(&write),
+            );
+            written?;
+            ready = made?;
+        }
+        start = end;
     }
     Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
 
     #[test]
     fn things_are_written_in_their_order_and_a_failure_ends_it() {
-        for (count, at_once) in [(0, 3), (1, 3), (10, 3), (10, 1), (3, 100)] {
-            let mut written = Vec::new();
-            in_order(
-                count,
-                at_once,
-                |range| Ok(range.collect()),
-                |number: u64| {
-                    written.push(number);
-                    Ok(())
-                },
-            )
-            .unwrap();
+        for (count, kept) in [
+            (0, Some(3)),
+            (1, Some(3)),
+            (10, Some(3)),
+            (10, Some(1)),
+            (3, Some(100)),
+            (1000, None),
+            (0, None),
+        ] {
+            let written = Mutex::new(Vec::new());
+            let write = |number: u64| {
+                written.lock().unwrap().push(number);
+                Ok(())
+            };
+            bring(count, kept, |range| Ok(range.collect()), Ok, write).unwrap();
+            let mut written = written.into_inner().unwrap();
+            if kept.is_none() {
+                written.sort_unstable();
+            }
             assert_eq!(written, (0..count).collect::<Vec<_>>());
         }
-        let failing = |range: Range<u64>| {
-            if range.contains(&5) { Err(Error::invalid("no")) } else { Ok(range.collect::<Vec<_>>()) }
-        };
-        assert!(in_order(10, 2, failing, |_| Ok(())).is_err());
-        assert!(
-            in_order(10, 2, |range| Ok(range.collect::<Vec<_>>()), |_| Err(Error::invalid("full"))).is_err()
-        );
+        let all = |range: Range<u64>| Ok(range.collect::<Vec<_>>());
+        let no = || Error::invalid("no");
+        for kept in [Some(2), None] {
+            let make = |number| if number == 5 { Err(no()) } else { Ok(number) };
+            assert!(bring(10, kept, all, make, |_| Ok(())).is_err());
+            assert!(bring(10, kept, all, Ok, |_| Err(no())).is_err());
+            assert!(bring(10, kept, |_| Err::<Vec<u64>, _>(no()), Ok, |_| Ok(())).is_err());
+        }
     }
 }

@@ -3,8 +3,7 @@
 An area's own script takes `case`, `median`, `clear`, `boxes` and `main` from here.
 """
 
-import os
-import shutil
+import pathlib
 import statistics
 import sys
 import time
@@ -38,10 +37,16 @@ def median(work, prepare=lambda: None):
 
 
 def clear(path):
-    """Takes a folder away, and gives the file system the time that the Rust side gives it."""
-    if os.path.exists(path):
-        shutil.rmtree(path)
-        time.sleep(6)
+    """Empties a folder and puts it aside, as the Rust side does."""
+    path = pathlib.Path(path)
+    if not path.exists():
+        return
+    aside = path.with_name("emptied")
+    aside.mkdir(exist_ok=True)
+    emptied = path.rename(aside / str(sum(1 for _ in aside.iterdir())))
+    for file in emptied.rglob("*"):
+        if file.is_file():
+            file.write_bytes(b"")
 
 
 CASES = {}

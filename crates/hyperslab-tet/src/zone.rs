@@ -71,7 +71,7 @@ pub(crate) struct Statistics {
 /// The statistics of cells of one width. Elements are compared by a key: an integer whose order is theirs, and from which
 /// they come back. Without branches, so that the compiler can take many cells at once.
 macro_rules! statistics {
-    ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr) => {{
+    ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr, $plain:expr) => {{
         const N: usize = size_of::<$bits>();
         let (cells, _) = $raw.as_chunks::<N>();
         let missing = $missing.and_then(|bytes: &[u8]| <[u8; N]>::try_from(bytes).ok());
@@ -79,6 +79,10 @@ macro_rules! statistics {
         let (mut nulls, mut low, mut high) = (0_u64, <$key>::MAX, <$key>::MIN);
         // As many as a counter of the cells' own width can count: no lane of the loops is wider than another.
         for block in cells.chunks(if N == 1 { 255 } else { 1 << 15 }) {
+            if !any_missing && let Some((least, most)) = $plain(block) {
+                (low, high) = (low.min($to_key(least)), high.max($to_key(most)));
+                continue;
+            }
             let (mut least, mut most) = (<$key>::MAX, <$key>::MIN);
             for cell in block {
                 let key: $key = $to_key(<$bits>::from_le_bytes(*cell));
@@ -111,20 +115,49 @@ macro_rules! statistics {
     }};
 }
 
+/// The bits of the smallest and the largest of a block of floats, compared as processors compare them, which is the order
+/// of their keys where all are numbers and neither end is a zero (of which there are two); `None` elsewhere.
+macro_rules! plain_range {
+    ($float:ty, $bits:ty, $block:expr) => {{
+        // Enough for several vectors of any width.
+        const LANES: usize = 128 / size_of::<$float>();
+        let mut least = [<$float>::INFINITY; LANES];
+        let mut most = [<$float>::NEG_INFINITY; LANES];
+        let mut odd = [0 as $bits; LANES];
+        let (rows, rest) = $block.as_chunks::<LANES>();
+        // What is left over is a row in which the other lanes repeat its first.
+        let first = rest.first().copied();
+        let rest: [[u8; size_of::<$float>()]; LANES] =
+            std::array::from_fn(|lane| rest.get(lane).copied().or(first).unwrap_or_default());
+        for row in rows.iter().chain(first.is_some().then_some(&rest)) {
+            for lane in 0..LANES {
+                let value = <$float>::from_le_bytes(row[lane]);
+                least[lane] = if value < least[lane] { value } else { least[lane] };
+                most[lane] = if value > most[lane] { value } else { most[lane] };
+                odd[lane] |= <$bits>::from(value.is_nan());
+            }
+        }
+        let least = least.into_iter().fold(<$float>::INFINITY, <$float>::min);
+        let most = most.into_iter().fold(<$float>::NEG_INFINITY, <$float>::max);
+        let plain = odd.iter().all(|odd| *odd == 0) && least != 0.0 && most != 0.0;
+        plain.then_some((least.to_bits(), most.to_bits()))
+    }};
+}
+
 /// Floats in IEEE total order: negative ones are ordered backwards by their magnitude.
 macro_rules! float_statistics {
-    ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr) => {{
+    ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr, $plain:expr) => {{
         // Its own inverse.
         let flip = |signed: $key| signed ^ (((signed >> (<$key>::BITS - 1)) as $bits) >> 1) as $key;
         let nan = |bits: $bits| bits & (<$bits>::MAX >> 1) > $infinity;
-        statistics!($bits => $key, $raw, $missing, |bits: $bits| flip(bits as $key), |key| flip(key) as $bits, nan)
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| flip(bits as $key), |key| flip(key) as $bits, nan, $plain)
     }};
 }
 
 /// Integers, signed or not, by themselves; none of them is not a number.
 macro_rules! integer_statistics {
     ($bits:ty => $key:ty, $raw:expr, $missing:expr) => {
-        statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false)
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false, |_: &[_]| None)
     };
 }
 
@@ -132,9 +165,15 @@ impl Statistics {
     /// Of a chunk's little-endian bytes, given the element that stands for a missing one.
     pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
         match dtype {
-            DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing),
-            DType::Float32 => float_statistics!(u32 => i32, 0x7f80_0000, raw, missing),
-            DType::Float64 => float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing),
+            DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing, |_: &[_]| None),
+            DType::Float32 => {
+                let plain = |block: &[[u8; 4]]| plain_range!(f32, u32, block);
+                float_statistics!(u32 => i32, 0x7f80_0000, raw, missing, plain)
+            }
+            DType::Float64 => {
+                let plain = |block: &[[u8; 8]]| plain_range!(f64, u64, block);
+                float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing, plain)
+            }
             DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
             DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
             DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
@@ -287,6 +326,29 @@ mod tests {
         let statistics = Statistics::of(&DType::UInt8, &bytes, Some(&[7]));
         assert_eq!((statistics.elements, statistics.nulls), (1000, 600));
         assert_eq!(statistics.range.map(|(low, high)| (low[0], high[0])), Some((20, 119)));
+    }
+
+    proptest::proptest! {
+        /// Numbers, zeros of both signs and what is not a number, in rows that are whole or not.
+        #[test]
+        fn the_ends_are_those_of_total_order(
+            cells in proptest::collection::vec(
+                proptest::prop_oneof![
+                    8 => -9.0_f64..9.0,
+                    1 => proptest::sample::select(vec![0.0, -0.0, f64::INFINITY, f64::NEG_INFINITY]),
+                    1 => proptest::sample::select(vec![f64::NAN, 0.0]),
+                ],
+                0..100,
+            ),
+        ) {
+            let numbers = || cells.iter().filter(|cell| !cell.is_nan()).copied();
+            let ends = numbers().min_by(f64::total_cmp).zip(numbers().max_by(f64::total_cmp));
+            let raw: Vec<u8> = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+            let found = Statistics::of(&DType::Float64, &raw, None);
+            let ends = ends.map(|(low, high)| (low.to_le_bytes(), high.to_le_bytes()));
+            proptest::prop_assert_eq!(found.range, ends);
+            proptest::prop_assert_eq!(found.nulls as usize, cells.len() - numbers().count());
+        }
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl CellArray {
 
     /// The chunks that can have a cell.
     pub(crate) fn chunk_box(&self) -> ChunkBox {
-        ChunkBox { origin: self.origin.clone(), shape: self.array.schema().shape().to_vec() }
+        ChunkBox::new(self.origin.clone(), self.array.schema().shape())
     }
 
     /// The type that the attribute `dtype` names; 32-bit floats when there is none.

@@ -79,14 +79,14 @@ impl Objects {
                 format!("num_objects of {count} manifests is {:?}", number("num_objects")),
             ));
         }
-        let rank = number("sid_ndim").map_or(Ok(chunks.origin.len()), |own| {
+        let rank = number("sid_ndim").map_or(Ok(chunks.rank()), |own| {
             usize::try_from(own)
                 .ok()
                 .filter(|own| (1..=17).contains(own))
                 .ok_or_else(|| corrupt(&name, "zarr.json", "sid_ndim"))
         })?;
         // Chunks of another grid than the level's have no numbers in it.
-        let chunks = if rank == chunks.origin.len() { chunks } else { ChunkBox::none(rank) };
+        let chunks = if rank == chunks.rank() { chunks } else { ChunkBox::none(rank) };
         let ids = match zarr.array(&format!("{path}/object_ids")) {
             Ok(ids) if with_ids => Some(ids),
             Err(error) if !error.is_not_found() => return Err(error),

@@ -5,6 +5,7 @@
 
 mod columns;
 mod edges;
+mod places;
 mod select;
 
 use hyperslab_core::{DType, Elements, Error, GeometryData, GeometryQuery, Result, Values};

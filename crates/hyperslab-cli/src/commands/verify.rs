@@ -3,14 +3,16 @@
 use std::io::{self, Write};
 
 use hyperslab::verify::{Verified, verify_path};
-use hyperslab::{Depth, Result, Severity};
+use hyperslab::{Depth, OpenOptions, Result, Severity};
 
 use crate::args::VerifyArgs;
 use crate::{Answer, output, paint};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Answer> {
     let depth = if args.deep { Depth::Deep } else { Depth::Quick };
-    let verified = verify_path(&args.open.path, &super::open_options(&args.open)?, depth)?;
+    // Everything is looked at once, while it is in the processor's cache: mapping it would take longer.
+    let options = OpenOptions { mapped: false, ..super::open_options(&args.open)? };
+    let verified = verify_path(&args.open.path, &options, depth)?;
     if args.json {
         output::print_json(&verified.to_json())?;
     } else {

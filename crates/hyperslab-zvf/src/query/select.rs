@@ -12,14 +12,12 @@ use crate::level::{Level, Vertices};
 use crate::manifest::Fragments;
 use crate::meta::Linking;
 use crate::numbers::with_number_type;
+use crate::query::places::{NONE, Places};
 
 /// This many chunks are read on all cores: fewer are there before another core has woken up.
 const WORTH_SHARING: usize = 8;
 /// The same where nothing has to be decoded.
 const WORTH_SHARING_RAW: usize = 32;
-
-/// A row that was not picked.
-const NONE: u32 = u32::MAX;
 
 /// A closed box.
 #[derive(Debug)]
@@ -82,8 +80,8 @@ pub(crate) struct Chunk {
     pub(crate) coord: Coord,
     pub(crate) vertices: Vertices,
     index: Option<Arc<FragmentIndex>>,
-    /// Row to its place in the result; empty until somebody asks.
-    places: Vec<u32>,
+    /// Row to its place in the result.
+    places: Places,
     /// Which rows are inside the box; tested for all at once.
     inside: Option<Vec<bool>>,
 }
@@ -160,9 +158,9 @@ impl<'a> Selected<'a> {
             }
         }
         if found_by_row {
-            own.places = vec![NONE; rows as usize];
+            let places = own.places.dense(rows as usize);
             for (place, (_, row)) in self.picked.iter().enumerate().skip(first) {
-                own.places[*row as usize] = place as u32;
+                places[*row as usize] = place as u32;
             }
         }
         Ok(())
@@ -327,25 +325,22 @@ impl<'a> Selected<'a> {
     fn pick(&mut self, chunk: usize, row: u64) -> Result<Option<u32>> {
         let own = &mut self.chunks[chunk];
         let at = row as usize;
-        if own.places.is_empty() {
-            own.places = vec![NONE; own.vertices.rows as usize];
-        }
-        if own.places[at] != NONE {
-            return Ok(Some(own.places[at]));
+        if let Some(place) = own.places.get(at) {
+            return Ok(Some(place));
         }
         if own.inside.as_ref().is_some_and(|inside| !inside[at]) {
             return Ok(None);
         }
         let place = u32::try_from(self.picked.len()).ok().filter(|place| *place != NONE);
         let place = place.ok_or_else(too_many)?;
-        own.places[at] = place;
+        own.places.set(at, place, own.vertices.rows as usize);
         self.picked.push((chunk as u32, row as u32));
         Ok(Some(place))
     }
 
     /// The place of a row in the result; `None` when it was not picked.
     pub(crate) fn place(&self, chunk: usize, row: u64) -> Option<u32> {
-        self.chunks[chunk].places.get(usize::try_from(row).ok()?).copied().filter(|place| *place != NONE)
+        self.chunks[chunk].places.get(usize::try_from(row).ok()?)
     }
 }
 
@@ -361,7 +356,7 @@ fn read(level: &Level, test: Option<&BoxTest>, coord: &Coord, fragments: bool) -
     }
     let inside = test.map(|test| inside(test, level, &vertices));
     let index = if fragments { Some(level.fragments(coord, vertices.rows)?) } else { None };
-    Ok(Some(Chunk { coord: coord.clone(), vertices, index, places: Vec::new(), inside }))
+    Ok(Some(Chunk { coord: coord.clone(), vertices, index, places: Places::default(), inside }))
 }
 
 /// Which vertices of a chunk are inside the box, in world coordinates.

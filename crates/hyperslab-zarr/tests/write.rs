@@ -4,8 +4,8 @@
 mod support;
 
 use hyperslab_core::{
-    ArraySpec, Attributes, DType, Elements, Fill, Filter, Grid, Member, Positions, Sink, Store, StructType,
-    read_serial,
+    ArraySpec, Attributes, DType, Data, Elements, Fill, Filter, Grid, Member, Positions, Sink, Store,
+    StructType, read_serial,
 };
 use hyperslab_zarr::{WriteOptions, ZarrFormat, ZarrSink};
 use proptest::prelude::*;
@@ -152,6 +152,59 @@ proptest! {
             let chunk: Vec<u64> = at.iter().zip(&chunk).map(|(at, extent)| at / extent).collect();
             let expected = if state(&chunk) < 2 { 7 } else { value(&at) };
             prop_assert_eq!(*found, expected, "{:?}", at);
+        }
+    }
+}
+
+/// Elements of a chunk that is decoded piece by piece, whole and damaged.
+#[test]
+fn elements_come_one_after_the_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("a.zarr");
+    // Some longer than what is decoded at a time, all together far more than what is decoded at once.
+    let length = |row: u64| if row.is_multiple_of(50) { 300_000 } else { row as usize % 90 };
+    let mut state = 1_u64;
+    let mut noise = |length: usize| -> Vec<u8> {
+        let next = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as u8 & 63
+        };
+        std::iter::repeat_with(next).take(length).collect()
+    };
+    let rows: Vec<Vec<u8>> = (0..300).map(|row| noise(length(row))).collect();
+    let mut offsets = vec![0];
+    rows.iter().for_each(|row| offsets.push(offsets[offsets.len() - 1] + row.len() as u64));
+    let data = Data::Variable { offsets, bytes: rows.concat().into() };
+    for (name, filters) in [("zstd", vec![Filter::new("zstd").with("level", 1)]), ("raw", Vec::new())] {
+        let mut made = sink(&target, WriteOptions { replace: true, ..WriteOptions::default() });
+        let spec = ArraySpec::new(DType::Bytes, Grid::new(&[300], &[300]).unwrap()).with_filters(filters);
+        let array = made.array("/x", &spec).unwrap();
+        let chunk = [0].as_slice().into();
+        let elements = Elements { data: data.clone(), validity: None };
+        array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
+        made.commit().unwrap();
+
+        let object = target.join("x/c/0");
+        let stored = std::fs::read(&object).unwrap();
+        let read = || -> hyperslab_core::Result<Vec<Vec<u8>>> {
+            let array = hyperslab_zarr::open_path(&target)?.array("/x")?;
+            let mut stream = array.element_stream(&chunk)?.unwrap();
+            let mut all = Vec::new();
+            while let Some(element) = stream.next_element()? {
+                all.push(element.to_vec());
+            }
+            assert!(stream.next_element()?.is_none());
+            Ok(all)
+        };
+        assert!(read().unwrap() == rows, "{name}");
+        for damage in [
+            stored[..stored.len() / 2].to_vec(),
+            stored[..stored.len() - 1].to_vec(),
+            [&stored[..], &[0]].concat(),
+            [&[0xff; 8], &stored[8..]].concat(),
+        ] {
+            std::fs::write(&object, damage).unwrap();
+            assert!(read().unwrap_err().is_corrupt(), "{name}");
         }
     }
 }

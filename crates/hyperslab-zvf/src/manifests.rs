@@ -4,6 +4,8 @@
 //! fragment, or one run, of a chunk that has a number in the level's grid. Manifests with any other block are kept as
 //! they are stored.
 
+use std::collections::HashMap;
+
 use hyperslab_core::{Place, Result, product};
 use hyperslab_zarr::ElementStream;
 
@@ -82,42 +84,70 @@ impl Manifest {
 }
 
 /// The manifests of one chunk of the index.
+///
+/// Who asks for one, or for some in their order, gets them from one pass that keeps nothing else. Who comes back for one that
+/// was passed over will come again: the second pass keeps all.
 #[derive(Debug)]
 pub(crate) struct Manifests {
-    /// Where the next come from; `None` when the chunk was never written: all are empty.
-    stream: Option<ElementStream>,
     chunks: ChunkBox,
-    read: Vec<Manifest>,
+    pass: Pass,
+    kept: HashMap<usize, Manifest>,
+    keeps_all: bool,
+}
+
+#[derive(Debug)]
+enum Pass {
+    /// Where the next come from, and its number; no stream when the chunk was never written: all are empty.
+    At(usize, Option<ElementStream>),
     /// Why no more can be read.
-    broken: Option<String>,
+    Broken(String),
 }
 
 impl Manifests {
     pub(crate) fn new(stream: Option<ElementStream>, chunks: ChunkBox) -> Self {
-        Self { stream, chunks, read: Vec::new(), broken: None }
+        Self { chunks, pass: Pass::At(0, stream), kept: HashMap::new(), keeps_all: false }
     }
 
-    /// The blocks of a manifest.
+    /// The blocks of a manifest; `again` begins a second pass.
     ///
     /// # Errors
     ///
     /// [`Corrupt`](hyperslab_core::Error::Corrupt) for false manifests, and for chunks that do not decode up to there.
-    pub(crate) fn get(&mut self, row: usize, place: Place<'_>) -> Result<Vec<Block>> {
-        while self.read.len() <= row {
-            if let Some(problem) = &self.broken {
-                return Err(place.corrupt(problem.as_str()));
+    pub(crate) fn get(
+        &mut self,
+        row: usize,
+        place: Place<'_>,
+        again: impl FnOnce() -> Result<Option<ElementStream>>,
+    ) -> Result<Vec<Block>> {
+        if let Some(manifest) = self.kept.get(&row) {
+            return manifest.blocks(&self.chunks, place);
+        }
+        match &mut self.pass {
+            Pass::At(next, _) if *next <= row => {}
+            Pass::Broken(problem) if self.keeps_all => return Err(place.corrupt(problem.as_str())),
+            pass => {
+                *pass = Pass::At(0, again()?);
+                self.keeps_all = true;
             }
-            let Some(stream) = &mut self.stream else { return Ok(Vec::new()) };
+        }
+        while let Pass::At(next, Some(stream)) = &mut self.pass
+            && *next <= row
+        {
             match stream.next_element() {
-                Ok(Some(stored)) => self.read.push(Manifest::new(stored, &self.chunks)),
-                Ok(None) => return Ok(Vec::new()),
+                Ok(Some(stored)) => {
+                    if self.keeps_all || *next == row {
+                        self.kept.insert(*next, Manifest::new(stored, &self.chunks));
+                    }
+                    *next += 1;
+                }
+                Ok(None) => break,
                 Err(error) => {
-                    self.broken = Some(error.to_string());
+                    self.pass = Pass::Broken(error.to_string());
                     return Err(error);
                 }
             }
         }
-        self.read[row].blocks(&self.chunks, place)
+        self.kept.get(&row).map_or_else(|| Ok(Vec::new()), |manifest| manifest.blocks(&self.chunks, place))
     }
 }
 

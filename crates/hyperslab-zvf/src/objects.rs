@@ -185,15 +185,15 @@ impl Objects {
         let store = format!("{} object {}", self.name, self.id(row)?);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let number = row / each;
+        let stream = || array.element_stream(&[number].as_slice().into());
         if !kept.contains_key(&number) {
             if kept.len() >= KEPT_CHUNKS {
                 kept.clear();
             }
-            let stream = array.element_stream(&[number].as_slice().into())?;
-            kept.insert(number, Manifests::new(stream, self.chunks.clone()));
+            kept.insert(number, Manifests::new(stream()?, self.chunks.clone()));
         }
         let Some(manifests) = kept.get_mut(&number) else { return Ok(Vec::new()) };
-        manifests.get((row % each) as usize, Place::new(&store, "manifest", 0))
+        manifests.get((row % each) as usize, Place::new(&store, "manifest", 0), stream)
     }
 
     /// For every chunk the objects that use its fragments. Made once, from all manifests.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::file::read_part;
+use super::file::{read_part, read_whole};
 use super::{Blob, FileBlob, MappedBlob, MemoryBlob, past_end};
 use crate::{Error, Result};
 
@@ -154,7 +154,7 @@ impl Directory for LocalDirectory {
                 Arc::new(MappedBlob::new(name, &file)?)
             }));
         }
-        match read_whole(&file, size) {
+        match read_whole(&file, size as usize) {
             Ok(bytes) => Ok(Some(Arc::new(MemoryBlob::new(name, bytes)))),
             Err(source) => self.failed(&path, source),
         }
@@ -176,7 +176,7 @@ impl Directory for LocalDirectory {
         let read = if size >= MAPPED_FROM {
             usize::try_from(size).map_err(io::Error::other).and_then(|size| read_part(&file, 0, size))
         } else {
-            read_whole(&file, size).map(Bytes::from)
+            read_whole(&file, size as usize)
         };
         read.map(Some).or_else(|source| self.failed(&path, source))
     }
@@ -266,24 +266,6 @@ fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     let file = options.open(path)?;
     let metadata = file.metadata()?;
     Ok(metadata.is_file().then_some((file, metadata.len())))
-}
-
-/// A small file of so many bytes, in one read; what is there, when it was cut short since.
-fn read_whole(file: &File, size: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::with_capacity(size as usize);
-    // `read_to_end` begins with small reads, whatever room there is.
-    #[cfg(unix)]
-    while (bytes.len() as u64) < size {
-        match rustix::io::read(file, rustix::buffer::spare_capacity(&mut bytes)) {
-            Ok(0) => break,
-            Ok(_) | Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    #[cfg(not(unix))]
-    io::Read::read_to_end(&mut io::Read::take(file, size), &mut bytes)?;
-    bytes.truncate(size as usize);
-    Ok(bytes)
 }
 
 /// A directory in memory: for tests and fuzzing.

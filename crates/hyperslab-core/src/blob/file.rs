@@ -1,6 +1,7 @@
 //! Plain positional reads, for files that may change underneath.
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +76,22 @@ pub(super) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Res
     }
     let mut buffer = Pooled::take(length);
     read_exact_at(file, buffer.as_mut_slice(), offset)?;
-    Ok(buffer.freeze())
+    Ok(buffer.freeze(length))
+}
+
+/// A small file of so many bytes, in one read; what is there, when it was cut short since.
+pub(super) fn read_whole(mut file: &File, size: usize) -> std::io::Result<Bytes> {
+    let mut buffer = Pooled::take(size);
+    let mut length = 0;
+    while length < size {
+        match file.read(&mut buffer.as_mut_slice()[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(buffer.freeze(length))
 }
 
 #[cfg(unix)]

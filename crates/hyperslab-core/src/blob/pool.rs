@@ -5,17 +5,38 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 /// Only sizes for which asking the system for memory, and giving it back, costs more than looking here.
-const SMALLEST: usize = 64 << 10;
+pub(super) const SMALLEST: usize = 16 << 10;
 pub(super) const LARGEST: usize = 16 << 20;
-/// Buffers that are kept, and all of their bytes.
-const KEPT: usize = 64;
-const KEPT_BYTES: usize = 64 << 20;
+/// All bytes of the buffers that are kept.
+const KEPT_BYTES: usize = 96 << 20;
+/// Buffers come in sizes that grow by a quarter or less: as many to each doubling.
+const STEPS: usize = 4;
+const SIZES: usize = (LARGEST / SMALLEST).ilog2() as usize * STEPS + 1;
 
-static FREE: Mutex<Vec<Vec<u64>>> = Mutex::new(Vec::new());
+static FREE: Mutex<Free> = Mutex::new(Free { by_size: [const { Vec::new() }; SIZES], bytes: 0 });
 
-fn free() -> MutexGuard<'static, Vec<Vec<u64>>> {
-    // The list is whole whatever a panicking thread was doing.
+/// Buffers that came back.
+#[derive(Debug)]
+struct Free {
+    /// The last that came back is taken first: it may still be in the processor's cache.
+    by_size: [Vec<Vec<u64>>; SIZES],
+    bytes: usize,
+}
+
+fn free() -> MutexGuard<'static, Free> {
+    // The lists are whole whatever a panicking thread was doing.
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number and the bytes of the smallest size that holds so many bytes; `None` when that is not for the pool.
+fn size_of_buffer(length: usize) -> Option<(usize, usize)> {
+    if !(SMALLEST..=LARGEST).contains(&length) {
+        return None;
+    }
+    let doublings = (length / SMALLEST).ilog2() as usize;
+    let base = SMALLEST << doublings;
+    let steps = (length - base).div_ceil(base / STEPS);
+    Some((doublings * STEPS + steps, base + steps * (base / STEPS)))
 }
 
 /// A buffer that goes back to the others when it is dropped. Aligned to 8 bytes; what is in it is anything, until written.
@@ -27,14 +48,17 @@ pub(super) struct Pooled {
 
 impl Pooled {
     pub(super) fn take(length: usize) -> Self {
-        let words = length.div_ceil(8);
-        let kept = (SMALLEST..=LARGEST).contains(&length).then(|| {
+        let kept = size_of_buffer(length).map(|(number, size)| {
             let mut free = free();
-            // The last that came back first: it may still be in the processor's cache.
-            let fitting = free.iter().rposition(|kept| kept.len() >= words && kept.len() / 2 <= words)?;
-            Some(free.remove(fitting))
+            let kept = free.by_size[number].pop();
+            free.bytes -= kept.as_ref().map_or(0, |_| size);
+            kept.ok_or(size)
         });
-        let words = kept.flatten().unwrap_or_else(|| vec![0; words]);
+        let words = match kept {
+            Some(Ok(words)) => words,
+            Some(Err(size)) => vec![0; size / 8],
+            None => vec![0; length.div_ceil(8)],
+        };
         Self { words, length }
     }
 
@@ -42,8 +66,9 @@ impl Pooled {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.length]
     }
 
-    /// The bytes, shared and read-only from now on.
-    pub(super) fn freeze(self) -> Bytes {
+    /// The first so many bytes, shared and read-only from now on.
+    pub(super) fn freeze(mut self, length: usize) -> Bytes {
+        self.length = self.length.min(length);
         Bytes::from_owner(self)
     }
 }
@@ -57,12 +82,11 @@ impl AsRef<[u8]> for Pooled {
 impl Drop for Pooled {
     fn drop(&mut self) {
         let words = std::mem::take(&mut self.words);
-        if !(SMALLEST..=LARGEST).contains(&(words.len() * 8)) {
-            return;
-        }
+        let Some((number, size)) = size_of_buffer(words.len() * 8) else { return };
         let mut free = free();
-        if free.len() < KEPT && free.iter().map(|kept| kept.len() * 8).sum::<usize>() < KEPT_BYTES {
-            free.push(words);
+        if free.bytes + size <= KEPT_BYTES {
+            free.bytes += size;
+            free.by_size[number].push(words);
         }
     }
 }
@@ -76,11 +100,25 @@ mod tests {
         for length in [0, 7, SMALLEST, SMALLEST + 3, 3 * SMALLEST, LARGEST, LARGEST + 1, SMALLEST] {
             let mut buffer = Pooled::take(length);
             buffer.as_mut_slice().fill(7);
-            let bytes = buffer.freeze();
+            let bytes = buffer.freeze(length);
             assert_eq!(bytes.len(), length);
             assert!(bytes.iter().all(|byte| *byte == 7));
             assert_eq!(bytes.as_ptr().align_offset(8), 0);
         }
-        assert!(free().len() <= KEPT);
+        assert!(free().bytes <= KEPT_BYTES);
+        assert_eq!(Pooled::take(SMALLEST).freeze(5).len(), 5);
+    }
+
+    #[test]
+    fn every_size_has_a_list_and_a_buffer_goes_back_to_its_own() {
+        let mut last = (0, 0);
+        for length in (SMALLEST..=LARGEST).step_by(1000).chain([LARGEST]) {
+            let (number, size) = size_of_buffer(length).unwrap();
+            assert!(size >= length && size % 8 == 0 && size <= length + length / 4 && number < SIZES);
+            assert_eq!(size_of_buffer(size), Some((number, size)));
+            assert!(last <= (number, size) && (last.0 == number) == (last.1 == size) || last == (0, 0));
+            last = (number, size);
+        }
+        assert!(size_of_buffer(SMALLEST - 1).is_none() && size_of_buffer(LARGEST + 1).is_none());
     }
 }

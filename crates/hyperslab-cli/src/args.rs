@@ -390,7 +390,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
 
-    /// The new chunks, such as 64,64,64, or their size, such as 4MiB
+    /// The new chunks, such as 64,64,64, or their size, such as 4MiB; of geometry, their sizes in space
     #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<String>,
 
@@ -405,6 +405,14 @@ pub(crate) struct ConvertArgs {
     /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter; the source's own when left out
     #[arg(long, value_name = "FILTERS")]
     pub(crate) filter: Option<String>,
+
+    /// The kind of geometry, such as point_cloud, streamline or mesh (.zv)
+    #[arg(long, value_name = "KIND")]
+    pub(crate) geometry: Option<String>,
+
+    /// Coarser levels of the geometry (.zv)
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) levels: usize,
 
     /// Replace OUT if it exists
     #[arg(long)]

@@ -48,7 +48,7 @@ fn next_step(error: &Error) -> Option<String> {
         Error::Corrupt(corrupt) => Some(format!("tet verify {} tells what is damaged", corrupt.store)),
         Error::NotFound { store, .. } => Some(format!("tet info {store} lists what there is")),
         Error::Invalid(message) if message.contains("which node?") => {
-            Some("name one of them after the path".to_owned())
+            Some("name one of them after the path, or with --node".to_owned())
         }
         _ => None,
     }

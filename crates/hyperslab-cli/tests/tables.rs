@@ -65,6 +65,33 @@ fn structs_are_read_as_columns() {
 }
 
 #[test]
+fn converting_ends_in_files_of_rows_and_in_geometry() {
+    let folder = tempfile::tempdir().expect("a folder");
+    structs(folder.path());
+    let report = json(folder.path(), 0, &["convert", "s.npy", "s.parquet", "--json"]);
+    assert_eq!((&report["rows"], &report["format"]), (&json!(30), &json!("parquet")));
+    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.parquet"]).contains("--force"));
+    told(folder.path(), 0, &["convert", "s.npy", "s.csv", "--select", "[1:3]"]);
+    assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).expect("a file"), "n,t\n1,b\n2,c\n");
+    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.arrow", "--chunks", "4"]).contains("no chunks"));
+    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.what"]).contains("--to names one"));
+    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.tet", "--levels", "1"]).contains("for geometry"));
+
+    let places: Vec<u8> = (0..300_u16).flat_map(|at| f32::from(at).to_le_bytes()).collect();
+    npy(&folder.path().join("p.npy"), "'<f4'", "(100, 3)", &places);
+    let text =
+        told(folder.path(), 0, &["convert", "p.npy", "p.zv", "--chunks", "50,50,50.5", "--levels", "1"]);
+    assert!(text.contains("100 vertices"), "{text}");
+    let found = json(folder.path(), 0, &["read", "p.zv", "--box", "0,0,0,5,5,5", "--json"]);
+    assert_eq!(found["vertices"], json!([[0.0, 1.0, 2.0], [3.0, 4.0, 5.0]]));
+    assert!(
+        told(folder.path(), 2, &["convert", "p.npy", "q.zv", "--chunks", "4MiB"])
+            .contains("sizes of a chunk")
+    );
+    assert!(told(folder.path(), 2, &["convert", "p.npy", "q.zv", "--chunks", "0"]).contains("chunk"));
+}
+
+#[test]
 fn differences_and_hashes_agree_in_every_format() {
     let folder = tempfile::tempdir().expect("a folder");
     let numbers: Vec<u8> = (0..600_u16).flat_map(|cell| f32::from(cell).to_le_bytes()).collect();

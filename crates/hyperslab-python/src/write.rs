@@ -284,7 +284,8 @@ pub(crate) fn convert<'py>(
     overwrite: bool,
     strict: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let format = format_of(py, &target, format)?;
+    let to_rows = format.is_none() && hyperslab::convert::is_file_of_rows(&target);
+    let format = if to_rows { None } else { Some(format_of(py, &target, format)?) };
     let filters =
         filters.map(|filters| filters.iter().map(filter_of).collect::<PyResult<Vec<_>>>()).transpose()?;
     let options = ConvertOptions {
@@ -298,10 +299,13 @@ pub(crate) fn convert<'py>(
     };
     let store = source.get().inner(py)?;
     let progress = Progress::default();
-    let report = threads::within(py, source.get().origin.threads, || {
-        hyperslab::convert::convert(&store, &target, format, &options, &progress)
+    let report = threads::within(py, source.get().origin.threads, || match format {
+        Some(format) => hyperslab::convert::convert(&store, &target, format, &options, &progress),
+        None => hyperslab::convert::convert_to_rows(&store, &target, &options, &progress),
     })?;
-    let report = serde_json::json!({ "arrays": report.arrays, "bytes": report.bytes, "notes": report.notes });
+    let report = serde_json::json!({
+        "arrays": report.arrays, "rows": report.rows, "bytes": report.bytes, "notes": report.notes,
+    });
     values::from_json(py, &report)
 }
 

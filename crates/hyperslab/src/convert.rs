@@ -2,7 +2,10 @@
 
 mod blocks;
 mod copy;
+#[cfg(feature = "zvf")]
+mod geometry;
 mod provenance;
+mod rows;
 mod spec;
 
 use std::path::Path;
@@ -11,7 +14,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use hyperslab_core::{Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
+#[cfg(feature = "zvf")]
+pub use geometry::GeometryOptions;
 pub use provenance::PROVENANCE;
+pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
 
 use crate::{CreateOptions, Format, OpenStore, create};
@@ -42,6 +48,9 @@ pub struct ConvertOptions {
     pub strict: bool,
     /// Memory for elements on their way.
     pub memory: u64,
+    /// How geometry is written.
+    #[cfg(feature = "zvf")]
+    pub geometry: GeometryOptions,
 }
 
 impl Default for ConvertOptions {
@@ -58,7 +67,20 @@ impl Default for ConvertOptions {
             append: false,
             strict: false,
             memory: 256 << 20,
+            #[cfg(feature = "zvf")]
+            geometry: GeometryOptions::default(),
         }
+    }
+}
+
+impl ConvertOptions {
+    /// Do they ask for anything that only arrays have?
+    fn shapes_arrays(&self) -> bool {
+        self.chunk_shape.is_some()
+            || self.chunk_bytes.is_some()
+            || self.shard_shape.is_some()
+            || self.filters.is_some()
+            || !self.unlimited.is_empty()
     }
 }
 
@@ -78,6 +100,8 @@ pub struct Progress {
 pub struct ConvertReport {
     /// Arrays that were written.
     pub arrays: u64,
+    /// Rows of a table, or vertices of a geometry.
+    pub rows: u64,
     /// Bytes of their elements.
     pub bytes: u64,
     /// Chunks whose stored bytes were taken as they are.
@@ -102,6 +126,10 @@ pub fn convert(
         return Err(Error::invalid(format!("{} is the source itself", target.display())));
     }
     let nodes = chosen_nodes(source, options.node.as_deref())?;
+    #[cfg(feature = "zvf")]
+    if format == Format::Zvf {
+        return geometry::convert(source, &nodes, target, options, progress);
+    }
     let arrays = nodes.iter().filter(|(_, node)| matches!(node, Node::Array(_))).count();
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));

@@ -21,7 +21,7 @@ pub use csv::write_csv;
 pub use json::write_json;
 pub use npy::write_npy;
 pub(crate) use write::ending;
-pub use write::{ENDINGS, write, writes};
+pub use write::{ENDINGS, takes_elements, write, writes};
 
 /// Rows of named columns, batch after batch.
 pub struct Rows<'a> {

@@ -1,6 +1,6 @@
 //! `tet convert`: any format to any other.
 
-use hyperslab::convert::{ConvertOptions, convert};
+use hyperslab::convert::{ConvertOptions, convert, convert_to_rows, is_file_of_rows};
 use hyperslab::{Error, Filter, Format, Result, Selection};
 use serde_json::json;
 
@@ -8,11 +8,13 @@ use crate::args::ConvertArgs;
 use crate::{Answer, output, paint, pretty, progress};
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
-    let format = match &args.to {
-        Some(name) => name.parse()?,
-        None => Format::from_ending(&args.out).ok_or_else(|| {
+    let to_rows = args.to.is_none() && is_file_of_rows(&args.out);
+    let format = match (&args.to, to_rows) {
+        (Some(name), _) => Some(name.parse()?),
+        (None, true) => None,
+        (None, false) => Some(Format::from_ending(&args.out).ok_or_else(|| {
             Error::invalid(format!("{}: the ending tells no format; --to names one", args.out.display()))
-        })?,
+        })?),
     };
     let mut options = ConvertOptions {
         node: args.node.clone(),
@@ -30,7 +32,14 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
     }
-    match args.chunks.as_deref().map(chunks).transpose()? {
+    options.geometry.kind.clone_from(&args.geometry);
+    options.geometry.levels = args.levels;
+    if format == Some(Format::Zvf) {
+        options.geometry.chunk_shape = args.chunks.as_deref().map(sizes_in_space).transpose()?;
+    } else if args.geometry.is_some() || args.levels > 0 {
+        return Err(Error::invalid("--geometry and --levels are for geometry, in a store that ends in .zv"));
+    }
+    match args.chunks.as_deref().filter(|_| format != Some(Format::Zvf)).map(chunks).transpose()? {
         Some(Chunks::Shape(shape)) => options.chunk_shape = Some(shape),
         Some(Chunks::Bytes(bytes)) => options.chunk_bytes = Some(bytes),
         None => {}
@@ -38,17 +47,26 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
     let source = super::open_unmapped(&args.open)?;
     let started = std::time::Instant::now();
-    let report = progress::with_bar(|progress| convert(&source, &args.out, format, &options, progress))?;
+    let report = progress::with_bar(|progress| match format {
+        Some(format) => convert(&source, &args.out, format, &options, progress),
+        None => convert_to_rows(&source, &args.out, &options, progress),
+    })?;
+    let ending = args.out.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    let form = format.map_or(ending.as_str(), |format| format.name());
     if args.json {
         output::print_json(&json!({
-            "path": args.out.display().to_string(), "format": format.name(), "arrays": report.arrays,
+            "path": args.out.display().to_string(), "format": form, "arrays": report.arrays, "rows": report.rows,
             "bytes": report.bytes, "copied_chunks": report.copied_chunks, "notes": report.notes,
         }))?;
         return Ok(Answer::Yes);
     }
     output::print(|out| {
-        let arrays =
-            if report.arrays == 1 { "1 array".to_owned() } else { format!("{} arrays", report.arrays) };
+        let arrays = match (report.rows, report.arrays) {
+            (0, 1) => "1 array".to_owned(),
+            (0, arrays) => format!("{arrays} arrays"),
+            (rows, _) if format == Some(Format::Zvf) => format!("{rows} vertices"),
+            (rows, _) => format!("{rows} rows"),
+        };
         let speed = pretty::bytes((report.bytes as f64 / started.elapsed().as_secs_f64().max(1e-9)) as u64);
         let about = format!("{arrays}, {}, {speed}/s", pretty::bytes(report.bytes));
         writeln!(out, "{} {}  {}", paint::good("✓"), args.out.display(), paint::dim(about))?;
@@ -75,6 +93,12 @@ fn chunks(text: &str) -> Result<Chunks> {
             .map(Chunks::Bytes)
             .map_err(|_| Error::invalid(format!("{text:?} is neither a shape nor a size"))),
     }
+}
+
+/// `62.5,62.5,10`, or one size for all axes.
+fn sizes_in_space(text: &str) -> Result<Vec<f64>> {
+    let sizes: std::result::Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
+    sizes.map_err(|_| Error::invalid(format!("{text:?} are not the sizes of a chunk along the axes")))
 }
 
 /// A pipeline as people write it: `shuffle,zstd:3`.

@@ -3,9 +3,7 @@
 mod geometry;
 mod table;
 
-use std::path::Path;
-
-use hyperslab::{ArrayReader, DType, Error, Node, OpenOptions, Result, Selection, Values, export, rows};
+use hyperslab::{ArrayReader, Error, Node, OpenOptions, Result, Selection, Values, export, rows};
 
 use crate::args::ReadArgs;
 use crate::{Answer, address, output, paint, pretty};
@@ -44,11 +42,12 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
 }
 
 fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> Result<()> {
-    let structs = matches!(reader.schema().dtype, DType::Struct(_));
     if let Some(columns) = &args.columns {
         return table::put(reader.rows(selection)?.project(columns)?, args);
     }
-    if let Some(path) = args.output.as_deref().filter(|path| as_rows(path, structs)) {
+    if let Some(path) =
+        args.output.as_deref().filter(|path| !rows::takes_elements(path, &reader.schema().dtype))
+    {
         return rows::write(reader.rows(selection)?, path, args.force);
     }
     let values = reader.read(selection)?;
@@ -56,16 +55,6 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
         Some(path) => export::write(&values, path, args.force),
         None if args.json => output::print_through(|out| export::write_json(&values, &mut &mut *out)),
         None => show(&values, args.full),
-    }
-}
-
-/// Files of columns take arrays as rows; `.csv` takes structs so, anything else by lines of the last axis.
-fn as_rows(path: &Path, structs: bool) -> bool {
-    let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
-    match ending.as_str() {
-        "csv" => structs,
-        "json" | "npy" => false,
-        _ => rows::writes(path),
     }
 }
 

@@ -167,7 +167,7 @@ impl Copy {
     }
 }
 
-fn stopped(progress: &Progress) -> Result<()> {
+pub(super) fn stopped(progress: &Progress) -> Result<()> {
     if progress.stop.load(Ordering::Relaxed) {
         return Err(Error::invalid("stopped; nothing was written"));
     }

@@ -3,7 +3,7 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use hyperslab_core::{Error, PendingFile, Result};
+use hyperslab_core::{DType, Error, PendingFile, Result};
 
 use super::{Rows, write_csv, write_json, write_npy};
 
@@ -24,6 +24,17 @@ pub const ENDINGS: &[&str] = &[
 #[must_use]
 pub fn writes(path: &Path) -> bool {
     ENDINGS.contains(&ending(path).as_str())
+}
+
+/// Are the elements of an array of this type written to such a file as they stand, not as rows? `.csv` takes structs as rows
+/// and anything else by lines of the last axis; files of columns take all arrays as rows.
+#[must_use]
+pub fn takes_elements(path: &Path, dtype: &DType) -> bool {
+    match ending(path).as_str() {
+        "csv" => !matches!(dtype, DType::Struct(_)),
+        "json" | "npy" => true,
+        _ => !writes(path),
+    }
 }
 
 pub(crate) fn ending(path: &Path) -> String {

@@ -1,0 +1,426 @@
+//! A new Zarr Vectors store out of a geometry, of arrays, or of a table.
+//!
+//! | source | vertices | objects | links | attributes |
+//! |---|---|---|---|---|
+//! | a geometry | its own | its own, and their groups | its own | its own |
+//! | arrays | `vertices`, `positions`, `points` or the only one: one row a vertex | `object_id`, `ids` … | `links`, `edges`, `faces` | every other array with a row per vertex |
+//! | a table | its dimensions, or the columns x, y, z | the column `object_id` … | none | every other column of numbers |
+//!
+//! A negative object id means that the vertex belongs to none. Arrays and tables pass in batches; a geometry is held as a
+//! whole.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use hyperslab_core::{Batch, Column, DType, Elements, Error, GeometryQuery, Node, Result, Selection, Values};
+use hyperslab_zvf::{ColumnSpec, GeometrySpec, Kind, WriteOptions, ZvfWriter};
+
+use super::copy::stopped;
+use super::{ConvertOptions, ConvertReport, Progress};
+use crate::{ArrayReader, OpenStore, TableReader};
+
+/// Names under which people keep the parts.
+const VERTICES: [&str; 4] = ["vertices", "positions", "points", "coordinates"];
+const OBJECTS: [&str; 5] = ["object_id", "object_ids", "object", "objects", "ids"];
+const LINKS: [&str; 3] = ["links", "edges", "faces"];
+const AXES: [&str; 4] = ["x", "y", "z", "w"];
+/// Rows that are on their way together.
+const BATCH: u64 = 1 << 17;
+/// About how many vertices a chunk has, where nobody says how large it is.
+const PER_CHUNK: f64 = 16_384.0;
+
+/// How to write geometry.
+#[derive(Debug, Clone, Default)]
+pub struct GeometryOptions {
+    /// The kind, in the format's words: `point_cloud`, `streamline`, `mesh` … That of the source, or the one that its links
+    /// suggest, when left out.
+    pub kind: Option<String>,
+    /// The size of a chunk along each axis, in units of space; one size is for all axes. Chunks of some thousand vertices
+    /// when left out.
+    pub chunk_shape: Option<Vec<f64>>,
+    /// Coarser levels, each of half the detail of the one before.
+    pub levels: usize,
+}
+
+pub(super) fn convert(
+    source: &OpenStore,
+    nodes: &[(String, Node)],
+    target: &Path,
+    options: &ConvertOptions,
+    progress: &Progress,
+) -> Result<ConvertReport> {
+    if options.shapes_arrays() || options.append || options.selection != Selection::all() {
+        return Err(Error::unsupported(
+            target.display().to_string(),
+            "selections, shards, filters and adding when geometry is written",
+        ));
+    }
+    let mut job = Job { target, options, progress, report: ConvertReport::default() };
+    let of_kind = |wanted: fn(&Node) -> bool| nodes.iter().filter(move |(_, node)| wanted(node));
+    let geometries: Vec<_> = of_kind(|node| matches!(node, Node::Geometry(_))).collect();
+    let tables: Vec<_> = of_kind(|node| matches!(node, Node::Table(_))).collect();
+    match (geometries.as_slice(), tables.as_slice()) {
+        ([(path, _), ..], _) => job.geometry(source, path)?,
+        ([], [(path, _)]) => job.table(&source.table(path)?)?,
+        ([], [_, _, ..]) => return Err(Error::invalid("there are several tables; --node names one")),
+        ([], []) => {
+            let array = |(path, node): &(String, Node)| match node {
+                Node::Array(array) => Some((path.clone(), source.reader(std::sync::Arc::clone(array)))),
+                _ => None,
+            };
+            job.arrays(nodes.iter().filter_map(array).collect())?;
+        }
+    }
+    Ok(job.report)
+}
+
+struct Job<'a> {
+    target: &'a Path,
+    options: &'a ConvertOptions,
+    progress: &'a Progress,
+    report: ConvertReport,
+}
+
+impl Job<'_> {
+    fn note(&mut self, note: String) -> Result<()> {
+        if self.options.strict {
+            return Err(Error::invalid(format!("{note}; nothing was written")));
+        }
+        self.report.notes.push(note);
+        Ok(())
+    }
+
+    fn kind(&self, suggested: Kind) -> Result<Kind> {
+        let Some(name) = &self.options.geometry.kind else { return Ok(suggested) };
+        Kind::from_name(name).ok_or_else(|| {
+            let all = Kind::ALL.map(Kind::name).join(", ");
+            Error::invalid(format!("{name:?} is no kind of geometry; there are {all}"))
+        })
+    }
+
+    /// How to write so many vertices within these corners.
+    fn write_options(&self, bounds: &Bounds, count: u64, axes: Option<Vec<String>>) -> WriteOptions {
+        let rank = bounds.low.len();
+        let chunk_shape = match self.options.geometry.chunk_shape.as_deref() {
+            Some([size]) => vec![*size; rank],
+            Some(sizes) => sizes.to_vec(),
+            None => {
+                let parts = (count as f64 / PER_CHUNK).powf(1.0 / rank.max(1) as f64).ceil().max(1.0);
+                let size = |(low, high): (&f64, &f64)| if high > low { (high - low) / parts } else { 1.0 };
+                bounds.low.iter().zip(&bounds.high).map(size).collect()
+            }
+        };
+        let mut options = WriteOptions::new(chunk_shape);
+        options.factors = vec![2.0; self.options.geometry.levels];
+        options.memory = usize::try_from(self.options.memory).unwrap_or(usize::MAX);
+        options.replace = self.options.replace;
+        options.axes = axes;
+        options
+    }
+
+    fn done(&mut self, rows: u64, bytes: u64) -> Result<()> {
+        stopped(self.progress)?;
+        self.progress.done.fetch_add(bytes, Ordering::Relaxed);
+        (self.report.rows, self.report.bytes) = (self.report.rows + rows, self.report.bytes + bytes);
+        Ok(())
+    }
+
+    /// A geometry that is there, at its finest level.
+    fn geometry(&mut self, source: &OpenStore, path: &str) -> Result<()> {
+        let reader = source.geometry(path)?;
+        let schema = reader.schema();
+        let own = schema.kinds.first().and_then(|name| Kind::from_name(name)).unwrap_or(Kind::PointCloud);
+        let kind = self.kind(own)?;
+        let coarser = reader.inner().levels()?.len().saturating_sub(1);
+        if coarser > 0 && self.options.geometry.levels == 0 {
+            self.note(format!("{coarser} coarser levels are left out; --levels makes new ones"))?;
+        }
+        if schema.kinds.len() > 1 {
+            self.note(format!("of the kinds {}, only {} is named", schema.kinds.join(", "), kind.name()))?;
+        }
+        if !super::rows::own_attributes(&schema.attributes) {
+            self.note(format!("{path}: its attributes are left out"))?;
+        }
+        let data = reader.query(&GeometryQuery::default())?.data;
+        let rows = data.vertices.shape[0];
+        let mut bounds = Bounds::new(schema.axes.len());
+        bounds.add(&numbers(&data.vertices.dtype, &data.vertices.elements)?);
+        let mut options = self.write_options(&bounds, rows, Some(schema.axes.clone()));
+        options.groups = groups(&reader)?;
+        stopped(self.progress)?;
+        hyperslab_zvf::write(self.target, kind, &data, &options)?;
+        self.done(rows, data.vertices.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64))
+    }
+
+    fn arrays(&mut self, mut arrays: Vec<(String, ArrayReader)>) -> Result<()> {
+        let mut take = |names: &[&str]| {
+            let called = |path: &str, name: &str| path.rsplit('/').next() == Some(name);
+            let found = names.iter().find_map(|name| arrays.iter().position(|(path, _)| called(path, name)));
+            found.map(|at| arrays.remove(at))
+        };
+        let (objects, links) = (take(&OBJECTS), take(&LINKS));
+        let vertices = take(&VERTICES).or_else(|| if arrays.len() == 1 { arrays.pop() } else { None });
+        let Some((path, vertices)) = vertices else {
+            let names = VERTICES.join(", ");
+            return Err(Error::invalid(format!(
+                "geometry needs an array of vertices, called one of {names}"
+            )));
+        };
+        let [rows, rank] = *vertices.schema().shape() else {
+            let problem = format!("{path}: vertices need one row each and one column an axis");
+            return Err(Error::invalid(problem));
+        };
+        let mut attributes = Vec::new();
+        for (path, array) in arrays {
+            let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+            let fits = array.schema().shape().first() == Some(&rows) && array.schema().shape().len() <= 2;
+            match column_of(&name, &array).filter(|_| fits) {
+                Some(spec) => attributes.push((spec, array)),
+                None => self.note(format!("{path}: not a column of numbers with {rows} rows, left out"))?,
+            }
+        }
+        let width = match &links {
+            None => None,
+            Some((_, links)) => match *links.schema().shape() {
+                [_, width] => Some(width as usize),
+                _ => return Err(Error::invalid("links need one row each and one column an end")),
+            },
+        };
+        let kind = self.kind(match width {
+            None => Kind::PointCloud,
+            Some(2) => Kind::Graph,
+            Some(_) => Kind::Mesh,
+        })?;
+        let item = vertices.schema().dtype.size().unwrap_or(8) as u64;
+        self.progress.total.fetch_add(rows.saturating_mul(rank).saturating_mul(item), Ordering::Relaxed);
+        let mut bounds = Bounds::new(rank as usize);
+        if self.options.geometry.chunk_shape.is_none() {
+            for part in batches(rows) {
+                let values = vertices.read(&part)?;
+                bounds.add(&numbers(&values.dtype, &values.elements)?);
+                stopped(self.progress)?;
+            }
+        }
+        let spec = GeometrySpec {
+            kind,
+            rank: rank as usize,
+            dtype: vertices.schema().dtype.clone(),
+            attributes: attributes.iter().map(|(spec, _)| spec.clone()).collect(),
+            link_width: width,
+            link_attributes: Vec::new(),
+            objects: objects.is_some(),
+        };
+        let mut writer = ZvfWriter::create(self.target, spec, self.write_options(&bounds, rows, None))?;
+        for part in batches(rows) {
+            let values = vertices.read(&part)?;
+            let owners = match &objects {
+                Some((_, objects)) => owners(&objects.read(&part)?)?,
+                None => Vec::new(),
+            };
+            let columns = attributes.iter().map(|(spec, array)| Ok((spec.name.clone(), array.read(&part)?)));
+            writer.vertices(&values, &columns.collect::<Result<Vec<_>>>()?, &owners)?;
+            let bytes = values.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64);
+            self.done(values.shape[0], bytes)?;
+        }
+        if let Some((path, links)) = &links {
+            for part in batches(links.schema().shape()[0]) {
+                let values = links.read(&part)?;
+                let ends = integers(&values.dtype, &values.elements)?;
+                let ends = ends.into_iter().map(|end| u64::try_from(end).ok().filter(|end| *end < rows));
+                let ends: Option<Vec<u64>> = ends.collect();
+                let ends = ends.ok_or_else(|| {
+                    Error::invalid(format!("{path}: a link to a vertex that is not one of the {rows}"))
+                })?;
+                writer.links(&ends, &[])?;
+                stopped(self.progress)?;
+            }
+        }
+        self.report.arrays = 1 + attributes.len() as u64 + u64::from(width.is_some());
+        writer.commit()
+    }
+
+    fn table(&mut self, table: &TableReader) -> Result<()> {
+        let columns = &table.schema().columns;
+        let by_name = |name: &str| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
+        let mut axes: Vec<usize> = (0..columns.len()).filter(|at| columns[*at].dimension).collect();
+        if axes.len() < 2 || axes.iter().any(|axis| !columns[*axis].dtype.is_numeric()) {
+            axes = AXES.iter().map_while(|name| by_name(name)).collect();
+        }
+        if axes.is_empty() {
+            return Err(Error::invalid("geometry needs columns of coordinates: dimensions, or x, y, z"));
+        }
+        let objects = OBJECTS.iter().find_map(|name| by_name(name)).filter(|at| !axes.contains(at));
+        let mut attributes = Vec::new();
+        for (at, column) in columns.iter().enumerate() {
+            let other = !axes.contains(&at) && objects != Some(at);
+            if other && plain_number(column) {
+                attributes.push(at);
+            } else if other {
+                self.note(format!("{}: {} is not a plain number, left out", column.name, column.dtype))?;
+            }
+        }
+        let all = || table.rows(&Selection::all(), None);
+        let mut bounds = Bounds::new(axes.len());
+        let mut rows = 0;
+        if self.options.geometry.chunk_shape.is_none() {
+            for batch in all()?.batches {
+                let batch = batch?;
+                rows += batch.rows as u64;
+                bounds.add(&coordinates(&batch, columns, &axes)?);
+                stopped(self.progress)?;
+            }
+        }
+        let kind = self.kind(Kind::PointCloud)?;
+        let single = axes.iter().all(|axis| columns[*axis].dtype == DType::Float32);
+        let names = axes.iter().map(|axis| columns[*axis].name.clone()).collect();
+        let spec_of = |at: &usize| ColumnSpec {
+            name: columns[*at].name.clone(),
+            dtype: columns[*at].dtype.clone(),
+            width: None,
+        };
+        let spec = GeometrySpec {
+            kind,
+            rank: axes.len(),
+            dtype: if single { DType::Float32 } else { DType::Float64 },
+            attributes: attributes.iter().map(spec_of).collect(),
+            link_width: None,
+            link_attributes: Vec::new(),
+            objects: objects.is_some(),
+        };
+        let mut writer =
+            ZvfWriter::create(self.target, spec.clone(), self.write_options(&bounds, rows, Some(names)))?;
+        for batch in all()?.batches {
+            let batch = batch?;
+            let positions = coordinates(&batch, columns, &axes)?;
+            let bytes: Vec<u8> = if single {
+                positions.iter().flat_map(|at| (*at as f32).to_ne_bytes()).collect()
+            } else {
+                positions.iter().flat_map(|at| at.to_ne_bytes()).collect()
+            };
+            let size = bytes.len() as u64;
+            let shape = [batch.rows as u64, axes.len() as u64];
+            let vertices = Values::new(spec.dtype.clone(), &shape, Elements::fixed(bytes))?;
+            let column = |at: usize| {
+                Values::new(columns[at].dtype.clone(), &[batch.rows as u64], batch.columns[at].clone())
+            };
+            let values = attributes.iter().map(|at| Ok((columns[*at].name.clone(), column(*at)?)));
+            let owners = match objects {
+                Some(at) => owners(&column(at)?)?,
+                None => Vec::new(),
+            };
+            writer.vertices(&vertices, &values.collect::<Result<Vec<_>>>()?, &owners)?;
+            self.done(batch.rows as u64, size)?;
+        }
+        writer.commit()
+    }
+}
+
+/// The lowest and highest coordinates seen.
+struct Bounds {
+    low: Vec<f64>,
+    high: Vec<f64>,
+}
+
+impl Bounds {
+    fn new(rank: usize) -> Self {
+        Self { low: vec![f64::INFINITY; rank], high: vec![f64::NEG_INFINITY; rank] }
+    }
+
+    fn add(&mut self, positions: &[f64]) {
+        for vertex in positions.chunks_exact(self.low.len().max(1)) {
+            for ((at, low), high) in vertex.iter().zip(&mut self.low).zip(&mut self.high) {
+                (*low, *high) = (low.min(*at), high.max(*at));
+            }
+        }
+    }
+}
+
+/// The objects of each group, as far as there are groups.
+fn groups(reader: &crate::geometry::GeometryReader) -> Result<Vec<Vec<i64>>> {
+    let mut groups = Vec::new();
+    loop {
+        let query = GeometryQuery {
+            groups: vec![groups.len() as u64],
+            attributes: Some(Vec::new()),
+            ..GeometryQuery::default()
+        };
+        match reader.query(&query) {
+            Ok(found) => groups.push(found.data.objects.into_iter().map(|(id, _)| id).collect()),
+            Err(Error::Invalid(_)) => return Ok(groups),
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Rows in batches.
+fn batches(rows: u64) -> impl Iterator<Item = Selection> {
+    (0..rows.div_ceil(BATCH)).filter_map(move |batch| {
+        let (start, end) = (batch * BATCH, rows.min((batch + 1) * BATCH));
+        format!("[{start}:{end}]").parse().ok()
+    })
+}
+
+fn column_of(name: &str, array: &ArrayReader) -> Option<ColumnSpec> {
+    let schema = array.schema();
+    let mut shape = schema.shape().to_vec();
+    *shape.first_mut()? = 0;
+    let empty = Values::new(schema.dtype.clone(), &shape, Elements::empty(&schema.dtype)).ok()?;
+    ColumnSpec::of(name, &empty).ok()
+}
+
+fn plain_number(column: &Column) -> bool {
+    let empty = Values::new(column.dtype.clone(), &[0], Elements::empty(&column.dtype));
+    !column.nullable && empty.is_ok_and(|empty| ColumnSpec::of(&column.name, &empty).is_ok())
+}
+
+/// The coordinates of a batch, vertex after vertex.
+fn coordinates(batch: &Batch, columns: &[Column], axes: &[usize]) -> Result<Vec<f64>> {
+    let all = axes.iter().map(|axis| numbers(&columns[*axis].dtype, &batch.columns[*axis]));
+    let all = all.collect::<Result<Vec<_>>>()?;
+    Ok((0..batch.rows).flat_map(|row| all.iter().map(move |axis| axis[row])).collect())
+}
+
+/// Ids of objects; negative ones are of nobody.
+fn owners(values: &Values) -> Result<Vec<Option<i64>>> {
+    let ids = integers(&values.dtype, &values.elements)?;
+    Ok(ids.into_iter().map(|id| (id >= 0).then_some(id)).collect())
+}
+
+macro_rules! each_number {
+    ($bytes:expr, $type:ty, $to:expr) => {
+        $bytes.as_chunks().0.iter().map(|held| $to(<$type>::from_ne_bytes(*held))).collect()
+    };
+}
+
+fn integers(dtype: &DType, elements: &Elements) -> Result<Vec<i64>> {
+    let wrong = || Error::invalid(format!("numbers of objects or vertices are {dtype}, not integers"));
+    let bytes = elements.as_fixed().ok_or_else(wrong)?;
+    Ok(match dtype {
+        DType::Int8 => each_number!(bytes, i8, i64::from),
+        DType::Int16 => each_number!(bytes, i16, i64::from),
+        DType::Int32 => each_number!(bytes, i32, i64::from),
+        DType::Int64 => each_number!(bytes, i64, i64::from),
+        DType::UInt8 => each_number!(bytes, u8, i64::from),
+        DType::UInt16 => each_number!(bytes, u16, i64::from),
+        DType::UInt32 => each_number!(bytes, u32, i64::from),
+        DType::UInt64 => {
+            let whole: std::result::Result<Vec<i64>, _> =
+                bytes.as_chunks().0.iter().map(|held| i64::try_from(u64::from_ne_bytes(*held))).collect();
+            whole.map_err(|_| Error::invalid("a number of 2^63 or more for an object or a vertex"))?
+        }
+        _ => return Err(wrong()),
+    })
+}
+
+fn numbers(dtype: &DType, elements: &Elements) -> Result<Vec<f64>> {
+    let wrong = || Error::invalid(format!("coordinates of {dtype}"));
+    let bytes = elements.as_fixed().ok_or_else(wrong)?;
+    Ok(match dtype {
+        DType::Float32 => each_number!(bytes, f32, f64::from),
+        DType::Float64 => each_number!(bytes, f64, f64::from),
+        DType::UInt64 => each_number!(bytes, u64, |number| number as f64),
+        _ => {
+            integers(dtype, elements).map_err(|_| wrong())?.into_iter().map(|number| number as f64).collect()
+        }
+    })
+}

@@ -1,0 +1,142 @@
+//! One table, array or geometry to a file of rows: Arrow, Parquet, CSV and the like.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use hyperslab_core::{Attributes, Data, Elements, Error, GeometryQuery, Node, Result, Selection};
+
+use super::{ConvertOptions, ConvertReport, Progress};
+use crate::rows::{self, Rows};
+use crate::{Format, OpenStore, export, geometry};
+
+/// Does the ending of this name mean a file of rows or of geometry, and no format of stores?
+#[must_use]
+pub fn is_file_of_rows(target: &Path) -> bool {
+    let ending = rows::ending(target);
+    Format::from_ending(target).is_none()
+        && (rows::writes(target) || geometry::ENDINGS.contains(&ending.as_str()))
+}
+
+/// Converts one node to a file of the form that its ending means: a table, an array (one row an element, or one a struct)
+/// or a geometry (one row a vertex). The file appears whole or not at all.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when the node is not named and there are several, for options that only arrays have, and
+/// when stopped; otherwise whatever reading and writing say.
+pub fn convert_to_rows(
+    source: &OpenStore,
+    target: &Path,
+    options: &ConvertOptions,
+    progress: &Progress,
+) -> Result<ConvertReport> {
+    if options.shapes_arrays() || options.append {
+        return Err(Error::invalid(format!(
+            "{} is a file of rows: it has no chunks, shards or filters of ours, and nothing is added to it",
+            target.display()
+        )));
+    }
+    let node = match &options.node {
+        Some(node) => node.clone(),
+        None => source.only_node()?,
+    };
+    let mut report = ConvertReport::default();
+    let counted = Counted { progress, rows: AtomicU64::new(0), bytes: AtomicU64::new(0) };
+    match source.node(&node)? {
+        Node::Table(_) => {
+            let table = source.table(&node)?;
+            note_attributes(&node, &table.schema().attributes, options, &mut report)?;
+            let found = table.rows(&options.selection, None)?;
+            rows::write(counted.through(found), target, options.replace)?;
+        }
+        Node::Array(array) => {
+            let reader = source.reader(array);
+            note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
+            if rows::takes_elements(target, &reader.schema().dtype) {
+                let values = reader.read(&options.selection)?;
+                counted.add(values.len() as u64, &values.elements);
+                export::write(&values, target, options.replace)?;
+            } else {
+                let found = reader.rows(&options.selection)?;
+                rows::write(counted.through(found), target, options.replace)?;
+            }
+            report.arrays = 1;
+        }
+        Node::Geometry(_) => {
+            if options.selection != Selection::all() {
+                return Err(Error::invalid(format!("{node} is a geometry; tet read selects parts of it")));
+            }
+            let reader = source.geometry(&node)?;
+            note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
+            let selected = reader.query(&GeometryQuery::default())?;
+            counted.add(selected.vertices() as u64, &selected.data.vertices.elements);
+            geometry::write(&selected, target, options.replace)?;
+        }
+        other => {
+            return Err(Error::invalid(format!("{node} is a {}, which has no rows", other.kind())));
+        }
+    }
+    (report.rows, report.bytes) = (counted.rows.into_inner(), counted.bytes.into_inner());
+    Ok(report)
+}
+
+/// Did nobody but the format itself write attributes?
+pub(super) fn own_attributes(attributes: &Attributes) -> bool {
+    // The documents of Zarr Vectors, which stand among what people wrote.
+    const OWN: [&str; 3] = ["zarr_vectors", "multiscales", "ome"];
+    attributes.iter().all(|(name, _)| OWN.contains(&name))
+}
+
+fn note_attributes(
+    node: &str,
+    attributes: &Attributes,
+    options: &ConvertOptions,
+    report: &mut ConvertReport,
+) -> Result<()> {
+    if own_attributes(attributes) {
+        return Ok(());
+    }
+    let note = format!("{node}: a file of rows has no place for its attributes");
+    if options.strict {
+        return Err(Error::invalid(format!("{note}; nothing was written")));
+    }
+    report.notes.push(note);
+    Ok(())
+}
+
+/// Counts what passes, and stops it when asked to.
+struct Counted<'a> {
+    progress: &'a Progress,
+    rows: AtomicU64,
+    bytes: AtomicU64,
+}
+
+impl Counted<'_> {
+    fn through<'r>(&'r self, rows: Rows<'r>) -> Rows<'r> {
+        let Rows { columns, batches } = rows;
+        let counted = batches.map(|batch| {
+            let batch = batch?;
+            super::copy::stopped(self.progress)?;
+            self.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
+            batch.columns.iter().for_each(|column| self.add(0, column));
+            Ok(batch)
+        });
+        Rows { columns, batches: Box::new(counted) }
+    }
+
+    fn add(&self, rows: u64, elements: &Elements) {
+        let bytes = bytes_of(elements);
+        self.rows.fetch_add(rows, Ordering::Relaxed);
+        for count in [&self.bytes, &self.progress.total, &self.progress.done] {
+            count.fetch_add(bytes, Ordering::Relaxed);
+        }
+    }
+}
+
+fn bytes_of(elements: &Elements) -> u64 {
+    match &elements.data {
+        Data::Fixed(bytes) | Data::Variable { bytes, .. } => bytes.len() as u64,
+        Data::List { items, .. } | Data::FixedList { items, .. } => bytes_of(items),
+        Data::Struct { members, .. } => members.iter().map(bytes_of).sum(),
+    }
+}

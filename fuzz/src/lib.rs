@@ -3,8 +3,8 @@
 use std::ops::ControlFlow;
 
 use hyperslab_core::{
-    Array, Depth, Geometry, GeometryQuery, Node, Positions, Report, Scan, Store, Table, child_path, decoded_bytes,
-    needs_elements, read_serial,
+    Array, Depth, Geometry, GeometryQuery, Node, Positions, Report, Scan, Store, Table, child_path,
+    decoded_bytes, needs_elements, read_serial,
 };
 
 /// Nodes and chunks that are looked at: enough to reach every parser, few enough to stay fast.

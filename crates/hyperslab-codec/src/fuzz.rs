@@ -17,6 +17,15 @@ pub type Decoder = (&'static str, fn(&[u8], usize));
 pub const DECODERS: &[Decoder] = &[
     ("zstd", |src, limit| drop(zstd::decode_vec(src, limit, &mut Vec::new()))),
     ("zstd into", |src, limit| drop(zstd::decode(src, &mut vec![0; limit]))),
+    ("zstd stream", |src, limit| {
+        let Ok(mut stream) = zstd::Stream::new(src) else { return };
+        let (mut piece, mut left) = (vec![0; 4096], limit);
+        while let Ok(read @ 1..) = stream.read(&mut piece)
+            && left > 0
+        {
+            left = left.saturating_sub(read);
+        }
+    }),
     ("deflate", |src, limit| drop(deflate::decode_vec(deflate::Wrapper::Raw, src, limit, &mut Vec::new()))),
     ("zlib", |src, limit| drop(deflate::decode_vec(deflate::Wrapper::Zlib, src, limit, &mut Vec::new()))),
     ("gzip", |src, limit| drop(deflate::decode_vec(deflate::Wrapper::Gzip, src, limit, &mut Vec::new()))),

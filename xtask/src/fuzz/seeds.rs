@@ -13,6 +13,7 @@ pub(super) fn plant(target: &str, corpus: &Path) -> io::Result<()> {
         "tet" => copies("crates/hyperslab-tet/tests/golden", corpus),
         "fragment_index" => copies("crates/hyperslab-zvf/tests/golden", corpus),
         "zarr" => zarr(corpus),
+        "zvf" => zvf(corpus),
         "tiledb" => tiledb(corpus),
         "tiledb_parsers" => tiledb_files(corpus),
         _ => Ok(()),
@@ -63,6 +64,28 @@ fn zarr(corpus: &Path) -> io::Result<()> {
             seed.extend(fs::read(object)?);
         }
         fs::write(corpus.join(format!("golden-{number}")), seed)?;
+    }
+    Ok(())
+}
+
+/// Whole stores: each object behind the lengths of its name and of itself.
+fn zvf(corpus: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(root().join("crates/hyperslab-zvf/tests/golden/stores"))? {
+        let store = entry?.path();
+        if !store.is_dir() {
+            continue;
+        }
+        let mut seed = Vec::new();
+        for path in files(&store)? {
+            let name = path.strip_prefix(&store).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+            let bytes = fs::read(&path)?;
+            seed.extend((name.len() as u16).to_le_bytes());
+            seed.extend((bytes.len() as u32).to_le_bytes());
+            seed.extend(name.as_bytes());
+            seed.extend(bytes);
+        }
+        let name = store.file_name().unwrap_or_default().to_owned();
+        fs::write(corpus.join(name), seed)?;
     }
     Ok(())
 }

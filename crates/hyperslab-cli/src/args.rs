@@ -369,7 +369,9 @@ pub(crate) struct OperationArgs {
 Examples:
   tet convert data.npy data.tet
   tet convert data.tet data.npz --node /t
-  tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3")]
+  tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3
+  tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
+  tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry")]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 
 /// Only sizes for which asking the system for memory, and giving it back, costs more than looking here.
-pub(super) const SMALLEST: usize = 16 << 10;
+const SMALLEST: usize = 16 << 10;
 pub(super) const LARGEST: usize = 16 << 20;
 /// All bytes of the buffers that are kept.
 const KEPT_BYTES: usize = 96 << 20;

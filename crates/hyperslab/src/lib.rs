@@ -34,7 +34,7 @@
 //! | [`npy`] | NumPy's files as a format |
 //!
 //! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 #[cfg(feature = "arrow")]
 pub mod arrow;

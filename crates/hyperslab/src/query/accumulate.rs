@@ -6,7 +6,7 @@
 use hyperslab_core::Number;
 use serde::{Deserialize, Serialize};
 
-use super::kernels::{TOGETHER, add_counts, add_each, add_rows, bin_of, block_extreme, block_sum, two_sum};
+use super::kernels::{Rows, add_counts, add_each, add_rows, bin_of, block_extreme, block_sum, two_sum};
 use super::lane::{BLOCK, KeyKind, Lane, NAN_KEY};
 use super::serial;
 
@@ -320,10 +320,10 @@ impl Accumulator {
         }
     }
 
-    /// Value `i` of each of these rows, which are equally long, into cell `cell + i`. Rows are added to each other first,
-    /// so that the cells are touched once for several of them.
-    pub(super) fn rows<T: Lane>(&mut self, cell: usize, rows: &[&[T]; TOGETHER]) {
-        let cells = cell..cell + rows[0].len();
+    /// Value `i` of each of these rows into cell `cell + i`. Several rows are added to each other first, so that the cells
+    /// are touched once for all of them.
+    pub(super) fn rows<T: Lane>(&mut self, cell: usize, rows: Rows<'_, T>) {
+        let cells = cell..cell + rows.length;
         // Only sums keep rests; other kinds have none, and do not come to use them.
         let rests = if T::WIDE { self.b.get_mut(cells.clone()) } else { None };
         match &self.kind {
@@ -331,19 +331,18 @@ impl Accumulator {
             Kind::L1 if T::FLOAT => add_rows(rows, &mut self.a[cells.clone()], rests, f64::abs),
             Kind::L2 => add_rows(rows, &mut self.a[cells.clone()], rests, |value| value * value),
             _ => {
-                for row in rows {
-                    self.row(cell, row);
-                }
+                rows.iter().for_each(|row| self.row(cell, row));
                 return;
             }
         }
         if !self.n.is_empty() {
-            self.n[cells].iter_mut().for_each(|n| *n += TOGETHER as u64);
+            let count = rows.iter().count() as u64;
+            self.n[cells].iter_mut().for_each(|n| *n += count);
         }
     }
 
     /// Each of these rows, which are at most a block long, into one cell: the first into `cell`, the next `far` cells on.
-    pub(super) fn runs<'v, T: Lane>(&mut self, cell: usize, far: usize, rows: impl Iterator<Item = &'v [T]>) {
+    pub(super) fn runs<T: Lane>(&mut self, cell: usize, far: usize, rows: Rows<'_, T>) {
         let simple = self.n.is_empty() && T::FLOAT;
         match &self.kind {
             Kind::Sum if simple => {
@@ -354,7 +353,7 @@ impl Accumulator {
                 add_each(rows, far, &mut self.a[cell..], &mut self.b[cell..], |value| value * value)
             }
             _ => {
-                for (number, row) in rows.enumerate() {
+                for (number, row) in rows.iter().enumerate() {
                     self.run(cell + number * far, row);
                 }
             }

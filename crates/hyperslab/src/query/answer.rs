@@ -41,12 +41,23 @@ pub(super) struct Column {
 }
 
 impl Column {
+    /// None yet, with room for so many. Which kind they will be is not known: room for it is made when the first comes.
+    pub(super) fn with_capacity(count: usize) -> Self {
+        Self { valid: Vec::with_capacity(count), ..Self::default() }
+    }
+
     pub(super) fn push_float(&mut self, value: Option<f64>) {
+        if self.floats.is_empty() {
+            self.floats.reserve(self.valid.capacity());
+        }
         self.floats.push(value.unwrap_or(f64::NAN));
         self.valid.push(value.is_some());
     }
 
     pub(super) fn push_integer(&mut self, value: Option<i128>) {
+        if self.integers.is_empty() {
+            self.integers.reserve(self.valid.capacity());
+        }
         self.integers.push(value.unwrap_or(0));
         self.valid.push(value.is_some());
     }

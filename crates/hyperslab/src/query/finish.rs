@@ -24,26 +24,20 @@ impl QueryPlan {
             let others = others.map(|axis| self.plan.positions().axes[axis].count).product();
             places.pad(&mut accumulator, &shape, pad, key, others);
         }
-        let sizes: Vec<Vec<u64>> = if accumulator.n.is_empty() {
-            (0..self.maps.len())
-                .map(|axis| match &self.maps[axis] {
-                    AxisMap::Keep => Vec::new(),
-                    map => map.sizes(self.plan.positions().axes[axis].count),
-                })
-                .collect()
-        } else {
-            Vec::new()
+        // How many values a cell has where that was not counted: the same for all, but for groups.
+        let sizes = |axis: usize| match &self.maps[axis] {
+            AxisMap::Keep => None,
+            map => Some((axis, map.sizes(self.plan.positions().axes[axis].count))),
         };
-        let mut column = Column::default();
+        let (equal, groups): (Vec<_>, Vec<_>) =
+            (0..self.maps.len()).filter_map(sizes).partition(|(_, sizes)| sizes.len() == 1);
+        let each: u64 = equal.iter().map(|(_, sizes)| sizes[0]).product();
+        let mut column = Column::with_capacity(accumulator.cells);
         for cell in 0..accumulator.cells {
-            let n = match accumulator.n.get(cell) {
-                Some(n) => *n,
-                None => {
-                    let at = |axis: usize| cell / tile.strides[axis] % tile.shape[axis];
-                    let size = |(axis, sizes): (usize, &Vec<u64>)| sizes.get(at(axis)).copied().unwrap_or(1);
-                    sizes.iter().enumerate().map(size).product()
-                }
-            };
+            let n = accumulator.n.get(cell).copied().unwrap_or_else(|| {
+                let at = |axis: usize| cell / tile.strides[axis] % tile.shape[axis];
+                groups.iter().fold(each, |n, (axis, sizes)| n * sizes[at(*axis)])
+            });
             let enough = real.get(cell).is_none_or(|real| *real >= self.min_count);
             self.finish_cell(&mut accumulator, cell, n, enough, &mut column);
             if let (Some(places), true) = (self.places, accumulator.indexed()) {

@@ -1,12 +1,35 @@
-//! The loops that everything runs through: on several lanes, in an order that is the same each time.
+//! The loops that everything runs through: on several lanes, in an order that is the same each time and on each processor.
 
-use super::lane::Lane;
+use super::lane::{BLOCK, Lane};
+
+/// A loop compiled twice: for every processor, and for those with vectors of 32 bytes. Both do the same to each lane, and
+/// give the same bits.
+macro_rules! widest {
+    ($(#[$doc:meta])* $name:ident[$($generics:tt)*]($($argument:ident: $type:ty),*) $(-> $out:ty)?, $here:ident) => {
+        $(#[$doc])*
+        #[expect(unsafe_code, reason = "a call of code for a detected processor")]
+        pub(super) fn $name<$($generics)*>($($argument: $type),*) $(-> $out)? {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx2")]
+                fn wide<$($generics)*>($($argument: $type),*) $(-> $out)? {
+                    $here($($argument),*)
+                }
+                if std::arch::is_x86_feature_detected!("avx2") {
+                    // SAFETY: this processor has the vectors that the code is compiled for.
+                    return unsafe { wide($($argument),*) };
+                }
+            }
+            $here($($argument),*)
+        }
+    };
+}
 
 /// Values that are worked on side by side.
 const LANES: usize = 16;
 
 /// Rows that are added to each other before they are added to the cells.
-pub(super) const TOGETHER: usize = 8;
+const TOGETHER: usize = 8;
 
 /// `a + b` and the rounding error of it.
 pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
@@ -15,9 +38,13 @@ pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - other)) + (b - other))
 }
 
-/// The sum of a block, on sixteen lanes.
-#[inline]
-pub(super) fn block_sum<T: Lane>(values: &[T], map: impl Fn(f64) -> f64) -> f64 {
+widest! {
+    /// The sum of a block, on sixteen lanes.
+    block_sum[T: Lane, M: Fn(f64) -> f64](values: &[T], map: M) -> f64, block_sum_here
+}
+
+#[inline(always)]
+fn block_sum_here<T: Lane, M: Fn(f64) -> f64>(values: &[T], map: M) -> f64 {
     let mut lanes = [0.0_f64; 16];
     let (whole, rest) = values.as_chunks::<16>();
     for part in whole {
@@ -38,8 +65,13 @@ pub(super) fn block_sum<T: Lane>(values: &[T], map: impl Fn(f64) -> f64) -> f64 
     lanes[0]
 }
 
-/// The least (by `better`) of a block and how many are not a number.
-pub(super) fn block_extreme<T: Lane>(values: &[T], start: T, better: impl Fn(T, T) -> bool) -> (T, u64) {
+widest! {
+    /// The least (by `better`) of a block and how many are not a number.
+    block_extreme[T: Lane, B: Fn(T, T) -> bool](values: &[T], start: T, better: B) -> (T, u64), block_extreme_here
+}
+
+#[inline(always)]
+fn block_extreme_here<T: Lane, B: Fn(T, T) -> bool>(values: &[T], start: T, better: B) -> (T, u64) {
     let mut lanes = [start; 16];
     let mut nans = [0_u32; 16];
     let (whole, rest) = values.as_chunks::<16>();
@@ -64,31 +96,98 @@ pub(super) fn block_extreme<T: Lane>(values: &[T], start: T, better: impl Fn(T, 
     (best, nan)
 }
 
-/// Adds rows to a row of sums. The rows' own sums are pairwise; with `rests`, the rounding errors of adding those are
-/// kept.
-#[inline(never)]
-pub(super) fn add_rows<T: Lane>(
-    rows: &[&[T]; TOGETHER],
+/// Rows of equal length in one slice.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rows<'v, T> {
+    /// From the first value of the first row to the last of the last.
+    pub(super) values: &'v [T],
+    pub(super) length: usize,
+    /// From one row's start to the next.
+    pub(super) each: usize,
+}
+
+impl<'v, T> Rows<'v, T> {
+    pub(super) fn iter(self) -> impl Iterator<Item = &'v [T]> {
+        self.values.chunks(self.each).map(move |row| &row[..self.length])
+    }
+}
+
+widest! {
+    /// Adds rows to a row of sums, several at a time: their own sums are pairwise; with `rests`, the rounding errors of
+    /// adding those are kept.
+    add_rows[T: Lane, M: Fn(f64) -> f64 + Copy](
+        rows: Rows<'_, T>, sums: &mut [f64], rests: Option<&mut [f64]>, map: M
+    ), add_rows_here
+}
+
+#[inline(always)]
+fn add_rows_here<T: Lane, M: Fn(f64) -> f64 + Copy>(
+    rows: Rows<'_, T>,
+    sums: &mut [f64],
+    mut rests: Option<&mut [f64]>,
+    map: M,
+) {
+    let groups = rows.values.chunks(rows.each * TOGETHER);
+    let mut from = 0;
+    // Long rows are cut, so that their sums stay in the nearest cache.
+    while from < rows.length {
+        let part = from..rows.length.min(from + BLOCK);
+        let mut rests = rests.as_deref_mut().map(|rests| &mut rests[part.clone()]);
+        let sums = &mut sums[part.clone()];
+        for group in groups.clone() {
+            if group.len() >= rows.each * (TOGETHER - 1) + rows.length {
+                let row = |number: usize| &group[number * rows.each..][part.clone()];
+                let together = [row(0), row(1), row(2), row(3), row(4), row(5), row(6), row(7)];
+                add_together(together, sums, rests.as_deref_mut(), map);
+            } else {
+                for row in group.chunks(rows.each) {
+                    add_row(&row[part.clone()], sums, rests.as_deref_mut(), map);
+                }
+            }
+        }
+        from = part.end;
+    }
+}
+
+#[inline(always)]
+fn add_row<T: Lane>(row: &[T], sums: &mut [f64], rests: Option<&mut [f64]>, map: impl Fn(f64) -> f64 + Copy) {
+    match rests {
+        None => sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += map(value.to_f64())),
+        Some(rests) => {
+            for ((sum, rest), value) in sums.iter_mut().zip(rests).zip(row) {
+                let error;
+                (*sum, error) = two_sum(*sum, map(value.to_f64()));
+                *rest += error;
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn add_together<T: Lane>(
+    rows: [&[T]; TOGETHER],
     sums: &mut [f64],
     rests: Option<&mut [f64]>,
     map: impl Fn(f64) -> f64 + Copy,
 ) {
     let count = sums.len();
     // Blocks of a fixed size into memory that nobody else has: loops that become vector instructions.
-    let blocks = rows.map(|row| row[..count].as_chunks::<LANES>().0);
+    let [a, b, c, d, e, f, g, h] = rows;
     let (sum_blocks, last_sums) = sums.as_chunks_mut::<LANES>();
-    let done = count - last_sums.len();
-    let (mut rest_blocks, mut last_rests) = (Default::default(), Default::default());
+    let blocks = sum_blocks.len();
+    let done = blocks * LANES;
+    let (mut rest_blocks, mut last_rests): (&mut [[f64; LANES]], &mut [f64]) = Default::default();
     let compensated = rests.is_some();
     if let Some(rests) = rests {
         (rest_blocks, last_rests) = rests[..count].as_chunks_mut::<LANES>();
     }
+    macro_rules! cut { ($($row:ident),*) => { ($(&$row.as_chunks::<LANES>().0[..blocks]),*) }; }
+    let (ab, bb, cb, db, eb, fb, gb, hb) = cut!(a, b, c, d, e, f, g, h);
     for (number, sums) in sum_blocks.iter_mut().enumerate() {
         let mut all = [0.0_f64; LANES];
-        let [a, b, c, d, e, f, g, h] = blocks.map(|row| &row[number]);
-        for lane in 0..LANES {
-            let of = |row: &[T; LANES]| map(row[lane].to_f64());
-            all[lane] = ((of(a) + of(b)) + (of(c) + of(d))) + ((of(e) + of(f)) + (of(g) + of(h)));
+        for (lane, all) in all.iter_mut().enumerate() {
+            let of = |row: &[[T; LANES]]| map(row[number][lane].to_f64());
+            *all = ((of(ab) + of(bb)) + (of(cb) + of(db))) + ((of(eb) + of(fb)) + (of(gb) + of(hb)));
         }
         if compensated {
             let rests = &mut rest_blocks[number];
@@ -104,8 +203,8 @@ pub(super) fn add_rows<T: Lane>(
         }
     }
     for (i, sum) in last_sums.iter_mut().enumerate() {
-        let of = |row: usize| map(rows[row][done + i].to_f64());
-        let all = ((of(0) + of(1)) + (of(2) + of(3))) + ((of(4) + of(5)) + (of(6) + of(7)));
+        let of = |row: &[T]| map(row[done + i].to_f64());
+        let all = ((of(a) + of(b)) + (of(c) + of(d))) + ((of(e) + of(f)) + (of(g) + of(h)));
         let error;
         (*sum, error) = if compensated { two_sum(*sum, all) } else { (*sum + all, 0.0) };
         if let Some(rest) = last_rests.get_mut(i) {
@@ -114,21 +213,32 @@ pub(super) fn add_rows<T: Lane>(
     }
 }
 
-/// Adds the sum of each row, all of them at most a block long, to its own cell: the first to `sums[0]`, the next `far`
-/// cells on.
-#[inline(never)]
-pub(super) fn add_each<'v, T: Lane>(
-    rows: impl Iterator<Item = &'v [T]>,
+widest! {
+    /// Adds the sum of each row, all of them at most a block long, to its own cell: the first to `sums[0]`, the next
+    /// `far` cells on.
+    add_each[T: Lane, M: Fn(f64) -> f64 + Copy](
+        rows: Rows<'_, T>, far: usize, sums: &mut [f64], rests: &mut [f64], map: M
+    ), add_each_here
+}
+
+#[inline(always)]
+fn add_each_here<T: Lane, M: Fn(f64) -> f64 + Copy>(
+    rows: Rows<'_, T>,
     far: usize,
     sums: &mut [f64],
     rests: &mut [f64],
-    map: impl Fn(f64) -> f64 + Copy,
+    map: M,
 ) {
     let mut at = 0;
-    for row in rows {
-        let error;
-        (sums[at], error) = two_sum(sums[at], block_sum(row, map));
-        rests[at] += error;
+    for row in rows.values.chunks(rows.each) {
+        let sum = block_sum_here(&row[..rows.length], map);
+        if T::WIDE {
+            let error;
+            (sums[at], error) = two_sum(sums[at], sum);
+            rests[at] += error;
+        } else {
+            sums[at] += sum;
+        }
         at += far;
     }
 }
@@ -161,4 +271,71 @@ pub(super) fn bin_of(value: f64, bins: usize, low: f64, high: f64, clamp: bool) 
         bin += 1;
     }
     Some(bin)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bits(values: &[f64]) -> Vec<u64> {
+        values.iter().map(|value| value.to_bits()).collect()
+    }
+
+    /// Sums and rests of rows, by the loop for this processor and by the one for every processor.
+    fn check<T: Lane>(rows: Rows<'_, T>) {
+        let count = rows.iter().count();
+        for compensated in [false, true] {
+            let mut wide = (vec![0.1; rows.length], vec![0.0; rows.length]);
+            let mut plain = wide.clone();
+            add_rows(rows, &mut wide.0, compensated.then_some(&mut wide.1), f64::abs);
+            add_rows_here(rows, &mut plain.0, compensated.then_some(&mut plain.1), f64::abs);
+            assert_eq!((bits(&wide.0), bits(&wide.1)), (bits(&plain.0), bits(&plain.1)));
+            for (column, sum) in wide.0.iter().enumerate() {
+                let naive: f64 = rows.iter().map(|row| row[column].to_f64().abs()).sum();
+                assert!((sum - 0.1 - naive).abs() <= 1e-12 * naive.max(1.0), "{sum} is not {naive}");
+            }
+        }
+        let mut wide = (vec![0.1; count * 2], vec![0.0; count * 2]);
+        let mut plain = wide.clone();
+        add_each(rows, 2, &mut wide.0, &mut wide.1, |value| value);
+        add_each_here(rows, 2, &mut plain.0, &mut plain.1, |value| value);
+        assert_eq!((bits(&wide.0), bits(&wide.1)), (bits(&plain.0), bits(&plain.1)));
+        for (number, row) in rows.iter().enumerate() {
+            let naive: f64 = row.iter().map(|value| value.to_f64()).sum();
+            let sum = wide.0[number * 2] - 0.1;
+            assert!((sum - naive).abs() <= 1e-9, "{sum} is not {naive}");
+        }
+        assert_eq!(
+            block_sum(rows.values, |value| value).to_bits(),
+            block_sum_here(rows.values, |value| value).to_bits()
+        );
+        let less = |a: T, b: T| a < b;
+        assert!(
+            block_extreme(rows.values, T::HIGH, less) == block_extreme_here(rows.values, T::HIGH, less),
+            "the least value depends on the processor"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_processor_gives_the_same_bits(
+            count in 1_usize..20, length in 1_usize..80, gap in 0_usize..5,
+            values in prop::collection::vec(-1e3_f64..1e3, 20 * 85),
+        ) {
+            let each = length + gap;
+            let values = &values[..(count - 1) * each + length];
+            check(Rows { values, length, each });
+            let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+            check(Rows { values: &singles, length, each });
+        }
+    }
+
+    #[test]
+    fn rows_longer_than_a_block_are_cut() {
+        let values: Vec<f32> = (0..20 * 1500).map(|i| i as f32).collect();
+        check(Rows { values: &values, length: 1500, each: 1500 });
+        check(Rows { values: &values, length: 1400, each: 1500 });
+    }
 }

@@ -92,6 +92,7 @@ macro_rules! float_lane {
             const LOW: Self = <$type>::NEG_INFINITY;
             const HIGH: Self = <$type>::INFINITY;
 
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
             }
@@ -134,6 +135,7 @@ macro_rules! integer_lane {
             const LOW: Self = <$type>::MIN;
             const HIGH: Self = <$type>::MAX;
 
+            #[inline(always)]
             fn to_f64(self) -> f64 {
                 self as f64
             }

@@ -17,6 +17,8 @@ use crate::ArrayReader;
 /// Tasks that a query is cut into, where it can be: enough for many threads, whatever their number, so that the cut
 /// never depends on it.
 const TASKS: u64 = 256;
+/// Tiles of the result that are tasks enough: each is folded and finished by one thread, and nothing is merged.
+const TILES: u64 = 64;
 /// A task folds at least this many bytes, where there are as many.
 const TASK_BYTES: u64 = 1 << 20;
 /// Partial results of one tile take at most this much.
@@ -350,7 +352,10 @@ impl QueryPlan {
         let chunk_bytes = self.chunk_bytes();
         let state =
             Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
-        let wanted = (TASKS / tiles.max(1)).clamp(1, (PARTIAL_BYTES / state.max(1)).max(1));
+        let wanted = match tiles {
+            TILES.. => 1,
+            tiles => (TASKS / tiles.max(1)).clamp(1, (PARTIAL_BYTES / state.max(1)).max(1)),
+        };
         let run =
             chunks.div_ceil(wanted).max(TASK_BYTES.div_ceil(chunk_bytes.max(1))).clamp(1, chunks.max(1));
         Ok(Geometry { touched, chunks, tiles, runs: chunks.div_ceil(run).max(1), run })

@@ -298,10 +298,9 @@ impl QueryPlan {
         }
         let extents = self.tile_shape(tile);
         let cells: usize = extents.iter().product();
-        // Runs along the last axis stay together when it is shown.
-        let last = extents
-            .len()
-            .checked_sub(1)
+        // Runs along the last axis that has any stay together when it is shown.
+        let last = (0..extents.len())
+            .rfind(|axis| extents[*axis] > 1)
             .filter(|axis| out_strides[*axis] == each)
             .map_or(1, |axis| extents[axis]);
         let mut from = 0;

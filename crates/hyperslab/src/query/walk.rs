@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
 use super::condition::Mask;
-use super::kernels::TOGETHER;
+use super::kernels::Rows;
 use super::lane::{BLOCK, Cell, Lane, load};
 
 /// A position that belongs to no group.
@@ -120,7 +120,7 @@ impl<T: Lane> Scratch<T> {
     }
 }
 
-impl<C: Cell> Walk<'_, C> {
+impl<'a, C: Cell> Walk<'a, C> {
     fn axis(&mut self, loops: &[Loop<'_>], offset: usize, cell: usize, index: u64) {
         match loops {
             [] => self.run(&Loop { count: 1, stride: 0, to: To::Same, index: 0 }, offset, cell, index),
@@ -158,62 +158,44 @@ impl<C: Cell> Walk<'_, C> {
             && !self.into.indexed()
             && inner.count <= BLOCK
             && inner.stride == size_of::<C>() as isize
-            && outer.stride > 0
     }
 
     /// Rows into one cell each.
     fn runs(&mut self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize, cell: usize, index: u64) {
-        let (To::Own(far), length) = (outer.to, inner.count * size_of::<C>()) else { return };
-        let stride = outer.stride.unsigned_abs();
-        let end = offset + stride * (outer.count - 1) + length;
-        // From one row's start to the last one's end; aligned all together or not at all.
-        let each = stride / size_of::<C>();
-        match C::direct(&self.bytes[offset..end]) {
-            Some(values) if each >= inner.count && stride.is_multiple_of(size_of::<C>()) => {
-                let rows = values.chunks(each).map(|row| &row[..inner.count]);
-                self.into.runs(cell, far, rows);
-            }
-            _ => {
-                let mut at = offset;
-                for number in 0..outer.count {
-                    self.run(inner, at, cell + number * far, index);
-                    at += stride;
-                }
-            }
+        let To::Own(far) = outer.to else { return };
+        if let Some(rows) = self.direct(outer, inner, offset) {
+            self.into.runs(cell, far, rows);
+            return;
+        }
+        let mut at = offset;
+        for number in 0..outer.count {
+            self.run(inner, at, cell + number * far, index);
+            at = at.wrapping_add_signed(outer.stride);
         }
     }
 
-    /// Rows into the same cells, several at a time. Long ones are cut, so that the cells stay in the nearest cache.
+    /// Rows into the same cells.
     fn rows(&mut self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize, cell: usize) {
-        let size = size_of::<C>();
-        let mut done = 0;
-        while done < inner.count {
-            let count = (inner.count - done).min(BLOCK);
-            let mut at = offset + done * size;
-            let mut left = outer.count;
-            while left >= TOGETHER {
-                let mut rows: [&[C::Lane]; TOGETHER] = [&[]; TOGETHER];
-                let mut start = at;
-                for row in &mut rows {
-                    match C::direct(&self.bytes[start..start + count * size]) {
-                        Some(values) => *row = values,
-                        None => break,
-                    }
-                    start = start.wrapping_add_signed(outer.stride);
-                }
-                if rows[TOGETHER - 1].len() != count {
-                    break;
-                }
-                self.into.rows(cell + done, &rows);
-                (at, left) = (start, left - TOGETHER);
-            }
-            let part = Loop { count, ..*inner };
-            for _ in 0..left {
-                self.run(&part, at, cell + done, 0);
-                at = at.wrapping_add_signed(outer.stride);
-            }
-            done += count;
+        if let Some(rows) = self.direct(outer, inner, offset) {
+            self.into.rows(cell, rows);
+            return;
         }
+        let mut at = offset;
+        for _ in 0..outer.count {
+            self.run(inner, at, cell, 0);
+            at = at.wrapping_add_signed(outer.stride);
+        }
+    }
+
+    /// Rows of elements one after the other, where they stand: aligned all together or not at all.
+    fn direct(&self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize) -> Option<Rows<'a, C::Lane>> {
+        let stride = usize::try_from(outer.stride).ok()?;
+        let each = stride / size_of::<C>();
+        if each < inner.count || !stride.is_multiple_of(size_of::<C>()) {
+            return None;
+        }
+        let end = offset + stride * (outer.count - 1) + inner.count * size_of::<C>();
+        Some(Rows { values: C::direct(&self.bytes[offset..end])?, length: inner.count, each })
     }
 
     /// The innermost axis: straight from the bytes where they are aligned elements, else block by block.

@@ -11,7 +11,10 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         .args(["run", "--release", "--package", "hyperslab-bench", "--features", "crates", "--"])
         .args(words);
     bench.env("HYPERSLAB_PEERS", python).env("HYPERSLAB_BENCH_FILES", target().join("bench"));
-    if words.is_empty() || words.iter().any(|word| word.contains("python")) {
+    // Options come in pairs; what is left chooses cases.
+    let is_option = |at: usize| words[at].starts_with("--") || at > 0 && words[at - 1].starts_with("--");
+    let cases: Vec<&String> = (0..words.len()).filter(|at| !is_option(*at)).map(|at| &words[at]).collect();
+    if cases.is_empty() || cases.iter().any(|word| word.contains("python")) {
         bench.env("HYPERSLAB_PYTHON", python::environment("python-bench", "release")?);
     }
     crate::run::run(&mut bench)

@@ -65,6 +65,9 @@ impl Bench {
     /// Runs an area. What fails is said, and the others go on.
     pub(crate) fn area(&mut self, name: &'static str, run: fn(&mut Self) -> Outcome) -> bool {
         self.area = name;
+        if self.wants(name) {
+            forget(&self.files);
+        }
         match run(self) {
             Ok(()) => true,
             Err(why) => {
@@ -161,6 +164,22 @@ pub(crate) fn clear(path: &Path) -> Outcome {
         Err(_) => {}
     }
     Ok(())
+}
+
+/// Takes files out of the system's memory, as far as it lets go of them: an area that writes should not pay for making
+/// room of what another one read.
+fn forget(folder: &Path) {
+    let Ok(entries) = std::fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            forget(&path);
+        } else if let Ok(file) = std::fs::File::open(&path) {
+            // Where it is not known, nothing is lost but a fair start.
+            #[cfg(target_os = "linux")]
+            let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed);
+            drop(file);
+        }
+    }
 }
 
 fn empty(folder: &Path) -> Outcome {

@@ -222,22 +222,22 @@ impl FragmentIndex {
     ///
     /// [`Corrupt`](Error::Corrupt) with the first such fragment.
     pub fn check_rows(&self, rows: u64, place: Place<'_>) -> Result<()> {
-        for r in 0..self.ranges {
-            let at = self.table + 16 * r;
-            // The sum does not overflow: parsing saw to that.
-            let end = self.word(at) + self.word(at + 8);
-            if end > rows {
-                let problem = format!("a range that ends at row {end}, the chunk has {rows}");
-                return Err(place.plus(at as u64).corrupt(problem));
-            }
+        let table = self.blob[self.table..self.offsets].as_chunks::<16>().0;
+        // Neither sum nor difference overflows: parsing saw to the former, and all are from 0 on.
+        let last = i64::try_from(rows).unwrap_or(i64::MAX);
+        let end = |pair: &[u8; 16]| signed(pair) + signed(&pair[8..]);
+        if table.iter().fold(0, |over, pair| over | (last - end(pair))) < 0
+            && let Some((r, pair)) = table.iter().enumerate().find(|(_, pair)| end(pair) > last)
+        {
+            let problem = format!("a range that ends at row {}, the chunk has {rows}", end(pair));
+            return Err(place.plus((self.table + 16 * r) as u64).corrupt(problem));
         }
-        let mut at = self.rows;
-        while at + 8 <= self.blob.len() && self.fragments > 0 {
-            let row = self.word(at);
-            if row >= rows {
-                return Err(place.plus(at as u64).corrupt(format!("row {row}, the chunk has {rows}")));
-            }
-            at += 8;
+        let listed = if self.fragments == 0 { &[][..] } else { &self.blob[self.rows..] }.as_chunks::<8>().0;
+        if listed.iter().fold(0, |over, row| over | (last - 1 - signed(row))) < 0
+            && let Some((at, row)) = listed.iter().enumerate().find(|(_, row)| signed(*row) >= last)
+        {
+            let problem = format!("row {}, the chunk has {rows}", signed(row));
+            return Err(place.plus((self.rows + 8 * at) as u64).corrupt(problem));
         }
         Ok(())
     }
@@ -307,13 +307,30 @@ fn count_ranges(bitmap: &[u8], fragments: usize) -> usize {
     (whole + last.count_ones()) as usize
 }
 
+// These look at all values at once, without a branch for each: which one is false matters only when one is.
+
 fn check_ranges(table: &[u8], place: Place<'_>) -> Result<()> {
-    for (r, pair) in table.as_chunks::<16>().0.iter().enumerate() {
-        let (start, count) = pair.split_at(8);
-        let (start, count) = (signed(start), signed(count));
-        if start < 0 || count < 0 || start.checked_add(count).is_none() {
-            return Err(place.plus(16 * r as u64).corrupt(format!("range {r} is {count} rows from {start}")));
-        }
+    let table = table.as_chunks::<16>().0;
+    // Negative when the start, the count or their sum is: two that are not negative have no other overflow.
+    let signs = |pair: &[u8; 16]| {
+        let (start, count) = (signed(pair), signed(&pair[8..]));
+        start | count | start.wrapping_add(count)
+    };
+    if table.iter().fold(0, |all, pair| all | signs(pair)) < 0
+        && let Some((r, pair)) = table.iter().enumerate().find(|(_, pair)| signs(pair) < 0)
+    {
+        let (start, count) = (signed(pair), signed(&pair[8..]));
+        return Err(place.plus(16 * r as u64).corrupt(format!("range {r} is {count} rows from {start}")));
+    }
+    Ok(())
+}
+
+fn check_rows(rows: &[u8], place: Place<'_>) -> Result<()> {
+    let words = rows.as_chunks::<8>().0;
+    if words.iter().fold(0, |all, row| all | signed(row)) < 0
+        && let Some((at, row)) = words.iter().enumerate().find(|(_, row)| signed(*row) < 0)
+    {
+        return Err(place.plus(8 * at as u64).corrupt(format!("row {}", signed(row))));
     }
     Ok(())
 }
@@ -334,14 +351,6 @@ fn check_offsets(offsets: &[u8], place: Place<'_>) -> Result<usize> {
         last = offset;
     }
     Ok(last as usize)
-}
-
-fn check_rows(rows: &[u8], place: Place<'_>) -> Result<()> {
-    let words = rows.as_chunks::<8>().0;
-    match words.iter().position(|row| i64::from_le_bytes(*row) < 0) {
-        Some(at) => Err(place.plus(8 * at as u64).corrupt(format!("row {}", signed(&rows[8 * at..])))),
-        None => Ok(()),
-    }
 }
 
 /// Encodes fragments, each in the form in which it is given, over a chunk of `rows` rows.

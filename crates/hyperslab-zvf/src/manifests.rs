@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use hyperslab_core::{Place, Result, product};
 use hyperslab_zarr::ElementStream;
 
+use crate::ahead::Elements;
 use crate::coord::Coord;
 use crate::manifest::{self, Block, Fragments};
 
@@ -98,14 +99,14 @@ pub(crate) struct Manifests {
 #[derive(Debug)]
 enum Pass {
     /// Where the next come from, and its number; no stream when the chunk was never written: all are empty.
-    At(usize, Option<ElementStream>),
+    At(usize, Option<Elements>),
     /// Why no more can be read.
     Broken(String),
 }
 
 impl Manifests {
     pub(crate) fn new(stream: Option<ElementStream>, chunks: ChunkBox) -> Self {
-        Self { chunks, pass: Pass::At(0, stream), kept: HashMap::new(), keeps_all: false }
+        Self { chunks, pass: Pass::At(0, stream.map(Elements::new)), kept: HashMap::new(), keeps_all: false }
     }
 
     /// The blocks of a manifest; `again` begins a second pass.
@@ -123,17 +124,18 @@ impl Manifests {
             return manifest.blocks(&self.chunks, place);
         }
         match &mut self.pass {
-            Pass::At(next, _) if *next <= row => {}
+            // Who asks again, further on, will do so once more.
+            Pass::At(next, elements) if *next <= row => elements.iter_mut().for_each(Elements::go_ahead),
             Pass::Broken(problem) if self.keeps_all => return Err(place.corrupt(problem.as_str())),
             pass => {
-                *pass = Pass::At(0, again()?);
+                *pass = Pass::At(0, again()?.map(Elements::new));
                 self.keeps_all = true;
             }
         }
-        while let Pass::At(next, Some(stream)) = &mut self.pass
+        while let Pass::At(next, Some(elements)) = &mut self.pass
             && *next <= row
         {
-            match stream.next_element() {
+            match elements.next() {
                 Ok(Some(stored)) => {
                     if self.keeps_all || *next == row {
                         self.kept.insert(*next, Manifest::new(stored, &self.chunks));

@@ -128,6 +128,12 @@ impl ElementStream {
         Ok(Self { object, offset, source, left })
     }
 
+    /// Is there so much to decode that it is not decoded at once?
+    #[must_use]
+    pub const fn is_long(&self) -> bool {
+        matches!(self.source, Source::Pieces(_))
+    }
+
     /// The next element; `None` after the last.
     ///
     /// # Errors

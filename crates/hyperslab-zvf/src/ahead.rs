@@ -1,4 +1,4 @@
-//! Elements one after the other, for those who come back for more: decoded ahead while what they got is used.
+//! Elements one after the other, decoded ahead: who wants more of them finds them there, while what came before is used.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,10 @@ use hyperslab_zarr::ElementStream;
 const BATCH: usize = 128 << 10;
 /// … and so many batches wait at most.
 const WAITING: usize = 48;
-/// Who has taken fewer bytes than this has not waited for them.
-const WORTH_IT: usize = 512 << 10;
 
 /// A stream of elements.
 #[derive(Debug)]
-pub(crate) struct Elements {
-    source: Source,
-    taken: usize,
-}
-
-#[derive(Debug)]
-enum Source {
+pub(crate) enum Elements {
     /// Decoded by who asks.
     Here(ElementStream),
     /// Decoded by a thread of its own, which ends when nobody listens any more.
@@ -37,18 +29,12 @@ struct Batch {
 }
 
 impl Elements {
-    pub(crate) const fn new(stream: ElementStream) -> Self {
-        Self { source: Source::Here(stream), taken: 0 }
-    }
-
-    /// From here on, elements are decoded ahead, if that is worth a thread and there is one.
-    pub(crate) fn go_ahead(&mut self) {
-        if self.taken < WORTH_IT || matches!(self.source, Source::Ahead { .. }) {
-            return;
+    /// Those of a stream, decoded ahead if that is worth a thread and there is one.
+    pub(crate) fn new(stream: ElementStream) -> Self {
+        if !stream.is_long() {
+            return Self::Here(stream);
         }
         let (sender, batches) = sync_channel(WAITING);
-        let ahead = Source::Ahead { batches, batch: Batch::default(), next: 0 };
-        let Source::Here(stream) = std::mem::replace(&mut self.source, ahead) else { return };
         // Taken out by the thread, or by us again when there is no thread.
         let slot = Arc::new(Mutex::new(Some(stream)));
         let take = |slot: &Mutex<Option<_>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -56,29 +42,27 @@ impl Elements {
             let slot = Arc::clone(&slot);
             move || take(&slot).map_or((), |stream| send_all(stream, &sender))
         };
-        if std::thread::Builder::new().name("hyperslab-ahead".to_owned()).spawn(work).is_err()
-            && let Some(stream) = take(&slot)
-        {
-            self.source = Source::Here(stream);
+        let thread = std::thread::Builder::new().name("hyperslab-ahead".to_owned()).spawn(work);
+        match thread.err().and_then(|_| take(&slot)) {
+            Some(stream) => Self::Here(stream),
+            None => Self::Ahead { batches, batch: Batch::default(), next: 0 },
         }
     }
 
     /// The next element; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
-        let element = match &mut self.source {
-            Source::Here(stream) => stream.next_element()?,
-            Source::Ahead { batches, batch, next } => {
+        match self {
+            Self::Here(stream) => stream.next_element(),
+            Self::Ahead { batches, batch, next } => {
                 while *next == batch.ends.len() {
                     // A sender that is gone has sent all there is.
                     let Ok(more) = batches.recv() else { return Ok(None) };
                     (*batch, *next) = (more?, 0);
                 }
                 *next += 1;
-                Some(batch.element(*next - 1))
+                Ok(Some(batch.element(*next - 1)))
             }
-        };
-        self.taken += element.map_or(0, <[u8]>::len);
-        Ok(element)
+        }
     }
 }
 

@@ -124,8 +124,7 @@ impl Manifests {
             return manifest.blocks(&self.chunks, place);
         }
         match &mut self.pass {
-            // Who asks again, further on, will do so once more.
-            Pass::At(next, elements) if *next <= row => elements.iter_mut().for_each(Elements::go_ahead),
+            Pass::At(next, _) if *next <= row => {}
             Pass::Broken(problem) if self.keeps_all => return Err(place.corrupt(problem.as_str())),
             pass => {
                 *pass = Pass::At(0, again()?.map(Elements::new));

@@ -22,7 +22,7 @@ pub(crate) enum Elements {
 
 /// Some elements.
 #[derive(Debug, Default)]
-struct Batch {
+pub(crate) struct Batch {
     bytes: Vec<u8>,
     /// Where each ends.
     ends: Vec<usize>,

@@ -70,7 +70,9 @@ use hyperslab_core::{Blob, MappedBlob, Result};
 
 pub use externals::{External, Externals, Folder, NoExternals};
 pub use store::Hdf5Store;
-pub use write::{AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink};
+pub use write::{
+    AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink, set_by_people,
+};
 
 /// Is this an HDF5 file? Its signature stands at byte 0, or behind a user block of 512, 1024, 2048 … bytes.
 ///

@@ -32,5 +32,6 @@ mod tree;
 mod types;
 
 pub use append::{AppendOptions, Hdf5Append};
+pub use attributes::set_by_people;
 pub use options::{Compatibility, DatasetLayout, Hdf5Options};
 pub use sink::Hdf5Sink;

@@ -19,6 +19,7 @@ pub use geometry::GeometryOptions;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
+pub(crate) use spec::set_by_people;
 
 use crate::{CreateOptions, Format, OpenStore, create};
 use copy::Copy;
@@ -153,6 +154,9 @@ pub fn convert(
             Node::Array(array) => {
                 let reader = source.reader(std::sync::Arc::clone(array));
                 let mut copy = Copy::new(reader, options)?;
+                if source.format() != format.name() {
+                    spec::without_books(&mut copy.spec, source.format());
+                }
                 copy.spec.attributes = provenance::noted(&copy.spec.attributes, path, source, format);
                 let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());
                 match spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters) {
@@ -214,7 +218,7 @@ fn chosen_nodes(source: &OpenStore, only: Option<&str>) -> Result<Vec<(String, N
     {
         return Err(Error::not_found(source.path().display().to_string(), only));
     }
-    Ok(nodes)
+    crate::fields::folded(source, nodes)
 }
 
 fn is_above(path: &str, below: &str) -> bool {

@@ -165,6 +165,8 @@ pub(crate) fn below(store: &OpenStore, root: &str) -> Result<BTreeMap<String, No
     while let Some(path) = pending.pop() {
         let full = join(root, &path);
         let node = store.node(&full)?;
+        let field = if path == "/" { None } else { crate::fields::own_field(store, &full, &node)? };
+        let node = field.unwrap_or(node);
         if matches!(node, Node::Group(_)) {
             pending.extend(store.children(&full)?.iter().map(|name| child_path(&path, name)));
         }
@@ -184,19 +186,28 @@ pub(crate) fn join(root: &str, path: &str) -> String {
     }
 }
 
-/// Attributes compare as JSON: formats differ in how they type them.
+/// Attributes compare as JSON: formats differ in how they type them. Where a store came from, and the books that HDF5 keeps
+/// of dimension scales, are not content.
 fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attributes) {
-    let content = |(name, _): &(&str, &Attribute)| *name != crate::convert::PROVENANCE;
-    for (name, value) in a.iter().filter(content) {
-        match b.get(name) {
+    let [a, b] = [a, b].map(|attributes| {
+        let mut content = crate::convert::set_by_people(attributes);
+        content.retain(|(name, _)| *name != crate::convert::PROVENANCE);
+        content
+    });
+    let of = |all: &[(&str, &Attribute)], wanted: &str| {
+        all.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_json())
+    };
+    for (name, value) in &a {
+        let value = value.to_json();
+        match of(&b, name) {
             None => report.add(path, "attribute", format!("{name}: only the first has it")),
-            Some(other) if !alike(&value.to_json(), &other.to_json()) => {
-                report.add(path, "attribute", format!("{name}: {} ≠ {}", value.to_json(), other.to_json()));
+            Some(other) if !alike(&value, &other) => {
+                report.add(path, "attribute", format!("{name}: {value} ≠ {other}"));
             }
             Some(_) => {}
         }
     }
-    for (name, _) in b.iter().filter(content).filter(|(name, _)| a.get(name).is_none()) {
+    for (name, _) in b.iter().filter(|(name, _)| of(&a, name).is_none()) {
         report.add(path, "attribute", format!("{name}: only the second has it"));
     }
 }

@@ -26,6 +26,7 @@
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
+//! | `fields` | arrays whose values are a field of their own name |
 //! | [`verify`], [`repair`] | is it whole? mend what can be mended |
 //! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
@@ -42,6 +43,7 @@ mod catalog;
 pub mod convert;
 pub mod diff;
 pub mod export;
+mod fields;
 mod formats;
 pub mod fragments;
 pub mod geometry;

@@ -195,3 +195,94 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     assert!(report.notes.iter().any(|note| note.starts_with("/flags: not converted")), "{:?}", report.notes);
     assert_eq!(values(&target).as_slice::<u8>().unwrap(), [0, 1, 1]);
 }
+
+/// Paths, and so whole stores, are the same after a format that keeps values in fields below an array.
+#[test]
+fn trees_come_back_from_tiledb_as_they_were() {
+    use hyperslab::{diff, hash};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut sink = hyperslab::create(&path("a.zarr"), Format::Zarr, &CreateOptions::default()).unwrap();
+    let mut attributes = Attributes::new();
+    attributes.set("units", "K");
+    sink.group("/", &Attributes::new()).unwrap();
+    sink.group("/deep", &Attributes::new()).unwrap();
+    for (node, first) in [("/temp", 1_u16), ("/deep/temp", 7), ("/deep/deep", 20), ("/own/own", 30)] {
+        let mut spec = ArraySpec::new(DType::UInt16, Grid::new(&[3], &[2]).unwrap());
+        spec.attributes = attributes.clone();
+        let array = sink.array(node, &spec).unwrap();
+        for (chunk, values) in [(0, vec![first, first + 1]), (1, vec![first + 2])] {
+            let bytes: Vec<u8> = values.into_iter().flat_map(u16::to_ne_bytes).collect();
+            let coord = [chunk].as_slice().into();
+            array.write(&coord, array.encode(&coord, &Elements::fixed(bytes)).unwrap()).unwrap();
+        }
+    }
+    sink.commit().unwrap();
+
+    let stores = ["a.zarr", "b.tiledb", "c.tiledb", "d.tet", "e.tiledb", "f.zarr"];
+    for pair in stores.windows(2) {
+        to(&path(pair[0]), &path(pair[1]), &ConvertOptions::default()).unwrap();
+    }
+    let first = hyperslab::open(path(stores[0])).unwrap();
+    let whole = |store: &OpenStore| hash::together(&hash::nodes(store, "/").unwrap());
+    for name in &stores[1..] {
+        let other = hyperslab::open(path(name)).unwrap();
+        let report = diff::diff((&first, "/"), (&other, "/"), &diff::DiffOptions::default()).unwrap();
+        assert!(report.same(), "{name}: {:?}", report.differences);
+        assert_eq!((report.nodes, report.elements), (4, 12), "{name}");
+        assert_eq!(whole(&first), whole(&other), "{name}");
+    }
+    // One node alone, by either of its names.
+    for (number, node) in ["/temp", "/temp/temp"].into_iter().enumerate() {
+        let target = path(&format!("one-{number}.zarr"));
+        let options = ConvertOptions { node: Some(node.to_owned()), ..ConvertOptions::default() };
+        to(&path("b.tiledb"), &target, &options).unwrap();
+        let store = hyperslab::open(&target).unwrap();
+        assert_eq!(store.array("/temp").unwrap().schema().shape(), [3]);
+    }
+}
+
+/// Dimension scales are dimensions in every format: what HDF5 writes down of them is neither carried nor compared. Nor is a
+/// dimension named that had no name.
+#[cfg(feature = "hdf5")]
+#[test]
+fn the_books_of_one_format_are_not_the_attributes_of_another() {
+    use hyperslab::diff;
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut sink = hyperslab::create(&path("a.h5"), Format::Hdf5, &CreateOptions::default()).unwrap();
+    sink.group("/", &Attributes::new()).unwrap();
+    for (node, shape, names) in
+        [("/x", &[3][..], vec![Some("x".to_owned())]), ("/v", &[2, 3][..], vec![None, Some("x".to_owned())])]
+    {
+        let mut spec = ArraySpec::new(DType::UInt8, Grid::new(shape, shape).unwrap());
+        spec.dimensions = names.into_iter().collect();
+        spec.attributes.set("NAME", "given by people");
+        let array = sink.array(node, &spec).unwrap();
+        let coord = vec![0; shape.len()].as_slice().into();
+        let elements = Elements::fixed(vec![7; shape.iter().product::<u64>() as usize]);
+        array.write(&coord, array.encode(&coord, &elements).unwrap()).unwrap();
+    }
+    sink.commit().unwrap();
+
+    let stores = ["a.h5", "b.tiledb", "c.zarr", "d.h5"];
+    for pair in stores.windows(2) {
+        to(&path(pair[0]), &path(pair[1]), &ConvertOptions::default()).unwrap();
+    }
+    let first = hyperslab::open(path(stores[0])).unwrap();
+    for name in &stores[1..] {
+        let other = hyperslab::open(path(name)).unwrap();
+        let report = diff::diff((&first, "/"), (&other, "/"), &diff::DiffOptions::default()).unwrap();
+        assert!(report.same(), "{name}: {:?}", report.differences);
+    }
+    let zarr = hyperslab::open(path("c.zarr")).unwrap();
+    let (x, v) = (zarr.array("/x").unwrap(), zarr.array("/v").unwrap());
+    assert!(x.schema().attributes.is_empty(), "{:?}", x.schema().attributes);
+    assert_eq!(v.schema().attributes.to_json()["NAME"], "given by people");
+    assert_eq!(v.schema().attributes.len(), 1);
+    assert_eq!(v.schema().dimensions.to_vec(), [None, Some("x".to_owned())]);
+    let back = hyperslab::open(path("d.h5")).unwrap();
+    assert_eq!(back.array("/v").unwrap().schema().dimensions.to_vec(), [None, Some("x".to_owned())]);
+}

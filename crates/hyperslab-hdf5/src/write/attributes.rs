@@ -15,8 +15,9 @@ use crate::message::space::Space;
 const OWN: [&str; 5] =
     ["DIMENSION_LIST", "REFERENCE_LIST", "DIMENSION_LABELS", "_Netcdf4Dimid", "_Netcdf4Coordinates"];
 
-/// The attributes that people set, without those that scales need.
-pub(crate) fn set_by_people(attributes: &Attributes) -> impl Iterator<Item = (&str, &Attribute)> {
+/// The attributes that people set, without those in which dimension scales and NetCDF-4 keep books: which scale belongs
+/// to which dimension is part of what an array is, and every writer says it in its own way.
+pub fn set_by_people(attributes: &Attributes) -> impl Iterator<Item = (&str, &Attribute)> {
     let is_scale = attributes
         .get("CLASS")
         .and_then(Attribute::as_text)

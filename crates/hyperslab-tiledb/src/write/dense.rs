@@ -104,7 +104,9 @@ impl Sink for TileDbSink {
                 .filter(|other| *other != "/" && split(other).0 == *path)
                 .map(|other| split(other).1)
                 .collect();
-            if !own.is_empty() && below.is_empty() && one_array(&own) {
+            // An array with one field of its own name is an array that stands where the group does.
+            let named_alike = own.len() == 1 && own[0].0 == split(path).1;
+            if !own.is_empty() && below.is_empty() && !named_alike && one_array(&own) {
                 put_array(&folder, &own, attributes, at, &options)?;
                 continue;
             }

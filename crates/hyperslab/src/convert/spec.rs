@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use hyperslab_core::{
-    ArraySchema, ArraySink, ArraySpec, Error, Filter, Grid, Positions, Result, Sink, product,
+    ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, Positions, Result, Sink,
+    product,
 };
 
 use super::ConvertOptions;
@@ -55,6 +56,34 @@ pub(super) fn spec_of(
     spec.fill = schema.fill.clone();
     spec.attributes = schema.attributes.clone();
     Ok(spec)
+}
+
+/// What only the source's format needs to know: the books that HDF5 keeps of dimension scales, which other formats keep in
+/// the dimensions themselves, and the names that TileDB gives to dimensions without one.
+pub(super) fn without_books(spec: &mut ArraySpec, source: &str) {
+    match source {
+        "hdf5" => {
+            let mut kept = Attributes::new();
+            set_by_people(&spec.attributes)
+                .iter()
+                .for_each(|(name, value)| kept.set(*name, (*value).clone()));
+            spec.attributes = kept;
+        }
+        "tiledb" => {
+            for (axis, name) in spec.dimensions.iter_mut().enumerate() {
+                name.take_if(|name| *name == format!("__dim_{axis}"));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// The attributes that people set, without those in which HDF5 keeps books of dimension scales.
+pub(crate) fn set_by_people(attributes: &Attributes) -> Vec<(&str, &Attribute)> {
+    #[cfg(feature = "hdf5")]
+    return hyperslab_hdf5::set_by_people(attributes).collect();
+    #[cfg(not(feature = "hdf5"))]
+    return attributes.iter().collect();
 }
 
 /// Chunks of about a mebibyte, as near to cubes as the shape allows: good for slices in any direction.

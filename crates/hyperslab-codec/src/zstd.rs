@@ -15,7 +15,7 @@ mod stream;
 
 use std::cell::RefCell;
 
-use zstd_safe::{CCtx, CParameter, DCtx, ResetDirective};
+use zstd_safe::{CCtx, CParameter, DCtx, InBuffer, OutBuffer, ResetDirective};
 
 pub use stream::Stream;
 
@@ -68,6 +68,49 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
         Some(n) => Err(size(CODEC, out.len(), n)),
         None => Err(too_long(CODEC, out.len())),
     }
+}
+
+/// Decodes the first bytes of `src`, as many as `out` has, and nothing after them: neither the rest nor its checksum is looked
+/// at. `false` where that is not possible in little memory: `src` must begin with a frame that says that it holds `total`
+/// bytes, at most 16 MiB.
+///
+/// # Errors
+///
+/// [`Corrupt`](crate::CodecError::Corrupt) where `src` does not decode so far.
+pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> Result<bool> {
+    // A window is never larger than the content, if that is known.
+    let known = matches!(zstd_safe::get_frame_content_size(src), Ok(Some(size)) if size == total as u64);
+    if !known || total > FRONT_OF || out.len() > total {
+        return Ok(false);
+    }
+    DECODER.with_borrow_mut(|slot| {
+        let context = match slot {
+            Some(context) => context,
+            None => slot.insert(DCtx::try_create().ok_or_else(|| invalid(CODEC, "no memory for a context"))?),
+        };
+        let decoded = front(context, src, out);
+        // Whatever is left of the frame is nobody's.
+        let _ = context.reset(ResetDirective::SessionOnly);
+        decoded.map(|()| true)
+    })
+}
+
+/// Of larger contents no front is decoded alone: their windows would be kept.
+const FRONT_OF: usize = 16 << 20;
+
+fn front(context: &mut DCtx<'_>, src: &[u8], out: &mut [u8]) -> Result<()> {
+    let mut input = InBuffer::around(src);
+    let length = out.len();
+    let mut output = OutBuffer::around(out);
+    while output.pos() < length {
+        let before = (input.pos(), output.pos());
+        let left = context.decompress_stream(&mut output, &mut input);
+        let left = left.map_err(|code| corrupt(CODEC, zstd_safe::get_error_name(code)))?;
+        if output.pos() < length && (left == 0 || before == (input.pos(), output.pos())) {
+            return Err(corrupt(CODEC, format!("ends after {} bytes of {length}", output.pos())));
+        }
+    }
+    Ok(())
 }
 
 /// Decodes all frames of `src` and appends the result, at most `limit` bytes, to `out`.

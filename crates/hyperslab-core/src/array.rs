@@ -71,6 +71,22 @@ pub trait Array: Send + Sync + Debug {
         Ok(false)
     }
 
+    /// Decodes the front of the chunk, as many bytes as `out` has (whole elements), where its codec can stop there.
+    /// `Ok(false)`: it cannot, decode it all; `out` may have been written to.
+    ///
+    /// # Errors
+    ///
+    /// As [`decode`](Self::decode).
+    fn decode_front(
+        &self,
+        _chunk: &ChunkCoord,
+        _reference: &ChunkRef,
+        _stored: &[Bytes],
+        _out: &mut [u8],
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
     /// As [`decode`](Self::decode), for elements of variable length or that may be missing: all cells of the
     /// chunk, in C order, clipped to the array.
     ///

@@ -59,9 +59,26 @@ pub fn read_chunk(
         return array.decode(&wanted.coord, reference, &stored, place);
     }
     with_scratch(bytes, |scratch| {
-        array.decode(&wanted.coord, reference, &stored, scratch)?;
+        decode_as_far(array, wanted, reference, &stored, (scratch, from.offset + reach + item))?;
         window.copy_from(scratch, &from)
     })
+}
+
+/// Decodes a chunk, at least up to the end of what is wanted of it.
+fn decode_as_far(
+    array: &dyn Array,
+    wanted: &PlannedChunk,
+    reference: &ChunkRef,
+    stored: &[Bytes],
+    (scratch, end): (&mut [u8], usize),
+) -> Result<()> {
+    // To stop costs something too.
+    if end <= scratch.len() - scratch.len() / 8
+        && array.decode_front(&wanted.coord, reference, stored, &mut scratch[..end])?
+    {
+        return Ok(());
+    }
+    array.decode(&wanted.coord, reference, stored, scratch)
 }
 
 /// Shows the wanted cells of one chunk to `work`: bytes that hold them, and where in these bytes they stand. `None`:
@@ -105,7 +122,7 @@ pub fn with_chunk<T>(
     let stored = fetch(array, &reference.spans().collect::<SmallVec<[&Span; 4]>>())?;
     let bytes = decoded_bytes(array, &wanted.coord, reference)?;
     with_scratch(bytes, |scratch| {
-        array.decode(&wanted.coord, reference, &stored, scratch)?;
+        decode_as_far(array, wanted, reference, &stored, (scratch, from.offset + reach + item))?;
         work(scratch, &from)
     })
 }

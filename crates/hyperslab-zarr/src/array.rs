@@ -464,6 +464,24 @@ impl Array for ZarrArray {
         self.rescale(out, place)
     }
 
+    fn decode_front(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<bool> {
+        let (Some(total), [stored]) = (self.schema.decoded_bytes(chunk), stored) else { return Ok(false) };
+        let store = self.object_name(reference);
+        let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
+        let item = self.schema.dtype.size().unwrap_or(0);
+        if !self.pipeline.decode_front(stored, total, item, out, place)? {
+            return Ok(false);
+        }
+        self.rescale(out, place)?;
+        Ok(true)
+    }
+
     fn decode_elements(
         &self,
         chunk: &ChunkCoord,

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use hyperslab_codec::CodecError;
+use hyperslab_codec::{CodecError, zstd};
 use hyperslab_core::{
     CellOrder, DType, Error, Extents, Filter, Layout, Place, Result, StoredStep, copy_box, product,
 };
@@ -239,6 +239,25 @@ impl Pipeline {
                 Err(place.corrupt("variable-length elements where fixed ones were expected"))
             }
         }
+    }
+
+    /// Decodes the first bytes of an array of `total`, where the codec can stop after them.
+    pub(crate) fn decode_front(
+        &self,
+        stored: &[u8],
+        total: usize,
+        item: usize,
+        out: &mut [u8],
+        place: Place<'_>,
+    ) -> Result<bool> {
+        let (Serializer::Bytes { swaps }, [Step::Zstd { .. }]) = (&self.serializer, &self.steps[..]) else {
+            return Ok(false);
+        };
+        let done = zstd::decode_front(stored, total, out).map_err(|error| failed(error, place))?;
+        if done {
+            apply_swaps(swaps, item, out);
+        }
+        Ok(done)
     }
 
     /// Encodes elements that already stand in the order of the axes. Only for pipelines that a writer makes.

@@ -47,6 +47,40 @@ fn frames_follow_one_another_and_skippable_ones_are_skipped() {
 }
 
 #[test]
+fn a_front_is_what_the_whole_begins_with() {
+    let plain: Vec<u8> = (0..200_000_u32).flat_map(|i| (i.wrapping_mul(i) / 7).to_le_bytes()).collect();
+    let mut stored = Vec::new();
+    encode(&plain, Options::level(3).with_checksum(true), &mut stored).unwrap();
+    for length in [0, 1, 4, 131_071, 131_073, 500_000, plain.len() - 1, plain.len()] {
+        let mut out = vec![0; length];
+        assert!(decode_front(&stored, plain.len(), &mut out).unwrap());
+        assert!(out == plain[..length], "{length}");
+        // What follows is not disturbed by a frame that was left behind.
+        let mut whole = vec![0; plain.len()];
+        decode(&stored, &mut whole).unwrap();
+        assert!(whole == plain);
+    }
+    // Half of the bytes hold a front of it, and not the whole.
+    let half = &stored[..stored.len() / 2];
+    let mut out = vec![0; plain.len() / 8];
+    assert!(decode_front(half, plain.len(), &mut out).unwrap());
+    assert!(out == plain[..plain.len() / 8]);
+    assert!(decode_front(half, plain.len(), &mut vec![0; plain.len()]).is_err());
+}
+
+#[test]
+fn no_front_of_what_does_not_say_its_size() {
+    let mut out = [0; 3];
+    assert!(!decode_front(&hex(UNSIZED), 6, &mut out).unwrap());
+    assert!(!decode_front(&hex(PLAIN), 161, &mut out).unwrap());
+    assert!(!decode_front(&[hex(SKIPPABLE), hex(PLAIN)].concat(), 160, &mut out).unwrap());
+    assert!(!decode_front(&hex(PLAIN), 160, &mut [0; 161]).unwrap());
+    assert!(!decode_front(b"", 160, &mut out).unwrap());
+    assert!(decode_front(&hex(PLAIN), 160, &mut out).unwrap());
+    assert_eq!(out, expected()[..3]);
+}
+
+#[test]
 fn any_other_size_is_an_error() {
     for len in [0, 1, 159, 161, 4096] {
         let mut out = vec![0; len];

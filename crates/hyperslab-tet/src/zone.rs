@@ -1,7 +1,7 @@
 //! Zone maps: the smallest and the largest value of every chunk. A claim of the writer, never trusted for values.
 
 use half::f16;
-use hyperslab_core::{Attributes, DType, widest};
+use hyperslab_core::{Attributes, DType};
 use serde::{Deserialize, Serialize};
 
 /// The zone maps of a file.
@@ -161,41 +161,27 @@ macro_rules! integer_statistics {
     };
 }
 
-widest! {
-    /// The statistics of a chunk's little-endian bytes, given the element that stands for a missing one.
-    statistics_of[](dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statistics, statistics_here
-}
-
-#[inline(always)]
-fn plain_f32(block: &[[u8; 4]]) -> Option<(u32, u32)> {
-    plain_range!(f32, u32, block)
-}
-
-#[inline(always)]
-fn plain_f64(block: &[[u8; 8]]) -> Option<(u64, u64)> {
-    plain_range!(f64, u64, block)
-}
-
-#[inline(always)]
-fn statistics_here(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statistics {
-    match dtype {
-        DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing, |_: &[_]| None),
-        DType::Float32 => float_statistics!(u32 => i32, 0x7f80_0000, raw, missing, plain_f32),
-        DType::Float64 => float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing, plain_f64),
-        DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
-        DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
-        DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
-        DType::UInt16 => integer_statistics!(u16 => u16, raw, missing),
-        DType::UInt32 => integer_statistics!(u32 => u32, raw, missing),
-        DType::UInt64 => integer_statistics!(u64 => u64, raw, missing),
-        _ => integer_statistics!(u8 => u8, raw, missing),
-    }
-}
-
 impl Statistics {
     /// Of a chunk's little-endian bytes, given the element that stands for a missing one.
     pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
-        statistics_of(dtype, raw, missing)
+        match dtype {
+            DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing, |_: &[_]| None),
+            DType::Float32 => {
+                let plain = |block: &[[u8; 4]]| plain_range!(f32, u32, block);
+                float_statistics!(u32 => i32, 0x7f80_0000, raw, missing, plain)
+            }
+            DType::Float64 => {
+                let plain = |block: &[[u8; 8]]| plain_range!(f64, u64, block);
+                float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing, plain)
+            }
+            DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
+            DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
+            DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
+            DType::UInt16 => integer_statistics!(u16 => u16, raw, missing),
+            DType::UInt32 => integer_statistics!(u32 => u32, raw, missing),
+            DType::UInt64 => integer_statistics!(u64 => u64, raw, missing),
+            _ => integer_statistics!(u8 => u8, raw, missing),
+        }
     }
 
     /// Is every value of `other` within the range that this claims?

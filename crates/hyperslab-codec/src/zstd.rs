@@ -32,25 +32,29 @@ thread_local! {
     static ENCODER: RefCell<Option<CCtx<'static>>> = const { RefCell::new(None) };
 }
 
+/// Runs `work` with this thread's context.
+fn with_decoder<T>(work: impl FnOnce(&mut DCtx<'static>) -> Result<T>) -> Result<T> {
+    DECODER.with_borrow_mut(|slot| {
+        work(match slot {
+            Some(context) => context,
+            None => slot.insert(DCtx::try_create().ok_or_else(|| invalid(CODEC, "no memory for a context"))?),
+        })
+    })
+}
+
 /// Decodes all frames of `src` into the front of `out`; `None` when they do not fit.
 fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
     if src.is_empty() {
         return Err(corrupt(CODEC, "no frame"));
     }
-    DECODER.with_borrow_mut(|slot| {
-        let context = match slot {
-            Some(context) => context,
-            None => slot.insert(DCtx::try_create().ok_or_else(|| invalid(CODEC, "no memory for a context"))?),
-        };
-        match context.decompress(out, src) {
-            Ok(n) => Ok(Some(n)),
-            Err(code) => {
-                let _ = context.reset(ResetDirective::SessionOnly);
-                if code.wrapping_neg() == DST_TOO_SMALL {
-                    Ok(None)
-                } else {
-                    Err(corrupt(CODEC, zstd_safe::get_error_name(code)))
-                }
+    with_decoder(|context| match context.decompress(out, src) {
+        Ok(n) => Ok(Some(n)),
+        Err(code) => {
+            let _ = context.reset(ResetDirective::SessionOnly);
+            if code.wrapping_neg() == DST_TOO_SMALL {
+                Ok(None)
+            } else {
+                Err(corrupt(CODEC, zstd_safe::get_error_name(code)))
             }
         }
     })
@@ -71,46 +75,38 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 /// Decodes the first bytes of `src`, as many as `out` has, and nothing after them: neither the rest nor its checksum is looked
-/// at. `false` where that is not possible in little memory: `src` must begin with a frame that says that it holds `total`
-/// bytes, at most 16 MiB.
-///
-/// # Errors
-///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` does not decode so far.
-pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> Result<bool> {
-    // A window is never larger than the content, if that is known.
+/// at. `false` where that is not possible, or not in little memory: [`decode`] tells why, or can do it. `src` must begin
+/// with a frame that says that it holds `total` bytes, at most 16 MiB.
+pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> bool {
     let known = matches!(zstd_safe::get_frame_content_size(src), Ok(Some(size)) if size == total as u64);
     if !known || total > FRONT_OF || out.len() > total {
-        return Ok(false);
+        return false;
     }
-    DECODER.with_borrow_mut(|slot| {
-        let context = match slot {
-            Some(context) => context,
-            None => slot.insert(DCtx::try_create().ok_or_else(|| invalid(CODEC, "no memory for a context"))?),
-        };
+    let decoded = with_decoder(|context| {
         let decoded = front(context, src, out);
         // Whatever is left of the frame is nobody's.
         let _ = context.reset(ResetDirective::SessionOnly);
-        decoded.map(|()| true)
-    })
+        Ok(decoded)
+    });
+    decoded.is_ok_and(|decoded| decoded)
 }
 
 /// Of larger contents no front is decoded alone: their windows would be kept.
 const FRONT_OF: usize = 16 << 20;
 
-fn front(context: &mut DCtx<'_>, src: &[u8], out: &mut [u8]) -> Result<()> {
+fn front(context: &mut DCtx<'_>, src: &[u8], out: &mut [u8]) -> bool {
     let mut input = InBuffer::around(src);
     let length = out.len();
     let mut output = OutBuffer::around(out);
     while output.pos() < length {
         let before = (input.pos(), output.pos());
         let left = context.decompress_stream(&mut output, &mut input);
-        let left = left.map_err(|code| corrupt(CODEC, zstd_safe::get_error_name(code)))?;
-        if output.pos() < length && (left == 0 || before == (input.pos(), output.pos())) {
-            return Err(corrupt(CODEC, format!("ends after {} bytes of {length}", output.pos())));
+        let stuck = before == (input.pos(), output.pos());
+        if output.pos() < length && (stuck || !matches!(left, Ok(1..))) {
+            return false;
         }
     }
-    Ok(())
+    true
 }
 
 /// Decodes all frames of `src` and appends the result, at most `limit` bytes, to `out`.

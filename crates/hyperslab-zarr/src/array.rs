@@ -472,13 +472,15 @@ impl Array for ZarrArray {
         out: &mut [u8],
     ) -> Result<bool> {
         let (Some(total), [stored]) = (self.schema.decoded_bytes(chunk), stored) else { return Ok(false) };
-        let store = self.object_name(reference);
-        let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
         let item = self.schema.dtype.size().unwrap_or(0);
-        if !self.pipeline.decode_front(stored, total, item, out, place)? {
+        if !self.pipeline.decode_front(stored, total, item, out) {
             return Ok(false);
         }
-        self.rescale(out, place)?;
+        let store = self.object_name(reference);
+        self.rescale(
+            out,
+            Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset)),
+        )?;
         Ok(true)
     }
 

@@ -242,22 +242,15 @@ impl Pipeline {
     }
 
     /// Decodes the first bytes of an array of `total`, where the codec can stop after them.
-    pub(crate) fn decode_front(
-        &self,
-        stored: &[u8],
-        total: usize,
-        item: usize,
-        out: &mut [u8],
-        place: Place<'_>,
-    ) -> Result<bool> {
+    pub(crate) fn decode_front(&self, stored: &[u8], total: usize, item: usize, out: &mut [u8]) -> bool {
         let (Serializer::Bytes { swaps }, [Step::Zstd { .. }]) = (&self.serializer, &self.steps[..]) else {
-            return Ok(false);
+            return false;
         };
-        let done = zstd::decode_front(stored, total, out).map_err(|error| failed(error, place))?;
+        let done = zstd::decode_front(stored, total, out);
         if done {
             apply_swaps(swaps, item, out);
         }
-        Ok(done)
+        done
     }
 
     /// Encodes elements that already stand in the order of the axes. Only for pipelines that a writer makes.

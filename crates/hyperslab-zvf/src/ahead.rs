@@ -17,7 +17,7 @@ pub(crate) enum Elements {
     /// Decoded by who asks.
     Here(ElementStream),
     /// Decoded by a thread of its own, which ends when nobody listens any more.
-    Ahead { batches: Receiver<Result<Batch>>, batch: Batch, next: usize },
+    Ahead { batches: Receiver<Result<Batch>>, batch: Batch, next: usize, process: u32 },
 }
 
 /// Some elements.
@@ -45,15 +45,20 @@ impl Elements {
         let thread = std::thread::Builder::new().name("hyperslab-ahead".to_owned()).spawn(work);
         match thread.err().and_then(|_| take(&slot)) {
             Some(stream) => Self::Here(stream),
-            None => Self::Ahead { batches, batch: Batch::default(), next: 0 },
+            None => Self::Ahead { batches, batch: Batch::default(), next: 0, process: std::process::id() },
         }
+    }
+
+    /// Will nothing come any more? Threads do not outlive a fork: a child would wait for ever.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self, Self::Ahead { process, .. } if *process != std::process::id())
     }
 
     /// The next element; `None` after the last.
     pub(crate) fn next(&mut self) -> Result<Option<&[u8]>> {
         match self {
             Self::Here(stream) => stream.next_element(),
-            Self::Ahead { batches, batch, next } => {
+            Self::Ahead { batches, batch, next, .. } => {
                 while *next == batch.ends.len() {
                     // A sender that is gone has sent all there is.
                     let Ok(more) = batches.recv() else { return Ok(None) };

@@ -124,7 +124,8 @@ impl Manifests {
             return manifest.blocks(&self.chunks, place);
         }
         match &mut self.pass {
-            Pass::At(next, _) if *next <= row => {}
+            Pass::At(next, elements) if *next <= row && !elements.as_ref().is_some_and(Elements::is_lost) => {
+            }
             Pass::Broken(problem) if self.keeps_all => return Err(place.corrupt(problem.as_str())),
             pass => {
                 *pass = Pass::At(0, again()?.map(Elements::new));

@@ -29,8 +29,9 @@ impl QueryPlan {
             AxisMap::Keep => None,
             map => Some((axis, map.sizes(self.plan.positions().axes[axis].count))),
         };
+        let axes = if accumulator.n.is_empty() { 0..self.maps.len() } else { 0..0 };
         let (equal, groups): (Vec<_>, Vec<_>) =
-            (0..self.maps.len()).filter_map(sizes).partition(|(_, sizes)| sizes.len() == 1);
+            axes.filter_map(sizes).partition(|(_, sizes)| sizes.len() == 1);
         let each: u64 = equal.iter().map(|(_, sizes)| sizes[0]).product();
         let mut column = Column::with_capacity(accumulator.cells);
         for cell in 0..accumulator.cells {

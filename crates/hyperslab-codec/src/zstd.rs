@@ -152,6 +152,17 @@ impl Default for Options {
     }
 }
 
+/// Up to this level, speed was asked for.
+const FAST_LEVELS: i32 = 4;
+/// The library (1.5.7) looks for a better place to end a block only where blocks may be 128 KiB long. At level 3 that took 1.6
+/// times as long, for 0.5 % fewer bytes of a float32 field.
+const FAST_BLOCK: u32 = 127 << 10;
+
+/// The longest block at a level; 0 leaves it to the library.
+const fn longest_block(level: i32) -> u32 {
+    if level <= FAST_LEVELS { FAST_BLOCK } else { 0 }
+}
+
 /// Appends `src` to `out` as one frame that states its content size.
 ///
 /// # Errors
@@ -168,6 +179,7 @@ pub fn encode(src: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
         };
         context.set_parameter(CParameter::CompressionLevel(options.level)).map_err(refused)?;
         context.set_parameter(CParameter::ChecksumFlag(options.checksum)).map_err(refused)?;
+        context.set_parameter(CParameter::MaxBlockSize(longest_block(options.level))).map_err(refused)?;
         let mut target = std::io::Cursor::new(&mut *out);
         target.set_position(base as u64);
         context.compress2(&mut target, src).map_err(|code| {

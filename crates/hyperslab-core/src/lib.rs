@@ -13,6 +13,7 @@
 //! | `grid` | [`Grid`], [`Region`]: how a shape is cut into chunks |
 //! | `selection` | [`Selection`] as people say it, [`Positions`] as numbers |
 //! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
+//! | `widest` | loops for the widest vectors of a processor: [`widest!`] |
 //! | `window` | [`Windows`]: the result, handed out chunk by chunk to many threads |
 //! | `assemble` | [`read_chunk`]: fetch, decode and place one chunk; [`read_serial`]: a whole read on one thread |
 //! | `check` | [`check_in_order`]: deep checks on all cores, told in the order of the index |
@@ -61,6 +62,7 @@ mod sink;
 mod store;
 mod stored;
 mod table;
+mod widest;
 mod window;
 
 pub use array::{Array, ArraySchema, ChunkStatistics, Edges, Fill, Filter, Labels, Number, Usage};

@@ -51,7 +51,7 @@
 //! assert_eq!(values.as_slice::<u8>(), Some(&[1, 2, 3, 4, 5, 6][..]));
 //! # Ok::<(), hyperslab_core::Error>(())
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod append;
 mod array;

@@ -1,7 +1,7 @@
 //! Zone maps: the smallest and the largest value of every chunk. A claim of the writer, never trusted for values.
 
 use half::f16;
-use hyperslab_core::{Attributes, DType};
+use hyperslab_core::{Attributes, DType, widest};
 use serde::{Deserialize, Serialize};
 
 /// The zone maps of a file.
@@ -71,7 +71,7 @@ pub(crate) struct Statistics {
 /// The statistics of cells of one width. Elements are compared by a key: an integer whose order is theirs, and from which
 /// they come back. Without branches, so that the compiler can take many cells at once.
 macro_rules! statistics {
-    ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr, $plain:expr) => {{
+    ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr) => {{
         const N: usize = size_of::<$bits>();
         let (cells, _) = $raw.as_chunks::<N>();
         let missing = $missing.and_then(|bytes: &[u8]| <[u8; N]>::try_from(bytes).ok());
@@ -79,10 +79,6 @@ macro_rules! statistics {
         let (mut nulls, mut low, mut high) = (0_u64, <$key>::MAX, <$key>::MIN);
         // As many as a counter of the cells' own width can count: no lane of the loops is wider than another.
         for block in cells.chunks(if N == 1 { 255 } else { 1 << 15 }) {
-            if !any_missing && let Some((least, most)) = $plain(block) {
-                (low, high) = (low.min($to_key(least)), high.max($to_key(most)));
-                continue;
-            }
             let (mut least, mut most) = (<$key>::MAX, <$key>::MIN);
             for cell in block {
                 let key: $key = $to_key(<$bits>::from_le_bytes(*cell));
@@ -115,73 +111,48 @@ macro_rules! statistics {
     }};
 }
 
-/// The bits of the smallest and the largest of a block of floats, compared as processors compare them, which is the order
-/// of their keys where all are numbers and neither end is a zero (of which there are two); `None` elsewhere.
-macro_rules! plain_range {
-    ($float:ty, $bits:ty, $block:expr) => {{
-        // Enough for several vectors of any width.
-        const LANES: usize = 128 / size_of::<$float>();
-        let mut least = [<$float>::INFINITY; LANES];
-        let mut most = [<$float>::NEG_INFINITY; LANES];
-        let mut odd = [0 as $bits; LANES];
-        let (rows, rest) = $block.as_chunks::<LANES>();
-        // What is left over is a row in which the other lanes repeat its first.
-        let first = rest.first().copied();
-        let rest: [[u8; size_of::<$float>()]; LANES] =
-            std::array::from_fn(|lane| rest.get(lane).copied().or(first).unwrap_or_default());
-        for row in rows.iter().chain(first.is_some().then_some(&rest)) {
-            for lane in 0..LANES {
-                let value = <$float>::from_le_bytes(row[lane]);
-                least[lane] = if value < least[lane] { value } else { least[lane] };
-                most[lane] = if value > most[lane] { value } else { most[lane] };
-                odd[lane] |= <$bits>::from(value.is_nan());
-            }
-        }
-        let least = least.into_iter().fold(<$float>::INFINITY, <$float>::min);
-        let most = most.into_iter().fold(<$float>::NEG_INFINITY, <$float>::max);
-        let plain = odd.iter().all(|odd| *odd == 0) && least != 0.0 && most != 0.0;
-        plain.then_some((least.to_bits(), most.to_bits()))
-    }};
-}
-
 /// Floats in IEEE total order: negative ones are ordered backwards by their magnitude.
 macro_rules! float_statistics {
-    ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr, $plain:expr) => {{
+    ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr) => {{
         // Its own inverse.
         let flip = |signed: $key| signed ^ (((signed >> (<$key>::BITS - 1)) as $bits) >> 1) as $key;
         let nan = |bits: $bits| bits & (<$bits>::MAX >> 1) > $infinity;
-        statistics!($bits => $key, $raw, $missing, |bits: $bits| flip(bits as $key), |key| flip(key) as $bits, nan, $plain)
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| flip(bits as $key), |key| flip(key) as $bits, nan)
     }};
 }
 
 /// Integers, signed or not, by themselves; none of them is not a number.
 macro_rules! integer_statistics {
     ($bits:ty => $key:ty, $raw:expr, $missing:expr) => {
-        statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false, |_: &[_]| None)
+        statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false)
     };
+}
+
+widest! {
+    /// The statistics of a chunk's little-endian bytes, given the element that stands for a missing one.
+    statistics_of[](dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statistics, statistics_here
+}
+
+#[inline(always)]
+fn statistics_here(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statistics {
+    match dtype {
+        DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing),
+        DType::Float32 => float_statistics!(u32 => i32, 0x7f80_0000, raw, missing),
+        DType::Float64 => float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing),
+        DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
+        DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
+        DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
+        DType::UInt16 => integer_statistics!(u16 => u16, raw, missing),
+        DType::UInt32 => integer_statistics!(u32 => u32, raw, missing),
+        DType::UInt64 => integer_statistics!(u64 => u64, raw, missing),
+        _ => integer_statistics!(u8 => u8, raw, missing),
+    }
 }
 
 impl Statistics {
     /// Of a chunk's little-endian bytes, given the element that stands for a missing one.
     pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
-        match dtype {
-            DType::Float16 => float_statistics!(u16 => i16, 0x7c00, raw, missing, |_: &[_]| None),
-            DType::Float32 => {
-                let plain = |block: &[[u8; 4]]| plain_range!(f32, u32, block);
-                float_statistics!(u32 => i32, 0x7f80_0000, raw, missing, plain)
-            }
-            DType::Float64 => {
-                let plain = |block: &[[u8; 8]]| plain_range!(f64, u64, block);
-                float_statistics!(u64 => i64, 0x7ff0_0000_0000_0000, raw, missing, plain)
-            }
-            DType::Int16 => integer_statistics!(u16 => i16, raw, missing),
-            DType::Int32 => integer_statistics!(u32 => i32, raw, missing),
-            DType::Int64 => integer_statistics!(u64 => i64, raw, missing),
-            DType::UInt16 => integer_statistics!(u16 => u16, raw, missing),
-            DType::UInt32 => integer_statistics!(u32 => u32, raw, missing),
-            DType::UInt64 => integer_statistics!(u64 => u64, raw, missing),
-            _ => integer_statistics!(u8 => u8, raw, missing),
-        }
+        statistics_of(dtype, raw, missing)
     }
 
     /// Is every value of `other` within the range that this claims?

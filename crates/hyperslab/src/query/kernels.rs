@@ -1,29 +1,8 @@
 //! The loops that everything runs through: on several lanes, in an order that is the same each time and on each processor.
 
-use super::lane::{BLOCK, Lane};
+use hyperslab_core::widest;
 
-/// A loop compiled twice: for every processor, and for those with vectors of 32 bytes. Both do the same to each lane, and
-/// give the same bits.
-macro_rules! widest {
-    ($(#[$doc:meta])* $name:ident[$($generics:tt)*]($($argument:ident: $type:ty),*) $(-> $out:ty)?, $here:ident) => {
-        $(#[$doc])*
-        #[expect(unsafe_code, reason = "a call of code for a detected processor")]
-        pub(super) fn $name<$($generics)*>($($argument: $type),*) $(-> $out)? {
-            #[cfg(target_arch = "x86_64")]
-            {
-                #[target_feature(enable = "avx2")]
-                fn wide<$($generics)*>($($argument: $type),*) $(-> $out)? {
-                    $here($($argument),*)
-                }
-                if std::arch::is_x86_feature_detected!("avx2") {
-                    // SAFETY: this processor has the vectors that the code is compiled for.
-                    return unsafe { wide($($argument),*) };
-                }
-            }
-            $here($($argument),*)
-        }
-    };
-}
+use super::lane::{BLOCK, Lane};
 
 /// Values that are worked on side by side.
 const LANES: usize = 16;
@@ -40,7 +19,7 @@ pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 widest! {
     /// The sum of a block, on sixteen lanes.
-    block_sum[T: Lane, M: Fn(f64) -> f64](values: &[T], map: M) -> f64, block_sum_here
+    pub(super) block_sum[T: Lane, M: Fn(f64) -> f64](values: &[T], map: M) -> f64, block_sum_here
 }
 
 #[inline(always)]
@@ -67,7 +46,7 @@ fn block_sum_here<T: Lane, M: Fn(f64) -> f64>(values: &[T], map: M) -> f64 {
 
 widest! {
     /// The least (by `better`) of a block and how many are not a number.
-    block_extreme[T: Lane, B: Fn(T, T) -> bool](values: &[T], start: T, better: B) -> (T, u64), block_extreme_here
+    pub(super) block_extreme[T: Lane, B: Fn(T, T) -> bool](values: &[T], start: T, better: B) -> (T, u64), block_extreme_here
 }
 
 #[inline(always)]
@@ -115,7 +94,7 @@ impl<'v, T> Rows<'v, T> {
 widest! {
     /// Adds rows to a row of sums, several at a time: their own sums are pairwise; with `rests`, the rounding errors of
     /// adding those are kept.
-    add_rows[T: Lane, M: Fn(f64) -> f64 + Copy](
+    pub(super) add_rows[T: Lane, M: Fn(f64) -> f64 + Copy](
         rows: Rows<'_, T>, sums: &mut [f64], rests: Option<&mut [f64]>, map: M
     ), add_rows_here
 }
@@ -216,7 +195,7 @@ fn add_together<T: Lane>(
 widest! {
     /// Adds the sum of each row, all of them at most a block long, to its own cell: the first to `sums[0]`, the next
     /// `far` cells on.
-    add_each[T: Lane, M: Fn(f64) -> f64 + Copy](
+    pub(super) add_each[T: Lane, M: Fn(f64) -> f64 + Copy](
         rows: Rows<'_, T>, far: usize, sums: &mut [f64], rests: &mut [f64], map: M
     ), add_each_here
 }

@@ -128,13 +128,36 @@ fn median_prepared(mut prepare: impl FnMut() -> Outcome, mut work: impl FnMut() 
             seconds.push(start.elapsed().as_secs_f64());
         }
     }
-    seconds.sort_by(f64::total_cmp);
-    Ok(seconds[RUNS / 2])
+    Ok(middle(seconds))
 }
 
 /// A contender's name and its median.
 pub(crate) fn timed(name: &str, work: impl FnMut() -> Outcome) -> Outcome<(String, f64)> {
     Ok((name.to_owned(), median(work)?))
+}
+
+/// Two contenders and their medians, run in turn: a bad moment of the machine falls on both.
+pub(crate) fn timed_in_turn(
+    mut contenders: [(&str, &mut dyn FnMut() -> Outcome); 2],
+) -> Outcome<[(String, f64); 2]> {
+    let mut seconds = [Vec::with_capacity(RUNS), Vec::with_capacity(RUNS)];
+    for run in 0..=RUNS {
+        for ((_, work), seconds) in contenders.iter_mut().zip(&mut seconds) {
+            let start = Instant::now();
+            work()?;
+            if run > 0 {
+                seconds.push(start.elapsed().as_secs_f64());
+            }
+        }
+    }
+    let mut names = contenders.map(|(name, _)| name.to_owned()).into_iter();
+    Ok(seconds.map(|seconds| (names.next().unwrap_or_default(), middle(seconds))))
+}
+
+/// The median.
+fn middle(mut seconds: Vec<f64>) -> f64 {
+    seconds.sort_by(f64::total_cmp);
+    seconds[seconds.len() / 2]
 }
 
 /// A contender's name and its median, each run after preparing it, which does not count.

@@ -11,7 +11,7 @@ use hyperslab::{ArrayReader, Filter, Format};
 use rayon::prelude::*;
 
 use crate::data;
-use crate::harness::{Bench, OURS, Outcome, timed};
+use crate::harness::{Bench, OURS, Outcome, timed, timed_in_turn};
 use crate::peers::{self, timed_in};
 use crate::reads::array;
 
@@ -95,9 +95,12 @@ fn ours(reader: &ArrayReader, query: &Query) -> Outcome<((String, f64), String)>
         black_box(query.run(reader)?);
         Ok(())
     })?;
-    let note =
-        watch.peak().map_or(String::new(), |bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20)));
-    Ok((time, note))
+    Ok((time, peak(watch)))
+}
+
+/// The most memory that was taken, in words.
+fn peak(watch: crate::memory::Watch) -> String {
+    watch.peak().map_or(String::new(), |bytes| format!("{} MiB of memory", bytes.div_ceil(1 << 20)))
 }
 
 fn uncompressed(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome {
@@ -139,7 +142,10 @@ fn owner(bench: &Bench, format: &str, what: &str, file: &Path) -> Outcome<Option
 /// A mean of compressed chunks, against decoding them on the same threads and doing nothing else.
 fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome {
     let reader = array(file)?;
-    let (ours, note) = ours(&reader, &Query::new(Operation::Mean).memory(MEMORY))?;
+    let query = Query::new(Operation::Mean).memory(MEMORY);
+    let watch = crate::memory::Watch::start();
+    query.run(&reader)?;
+    let note = peak(watch);
     let array = reader.inner();
     let mut stored = Vec::new();
     array.visit_chunks(&mut |coord, reference| {
@@ -149,7 +155,11 @@ fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome 
     })?;
     let size = |coord: &[u64]| reader.schema().decoded_bytes(coord).unwrap_or(0);
     let largest = stored.iter().map(|(coord, ..)| size(coord)).max().unwrap_or(0);
-    let decoding = timed("decoding only, all threads", || {
+    let mut mean = || {
+        black_box(query.run(&reader)?);
+        Ok(())
+    };
+    let mut decode = || {
         stored.par_iter().with_max_len(1).try_for_each_init(
             || vec![0; largest],
             |scratch, (coord, reference, bytes)| {
@@ -157,9 +167,10 @@ fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome 
             },
         )?;
         Ok(())
-    })?;
+    };
+    let times = timed_in_turn([(OURS, &mut mean), ("decoding only, all threads", &mut decode)])?;
     let owner = owner(bench, format, "mean", file)?;
-    bench.line(line, [ours, decoding].into_iter().chain(owner), &note);
+    bench.line(line, times.into_iter().chain(owner), &note);
     Ok(())
 }
 

@@ -2,7 +2,7 @@
 
 use hyperslab::{Buffer, Depth, OpenOptions, Selection};
 
-use crate::harness::{Bench, OURS, Outcome, timed};
+use crate::harness::{Bench, OURS, Outcome, timed_in_turn};
 use crate::query::file;
 use crate::reads::array;
 
@@ -25,17 +25,17 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
             continue;
         }
         let path = file(bench, name)?;
-        let ours = timed(OURS, || {
+        let mut verify = || {
             // As the command does it: read by position.
             let options = OpenOptions { mapped: false, ..OpenOptions::default() };
             let report = hyperslab::open_with(&path, &options)?.verify(Depth::Deep)?;
             if report.ok() { Ok(()) } else { Err(format!("{report:?}").into()) }
-        })?;
+        };
         let mut reused = Buffer::zeroed(usize::try_from(bench.bytes)?)?;
         let all = Selection::all();
-        let read =
-            timed("opening and reading", || Ok(array(&path)?.read_into(&all, reused.as_mut_slice())?))?;
-        bench.line(&line, [ours, read], "");
+        let mut read = || Ok(array(&path)?.read_into(&all, reused.as_mut_slice())?);
+        let times = timed_in_turn([(OURS, &mut verify), ("opening and reading", &mut read)])?;
+        bench.line(&line, times, "");
     }
     Ok(())
 }

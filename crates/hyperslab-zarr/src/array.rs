@@ -206,7 +206,8 @@ impl ZarrArray {
         vlen::single(&decoded, place).map(Some)
     }
 
-    /// The elements of a chunk of variable length, one after the other in C order: decoded as far as they are asked for.
+    /// The elements of a chunk of variable length, one after the other in C order: decoded not much further than they
+    /// are asked for, by a thread of its own where there is much to decode.
     /// `None` when the chunk was never written.
     ///
     /// # Errors

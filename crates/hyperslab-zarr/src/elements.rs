@@ -1,16 +1,16 @@
-//! The elements of a chunk of variable length, one after the other, decoded as far as somebody asks.
+//! The elements of a chunk of variable length, one after the other, decoded not much further than somebody
+//! asks.
 
 use bytes::Bytes;
-use hyperslab_codec::{CodecError, zstd};
+use hyperslab_codec::CodecError;
 use hyperslab_core::{Place, Result};
 
 use crate::codec::Step;
-use crate::pipeline::{Pipeline, failed, plausible};
+use crate::pieces::Pieces;
+use crate::pipeline::{Pipeline, failed};
 
 /// Chunks that are stored in fewer bytes are decoded at once.
 const WORTH_STREAMING: usize = 64 << 10;
-/// What is decoded at a time.
-const PIECE: usize = 128 << 10;
 
 /// The elements of one chunk, in the order in which they are stored. See
 /// [`ZarrArray::element_stream`](crate::ZarrArray::element_stream).
@@ -29,27 +29,12 @@ enum Source {
     Pieces(Box<Pieces>),
 }
 
-/// Bytes that are decoded when they are wanted; what is before `start` was used.
-#[derive(Debug)]
-struct Pieces {
-    stream: zstd::Stream<Bytes>,
-    buffer: Vec<u8>,
-    start: usize,
-    end: usize,
-    /// How many more bytes what is stored can plausibly become.
-    room: usize,
-}
-
 impl Source {
     fn new(pipeline: &Pipeline, stored: Bytes, place: Place<'_>) -> Result<Self> {
         if let ([Step::Zstd { .. }], true) = (&pipeline.steps[..], stored.len() >= WORTH_STREAMING) {
-            let room = plausible(stored.len());
             // Where this fails, so does decoding at once, or it can do what this cannot: large windows.
-            if let Ok(stream) = zstd::Stream::new(stored.clone()) {
-                let mut pieces = Pieces { stream, buffer: Vec::new(), start: 0, end: 0, room };
-                if pieces.make(4).is_ok() {
-                    return Ok(Self::Pieces(Box::new(pieces)));
-                }
+            if let Ok(pieces) = Pieces::new(stored.clone()) {
+                return Ok(Self::Pieces(Box::new(pieces)));
             }
         }
         let bytes = if pipeline.steps.is_empty() {
@@ -69,46 +54,15 @@ impl Source {
                 *at += taken.map_or(0, <[u8]>::len);
                 Ok(taken)
             }
-            Self::Pieces(pieces) => {
-                if !pieces.make(n)? {
-                    return Ok(None);
-                }
-                let start = pieces.start;
-                pieces.start += n;
-                Ok(Some(&pieces.buffer[start..start + n]))
-            }
+            Self::Pieces(pieces) => pieces.take(n),
         }
     }
 
     fn is_at_end(&mut self) -> Result<bool, CodecError> {
         match self {
             Self::Whole { bytes, at } => Ok(*at == bytes.len()),
-            Self::Pieces(pieces) => Ok(!pieces.make(1)?),
+            Self::Pieces(pieces) => pieces.is_at_end(),
         }
-    }
-}
-
-impl Pieces {
-    /// Decodes until `n` bytes are there; are they?
-    fn make(&mut self, n: usize) -> Result<bool, CodecError> {
-        while self.end - self.start < n {
-            self.buffer.copy_within(self.start..self.end, 0);
-            (self.start, self.end) = (0, self.end - self.start);
-            if self.end == self.buffer.len() {
-                // Lengths are claims: memory follows what is really there.
-                let longer = (2 * self.buffer.len()).max(PIECE).min(n.max(PIECE));
-                self.buffer.resize(longer, 0);
-            }
-            let piece = &mut self.buffer[self.end..];
-            let piece_length = piece.len().min(self.room);
-            let read = self.stream.read(&mut piece[..piece_length])?;
-            if read == 0 {
-                return Ok(false);
-            }
-            self.end += read;
-            self.room -= read;
-        }
-        Ok(true)
     }
 }
 
@@ -128,10 +82,10 @@ impl ElementStream {
         Ok(Self { object, offset, source, left })
     }
 
-    /// Is there so much to decode that it is not decoded at once?
+    /// Will nothing come any more, because this is a fork of the process in which the elements are decoded?
     #[must_use]
-    pub const fn is_long(&self) -> bool {
-        matches!(self.source, Source::Pieces(_))
+    pub fn is_lost(&self) -> bool {
+        matches!(&self.source, Source::Pieces(pieces) if pieces.is_lost())
     }
 
     /// The next element; `None` after the last.

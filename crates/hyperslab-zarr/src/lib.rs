@@ -21,7 +21,7 @@
 //! | `keys` | object names, and back |
 //! | `objects`, `shard` | objects of one chunk; the index of a shard |
 //! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
-//! | `elements` | [`ElementStream`]: the latter one after the other |
+//! | `elements`, `pieces` | [`ElementStream`]: the latter one after the other; long chunks decoded ahead |
 //! | `dtype`, `fill`, `json` | data types, fill values, documents |
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
 //! | `verify` | checks |
@@ -52,6 +52,7 @@ mod json;
 mod keys;
 mod metadata;
 mod objects;
+mod pieces;
 mod pipeline;
 mod shard;
 mod sink;

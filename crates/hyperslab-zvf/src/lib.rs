@@ -19,7 +19,6 @@
 //! | `links` | stored links, within a chunk and across |
 //! | `objects` | ids, manifests, groups |
 //! | `cells` | arrays with one byte string a chunk |
-//! | `ahead` | long chunks of such strings, decoded while those before are used |
 //! | `meta`, `coord` | documents; coordinates and their spelling |
 //! | `level`, `query` | one level, and what is asked of it |
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
@@ -41,7 +40,6 @@
 //! ```
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod cells;
 mod coord;
 mod fragment;

@@ -9,7 +9,6 @@ use std::collections::HashMap;
 use hyperslab_core::{Place, Result, product};
 use hyperslab_zarr::ElementStream;
 
-use crate::ahead::Elements;
 use crate::coord::Coord;
 use crate::manifest::{self, Block, Fragments};
 
@@ -99,14 +98,14 @@ pub(crate) struct Manifests {
 #[derive(Debug)]
 enum Pass {
     /// Where the next come from, and its number; no stream when the chunk was never written: all are empty.
-    At(usize, Option<Elements>),
+    At(usize, Option<ElementStream>),
     /// Why no more can be read.
     Broken(String),
 }
 
 impl Manifests {
     pub(crate) fn new(stream: Option<ElementStream>, chunks: ChunkBox) -> Self {
-        Self { chunks, pass: Pass::At(0, stream.map(Elements::new)), kept: HashMap::new(), keeps_all: false }
+        Self { chunks, pass: Pass::At(0, stream), kept: HashMap::new(), keeps_all: false }
     }
 
     /// The blocks of a manifest; `again` begins a second pass.
@@ -124,18 +123,18 @@ impl Manifests {
             return manifest.blocks(&self.chunks, place);
         }
         match &mut self.pass {
-            Pass::At(next, elements) if *next <= row && !elements.as_ref().is_some_and(Elements::is_lost) => {
-            }
+            Pass::At(next, elements)
+                if *next <= row && !elements.as_ref().is_some_and(ElementStream::is_lost) => {}
             Pass::Broken(problem) if self.keeps_all => return Err(place.corrupt(problem.as_str())),
             pass => {
-                *pass = Pass::At(0, again()?.map(Elements::new));
+                *pass = Pass::At(0, again()?);
                 self.keeps_all = true;
             }
         }
         while let Pass::At(next, Some(elements)) = &mut self.pass
             && *next <= row
         {
-            match elements.next() {
+            match elements.next_element() {
                 Ok(Some(stored)) => {
                     if self.keeps_all || *next == row {
                         self.kept.insert(*next, Manifest::new(stored, &self.chunks));

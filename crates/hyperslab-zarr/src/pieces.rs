@@ -1,0 +1,187 @@
+//! A long chunk, decoded piece by piece, ahead of who uses it.
+
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_codec::{CodecError, zstd};
+
+use crate::pipeline::plausible;
+
+/// What is decoded at a time …
+const PIECE: usize = 512 << 10;
+/// … and how many pieces wait at most.
+const WAITING: usize = 12;
+
+/// Bytes that are handed out one run after the other.
+#[derive(Debug)]
+pub(crate) struct Pieces {
+    decoder: Decoder,
+    piece: Vec<u8>,
+    /// What was handed out of it.
+    used: usize,
+    /// A run that began in another piece.
+    joined: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Decoder {
+    /// Decodes when it is asked.
+    Here(Frames),
+    /// Decoded by a thread of its own, which ends when nobody listens any more. Pieces that were used go back to it.
+    Ahead { pieces: Receiver<Result<Vec<u8>, CodecError>>, back: Sender<Vec<u8>>, process: u32 },
+}
+
+/// What is decoded.
+#[derive(Debug)]
+struct Frames {
+    stream: zstd::Stream<Bytes>,
+    /// How many more bytes what is stored can plausibly become.
+    room: usize,
+}
+
+impl Frames {
+    /// Fills a piece with what comes next; empty after the last.
+    fn fill(&mut self, piece: &mut Vec<u8>) -> Result<(), CodecError> {
+        piece.resize(PIECE.min(self.room), 0);
+        let read = self.stream.read(piece)?;
+        piece.truncate(read);
+        self.room -= read;
+        Ok(())
+    }
+}
+
+impl Pieces {
+    /// The content of zstd frames; the first piece is decoded at once.
+    pub(crate) fn new(stored: Bytes) -> Result<Self, CodecError> {
+        let room = plausible(stored.len());
+        let mut frames = Frames { stream: zstd::Stream::new(stored)?, room };
+        let mut piece = Vec::new();
+        frames.fill(&mut piece)?;
+        // Less than a piece is all there is.
+        let decoder = if piece.len() < PIECE { Decoder::Here(frames) } else { Decoder::ahead(frames) };
+        Ok(Self { decoder, piece, used: 0, joined: Vec::new() })
+    }
+
+    /// Will nothing come any more? Threads do not outlive a fork: a child would wait for ever.
+    pub(crate) fn is_lost(&self) -> bool {
+        matches!(self.decoder, Decoder::Ahead { process, .. } if process != std::process::id())
+    }
+
+    /// The next `n` bytes; `None` when fewer are left.
+    pub(crate) fn take(&mut self, n: usize) -> Result<Option<&[u8]>, CodecError> {
+        if self.piece.len() - self.used < n {
+            return self.join(n);
+        }
+        self.used += n;
+        Ok(Some(&self.piece[self.used - n..self.used]))
+    }
+
+    /// A run that does not end in this piece. Lengths are claims: memory follows what is really there.
+    fn join(&mut self, n: usize) -> Result<Option<&[u8]>, CodecError> {
+        self.joined.clear();
+        while self.joined.len() < n {
+            if self.is_at_end()? {
+                return Ok(None);
+            }
+            let end = self.piece.len().min(self.used.saturating_add(n - self.joined.len()));
+            self.joined.extend_from_slice(&self.piece[self.used..end]);
+            self.used = end;
+        }
+        Ok(Some(&self.joined))
+    }
+
+    /// Is nothing left?
+    pub(crate) fn is_at_end(&mut self) -> Result<bool, CodecError> {
+        if self.used == self.piece.len() {
+            self.used = 0;
+            self.decoder.next(&mut self.piece)?;
+        }
+        Ok(self.piece.is_empty())
+    }
+}
+
+impl Decoder {
+    /// On a thread, if there is one.
+    fn ahead(frames: Frames) -> Self {
+        let (sender, pieces) = sync_channel(WAITING);
+        let (back, used) = channel();
+        // Taken out by the thread, or by us again when there is no thread.
+        let slot = Arc::new(Mutex::new(Some(frames)));
+        let take = |slot: &Mutex<Option<_>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let work = {
+            let slot = Arc::clone(&slot);
+            move || take(&slot).map_or((), |frames| send_all(frames, &sender, &used))
+        };
+        let thread = std::thread::Builder::new().name("hyperslab-ahead".to_owned()).spawn(work);
+        match thread.err().and_then(|_| take(&slot)) {
+            Some(frames) => Self::Here(frames),
+            None => Self::Ahead { pieces, back, process: std::process::id() },
+        }
+    }
+
+    /// Puts the next piece in the place of one that was used; an empty one after the last.
+    fn next(&mut self, piece: &mut Vec<u8>) -> Result<(), CodecError> {
+        match self {
+            Self::Here(frames) => frames.fill(piece),
+            Self::Ahead { pieces, back, .. } => {
+                // A sender that is gone has sent all there is.
+                let next = pieces.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
+                // Nobody takes it when all is decoded.
+                let _ = back.send(std::mem::replace(piece, next));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Sends pieces until there are no more, or nobody takes them. An error comes after all that was before it.
+fn send_all(mut frames: Frames, sender: &SyncSender<Result<Vec<u8>, CodecError>>, used: &Receiver<Vec<u8>>) {
+    loop {
+        let mut piece = used.try_recv().unwrap_or_default();
+        let filled = frames.fill(&mut piece);
+        let last = filled.is_err() || piece.len() < PIECE;
+        if sender.send(filled.map(|()| piece)).is_err() || last {
+            return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stored(length: usize) -> (Vec<u8>, Vec<u8>) {
+        let plain: Vec<u8> = (0..length as u32).map(|i| (i / 7 * 31) as u8).collect();
+        let mut stored = Vec::new();
+        zstd::encode(&plain, zstd::Options::level(3), &mut stored).unwrap();
+        (plain, stored)
+    }
+
+    #[test]
+    fn runs_of_any_length_make_the_whole() {
+        for length in [0, 5, PIECE - 1, PIECE, PIECE + 1, 5 * PIECE, 60 * PIECE + 77] {
+            let (plain, stored) = stored(length);
+            for run in [1000, PIECE, 3 * PIECE + 1] {
+                let mut pieces = Pieces::new(stored.clone().into()).unwrap();
+                for part in plain.chunks_exact(run) {
+                    assert!(pieces.take(run).unwrap() == Some(part), "{length}, runs of {run}");
+                }
+                let rest = length % run;
+                assert!(pieces.take(rest).unwrap() == Some(&plain[length - rest..]));
+                assert!(pieces.is_at_end().unwrap() && pieces.take(1).unwrap().is_none());
+                assert_eq!(pieces.take(0).unwrap(), Some(&[][..]));
+            }
+        }
+    }
+
+    #[test]
+    fn what_comes_before_an_error_is_there_and_claims_take_no_memory() {
+        let (plain, mut stored) = stored(5 * PIECE);
+        stored.truncate(stored.len() - 5);
+        let mut pieces = Pieces::new(stored.into()).unwrap();
+        assert_eq!(pieces.take(100).unwrap(), Some(&plain[..100]));
+        assert!(pieces.take(usize::MAX).is_err());
+        assert!(pieces.joined.len() <= plain.len());
+    }
+}

@@ -8,8 +8,10 @@ use hyperslab_codec::{CodecError, zstd};
 
 use crate::pipeline::plausible;
 
-/// What is decoded at a time …
-const PIECE: usize = 512 << 10;
+/// What is decoded at a time: a block …
+const BLOCK: usize = 128 << 10;
+/// … what is handed over at a time, as who waits must be woken each time …
+const PIECE: usize = 4 * BLOCK;
 /// … and how many pieces wait at most.
 const WAITING: usize = 12;
 
@@ -38,15 +40,31 @@ struct Frames {
     stream: zstd::Stream<Bytes>,
     /// How many more bytes what is stored can plausibly become.
     room: usize,
+    /// What is told after the bytes before it.
+    failed: Option<CodecError>,
 }
 
 impl Frames {
     /// Fills a piece with what comes next; empty after the last.
     fn fill(&mut self, piece: &mut Vec<u8>) -> Result<(), CodecError> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
         piece.resize(PIECE.min(self.room), 0);
-        let read = self.stream.read(piece)?;
-        piece.truncate(read);
-        self.room -= read;
+        let mut filled = 0;
+        for block in piece.chunks_mut(BLOCK) {
+            match self.stream.read(block) {
+                Ok(0) => break,
+                Ok(read) => filled += read,
+                Err(error) if filled == 0 => return Err(error),
+                Err(error) => {
+                    self.failed = Some(error);
+                    break;
+                }
+            }
+        }
+        piece.truncate(filled);
+        self.room -= filled;
         Ok(())
     }
 }
@@ -55,10 +73,10 @@ impl Pieces {
     /// The content of zstd frames; the first piece is decoded at once.
     pub(crate) fn new(stored: Bytes) -> Result<Self, CodecError> {
         let room = plausible(stored.len());
-        let mut frames = Frames { stream: zstd::Stream::new(stored)?, room };
+        let mut frames = Frames { stream: zstd::Stream::new(stored)?, room, failed: None };
         let mut piece = Vec::new();
         frames.fill(&mut piece)?;
-        // Less than a piece is all there is.
+        // Less than a piece is all there is, or all that is whole.
         let decoder = if piece.len() < PIECE { Decoder::Here(frames) } else { Decoder::ahead(frames) };
         Ok(Self { decoder, piece, used: 0, joined: Vec::new() })
     }
@@ -140,7 +158,7 @@ fn send_all(mut frames: Frames, sender: &SyncSender<Result<Vec<u8>, CodecError>>
     loop {
         let mut piece = used.try_recv().unwrap_or_default();
         let filled = frames.fill(&mut piece);
-        let last = filled.is_err() || piece.len() < PIECE;
+        let last = filled.is_err() || piece.is_empty();
         if sender.send(filled.map(|()| piece)).is_err() || last {
             return;
         }

@@ -136,11 +136,11 @@ pub(crate) fn timed(name: &str, work: impl FnMut() -> Outcome) -> Outcome<(Strin
     Ok((name.to_owned(), median(work)?))
 }
 
-/// Two contenders and their medians, run in turn: a bad moment of the machine falls on both.
-pub(crate) fn timed_in_turn(
-    mut contenders: [(&str, &mut dyn FnMut() -> Outcome); 2],
-) -> Outcome<[(String, f64); 2]> {
-    let mut seconds = [Vec::with_capacity(RUNS), Vec::with_capacity(RUNS)];
+/// Contenders and their medians, run in turn: a bad moment of the machine falls on all.
+pub(crate) fn timed_in_turn<const N: usize>(
+    mut contenders: [(&str, &mut dyn FnMut() -> Outcome); N],
+) -> Outcome<Vec<(String, f64)>> {
+    let mut seconds = [const { Vec::new() }; N];
     for run in 0..=RUNS {
         for ((_, work), seconds) in contenders.iter_mut().zip(&mut seconds) {
             let start = Instant::now();
@@ -150,8 +150,8 @@ pub(crate) fn timed_in_turn(
             }
         }
     }
-    let mut names = contenders.map(|(name, _)| name.to_owned()).into_iter();
-    Ok(seconds.map(|seconds| (names.next().unwrap_or_default(), middle(seconds))))
+    let medians = seconds.into_iter().map(middle);
+    Ok(contenders.iter().map(|(name, _)| (*name).to_owned()).zip(medians).collect())
 }
 
 /// The median.

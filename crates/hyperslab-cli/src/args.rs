@@ -432,6 +432,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
+    /// Say nothing but what the new format could not hold
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
     /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,13 +8,13 @@ use std::time::Duration;
 use hyperslab::convert::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Runs `work` while a bar follows its progress. Ctrl-C asks the work to stop.
-pub(crate) fn with_bar<T>(work: impl FnOnce(&Progress) -> T) -> T {
+/// Runs `work` while a bar, if wanted, follows its progress. Ctrl-C asks the work to stop.
+pub(crate) fn with_bar<T>(wanted: bool, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Arc::new(Progress::default());
     let stopping = Arc::clone(&progress);
     // A handler that cannot be set leaves the system's own, which ends us: nothing is left behind either way.
     let _ = ctrlc::set_handler(move || stopping.stop.store(true, Ordering::Relaxed));
-    if !std::io::stderr().is_terminal() {
+    if !wanted || !std::io::stderr().is_terminal() {
         return work(&progress);
     }
     let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());

@@ -71,7 +71,8 @@ fn converting_ends_in_files_of_rows_and_in_geometry() {
     let report = json(folder.path(), 0, &["convert", "s.npy", "s.parquet", "--json"]);
     assert_eq!((&report["rows"], &report["format"]), (&json!(30), &json!("parquet")));
     assert!(told(folder.path(), 2, &["convert", "s.npy", "s.parquet"]).contains("--force"));
-    told(folder.path(), 0, &["convert", "s.npy", "s.csv", "--select", "[1:3]"]);
+    let text = told(folder.path(), 0, &["convert", "s.npy", "s.csv", "--select", "[1:3]", "--quiet"]);
+    assert_eq!(text, "");
     assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).expect("a file"), "n,t\n1,b\n2,c\n");
     assert!(told(folder.path(), 2, &["convert", "s.npy", "s.arrow", "--chunks", "4"]).contains("no chunks"));
     assert!(told(folder.path(), 2, &["convert", "s.npy", "s.what"]).contains("--to names one"));

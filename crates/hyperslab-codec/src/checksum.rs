@@ -5,7 +5,7 @@
 //! | function | used by |
 //! |---|---|
 //! | [`crc32()`] | gzip, numcodecs `crc32` |
-//! | [`crc32c()`] | Zarr v3 `crc32c` and shard indexes |
+//! | [`crc32c()`], [`crc32c_append`] | Zarr v3 `crc32c` and shard indexes; our table of checksums in `.tet` |
 //! | [`adler32`] | zlib, numcodecs `adler32` |
 //! | [`fletcher32`], [`verify_fletcher32`] | HDF5 filter 3, numcodecs `fletcher32` |
 //! | [`lookup3`] | HDF5 metadata and name hashes, numcodecs `jenkins_lookup3` |
@@ -25,6 +25,12 @@ pub fn crc32(bytes: &[u8]) -> u32 {
 #[must_use]
 pub fn crc32c(bytes: &[u8]) -> u32 {
     ::crc32c::crc32c(bytes)
+}
+
+/// The CRC-32C of bytes that follow others, given the sum of those.
+#[must_use]
+pub fn crc32c_append(before: u32, bytes: &[u8]) -> u32 {
+    ::crc32c::crc32c_append(before, bytes)
 }
 
 /// Adler-32 (RFC 1950), starting from 1.

@@ -25,7 +25,12 @@ pub(crate) fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> hyperslab::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(work).map_err(|error| raised(py, &error))
+    let pool = crate::threads::after_fork(py)?;
+    let run = || match pool {
+        Some(pool) => pool.install(work),
+        None => work(),
+    };
+    py.detach(run).map_err(|error| raised(py, &error))
 }
 
 fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {

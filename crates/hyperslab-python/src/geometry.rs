@@ -6,7 +6,8 @@ use hyperslab::GeometryQuery;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
-use crate::errors::detached;
+use crate::store::Origin;
+use crate::threads::within;
 use crate::values;
 
 /// Points, lines and meshes at several levels of detail.
@@ -14,12 +15,13 @@ use crate::values;
 #[derive(Debug)]
 pub(crate) struct Geometry {
     inner: Arc<dyn hyperslab::Geometry>,
+    origin: Arc<Origin>,
     path: String,
 }
 
 impl Geometry {
-    pub(crate) fn new(inner: Arc<dyn hyperslab::Geometry>, path: String) -> Self {
-        Self { inner, path }
+    pub(crate) fn new(inner: Arc<dyn hyperslab::Geometry>, origin: Arc<Origin>, path: String) -> Self {
+        Self { inner, origin, path }
     }
 }
 
@@ -57,7 +59,7 @@ impl Geometry {
 
     /// The levels, finest first: path, vertices, links and objects of each.
     fn levels<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let found = detached(py, || self.inner.levels())?;
+        let found = within(py, self.origin.threads, || self.inner.levels())?;
         let levels = PyList::empty(py);
         for level in found {
             let row = PyDict::new(py);
@@ -89,7 +91,7 @@ impl Geometry {
             groups: groups.unwrap_or_default(),
             attributes,
         };
-        let data = detached(py, || self.inner.query(&query))?;
+        let data = within(py, self.origin.threads, || self.inner.query(&query))?;
         let found = PyDict::new(py);
         found.set_item("vertices", values::to_python(py, data.vertices, false)?)?;
         let links = data.links.map(|links| values::to_python(py, links, false)).transpose()?;

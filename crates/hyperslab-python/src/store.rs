@@ -129,7 +129,9 @@ impl Store {
                 let reader = detached(py, || store.table(&path))?;
                 Bound::new(py, Table::new(reader, Arc::clone(&self.origin), path))?.into_any()
             }
-            Node::Geometry(geometry) => Bound::new(py, Geometry::new(geometry, path))?.into_any(),
+            Node::Geometry(geometry) => {
+                Bound::new(py, Geometry::new(geometry, Arc::clone(&self.origin), path))?.into_any()
+            }
             Node::Link(target) => target.into_pyobject(py)?.into_any(),
             Node::Type(dtype, _) => crate::dtype::to_numpy(py, &dtype)?.into_any(),
             _ => py.None().into_bound(py),
@@ -153,7 +155,7 @@ impl Store {
     /// What the format knows of the file beyond its nodes.
     fn details<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let store = self.inner(py)?;
-        let details = detached(py, || store.inner().details())?;
+        let details = threads::within(py, self.origin.threads, || store.inner().details())?;
         values::from_json(py, &serde_json::Value::Object(details))
     }
 

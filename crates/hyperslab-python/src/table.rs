@@ -137,9 +137,13 @@ impl Table {
                 }
             }
         };
+        let pool = crate::threads::own_after_fork(py)?;
         std::thread::Builder::new()
             .name("hyperslab-table".to_owned())
-            .spawn(produce)
+            .spawn(move || match pool {
+                Some(pool) => pool.install(produce),
+                None => produce(),
+            })
             .map_err(|error| invalid(py, error.to_string()))?;
         let batches = receive.into_iter().map(|batch: hyperslab::Result<RecordBatch>| {
             batch.map_err(|error| arrow_array_error(error.to_string()))

@@ -306,6 +306,27 @@ with hyperslab.threads(2):
     subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
+def test_a_forked_child_asks_for_objects(tmp_path: Path) -> None:
+    """Nor does the thread that decodes the index of a geometry's objects ahead."""
+    count, objects = 400_000, 2000
+    places = np.random.default_rng(3).uniform(0, 900, (count, 3)).astype("f4")
+    np.savez(tmp_path / "points.npz", vertices=places, object_id=np.arange(count) * 7919 % objects)
+    hyperslab.convert(tmp_path / "points.npz", tmp_path / "points.zv")
+    script = f"""
+import os, hyperslab
+geometry = hyperslab.open({str(tmp_path / "points.zv")!r})["/"]
+def found(id):
+    return len(geometry.query(objects=[id])["vertices"])
+assert found(1) == {count // objects}
+child = os.fork()
+if child == 0:
+    os._exit(0 if [found(id) for id in (2, 1990, 1000)] == [{count // objects}] * 3 else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert found(1999) == {count // objects}
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
+
+
 def test_types(tmp_path: Path) -> None:
     h5py = pytest.importorskip("h5py")
     struct = np.zeros(4, [("a", "i4"), ("b", "f8"), ("c", "S3")])

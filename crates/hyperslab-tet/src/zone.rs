@@ -155,20 +155,31 @@ impl Statistics {
         statistics_of(dtype, raw, missing)
     }
 
+    /// Those of a chunk, given those of what follows in it.
+    pub(crate) fn and(self, next: &Self, dtype: &DType) -> Self {
+        let range = match (self.range, next.range) {
+            (Some(own), Some(next)) => Self::ends(dtype, &[own.0, own.1, next.0, next.1]),
+            (own, next) => own.or(next),
+        };
+        Self { elements: self.elements + next.elements, nulls: self.nulls + next.nulls, range }
+    }
+
+    /// The smallest and the largest of these.
+    fn ends(dtype: &DType, values: &[[u8; 8]]) -> Option<([u8; 8], [u8; 8])> {
+        let size = dtype.size().unwrap_or(8);
+        let bytes: Vec<u8> = values.iter().flat_map(|value| &value[..size]).copied().collect();
+        Self::of(dtype, &bytes, None).range
+    }
+
     /// Is every value of `other` within the range that this claims?
     pub(crate) fn covers(&self, other: &Self, dtype: &DType) -> bool {
-        let (low, high) = match (self.range, other.range) {
+        let (claimed, found) = match (self.range, other.range) {
             (_, None) => return true,
             (None, Some(_)) => return false,
             (Some(claimed), Some(found)) => (claimed, found),
         };
-        let size = dtype.size().unwrap_or(8);
-        let bytes: Vec<u8> =
-            [low.0, high.0, high.1, low.1].iter().flat_map(|value| &value[..size]).copied().collect();
-        // Ordered as they stand: claimed smallest, found ones, claimed largest.
-        let both = Self::of(dtype, &bytes, None);
-        both.range
-            .is_some_and(|(least, most)| least[..size] == low.0[..size] && most[..size] == low.1[..size])
+        // The claims are the ends of all four.
+        Self::ends(dtype, &[claimed.0, found.0, found.1, claimed.1]) == Some(claimed)
     }
 
     /// As the bytes that travel with an encoded chunk.
@@ -319,6 +330,9 @@ mod tests {
             let ends = ends.map(|(low, high)| (low.to_le_bytes(), high.to_le_bytes()));
             proptest::prop_assert_eq!(found.range, ends);
             proptest::prop_assert_eq!(found.nulls as usize, cells.len() - numbers().count());
+            let (front, back) = raw.split_at(raw.len() / 16 * 8);
+            let of = |part| Statistics::of(&DType::Float64, part, None);
+            proptest::prop_assert_eq!(of(front).and(&of(back), &DType::Float64), found);
         }
     }
 

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
     let source = super::open_unmapped(&args.open)?;
     let started = std::time::Instant::now();
-    let report = progress::with_bar(|progress| match format {
+    let report = progress::with_bar(!args.quiet, |progress| match format {
         Some(format) => convert(&source, &args.out, format, &options, progress),
         None => convert_to_rows(&source, &args.out, &options, progress),
     })?;
@@ -69,7 +69,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         };
         let speed = pretty::bytes((report.bytes as f64 / started.elapsed().as_secs_f64().max(1e-9)) as u64);
         let about = format!("{arrays}, {}, {speed}/s", pretty::bytes(report.bytes));
-        writeln!(out, "{} {}  {}", paint::good("✓"), args.out.display(), paint::dim(about))?;
+        if !args.quiet {
+            writeln!(out, "{} {}  {}", paint::good("✓"), args.out.display(), paint::dim(about))?;
+        }
         for note in &report.notes {
             writeln!(out, "{} {note}", paint::doubtful("!"))?;
         }

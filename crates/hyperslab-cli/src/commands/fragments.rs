@@ -9,7 +9,8 @@ use crate::{Answer, output, paint, progress};
 
 pub(crate) fn consolidate(args: &ConsolidateArgs) -> Result<Answer> {
     let options = super::open_options(&args.open)?;
-    let replaced = progress::with_bar(|progress| consolidate_path(&args.open.path, &options, progress))?;
+    let replaced =
+        progress::with_bar(true, |progress| consolidate_path(&args.open.path, &options, progress))?;
     let told = match replaced {
         0 => "nothing to put together".to_owned(),
         count => format!("{count} fragments put together; tet vacuum removes the old ones"),

@@ -118,6 +118,27 @@ fn a_bomb_stops_at_the_limit() {
     assert!(out.capacity() <= 1 << 17);
 }
 
+/// What a level was used for before does not show.
+#[test]
+fn levels_do_not_disturb_each_other() {
+    let plain: Vec<u8> = (0..300_000_u32)
+        .flat_map(|i| (i.wrapping_mul(2_654_435_761) >> (i / 50_000)).to_le_bytes())
+        .collect();
+    let stored = |level| {
+        let mut stored = Vec::new();
+        encode(&plain, Options::level(level), &mut stored).unwrap();
+        let mut out = vec![0; plain.len()];
+        decode(&stored, &mut out).unwrap();
+        assert!(out == plain, "level {level}");
+        stored
+    };
+    for level in [-3, 0, 1, 3, 4, 5, 9] {
+        let alone = std::thread::scope(|scope| scope.spawn(|| stored(level)).join().unwrap());
+        let _ = (stored(3), stored(9));
+        assert!(stored(level) == alone, "level {level}");
+    }
+}
+
 proptest! {
     #[test]
     fn round_trip(data: Vec<u8>, level in -7..=9i32, checksum: bool) {

@@ -3,8 +3,8 @@
 
 use std::ops::Range;
 
-use hyperslab_codec::checksum::crc32c;
-use hyperslab_core::{Array, Depth, Report, check_in_order, chunk_weight, touch, with_scratch};
+use hyperslab_codec::checksum::{crc32c, crc32c_append};
+use hyperslab_core::{Array, Depth, Report, Result, check_in_order, chunk_weight, touch, with_scratch};
 
 use super::Findings;
 use super::zones::Zones;
@@ -12,10 +12,15 @@ use crate::TetArray;
 use crate::checksums::combine;
 use crate::index::{Codec, Row};
 use crate::store::TetStore;
-use crate::zone::missing_bytes;
+use crate::zone::{Statistics, missing_bytes};
 
 /// Chunks that are decoded when nobody asks for all of them.
 const QUICK_DECODE: u64 = 128;
+
+/// Bytes of a chunk that are read at a time …
+const PIECE: usize = 1 << 20;
+/// … and those that are looked at together: whole elements, and few enough for a near cache.
+const PART: usize = 64 << 10;
 
 /// A dataset that can be read, and the element that stands for a missing one.
 pub(super) struct Readable {
@@ -106,50 +111,65 @@ impl Look<'_> {
         let dataset = self.datasets.get(usize::try_from(row.dataset).ok()?)?.as_ref()?;
         let codec = file.check_span(number, &row).ok()?;
         let mut seen = Seen::default();
-        let stored = match file.blob.read_at(row.offset, row.stored_length) {
-            Ok(stored) => stored,
-            Err(error) => {
-                seen.problem = Some(error.to_string());
-                return Some(seen);
-            }
+        let looked = match codec {
+            Codec::Raw => self.raw(number, &row, dataset, &mut seen),
+            _ => self.coded(number, &row, dataset, &mut seen),
         };
-        if self.checksums {
-            seen.checksum = Some(crc32c(&stored));
-        } else {
-            touch(&stored);
-        }
-        if codec == Codec::Raw {
-            // Zone maps are of chunks of the size that they should have; of others, that has been said.
-            if file.check_row(number, &row, dataset.array.schema()).is_ok() {
-                seen.zones = self.compare_zones(number, dataset, &stored);
-            }
-            return Some(seen);
-        }
-        match self.decoded(number, &row, dataset, &stored) {
-            Ok(zones) => seen.zones = zones,
-            Err(error) => seen.problem = Some(error.to_string()),
-        }
+        seen.problem = looked.err().map(|error| error.to_string());
         Some(seen)
     }
 
-    fn decoded(
-        &self,
-        number: u64,
-        row: &Row,
-        dataset: &Readable,
-        stored: &[u8],
-    ) -> hyperslab_core::Result<Vec<(usize, String)>> {
+    /// A chunk that is stored as it is: in pieces, however large it is, whose parts are in the processor's cache for the second
+    /// look.
+    fn raw(&self, number: u64, row: &Row, dataset: &Readable, seen: &mut Seen) -> Result<()> {
         let file = &self.store.file;
-        file.check_row(number, row, dataset.array.schema())?;
+        let schema = dataset.array.schema();
+        // Zone maps are of chunks of the size that they should have; of others, that has been said.
+        let zones = self.zones_of(number).filter(|_| file.check_row(number, row, schema).is_ok());
+        let (mut checksum, mut found) = (0, Statistics::of(&schema.dtype, &[], None));
+        for start in (0..row.stored_length).step_by(PIECE) {
+            let length = (row.stored_length - start).min(PIECE as u64);
+            let piece = file.blob.read_at(row.offset + start, length)?;
+            if !self.checksums {
+                touch(&piece);
+            }
+            for part in piece.chunks(PART) {
+                if self.checksums {
+                    checksum = crc32c_append(checksum, part);
+                }
+                if zones.is_some() {
+                    let next = Statistics::of(&schema.dtype, part, dataset.missing.as_deref());
+                    found = found.and(&next, &schema.dtype);
+                }
+            }
+        }
+        seen.checksum = self.checksums.then_some(checksum);
+        if let Some(zones) = zones {
+            seen.zones = zones.compare(number, &schema.dtype, &found);
+        }
+        Ok(())
+    }
+
+    fn coded(&self, number: u64, row: &Row, dataset: &Readable, seen: &mut Seen) -> Result<()> {
+        let file = &self.store.file;
+        let stored = file.blob.read_at(row.offset, row.stored_length)?;
+        seen.checksum = self.checksums.then(|| crc32c(&stored));
+        let schema = dataset.array.schema();
+        file.check_row(number, row, schema)?;
         // A checked row's length is that of the chunk's cells, and in proportion to what is stored.
         with_scratch(row.raw_length as usize, |raw| {
-            file.decode_row(number, row, stored, raw)?;
-            Ok(self.compare_zones(number, dataset, raw))
+            file.decode_row(number, row, &stored, raw)?;
+            if let Some(zones) = self.zones_of(number) {
+                let found = Statistics::of(&schema.dtype, raw, dataset.missing.as_deref());
+                seen.zones = zones.compare(number, &schema.dtype, &found);
+            }
+            Ok(())
         })
     }
 
-    fn compare_zones(&self, number: u64, dataset: &Readable, raw: &[u8]) -> Vec<(usize, String)> {
-        self.zones.map_or_else(Vec::new, |zones| zones.compare(number, dataset, raw))
+    /// The zone maps, if there are any of this row.
+    fn zones_of(&self, number: u64) -> Option<&Zones> {
+        self.zones.filter(|zones| zones.of_row(number).next().is_some())
     }
 }
 

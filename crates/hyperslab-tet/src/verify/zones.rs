@@ -1,6 +1,6 @@
 //! Zone maps must cover the values: others rule chunks out by them.
 
-use hyperslab_core::{Array, Depth, Report, Result, check_in_order};
+use hyperslab_core::{Array, DType, Depth, Report, Result, check_in_order};
 
 use super::Findings;
 use super::contents::Readable;
@@ -41,24 +41,22 @@ impl Zones {
         Ok(Some(Self { claims, rows, problems }))
     }
 
-    /// What is wrong with the claims of a row whose elements are these.
-    pub(super) fn compare(&self, row: u64, dataset: &Readable, raw: &[u8]) -> Vec<(usize, String)> {
+    /// The claims of a row, by number.
+    pub(super) fn of_row(&self, row: u64) -> impl Iterator<Item = usize> {
         let first = self.rows.partition_point(|(own, _)| *own < row);
-        let claims: Vec<usize> =
-            self.rows[first..].iter().take_while(|(own, _)| *own == row).map(|(_, claim)| *claim).collect();
-        if claims.is_empty() {
-            return Vec::new();
-        }
-        let dtype = &dataset.array.schema().dtype;
-        let found = Statistics::of(dtype, raw, dataset.missing.as_deref());
+        self.rows[first..].iter().take_while(move |(own, _)| *own == row).map(|(_, claim)| *claim)
+    }
+
+    /// What is wrong with the claims of a row, given what was found in it.
+    pub(super) fn compare(&self, row: u64, dtype: &DType, found: &Statistics) -> Vec<(usize, String)> {
         let problem = |claim: usize| {
             let claimed = Statistics::of_zone(&self.claims[claim], dtype.size().unwrap_or(0))?;
             if claimed.elements != found.elements {
                 return Some((claim, format!("{} elements, {} found", claimed.elements, found.elements)));
             }
-            (!claimed.covers(&found, dtype)).then(|| (claim, "values lie outside the range".to_owned()))
+            (!claimed.covers(found, dtype)).then(|| (claim, "values lie outside the range".to_owned()))
         };
-        claims.into_iter().filter_map(problem).collect()
+        self.of_row(row).filter_map(problem).collect()
     }
 
     /// Notes what comparing showed.

@@ -376,11 +376,11 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// The new file; its ending tells the format
+    /// Output path; the format follows from its extension
     #[arg(value_name = "OUT", value_hint = ValueHint::AnyPath)]
     pub(crate) out: PathBuf,
 
-    /// The new file's format, where its ending is not to decide
+    /// Output format, such as hdf5, netcdf4, zarr2, zarr3 or tiledb
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
 
@@ -424,9 +424,17 @@ pub(crate) struct ConvertArgs {
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
 
-    /// Refuse to go on when the new format cannot hold something
+    /// Write nothing when the new format cannot hold something
     #[arg(long)]
     pub(crate) strict: bool,
+
+    /// Succeed even when the new format cannot hold something
+    #[arg(long, conflicts_with = "strict")]
+    pub(crate) skip_unsupported: bool,
+
+    /// Note the source in an attribute of the root
+    #[arg(long)]
+    pub(crate) provenance: bool,
 
     /// Memory for values on their way, such as 256MiB
     #[arg(long, value_name = "SIZE")]

@@ -13,6 +13,12 @@ pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resu
     work(&mut out).and_then(|()| out.flush()).map_err(|source| Error::io("standard output", source))
 }
 
+/// Writes to stderr through `work`: what was done, as opposed to the data that was asked for.
+pub(crate) fn report(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
+    let mut err = anstream::stderr();
+    work(&mut err).map_err(|source| Error::io("standard error", source))
+}
+
 /// As [`print`], for work that fails in other ways than writing does.
 pub(crate) fn print_through(work: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut out = io::BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));

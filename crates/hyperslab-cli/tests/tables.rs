@@ -75,7 +75,7 @@ fn converting_ends_in_files_of_rows_and_in_geometry() {
     assert_eq!(text, "");
     assert_eq!(std::fs::read_to_string(folder.path().join("s.csv")).expect("a file"), "n,t\n1,b\n2,c\n");
     assert!(told(folder.path(), 2, &["convert", "s.npy", "s.arrow", "--chunks", "4"]).contains("no chunks"));
-    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.what"]).contains("--to names one"));
+    assert!(told(folder.path(), 2, &["convert", "s.npy", "s.what"]).contains("use --to"));
     assert!(told(folder.path(), 2, &["convert", "s.npy", "s.tet", "--levels", "1"]).contains("for geometry"));
 
     let places: Vec<u8> = (0..300_u16).flat_map(|at| f32::from(at).to_le_bytes()).collect();

@@ -242,6 +242,9 @@ pub struct ArraySchema {
     pub chunk_index: String,
     /// Did the writer cut the array into chunks? If not, the grid is ours and is not shown.
     pub chunked: bool,
+    /// Does it only declare a dimension of its name and length, as NetCDF-4's dimensions without a variable do? Its
+    /// values mean nothing.
+    pub is_dimension: bool,
 }
 
 impl ArraySchema {
@@ -263,6 +266,7 @@ impl ArraySchema {
             filters: Vec::new(),
             chunk_index: String::new(),
             chunked: true,
+            is_dimension: false,
         }
     }
 

@@ -18,6 +18,16 @@ pub trait Sink: Send + Debug {
     /// the format cannot hold.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()>;
 
+    /// A dimension that no array of its name describes: its length, and how far it may grow (`None`: without end).
+    /// Formats that know dimensions only as names of axes have nothing to do.
+    ///
+    /// # Errors
+    ///
+    /// As [`group`](Self::group).
+    fn dimension(&mut self, _path: &str, _length: u64, _limit: Option<u64>) -> Result<()> {
+        Ok(())
+    }
+
     /// An array, to be filled chunk by chunk. What the format cannot hold is refused here, before anything is
     /// written.
     ///

@@ -12,6 +12,11 @@ pub trait Store: Send + Sync + Debug {
     /// The format's name, as `--format` takes it: `tet`, `hdf5`, `tiledb`, `zarr`, `zvf`.
     fn format(&self) -> &'static str;
 
+    /// The variant of the format, where it has several that can be chosen when writing: `zarr2`, `zarr3`, `netcdf4`.
+    fn variant(&self) -> Option<&'static str> {
+        None
+    }
+
     /// The path or address, for messages.
     fn name(&self) -> &Arc<str>;
 

@@ -52,7 +52,8 @@ pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &
     } else if rank == 1 && is_scale(file, raw) {
         // A scale is its own coordinate.
         schema.dimensions[0].get_or_insert_with(|| last_part(path).to_owned());
-        if !is_bare(file, raw) {
+        schema.is_dimension = is_bare(file, raw);
+        if !schema.is_dimension {
             schema.labels[0] = Labels::Node(path.to_owned());
         }
     }

@@ -1,5 +1,6 @@
 //! Writing: new stores, conversion.
 
+use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,6 +9,7 @@ use hyperslab::diff::{DiffOptions, Tolerance};
 use hyperslab::{
     ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, RegionWriter, Sink, Values,
 };
+use pyo3::exceptions::PyUserWarning;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
@@ -303,8 +305,13 @@ pub(crate) fn convert<'py>(
         Some(format) => hyperslab::convert::convert(&store, &target, format, &options, &progress),
         None => hyperslab::convert::convert_to_rows(&store, &target, &options, &progress),
     })?;
+    for loss in report.dropped() {
+        let text = CString::new(loss.to_string()).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), &text, 1)?;
+    }
     let report = serde_json::json!({
-        "arrays": report.arrays, "rows": report.rows, "bytes": report.bytes, "notes": report.notes,
+        "arrays": report.arrays, "rows": report.rows, "bytes": report.bytes, "notes": report.notes(),
+        "losses": report.losses,
     });
     values::from_json(py, &report)
 }

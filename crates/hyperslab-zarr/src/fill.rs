@@ -5,7 +5,7 @@ use hyperslab_core::{DType, Elements, Fill, Result, Values};
 use serde_json::{Value, json};
 
 use crate::dtype::{StoredType, apply_swaps};
-use crate::json::Doc;
+use crate::json::{Doc, non_finite};
 
 /// The fill value of a document. `null` (v2) leaves it open, and readers give zeros.
 pub(crate) fn parse(value: &Value, stored: &StoredType, doc: Doc<'_>) -> Result<Fill> {
@@ -43,7 +43,7 @@ fn scale(bytes: &[u8], factor: i64) -> Option<Vec<u8>> {
 }
 
 /// Appends one element, native byte order; `None` when the JSON is not of the type.
-fn element(value: &Value, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
+pub(crate) fn element(value: &Value, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
     macro_rules! integer {
         ($type:ty) => {
             out.extend(<$type>::try_from(integer(value)?).ok()?.to_ne_bytes())
@@ -141,6 +141,7 @@ fn integer(value: &Value) -> Option<i128> {
 
 fn float(value: &Value) -> Option<f64> {
     match value {
+        bare if non_finite(bare).is_some() => non_finite(bare),
         Value::String(name) => match name.as_str() {
             "NaN" => Some(f64::NAN),
             "Infinity" => Some(f64::INFINITY),
@@ -191,7 +192,7 @@ pub(crate) fn to_json(fill: &Fill, dtype: &DType) -> Value {
 
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-fn encode_base64(bytes: &[u8]) -> String {
+pub(crate) fn encode_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {
         let wide =
@@ -204,7 +205,7 @@ fn encode_base64(bytes: &[u8]) -> String {
     text
 }
 
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let digits = text.trim_end_matches('=');
     if !text.len().is_multiple_of(4) || text.len() - digits.len() > 2 {
         return None;

@@ -28,13 +28,13 @@ impl Doc<'_> {
 
     /// The bytes of a document as JSON.
     ///
-    /// Python's writers put bare `NaN` and `Infinity` into attributes, which JSON does not know: where strict
-    /// parsing fails, they are read as the strings of the same name.
+    /// Python's writers put bare `NaN` and `Infinity` into attributes, which JSON does not have. Where strict
+    /// parsing fails, they become marked strings, which [`non_finite`] recognises.
     pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Value> {
         match serde_json::from_slice(bytes) {
             Ok(value) => Ok(value),
             Err(strict) => {
-                serde_json::from_slice(&quote_non_finite(bytes)).map_err(|_| self.corrupt(strict.to_string()))
+                serde_json::from_slice(&mark_non_finite(bytes)).map_err(|_| self.corrupt(strict.to_string()))
             }
         }
     }
@@ -70,24 +70,70 @@ impl Doc<'_> {
     }
 }
 
-/// Puts quotes around `NaN`, `Infinity` and `-Infinity` outside strings.
-fn quote_non_finite(bytes: &[u8]) -> Vec<u8> {
-    let mut quoted = Vec::with_capacity(bytes.len() + 16);
+/// Bare numbers that JSON does not have, as Python writes them.
+const NON_FINITE: [(&str, f64); 3] =
+    [("-Infinity", f64::NEG_INFINITY), ("Infinity", f64::INFINITY), ("NaN", f64::NAN)];
+/// Precedes the name of such a number in a string; a character that no document has reason to use.
+const MARK: char = '\u{f8ff}';
+
+/// The number that a bare `NaN` or `Infinity` of a document stood for.
+pub(crate) fn non_finite(value: &Value) -> Option<f64> {
+    let name = value.as_str()?.strip_prefix(MARK)?;
+    NON_FINITE.iter().find(|(own, _)| *own == name).map(|(_, number)| *number)
+}
+
+/// The value that becomes a bare `NaN` or `Infinity` in [`to_text`]; `None` for a finite number.
+pub(crate) fn mark(number: f64) -> Option<Value> {
+    let name = match number {
+        nan if nan.is_nan() => "NaN",
+        f64::INFINITY => "Infinity",
+        f64::NEG_INFINITY => "-Infinity",
+        _ => return None,
+    };
+    Some(format!("{MARK}{name}").into())
+}
+
+/// The document with bare numbers as plain strings, for places that know those.
+pub(crate) fn without_marks(value: &Value) -> Value {
+    match value {
+        Value::String(text) => text.strip_prefix(MARK).unwrap_or(text).into(),
+        Value::Array(items) => items.iter().map(without_marks).collect(),
+        Value::Object(fields) => {
+            fields.iter().map(|(name, field)| (name.clone(), without_marks(field))).collect()
+        }
+        other => other.clone(),
+    }
+}
+
+/// The bytes of a document; the counterpart of [`Doc::parse`].
+pub(crate) fn to_text(key: &str, document: &Value) -> Result<Vec<u8>> {
+    let mut text = serde_json::to_string_pretty(document)
+        .map_err(|problem| Error::invalid(format!("{key}: {problem}")))?;
+    if text.contains(MARK) {
+        for (name, _) in NON_FINITE {
+            text = text.replace(&format!("\"{MARK}{name}\""), name);
+        }
+    }
+    text.push('\n');
+    Ok(text.into_bytes())
+}
+
+/// Turns bare `NaN`, `Infinity` and `-Infinity` into marked strings.
+fn mark_non_finite(bytes: &[u8]) -> Vec<u8> {
+    let mut marked = Vec::with_capacity(bytes.len() + 16);
     let (mut at, mut inside) = (0, false);
     while at < bytes.len() {
         let rest = &bytes[at..];
-        let word = ["-Infinity", "Infinity", "NaN"].iter().find(|word| rest.starts_with(word.as_bytes()));
-        if let (false, Some(word)) = (inside, word) {
-            quoted.push(b'"');
-            quoted.extend_from_slice(word.as_bytes());
-            quoted.push(b'"');
+        let word = NON_FINITE.iter().find(|(word, _)| rest.starts_with(word.as_bytes()));
+        if let (false, Some((word, _))) = (inside, word) {
+            marked.extend_from_slice(format!("\"{MARK}{word}\"").as_bytes());
             at += word.len();
             continue;
         }
-        quoted.push(bytes[at]);
+        marked.push(bytes[at]);
         match bytes[at] {
             b'\\' if inside => {
-                quoted.extend(bytes.get(at + 1));
+                marked.extend(bytes.get(at + 1));
                 at += 1;
             }
             b'"' => inside = !inside,
@@ -95,7 +141,7 @@ fn quote_non_finite(bytes: &[u8]) -> Vec<u8> {
         }
         at += 1;
     }
-    quoted
+    marked
 }
 
 #[cfg(test)]
@@ -103,13 +149,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bare_non_finite_numbers_are_read_as_text() -> Result<()> {
+    fn bare_non_finite_numbers_come_back() -> Result<()> {
         let doc = Doc { store: "x.zarr", key: ".zattrs" };
         let value = doc.parse(br#"{"a": NaN, "b": [-Infinity, Infinity], "c": "a NaN \" NaN"}"#)?;
+        assert!(non_finite(&value["a"]).is_some_and(f64::is_nan));
+        assert_eq!(non_finite(&value["b"][0]), Some(f64::NEG_INFINITY));
+        assert_eq!(non_finite(&value["c"]), None);
         assert_eq!(
-            value,
+            without_marks(&value),
             serde_json::json!({"a": "NaN", "b": ["-Infinity", "Infinity"], "c": "a NaN \" NaN"})
         );
+        assert_eq!(mark(f64::NEG_INFINITY), Some(value["b"][0].clone()));
+        assert_eq!(mark(1.0), None);
+        let text = String::from_utf8(to_text("k", &value)?).unwrap();
+        assert!(text.contains("\"a\": NaN,"), "{text}");
+        assert_eq!(doc.parse(text.as_bytes())?, value);
         let error = doc.parse(b"{\"a\": nope}").unwrap_err();
         assert!(error.to_string().starts_with("x.zarr: .zattrs: "), "{error}");
         Ok(())

@@ -22,7 +22,7 @@
 //! | `objects`, `shard` | objects of one chunk; the index of a shard |
 //! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
 //! | `elements`, `pieces` | [`ElementStream`]: the latter one after the other; long chunks decoded ahead |
-//! | `dtype`, `fill`, `json` | data types, fill values, documents |
+//! | `dtype`, `fill`, `attributes`, `json` | data types, fill values, attributes, documents |
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
 //! | `verify` | checks |
 //!
@@ -44,6 +44,7 @@
 #![forbid(unsafe_code)]
 
 mod array;
+mod attributes;
 mod codec;
 mod dtype;
 mod elements;

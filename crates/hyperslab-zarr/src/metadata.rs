@@ -1,8 +1,9 @@
 //! Array documents: `zarr.json` of v3, `.zarray` and `.zattrs` of v2, read into one description.
 
-use hyperslab_core::{Attribute, Attributes, DType, Extents, Fill, Result};
+use hyperslab_core::{Attributes, DType, Extents, Fill, Result};
 use serde_json::{Map, Value};
 
+use crate::attributes;
 use crate::codec;
 use crate::dtype::{self, StoredType};
 use crate::fill;
@@ -25,18 +26,6 @@ pub(crate) struct ArrayMetadata {
     pub(crate) pipeline: Pipeline,
     pub(crate) dimensions: Vec<Option<String>>,
     pub(crate) attributes: Attributes,
-}
-
-/// A JSON object as attributes.
-pub(crate) fn attributes(value: Option<&Value>, doc: Doc<'_>) -> Result<Attributes> {
-    match value {
-        None | Some(Value::Null) => Ok(Attributes::new()),
-        Some(value) => Ok(doc
-            .object(value, "attributes")?
-            .iter()
-            .map(|(name, value)| (name.as_str(), Attribute::Json(value.clone())))
-            .collect()),
-    }
 }
 
 /// Refuses fields that a reader must understand and we do not know.
@@ -84,7 +73,7 @@ impl ArrayMetadata {
         let fill = fill::parse(doc.field(object, "fill_value")?, &stored, doc)?;
         let dimensions = dimension_names(object.get("dimension_names"), shape.len(), doc)?;
         let keys = key_encoding(object.get("chunk_key_encoding"), doc)?;
-        let attributes = attributes(object.get("attributes"), doc)?;
+        let attributes = attributes::of_array_v3(object.get("attributes"), &stored.dtype, doc)?;
         Ok(Self { shape: shape.into(), chunk_shape, stored, fill, keys, pipeline, dimensions, attributes })
     }
 
@@ -129,10 +118,11 @@ impl ArrayMetadata {
         };
         let fill = fill::parse(object.get("fill_value").unwrap_or(&Value::Null), &stored, doc)?;
         let separator = separator(object.get("dimension_separator"), '.', doc)?;
-        let attributes = attributes(beside, doc)?;
-        // xarray's convention for names in v2. Anything else under that name is only an attribute.
-        let named = beside.and_then(|beside| beside.get("_ARRAY_DIMENSIONS"));
+        // xarray's convention for names in v2. Names for another number of dimensions mean nothing.
+        let named = beside.and_then(|beside| beside.get(attributes::DIMENSIONS));
         let dimensions = dimension_names(named, shape.len(), doc).unwrap_or_else(|_| vec![None; shape.len()]);
+        let attributes =
+            attributes::of_array_v2(beside, &stored.dtype, object.get("fill_value"), &fill, doc)?;
         let keys = KeyEncoding { prefixed: false, separator };
         Ok(Self { shape: shape.into(), chunk_shape, stored, fill, keys, pipeline, dimensions, attributes })
     }

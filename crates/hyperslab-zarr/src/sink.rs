@@ -10,12 +10,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, Attributes, DType, Error, Extents, Fill, Grid, Result, Sink, StructType,
-    normal_path,
+    Array, ArraySink, ArraySpec, Attributes, DType, Elements, Error, Extents, Fill, Grid, Result, Sink,
+    StructType, normal_path,
 };
 use serde_json::{Map, Value, json};
 
 use crate::array::ZarrArray;
+use crate::attributes;
 use crate::codec::{self, Step};
 use crate::dtype;
 use crate::fill;
@@ -48,6 +49,8 @@ pub struct WriteOptions {
     pub shard_shape: Option<Vec<u64>>,
     /// Replace what stands at the target.
     pub replace: bool,
+    /// Gather all documents in the root's, so that readers open the store with one request.
+    pub consolidated: bool,
 }
 
 /// A store that is being written.
@@ -101,6 +104,48 @@ impl ZarrSink {
         Ok(())
     }
 
+    /// The documents of a node, by key.
+    fn documents(&self, node: &str) -> Result<Vec<(String, Value)>> {
+        let mut documents = Vec::new();
+        for name in DOCUMENTS {
+            let key = join(node, name);
+            let path = self.folder.path().join(&key);
+            match std::fs::read(&path) {
+                Ok(text) => documents.push((key.clone(), Doc { store: &self.name, key: &key }.parse(&text)?)),
+                Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => {}
+                Err(problem) => return Err(Error::io(path.display().to_string(), problem)),
+            }
+        }
+        Ok(documents)
+    }
+
+    /// Gathers the documents of all nodes in the root's.
+    fn consolidate(&self) -> Result<()> {
+        if self.nodes.get("") != Some(&false) {
+            return Ok(());
+        }
+        let (mut gathered, mut root) = (Map::new(), Value::Null);
+        for node in self.nodes.keys() {
+            for (key, document) in self.documents(node)? {
+                match (self.options.format, key.strip_suffix("/zarr.json")) {
+                    (ZarrFormat::V3, Some(path)) => drop(gathered.insert(path.to_owned(), document)),
+                    (ZarrFormat::V3, None) => root = document,
+                    (ZarrFormat::V2, _) => drop(gathered.insert(key, document)),
+                }
+            }
+        }
+        match self.options.format {
+            ZarrFormat::V3 => {
+                root["consolidated_metadata"] =
+                    json!({"kind": "inline", "must_understand": false, "metadata": gathered});
+                self.folder.document("zarr.json", &root)
+            }
+            ZarrFormat::V2 => self
+                .folder
+                .document(".zmetadata", &json!({"metadata": gathered, "zarr_consolidated_format": 1})),
+        }
+    }
+
     /// Groups that nobody made but whose children are there, and the root.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
@@ -122,7 +167,7 @@ impl ZarrSink {
     pub fn rewrite_group(&self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = normal_path(path)[1..].to_owned();
         match self.nodes.get(&key) {
-            Some(false) => self.write_group(&key, &attributes.to_json()),
+            Some(false) => self.write_group(&key, &attributes::to_json(attributes)),
             _ => Err(Error::invalid(format!("{}: there is no group {path}", self.name))),
         }
     }
@@ -202,7 +247,7 @@ impl ZarrSink {
             ZarrFormat::V3 => self.folder.document(&join(&key, "zarr.json"), &plan.v3())?,
             ZarrFormat::V2 => {
                 self.folder.document(&join(&key, ".zarray"), &plan.v2())?;
-                self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.v2_attributes()))?;
+                self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.attributes.clone()))?;
             }
         }
         let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key), None));
@@ -234,7 +279,7 @@ fn below(own: &str, key: &str) -> bool {
 impl Sink for ZarrSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = self.claim(path, false)?;
-        self.write_group(&key, &attributes.to_json())
+        self.write_group(&key, &attributes::to_json(attributes))
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
@@ -244,9 +289,15 @@ impl Sink for ZarrSink {
 
     fn commit(mut self: Box<Self>) -> Result<()> {
         self.settle()?;
+        if self.options.consolidated {
+            self.consolidate()?;
+        }
         self.folder.commit()
     }
 }
+
+/// The files that are documents.
+const DOCUMENTS: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];
 
 /// Everything about an array that is to be written.
 #[derive(Debug)]
@@ -260,8 +311,12 @@ pub(crate) struct ArrayPlan {
     pub(crate) fill: Vec<u8>,
     /// Where the members of an element with gaps are, to be put together.
     pub(crate) packing: Vec<(usize, usize)>,
+    /// Store chunks that hold nothing but the fill value too: the document gives readers another, or none.
+    pub(crate) store_all: bool,
     data_type: Value,
     fill_value: Value,
+    /// As the document has them.
+    attributes: Map<String, Value>,
 }
 
 impl ArrayPlan {
@@ -285,21 +340,34 @@ impl ArrayPlan {
         let Some(data_type) = data_type else {
             return Err(Error::unsupported(name, format!("the type {} in Zarr", spec.dtype)));
         };
-        let fill_value = match (&spec.fill, packing.is_empty()) {
-            (Fill::Element(element), false) => {
-                let bytes =
-                    pack(element.as_fixed().map_or(&[], |bytes| bytes.as_ref()), &spec.dtype, &packing);
-                fill::to_json(&Fill::Element(hyperslab_core::Elements::fixed(bytes)), &packed)
-            }
-            (other, _) => fill::to_json(other, &packed),
-        };
         let item = packed.size();
+        let element = |element: &Elements| match element.as_fixed() {
+            Some(bytes) => pack(bytes, &spec.dtype, &packing),
+            None => element.variable_at(0).unwrap_or_default().to_vec(),
+        };
         let fill = match &spec.fill {
-            Fill::Element(element) => match element.as_fixed() {
-                Some(bytes) => pack(bytes, &spec.dtype, &packing),
-                None => element.variable_at(0).unwrap_or_default().to_vec(),
-            },
+            Fill::Element(own) => element(own),
             _ => vec![0; item.unwrap_or(0)],
+        };
+        let packed_fill = |fill: &Fill| match fill {
+            Fill::Element(own) if !packing.is_empty() => Fill::Element(Elements::fixed(element(own))),
+            other => other.clone(),
+        };
+        let (mut store_all, mut fill_value) = (false, fill::to_json(&packed_fill(&spec.fill), &packed));
+        let attributes = match format {
+            ZarrFormat::V3 => attributes::to_v3(&spec.attributes, &spec.dtype),
+            ZarrFormat::V2 => {
+                let (attributes, marker) = attributes::to_v2(&spec.attributes, &spec.dtype, &spec.dimensions);
+                // Readers take the fill value for the marker of missing values, so it must be that, or null.
+                if let Some(marker) = marker {
+                    store_all = element(&marker) != fill;
+                    fill_value = fill::to_json(&packed_fill(&Fill::Element(marker)), &packed);
+                } else if attributes.contains_key(attributes::DIMENSIONS) {
+                    store_all = matches!(spec.fill, Fill::Element(_));
+                    fill_value = Value::Null;
+                }
+                attributes
+            }
         };
         let pipeline = pipeline(spec, &packed, format, doc)?;
         let keys = match format {
@@ -307,7 +375,19 @@ impl ArrayPlan {
             ZarrFormat::V2 => KeyEncoding { prefixed: false, separator: '.' },
         };
         let spec = spec.clone();
-        Ok(Self { name, spec, pipeline, keys, shard_shape, fill, packing, data_type, fill_value })
+        Ok(Self {
+            name,
+            spec,
+            pipeline,
+            keys,
+            shard_shape,
+            fill,
+            packing,
+            store_all,
+            data_type,
+            fill_value,
+            attributes,
+        })
     }
 
     /// More chunks of an array that exists, as its own are stored.
@@ -331,8 +411,10 @@ impl ArrayPlan {
             shard_shape: shard_shape.map(Extents::from_slice),
             fill,
             packing: Vec::new(),
+            store_all: false,
             data_type: Value::Null,
             fill_value: Value::Null,
+            attributes: Map::new(),
         })
     }
 
@@ -353,7 +435,7 @@ impl ArrayPlan {
             "zarr_format": 3, "node_type": "array", "shape": self.spec.grid.shape(), "data_type": self.data_type,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": objects}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": self.fill_value, "codecs": codecs, "attributes": self.spec.attributes.to_json(),
+            "fill_value": self.fill_value, "codecs": codecs, "attributes": self.attributes,
         });
         if self.spec.dimensions.iter().any(Option::is_some) {
             document["dimension_names"] = json!(self.spec.dimensions);
@@ -395,15 +477,6 @@ impl ArrayPlan {
             "filters": if filters.is_empty() { Value::Null } else { Value::Array(filters) },
             "dimension_separator": ".",
         })
-    }
-
-    fn v2_attributes(&self) -> Map<String, Value> {
-        let mut attributes = self.spec.attributes.to_json();
-        let names: Option<Vec<&String>> = self.spec.dimensions.iter().map(Option::as_ref).collect();
-        if let Some(names) = names.filter(|names| !names.is_empty()) {
-            attributes.insert("_ARRAY_DIMENSIONS".to_owned(), json!(names));
-        }
-        attributes
     }
 
     /// The chunk's shape in the order in which its cells are stored.

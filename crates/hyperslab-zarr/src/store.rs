@@ -10,6 +10,7 @@ use hyperslab_core::{
 use serde_json::{Map, Value};
 
 use crate::array::ZarrArray;
+use crate::attributes;
 use crate::json::Doc;
 use crate::metadata::{self, ArrayMetadata};
 use crate::verify;
@@ -20,6 +21,8 @@ pub struct ZarrStore {
     directory: Arc<dyn Directory>,
     /// All documents by the node's path without its leading slash, where the root has gathered them.
     consolidated: Option<BTreeMap<String, Document>>,
+    /// Of the root.
+    variant: &'static str,
 }
 
 /// The metadata of one node.
@@ -53,11 +56,14 @@ pub fn probe(directory: &dyn Directory) -> Result<bool> {
 ///
 /// [`NotFound`](Error::NotFound) when there is none, [`Corrupt`](Error::Corrupt) when its root cannot be read.
 pub fn open(directory: Arc<dyn Directory>) -> Result<ZarrStore> {
-    let mut store = ZarrStore { directory, consolidated: None };
+    let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3" };
     let root = store.document("")?;
     let Some(root) = root else {
         return Err(Error::not_found(Arc::clone(store.directory.name()), "zarr.json, .zgroup or .zarray"));
     };
+    if !matches!(root, Document::V3(_)) {
+        store.variant = "zarr2";
+    }
     store.consolidated = match root {
         Document::V3(root) => consolidated_v3(root),
         Document::V2Group(_) => store.consolidated_v2()?,
@@ -170,10 +176,10 @@ impl ZarrStore {
             Document::V3(object) => {
                 const KNOWN: [&str; 4] = ["zarr_format", "node_type", "attributes", "consolidated_metadata"];
                 metadata::refuse_unknown(object, &KNOWN, doc)?;
-                metadata::attributes(object.get("attributes"), doc)
+                attributes::of_group(object.get("attributes"), doc)
             }
-            Document::V2Array(_, attributes) | Document::V2Group(attributes) => {
-                metadata::attributes(attributes.as_ref(), doc)
+            Document::V2Array(_, beside) | Document::V2Group(beside) => {
+                attributes::of_group(beside.as_ref(), doc)
             }
         }
     }
@@ -282,6 +288,10 @@ pub(crate) fn join(key: &str, name: &str) -> String {
 impl Store for ZarrStore {
     fn format(&self) -> &'static str {
         "zarr"
+    }
+
+    fn variant(&self) -> Option<&'static str> {
+        Some(self.variant)
     }
 
     fn name(&self) -> &Arc<str> {

@@ -54,7 +54,7 @@ fn what_we_write_both_libraries_read() {
         let array = support::open(folder.path(), case);
         for (variant, (format, shard_shape, filters)) in variants(number).into_iter().enumerate() {
             let target = folder.path().join(format!("out-{number}-{variant}"));
-            let options = WriteOptions { format, shard_shape, replace: false };
+            let options = WriteOptions { format, shard_shape, consolidated: true, ..WriteOptions::default() };
             support::copy(&*array, &target, options, &filters)
                 .unwrap_or_else(|e| panic!("{}: {e}", array.name()));
             let format = if format == ZarrFormat::V3 { 3 } else { 2 };

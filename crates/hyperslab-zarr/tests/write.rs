@@ -118,7 +118,7 @@ proptest! {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("a.zarr");
         let format = if v2 { ZarrFormat::V2 } else { ZarrFormat::V3 };
-        let options = WriteOptions { format, shard_shape: sharded.then_some(shard), replace: false };
+        let options = WriteOptions { format, shard_shape: sharded.then_some(shard), ..WriteOptions::default() };
         let mut made = sink(&target, options);
         let array = made.array("/", &spec).unwrap();
         let grid = spec.grid.clone();

@@ -11,7 +11,7 @@ mod spec;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use hyperslab_core::{Error, Filter, Node, Result, Selection};
+use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
 #[cfg(feature = "zvf")]
@@ -19,9 +19,9 @@ pub use geometry::GeometryOptions;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
-pub(crate) use spec::set_by_people;
+pub(crate) use spec::portable_attributes;
 
-use crate::{CreateOptions, Format, OpenStore, create};
+use crate::{CreateOptions, Format, OpenStore, Variant, create};
 use copy::Copy;
 
 /// How to convert.
@@ -47,6 +47,10 @@ pub struct ConvertOptions {
     pub append: bool,
     /// Refuse what the target cannot hold, instead of noting it.
     pub strict: bool,
+    /// The variant of the target's format; the source's own where it has the same format.
+    pub variant: Option<Variant>,
+    /// Note in an attribute of the root where the content came from.
+    pub provenance: bool,
     /// Memory for elements on their way.
     pub memory: u64,
     /// How geometry is written.
@@ -67,6 +71,8 @@ impl Default for ConvertOptions {
             replace: false,
             append: false,
             strict: false,
+            variant: None,
+            provenance: false,
             memory: 256 << 20,
             #[cfg(feature = "zvf")]
             geometry: GeometryOptions::default(),
@@ -108,7 +114,45 @@ pub struct ConvertReport {
     /// Chunks whose stored bytes were taken as they are.
     pub copied_chunks: u64,
     /// What the target cannot hold, and what was done about it.
-    pub notes: Vec<String>,
+    pub losses: Vec<Loss>,
+}
+
+/// Something that a target could not hold as it was.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub struct Loss {
+    /// The node.
+    pub path: String,
+    /// What was lost or changed, and why.
+    pub what: String,
+    /// Is content missing from the target? Otherwise it is there in another form.
+    pub dropped: bool,
+}
+
+impl std::fmt::Display for Loss {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.path, self.what)
+    }
+}
+
+impl ConvertReport {
+    /// Content that is not in the target.
+    pub fn dropped(&self) -> impl Iterator<Item = &Loss> {
+        self.losses.iter().filter(|loss| loss.dropped)
+    }
+
+    /// The losses as lines of text.
+    #[must_use]
+    pub fn notes(&self) -> Vec<String> {
+        self.losses.iter().map(Loss::to_string).collect()
+    }
+
+    fn drop(&mut self, path: &str, what: impl Into<String>) {
+        self.losses.push(Loss { path: path.to_owned(), what: what.into(), dropped: true });
+    }
+
+    fn change(&mut self, path: &str, what: impl Into<String>) {
+        self.losses.push(Loss { path: path.to_owned(), what: what.into(), dropped: false });
+    }
 }
 
 /// Converts a store. The target appears whole or not at all.
@@ -127,11 +171,13 @@ pub fn convert(
         return Err(Error::invalid(format!("{} is the source itself", target.display())));
     }
     let nodes = chosen_nodes(source, options.node.as_deref())?;
+    let same_format = source.format() == format.name();
     #[cfg(feature = "zvf")]
     if format == Format::Zvf {
         return geometry::convert(source, &nodes, target, options, progress);
     }
-    let arrays = nodes.iter().filter(|(_, node)| matches!(node, Node::Array(_))).count();
+    let holds_values = |node: &Node| matches!(node, Node::Array(array) if !array.schema().is_dimension);
+    let arrays = nodes.iter().filter(|(_, node)| holds_values(node)).count();
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
     }
@@ -141,23 +187,46 @@ pub fn convert(
         only_array: true,
         source: Some(source.format().to_owned()),
         shard_shape: options.shard_shape.clone(),
+        variant: options.variant.or_else(|| {
+            let own = source.inner().variant().filter(|_| same_format)?;
+            Variant::from_name(own)
+        }),
     };
     let mut sink = create(target, format, &provenance)?;
     let mut report = ConvertReport::default();
     let (mut copies, mut filters, mut refused) = (Vec::new(), Vec::new(), None);
+    let attributes_of = |path: &str, attributes: &Attributes, report: &mut ConvertReport| {
+        let mut kept = Attributes::new();
+        for (name, value) in spec::portable_attributes(attributes, same_format) {
+            match value {
+                Attribute::Unreadable(reason) => {
+                    report.drop(path, format!("attribute {name:?} is left out: {reason}"));
+                }
+                value => kept.set(name, value.clone()),
+            }
+        }
+        if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
+    };
     // All nodes are declared before the first chunk is written: formats lay out their directories then.
     for (path, node) in &nodes {
         match node {
             Node::Group(attributes) => {
-                sink.group(path, &provenance::noted(attributes, path, source, format))?;
+                let attributes = attributes_of(path, attributes, &mut report);
+                sink.group(path, &attributes)?;
+            }
+            Node::Array(array) if array.schema().is_dimension => {
+                let schema = array.schema();
+                if let (&[length], [limit]) = (schema.shape(), &schema.max_shape[..]) {
+                    sink.dimension(path, length, *limit)?;
+                }
             }
             Node::Array(array) => {
                 let reader = source.reader(std::sync::Arc::clone(array));
-                let mut copy = Copy::new(reader, options)?;
-                if source.format() != format.name() {
-                    spec::without_books(&mut copy.spec, source.format());
+                let mut copy = Copy::new(reader, options, same_format)?;
+                if !same_format {
+                    spec::drop_generated_names(&mut copy.spec, source.format());
                 }
-                copy.spec.attributes = provenance::noted(&copy.spec.attributes, path, source, format);
+                copy.spec.attributes = attributes_of(path, &copy.spec.attributes, &mut report);
                 let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());
                 match spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters) {
                     Ok(array_sink) => {
@@ -166,23 +235,33 @@ pub fn convert(
                     }
                     // What the target cannot hold is told, and does not cost the others.
                     Err(why) if why.is_unsupported() && arrays > 1 => {
-                        report.notes.push(format!("{path}: not converted: {why}"));
+                        report.drop(path, format!("not converted: {why}"));
                         refused.get_or_insert(why);
                     }
                     Err(why) => return Err(why),
                 }
             }
-            other => report.notes.push(format!("{path}: {} is not converted", other.kind().one())),
+            other => report.drop(path, format!("{} is not converted", other.kind().one())),
         }
     }
-    if let (true, Some(note)) = (options.strict, report.notes.first()) {
-        return Err(Error::invalid(format!("{note}; nothing was written")));
+    if let (true, Some(loss)) = (options.strict, report.losses.first()) {
+        return Err(Error::invalid(format!("{loss}; nothing was written")));
     }
-    if let (true, Some(why)) = (copies.is_empty(), refused) {
-        return Err(why);
+    if copies.is_empty() {
+        // A target without values is no conversion of a source that has some.
+        if let Some(why) = refused {
+            return Err(why);
+        }
+        let values = |(_, node): &&(String, Node)| matches!(node, Node::Table(_) | Node::Geometry(_));
+        if let Some((path, node)) = nodes.iter().find(values) {
+            let what = format!("{path} is {}, which {} does not hold", node.kind().one(), format.name());
+            return Err(Error::unsupported(target.display().to_string(), what));
+        }
     }
     // How bytes are packed is not content: it is told, and never refused.
-    report.notes.append(&mut filters);
+    for (path, what) in filters {
+        report.change(&path, what);
+    }
     for (copy, array_sink) in copies {
         report.copied_chunks += copy.run(&*array_sink, options, progress)?;
         report.arrays += 1;

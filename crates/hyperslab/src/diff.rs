@@ -165,6 +165,10 @@ pub(crate) fn below(store: &OpenStore, root: &str) -> Result<BTreeMap<String, No
     while let Some(path) = pending.pop() {
         let full = join(root, &path);
         let node = store.node(&full)?;
+        // A dimension is compared where arrays name it.
+        if matches!(&node, Node::Array(array) if array.schema().is_dimension) {
+            continue;
+        }
         let field = if path == "/" { None } else { crate::fields::own_field(store, &full, &node)? };
         let node = field.unwrap_or(node);
         if matches!(node, Node::Group(_)) {
@@ -190,7 +194,7 @@ pub(crate) fn join(root: &str, path: &str) -> String {
 /// of dimension scales, are not content.
 fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attributes) {
     let [a, b] = [a, b].map(|attributes| {
-        let mut content = crate::convert::set_by_people(attributes);
+        let mut content = crate::convert::portable_attributes(attributes, false);
         content.retain(|(name, _)| *name != crate::convert::PROVENANCE);
         content
     });
@@ -212,9 +216,12 @@ fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attribute
     }
 }
 
-/// The same document; `1` and `1.0` are the same number.
+/// The same document; `1` and `1.0` are the same number, and a list of one value is that value.
 fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
+        (Value::Array(one), other) | (other, Value::Array(one)) if one.len() == 1 && !other.is_array() => {
+            alike(&one[0], other)
+        }
         (Value::Number(one), Value::Number(other)) => one == other || one.as_f64() == other.as_f64(),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| alike(one, other))

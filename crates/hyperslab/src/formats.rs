@@ -107,6 +107,51 @@ impl FromStr for Format {
     }
 }
 
+/// A form of a format that can be chosen when writing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Variant {
+    /// Zarr v2: `.zarray` and `.zattrs`.
+    Zarr2,
+    /// Zarr v3: `zarr.json`.
+    Zarr3,
+    /// HDF5 that the NetCDF-4 library opens: types that it lacks are stored in the form that its users know.
+    NetCdf4,
+}
+
+impl Variant {
+    /// All of them, with the format that each belongs to.
+    const ALL: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::Zarr2, "zarr2", "zarr"), (Self::Zarr3, "zarr3", "zarr"), (Self::NetCdf4, "netcdf4", "hdf5")];
+
+    /// The variant of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(_, own, _)| *own == name).map(|(variant, ..)| *variant)
+    }
+}
+
+/// The format and variant that a name means: `zarr`, `zarr2`, `netcdf4`.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for a name that this build does not have.
+pub fn format_named(name: &str) -> Result<(Format, Option<Variant>)> {
+    match Variant::ALL.iter().find(|(_, own, _)| *own == name) {
+        Some((variant, _, format)) => Ok((format.parse()?, Some(*variant))),
+        None => Ok((name.parse()?, None)),
+    }
+}
+
+/// The format and variant that a file name's extension means.
+#[must_use]
+pub fn format_of_extension(path: &Path) -> Option<(Format, Option<Variant>)> {
+    let format = Format::from_ending(path)?;
+    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
+    let is_netcdf = extension == "nc" || extension == "nc4";
+    Some((format, is_netcdf.then_some(Variant::NetCdf4)))
+}
+
 /// The format whose bytes these are.
 pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
     #[cfg(feature = "tet")]
@@ -227,6 +272,8 @@ pub struct CreateOptions {
     pub source: Option<String>,
     /// Chunks are gathered in shards of this shape, in formats that have them.
     pub shard_shape: Option<Vec<u64>>,
+    /// The variant to write, in formats that have several.
+    pub variant: Option<Variant>,
 }
 
 /// Can a store of the format be added to?
@@ -285,7 +332,11 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
             let zarr = hyperslab_zarr::WriteOptions {
                 replace: options.replace,
                 shard_shape: options.shard_shape.clone(),
-                ..hyperslab_zarr::WriteOptions::default()
+                format: match options.variant {
+                    Some(Variant::Zarr2) => hyperslab_zarr::ZarrFormat::V2,
+                    _ => hyperslab_zarr::ZarrFormat::V3,
+                },
+                consolidated: true,
             };
             Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
         }

@@ -61,7 +61,7 @@ mod table;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
-pub use formats::{CreateOptions, Format, create};
+pub use formats::{CreateOptions, Format, Variant, create, format_named, format_of_extension};
 pub use hyperslab_core::*;
 pub use key::EncryptionKey;
 pub use open::{OpenOptions, OpenStore, open, open_with};

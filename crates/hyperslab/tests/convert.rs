@@ -81,7 +81,7 @@ fn stored_bytes_go_over_where_both_sides_store_them_alike() {
         assert_eq!(report.copied_chunks, copied, "{first} {filters:?} {second}: {report:?}");
         assert_eq!(values(&b), values(&source), "{first} {filters:?} {second}");
         if first[1..] == second[1..] {
-            assert_eq!(report.notes, [""; 0]);
+            assert_eq!(report.notes(), [""; 0]);
             let (a, b) = (hyperslab::open(&a).unwrap(), hyperslab::open(&b).unwrap());
             assert_eq!(stored(&a), stored(&b), "{first} {filters:?}");
         }
@@ -124,10 +124,10 @@ fn filters_are_carried_as_far_as_the_target_has_them() {
         (folder.path().join("a.zarr"), folder.path().join("a.tet"), folder.path().join("a.tiledb"));
     to(&source, &zarr, &chunked(named(&["shuffle", "gzip"]))).unwrap();
     let report = to(&zarr, &tet, &ConvertOptions::default()).unwrap();
-    assert_eq!(report.notes, ["/: filter shuffle, gzip not carried over: zstd instead"]);
+    assert_eq!(report.notes(), ["/: filter shuffle, gzip not carried over: zstd instead"]);
     assert_eq!(filters_of(&tet), ["zstd"]);
     let report = to(&zarr, &tiledb, &ConvertOptions::default()).unwrap();
-    assert_eq!(report.notes, [""; 0]);
+    assert_eq!(report.notes(), [""; 0]);
     assert_eq!(filters_of(&tiledb), ["byteshuffle", "gzip"]);
     // How bytes are packed is not content.
     let strict = ConvertOptions { strict: true, replace: true, ..ConvertOptions::default() };
@@ -139,8 +139,8 @@ fn a_store_says_where_it_came_from_and_comparisons_do_not_mind() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
     let (a, b) = (folder.path().join("a.zarr"), folder.path().join("b.zarr"));
-    to(&source, &a, &chunked(None)).unwrap();
-    to(&a, &b, &ConvertOptions::default()).unwrap();
+    to(&source, &a, &ConvertOptions { provenance: true, ..chunked(None) }).unwrap();
+    to(&a, &b, &ConvertOptions { provenance: true, ..ConvertOptions::default() }).unwrap();
     let (one, two) = (hyperslab::open(&a).unwrap(), hyperslab::open(&b).unwrap());
     let said = |store: &OpenStore| {
         let node = store.node("/").unwrap();
@@ -192,7 +192,7 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     assert!(to(&source, &target, &alone).unwrap_err().is_unsupported());
     let report = to(&source, &target, &ConvertOptions::default()).unwrap();
     assert_eq!(report.arrays, 1);
-    assert!(report.notes.iter().any(|note| note.starts_with("/flags: not converted")), "{:?}", report.notes);
+    assert!(report.notes().iter().any(|note| note.starts_with("/flags: not converted")), "{:?}", report.notes());
     assert_eq!(values(&target).as_slice::<u8>().unwrap(), [0, 1, 1]);
 }
 

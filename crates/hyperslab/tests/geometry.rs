@@ -93,7 +93,7 @@ fn arrays_become_points_with_objects_and_attributes() {
     let (source, target) = (points(folder.path()), folder.path().join("points.zv"));
     let report = to(&source, &target, &geometry(None, 1)).unwrap();
     assert_eq!((report.rows, report.bytes), (POINTS, POINTS * 12));
-    assert!(report.notes.len() == 1 && report.notes[0].contains("/junk"), "{:?}", report.notes);
+    assert!(report.notes().len() == 1 && report.notes()[0].contains("/junk"), "{:?}", report.notes());
     assert_eq!(found(&target, &GeometryQuery::default()), expected(|_| true));
     for id in [0, 7, 38] {
         let query = GeometryQuery { objects: vec![id], ..GeometryQuery::default() };
@@ -104,7 +104,7 @@ fn arrays_become_points_with_objects_and_attributes() {
     // Once more, from the geometry.
     let again = folder.path().join("again.zv");
     let report = to(&target, &again, &ConvertOptions::default()).unwrap();
-    assert!(report.notes.len() == 1 && report.notes[0].contains("coarser"), "{:?}", report.notes);
+    assert!(report.notes().len() == 1 && report.notes()[0].contains("coarser"), "{:?}", report.notes());
     assert_eq!(found(&again, &GeometryQuery::default()), expected(|_| true));
 
     assert!(to(&source, &target, &geometry(None, 0)).unwrap_err().to_string().contains("--force"));

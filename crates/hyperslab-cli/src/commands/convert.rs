@@ -1,7 +1,7 @@
 //! `tet convert`: any format to any other.
 
 use hyperslab::convert::{ConvertOptions, convert, convert_to_rows, is_file_of_rows};
-use hyperslab::{Error, Filter, Format, Result, Selection};
+use hyperslab::{Error, Filter, Format, Result, Selection, format_named, format_of_extension};
 use serde_json::json;
 
 use crate::args::ConvertArgs;
@@ -9,12 +9,21 @@ use crate::{Answer, output, paint, pretty, progress};
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     let to_rows = args.to.is_none() && is_file_of_rows(&args.out);
-    let format = match (&args.to, to_rows) {
-        (Some(name), _) => Some(name.parse()?),
-        (None, true) => None,
-        (None, false) => Some(Format::from_ending(&args.out).ok_or_else(|| {
-            Error::invalid(format!("{}: the ending tells no format; --to names one", args.out.display()))
-        })?),
+    let (format, variant) = match (&args.to, to_rows) {
+        (Some(name), _) => {
+            let (format, variant) = format_named(name)?;
+            (Some(format), variant)
+        }
+        (None, true) => (None, None),
+        (None, false) => {
+            let (format, variant) = format_of_extension(&args.out).ok_or_else(|| {
+                Error::invalid(format!(
+                    "{}: cannot infer the format from the extension; use --to",
+                    args.out.display()
+                ))
+            })?;
+            (Some(format), variant)
+        }
     };
     let mut options = ConvertOptions {
         node: args.node.clone(),
@@ -24,6 +33,8 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         replace: args.force,
         append: args.append,
         strict: args.strict,
+        variant,
+        provenance: args.provenance,
         ..ConvertOptions::default()
     };
     for text in &args.select {
@@ -53,14 +64,17 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     })?;
     let ending = args.out.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let form = format.map_or(ending.as_str(), |format| format.name());
+    let complete = args.skip_unsupported || report.dropped().next().is_none();
+    let answer = if complete { Answer::Yes } else { Answer::No };
     if args.json {
         output::print_json(&json!({
             "path": args.out.display().to_string(), "format": form, "arrays": report.arrays, "rows": report.rows,
-            "bytes": report.bytes, "copied_chunks": report.copied_chunks, "notes": report.notes,
+            "bytes": report.bytes, "copied_chunks": report.copied_chunks, "notes": report.notes(),
+            "losses": report.losses,
         }))?;
-        return Ok(Answer::Yes);
+        return Ok(answer);
     }
-    output::print(|out| {
+    output::report(|out| {
         let arrays = match (report.rows, report.arrays) {
             (0, 1) => "1 array".to_owned(),
             (0, arrays) => format!("{arrays} arrays"),
@@ -69,15 +83,19 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         };
         let speed = pretty::bytes((report.bytes as f64 / started.elapsed().as_secs_f64().max(1e-9)) as u64);
         let about = format!("{arrays}, {}, {speed}/s", pretty::bytes(report.bytes));
+        let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
         if !args.quiet {
-            writeln!(out, "{} {}  {}", paint::good("✓"), args.out.display(), paint::dim(about))?;
+            writeln!(out, "{sign} {}  {}", args.out.display(), paint::dim(about))?;
         }
-        for note in &report.notes {
-            writeln!(out, "{} {note}", paint::doubtful("!"))?;
+        for loss in &report.losses {
+            writeln!(out, "{} {loss}", paint::doubtful("!"))?;
+        }
+        if !complete {
+            writeln!(out, "the source has more than {form} holds; --skip-unsupported accepts that")?;
         }
         Ok(())
     })?;
-    Ok(Answer::Yes)
+    Ok(answer)
 }
 
 /// Chunks as people write them.

@@ -8,7 +8,7 @@ use super::array::{NewArray, Shared};
 use super::attributes::{c_text, content, space};
 use super::options::Hdf5Options;
 use super::plan::Plan;
-use super::tree::{NewKind, Tree, group_of, upwards};
+use super::tree::{NewKind, NewNode, Tree, group_of, upwards};
 use super::types::file_type;
 use crate::convert::Keeper;
 use crate::dimensions::NO_VARIABLE;
@@ -137,6 +137,13 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             tree.nodes[index].scales.push(ScaleAttribute::List(scales));
         }
     }
+    // Dimensions that were declared and that no array uses.
+    let bare = |node: &NewNode| node.scales.iter().any(|own| matches!(own, ScaleAttribute::Name(_)));
+    for index in (0..tree.nodes.len()).filter(|index| bare(&tree.nodes[*index])) {
+        if !users.iter().any(|(scale, _)| *scale == index) {
+            users.push((index, Vec::new()));
+        }
+    }
     for (number, (scale, users)) in users.into_iter().enumerate() {
         mark(tree, scale, number, users);
     }
@@ -199,14 +206,25 @@ fn find_or_make(
     if tree.is_taken(&path) {
         return Ok(None);
     }
-    // NetCDF-4's dimension without a variable.
+    make_bare(tree, &path, extent, most, shared, options).map(Some)
+}
+
+/// Makes NetCDF-4's dimension without a variable.
+pub(crate) fn make_bare(
+    tree: &mut Tree,
+    path: &str,
+    extent: u64,
+    most: Option<u64>,
+    shared: &Arc<Shared>,
+    options: &Hdf5Options,
+) -> Result<usize> {
     let chunk = if most == Some(extent) { extent.max(1) } else { extent.clamp(1, 1024) };
     let mut bare = ArraySpec::new(DType::Float32, Grid::new(&[extent], &[chunk])?);
     bare.max_shape = vec![most];
     let array_name = format!("{}{path}", shared.output.name());
     let array = NewArray::new(Plan::new(array_name, &bare, options, shared.sizes)?, shared)?;
-    let made = tree.add(&path, NewKind::Array(Arc::new(array)), Vec::new())?;
+    let made = tree.add(path, NewKind::Array(Arc::new(array)), Vec::new())?;
     let words = format!("{}.{extent:>10}", NO_VARIABLE);
     tree.nodes[made].scales.push(ScaleAttribute::Name(words));
-    Ok(Some(made))
+    Ok(made)
 }

@@ -134,6 +134,15 @@ impl Sink for Hdf5Sink {
         self.tree.add(path, NewKind::Group { made: true }, attributes).map(|_| ())
     }
 
+    fn dimension(&mut self, path: &str, length: u64, limit: Option<u64>) -> Result<()> {
+        if !self.options.dimension_scales {
+            return Ok(());
+        }
+        let path = normal_path(path);
+        self.tree.check(&path)?;
+        scales::make_bare(&mut self.tree, &path, length, limit, &self.shared, &self.options).map(|_| ())
+    }
+
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let options = self.options.clone();
         self.dataset(path, spec, &options)

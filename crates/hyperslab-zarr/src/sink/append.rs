@@ -16,13 +16,11 @@ use hyperslab_core::{
 use serde_json::{Map, Value};
 
 use super::array::ZarrArraySink;
-use super::folder::text_of;
 use super::{ArrayPlan, WriteOptions, ZarrFormat, ZarrSink};
 use crate::array::ZarrArray;
+use crate::attributes;
+use crate::json::to_text;
 use crate::store::{Document, ZarrStore, join, open_path};
-
-/// The files that are documents.
-const DOCUMENTS: [&str; 5] = ["zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
 
 /// An existing store that gets more. Nothing changes before [`commit`](Sink::commit).
 #[derive(Debug)]
@@ -77,7 +75,10 @@ impl ZarrAppend {
             Some(Document::V3(_)) | None => ZarrFormat::V3,
             Some(_) => ZarrFormat::V2,
         };
-        let new = ZarrSink::create(target, WriteOptions { format, shard_shape, replace: true })?;
+        let new = ZarrSink::create(
+            target,
+            WriteOptions { format, shard_shape, replace: true, consolidated: false },
+        )?;
         Ok(Self { target: target.to_owned(), old, new, changed: BTreeMap::new() })
     }
 
@@ -103,6 +104,11 @@ impl ZarrAppend {
         let Some(document) = self.old.own_document(key)? else {
             return Err(self.missing(&format!("/{key}")));
         };
+        let is_array = document.is_array();
+        let mut new = attributes::to_json(attributes);
+        if let (Document::V3(_), true) = (&document, is_array) {
+            new = attributes::to_v3(attributes, &self.old.array(&format!("/{key}"))?.schema().dtype);
+        }
         let own = match document {
             Document::V3(_) => {
                 let document = self.document(join(key, "zarr.json"))?;
@@ -112,7 +118,7 @@ impl ZarrAppend {
             }
             _ => self.document(join(key, ".zattrs"))?,
         };
-        own.extend(attributes.to_json());
+        own.extend(new);
         Ok(())
     }
 
@@ -141,15 +147,7 @@ impl ZarrAppend {
             self.changed.iter().map(|(key, document)| (key.clone(), document.clone())).collect();
         let new: Vec<String> = self.new.nodes.keys().cloned().collect();
         for node in new {
-            for name in DOCUMENTS {
-                let path = self.new.folder().join(join(&node, name));
-                if let Ok(text) = std::fs::read(&path) {
-                    let document = serde_json::from_slice(&text);
-                    let document =
-                        document.map_err(|why| Error::invalid(format!("{}: {why}", path.display())))?;
-                    all.push((join(&node, name), document));
-                }
-            }
+            all.extend(self.new.documents(&node)?);
         }
         let root = self.document(key.to_owned())?;
         let metadata = if v3 { root.get_mut("consolidated_metadata") } else { None };
@@ -185,7 +183,7 @@ impl ZarrAppend {
         for (key, document) in others.into_iter().chain(root) {
             let path = staged.join(".document");
             let failed = |source| Error::io(path.display().to_string(), source);
-            std::fs::write(&path, text_of(&key, &document)?).map_err(failed)?;
+            std::fs::write(&path, to_text(&key, &document)?).map_err(failed)?;
             replace(&path, &self.target.join(&key))?;
         }
         Ok(())

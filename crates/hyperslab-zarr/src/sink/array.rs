@@ -83,7 +83,7 @@ impl ZarrArraySink {
     /// Is every element the fill value? Such chunks are not stored.
     fn is_fill(&self, bytes: &[u8]) -> bool {
         let (fill, item) = (&self.plan.fill, self.plan.spec.dtype.size().unwrap_or(0));
-        if item == 0 || fill.len() != item {
+        if self.plan.store_all || item == 0 || fill.len() != item {
             return false;
         }
         if bytes.get(..item) != Some(fill) {

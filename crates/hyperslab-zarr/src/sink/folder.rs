@@ -6,6 +6,8 @@ use hyperslab_core::{Error, Result};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::json::to_text;
+
 /// A folder that is being filled beside its place. Dropped, it leaves nothing behind.
 #[derive(Debug)]
 pub(crate) struct PendingFolder {
@@ -44,7 +46,7 @@ impl PendingFolder {
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;
         }
-        let text = text_of(key, document)?;
+        let text = to_text(key, document)?;
         std::fs::write(&path, text).map_err(failed)
     }
 
@@ -95,14 +97,6 @@ impl PendingFolder {
             let _ = std::fs::rename(&old, &self.target);
         })
     }
-}
-
-/// A metadata document as it is stored.
-pub(crate) fn text_of(key: &str, document: &Value) -> Result<Vec<u8>> {
-    let mut text =
-        serde_json::to_vec_pretty(document).map_err(|problem| Error::invalid(format!("{key}: {problem}")))?;
-    text.push(b'\n');
-    Ok(text)
 }
 
 fn parent_of(target: &Path) -> &Path {

@@ -40,10 +40,10 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn new(reader: ArrayReader, options: &ConvertOptions) -> Result<Self> {
+    pub(super) fn new(reader: ArrayReader, options: &ConvertOptions, same_format: bool) -> Result<Self> {
         let positions = reader.resolve(&options.selection)?;
         let schema = reader.schema();
-        let spec = spec_of(schema, &positions, options)?;
+        let spec = spec_of(schema, &positions, options, same_format)?;
         let item = schema.dtype.size().unwrap_or(16) as u64;
         let bytes = positions.cells().unwrap_or(u64::MAX).saturating_mul(item);
         let whole = options.selection == Selection::all();

@@ -82,11 +82,11 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn note(&mut self, note: String) -> Result<()> {
+    fn leave_out(&mut self, path: &str, what: String) -> Result<()> {
         if self.options.strict {
-            return Err(Error::invalid(format!("{note}; nothing was written")));
+            return Err(Error::invalid(format!("{path}: {what}; nothing was written")));
         }
-        self.report.notes.push(note);
+        self.report.drop(path, what);
         Ok(())
     }
 
@@ -133,13 +133,16 @@ impl Job<'_> {
         let kind = self.kind(own)?;
         let coarser = reader.inner().levels()?.len().saturating_sub(1);
         if coarser > 0 && self.options.geometry.levels == 0 {
-            self.note(format!("{coarser} coarser levels are left out; --levels makes new ones"))?;
+            self.leave_out(path, format!("{coarser} coarser levels are left out, and can be made anew"))?;
         }
         if schema.kinds.len() > 1 {
-            self.note(format!("of the kinds {}, only {} is named", schema.kinds.join(", "), kind.name()))?;
+            self.leave_out(
+                path,
+                format!("of the kinds {}, only {} is named", schema.kinds.join(", "), kind.name()),
+            )?;
         }
         if !super::rows::own_attributes(&schema.attributes) {
-            self.note(format!("{path}: its attributes are left out"))?;
+            self.leave_out(path, "its attributes are left out".to_owned())?;
         }
         let data = reader.query(&GeometryQuery::default())?.data;
         let rows = data.vertices.shape[0];
@@ -176,7 +179,9 @@ impl Job<'_> {
             let fits = array.schema().shape().first() == Some(&rows) && array.schema().shape().len() <= 2;
             match column_of(&name, &array).filter(|_| fits) {
                 Some(spec) => attributes.push((spec, array)),
-                None => self.note(format!("{path}: not a column of numbers with {rows} rows, left out"))?,
+                None => {
+                    self.leave_out(&path, format!("not a column of numbers with {rows} rows, left out"))?
+                }
             }
         }
         let width = match &links {
@@ -256,7 +261,7 @@ impl Job<'_> {
             if other && plain_number(column) {
                 attributes.push(at);
             } else if other {
-                self.note(format!("{}: {} is not a plain number, left out", column.name, column.dtype))?;
+                self.leave_out(&column.name, format!("{} is not a plain number, left out", column.dtype))?;
             }
         }
         let all = || table.rows(&Selection::all(), None);

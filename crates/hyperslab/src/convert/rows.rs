@@ -96,11 +96,11 @@ fn note_attributes(
     if own_attributes(attributes) {
         return Ok(());
     }
-    let note = format!("{node}: a file of rows has no place for its attributes");
+    let what = "a file of rows has no place for its attributes";
     if options.strict {
-        return Err(Error::invalid(format!("{note}; nothing was written")));
+        return Err(Error::invalid(format!("{node}: {what}; nothing was written")));
     }
-    report.notes.push(note);
+    report.change(node, what);
     Ok(())
 }
 

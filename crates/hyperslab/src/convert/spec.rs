@@ -14,6 +14,7 @@ pub(super) fn spec_of(
     schema: &ArraySchema,
     positions: &Positions,
     options: &ConvertOptions,
+    same_format: bool,
 ) -> Result<ArraySpec> {
     let shape = positions.shape();
     let kept = |index: usize| positions.axes.get(index).is_some_and(|axis| axis.keep);
@@ -27,12 +28,19 @@ pub(super) fn spec_of(
         (None, None) if schema.chunked => keep(schema.grid.chunk_shape()),
         (None, None) => default_chunk_shape(&shape, item),
     };
-    // A chunk larger than the array would be stored padded by some formats.
-    let chunk_shape: Vec<u64> =
-        chunk_shape.iter().zip(&shape).map(|(chunk, extent)| (*chunk).min((*extent).max(1))).collect();
-    let mut spec = ArraySpec::new(schema.dtype.clone(), Grid::new(&shape, &chunk_shape)?);
     let whole =
         positions.axes.iter().zip(schema.shape()).all(|(axis, extent)| axis.count == *extent && axis.keep);
+    // Some formats store a chunk that is larger than the array in full, and HDF5 refuses it where the axis cannot grow.
+    let keeps_chunk = |axis: usize| whole && (same_format || schema.max_shape[axis].is_none());
+    let chunk_shape: Vec<u64> = chunk_shape
+        .iter()
+        .zip(&shape)
+        .enumerate()
+        .map(
+            |(axis, (chunk, extent))| if keeps_chunk(axis) { *chunk } else { (*chunk).min((*extent).max(1)) },
+        )
+        .collect();
+    let mut spec = ArraySpec::new(schema.dtype.clone(), Grid::new(&shape, &chunk_shape)?);
     if whole {
         spec.max_shape.clone_from(&schema.max_shape);
         spec.labels.clone_from(&schema.labels);
@@ -58,30 +66,22 @@ pub(super) fn spec_of(
     Ok(spec)
 }
 
-/// What only the source's format needs to know: the books that HDF5 keeps of dimension scales, which other formats keep in
-/// the dimensions themselves, and the names that TileDB gives to dimensions without one.
-pub(super) fn without_books(spec: &mut ArraySpec, source: &str) {
-    match source {
-        "hdf5" => {
-            let mut kept = Attributes::new();
-            set_by_people(&spec.attributes)
-                .iter()
-                .for_each(|(name, value)| kept.set(*name, (*value).clone()));
-            spec.attributes = kept;
+/// Drops the names that TileDB gives to dimensions without one.
+pub(super) fn drop_generated_names(spec: &mut ArraySpec, source: &str) {
+    if source == "tiledb" {
+        for (axis, name) in spec.dimensions.iter_mut().enumerate() {
+            name.take_if(|name| *name == format!("__dim_{axis}"));
         }
-        "tiledb" => {
-            for (axis, name) in spec.dimensions.iter_mut().enumerate() {
-                name.take_if(|name| *name == format!("__dim_{axis}"));
-            }
-        }
-        _ => {}
     }
 }
 
-/// The attributes that people set, without those in which HDF5 keeps books of dimension scales.
-pub(crate) fn set_by_people(attributes: &Attributes) -> Vec<(&str, &Attribute)> {
+/// The attributes of a node without HDF5's bookkeeping attributes for dimension scales and, where they go to another
+/// format, without those of the NetCDF-4 library.
+pub(crate) fn portable_attributes(attributes: &Attributes, same_format: bool) -> Vec<(&str, &Attribute)> {
     #[cfg(feature = "hdf5")]
-    return hyperslab_hdf5::set_by_people(attributes).collect();
+    return hyperslab_hdf5::set_by_people(attributes)
+        .filter(|(name, _)| same_format || !matches!(*name, "_NCProperties" | "_nc3_strict"))
+        .collect();
     #[cfg(not(feature = "hdf5"))]
     return attributes.iter().collect();
 }
@@ -113,7 +113,7 @@ pub(super) fn create(
     spec: &mut ArraySpec,
     source: &[Filter],
     wanted: Option<&[Filter]>,
-    notes: &mut Vec<String>,
+    changed: &mut Vec<(String, String)>,
 ) -> Result<Arc<dyn ArraySink>> {
     if let Some(wanted) = wanted {
         spec.filters = wanted.to_vec();
@@ -136,7 +136,10 @@ pub(super) fn create(
                     } else {
                         own.join(", ") + " instead"
                     };
-                    notes.push(format!("{path}: filter {} not carried over: {instead}", lost.join(", ")));
+                    changed.push((
+                        path.to_owned(),
+                        format!("filter {} not carried over: {instead}", lost.join(", ")),
+                    ));
                 }
                 return Ok(array);
             }

@@ -1,0 +1,38 @@
+//! Data sets of NetCDF and Zarr through every pair of the two: xarray sees the same before and after.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::format_named;
+
+/// What the script prints for a command on a folder.
+fn script(command: &str, folder: &Path) -> String {
+    let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with xarray");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/xarray_matrix.py");
+    let output = Command::new(python).arg(script).arg(command).arg(folder).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn xarray_sees_the_same_after_every_conversion() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources: Vec<String> = serde_json::from_str(&script("make", folder.path())).unwrap();
+    std::fs::create_dir(folder.path().join("x")).unwrap();
+    for name in &sources {
+        let source = hyperslab::open(folder.path().join(name)).unwrap();
+        for (extension, to) in [("nc", "netcdf4"), ("zarr2", "zarr2"), ("zarr3", "zarr3")] {
+            let target = folder.path().join(format!("x/{name}~.{extension}"));
+            let (format, variant) = format_named(to).unwrap();
+            let options = ConvertOptions { variant, ..ConvertOptions::default() };
+            let report = convert(&source, &target, format, &options, &Progress::default())
+                .unwrap_or_else(|why| panic!("{name} to {to}: {why}"));
+            assert_eq!(report.dropped().count(), 0, "{name} to {to}: {:?}", report.losses);
+        }
+    }
+    let differences = script("compare", folder.path());
+    assert!(differences.is_empty(), "{differences}");
+}

@@ -4,6 +4,7 @@ mod blocks;
 mod copy;
 #[cfg(feature = "zvf")]
 mod geometry;
+mod netcdf;
 mod provenance;
 mod rows;
 mod spec;
@@ -181,7 +182,7 @@ pub fn convert(
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
     }
-    let provenance = CreateOptions {
+    let create_options = CreateOptions {
         replace: options.replace,
         append: options.append,
         only_array: true,
@@ -192,7 +193,7 @@ pub fn convert(
             Variant::from_name(own)
         }),
     };
-    let mut sink = create(target, format, &provenance)?;
+    let mut sink = create(target, format, &create_options)?;
     let mut report = ConvertReport::default();
     let (mut copies, mut filters, mut refused) = (Vec::new(), Vec::new(), None);
     let attributes_of = |path: &str, attributes: &Attributes, report: &mut ConvertReport| {
@@ -221,7 +222,12 @@ pub fn convert(
                 }
             }
             Node::Array(array) => {
-                let reader = source.reader(std::sync::Arc::clone(array));
+                let (array, change) = match create_options.variant {
+                    Some(Variant::NetCdf4) => netcdf::adapted(array)?,
+                    _ => (std::sync::Arc::clone(array), None),
+                };
+                change.into_iter().for_each(|change| report.change(path, change));
+                let reader = source.reader(array);
                 let mut copy = Copy::new(reader, options, same_format)?;
                 if !same_format {
                     spec::drop_generated_names(&mut copy.spec, source.format());

@@ -38,6 +38,7 @@
 #![deny(unsafe_code)]
 
 #[cfg(feature = "arrow")]
+mod adapt;
 pub mod arrow;
 mod catalog;
 pub mod convert;

@@ -1,0 +1,215 @@
+//! Arrays in another form: the same cells under another schema, or each element mapped to another type.
+//!
+//! An adapted array is an [`Array`] like any other, so reads, queries and conversions need not know of it.
+
+use std::fmt::Debug;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Data, Elements, Error, Layer, PlannedChunk,
+    Result, Span, StoredForm, Usage, Window, with_scratch,
+};
+
+/// The same bytes under another schema: another element type of the same size, or text as characters along one more
+/// axis.
+#[derive(Debug)]
+pub(crate) struct Relabelled {
+    inner: Arc<dyn Array>,
+    schema: ArraySchema,
+}
+
+impl Relabelled {
+    /// An array whose chunks decode to the same bytes. The schema has the source's axes, and at most one more behind
+    /// them, which one chunk covers.
+    pub(crate) fn new(inner: Arc<dyn Array>, schema: ArraySchema) -> Self {
+        Self { inner, schema }
+    }
+
+    /// The source's coordinate of a chunk.
+    fn own(&self, chunk: &[u64]) -> ChunkCoord {
+        chunk[..self.inner.schema().grid.rank()].into()
+    }
+}
+
+impl Array for Relabelled {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        self.inner.locate(&chunks.iter().map(|chunk| self.own(chunk)).collect::<Vec<_>>())
+    }
+
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        self.inner.blob(key)
+    }
+
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.inner.decode(&self.own(chunk), reference, stored, out)
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let rank = self.schema.grid.rank();
+        self.inner.visit_chunks(&mut |mut chunk, reference| {
+            chunk.resize(rank, 0);
+            visit(chunk, reference)
+        })
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        self.inner.usage()
+    }
+
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+        self.inner.fetch(spans)
+    }
+}
+
+/// A function from elements of one type to elements of another.
+pub(crate) trait ElementMap: Send + Sync + Debug {
+    /// Maps all elements of `from` to `to`, which has room for exactly as many. Neither is aligned.
+    fn map(&self, from: &[u8], to: &mut [u8]);
+}
+
+/// An array each of whose elements is a function of the source's.
+#[derive(Debug)]
+pub(crate) struct Mapped<M> {
+    inner: Arc<dyn Array>,
+    schema: ArraySchema,
+    map: M,
+}
+
+impl<M: ElementMap> Mapped<M> {
+    /// The schema differs from the source's in the element type, the fill value and the attributes alone. Both types
+    /// have a fixed size.
+    pub(crate) fn new(inner: Arc<dyn Array>, schema: ArraySchema, map: M) -> Self {
+        Self { inner, schema, map }
+    }
+}
+
+/// A reference whose stored bytes are never taken for elements: those of the source are plain, ours are not. An empty
+/// layer at the end marks it.
+fn mark(mut reference: ChunkRef) -> ChunkRef {
+    reference.layers.push(Layer {
+        spans: [].into_iter().collect(),
+        filter_mask: 0,
+        plain: false,
+        region: None,
+        tag: 0,
+    });
+    reference
+}
+
+/// The source's own reference.
+fn unmark(reference: &ChunkRef) -> ChunkRef {
+    let mut own = reference.clone();
+    own.layers.pop();
+    own
+}
+
+impl<M: ElementMap> Array for Mapped<M> {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        let references = self.inner.locate(chunks)?;
+        Ok(references.into_iter().map(|reference| reference.map(mark)).collect())
+    }
+
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        self.inner.blob(key)
+    }
+
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()> {
+        let own = unmark(reference);
+        let bytes = self.inner.schema().decoded_bytes(chunk).ok_or_else(|| {
+            Error::invalid(format!("{}: chunk {chunk:?} is larger than memory", self.name()))
+        })?;
+        if let (Some(_), [stored]) = (own.as_plain(), stored) {
+            let elements = stored.get(..bytes).ok_or_else(|| {
+                Error::invalid(format!(
+                    "{}: chunk {chunk:?} has {} stored bytes, expected {bytes}",
+                    self.name(),
+                    stored.len()
+                ))
+            })?;
+            self.map.map(elements, out);
+            return Ok(());
+        }
+        with_scratch(bytes, |scratch| {
+            self.inner.decode(chunk, &own, stored, scratch)?;
+            self.map.map(scratch, out);
+            Ok(())
+        })
+    }
+
+    fn decode_part(
+        &self,
+        _wanted: &PlannedChunk,
+        _reference: &ChunkRef,
+        _stored: &[Bytes],
+        _window: &mut Window<'_>,
+    ) -> Result<bool> {
+        Ok(false)
+    }
+
+    fn decode_elements(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+    ) -> Result<Elements> {
+        let elements = self.inner.decode_elements(chunk, &unmark(reference), stored)?;
+        let (Some(from), Some(size)) = (elements.as_fixed(), self.schema.dtype.size()) else {
+            return Err(Error::unsupported(self.name(), "mapping elements of variable length"));
+        };
+        let mut to = vec![0; elements.len(&self.inner.schema().dtype) * size];
+        self.map.map(from, &mut to);
+        Ok(Elements { data: Data::Fixed(to.into()), validity: elements.validity })
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.inner.visit_chunks(&mut |chunk, reference| visit(chunk, mark(reference)))
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        self.inner.usage()
+    }
+
+    fn stored_form(&self, _chunk: &ChunkCoord, _reference: &ChunkRef) -> Option<StoredForm> {
+        None
+    }
+
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+        self.inner.fetch(spans)
+    }
+}

@@ -64,13 +64,13 @@ pub(crate) enum Command {
 }
 
 /// How every command opens a store.
-#[derive(Debug, ClapArgs)]
+#[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenArgs {
     /// The file or directory
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: PathBuf,
 
-    /// The format, where the bytes are not to decide
+    /// Override format detection
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 
@@ -157,6 +157,10 @@ pub(crate) struct ReadArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Decode values by the file's conventions: scale_factor, add_offset, missing values
+    #[arg(long)]
+    pub(crate) decode: bool,
+
     /// Print all values, however many
     #[arg(long)]
     pub(crate) full: bool,
@@ -213,6 +217,14 @@ pub(crate) struct QueryArgs {
     /// Leave out values that are not a number
     #[arg(long)]
     pub(crate) skip_nan: bool,
+
+    /// Use stored values: no missing-value markers, no scale_factor, no add_offset
+    #[arg(long)]
+    pub(crate) raw: bool,
+
+    /// Leave out values outside valid_min, valid_max or valid_range as well
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) valid: bool,
 
     /// One answer per position along these axes
     #[arg(long, value_name = "AXES", value_delimiter = ',', conflicts_with = "group_by_label")]

@@ -32,6 +32,19 @@ pub(crate) fn bytes(count: u64) -> String {
     if value < 10.0 { format!("{value:.2} {unit}") } else { format!("{value:.1} {unit}") }
 }
 
+/// A number with its thousands set apart: `81,408`.
+pub(crate) fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A size as people write it: `4GiB`, `256 MB`, `1000`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64> {
     let text = text.trim();
@@ -132,6 +145,9 @@ pub(crate) fn write_values(values: &Values, full: bool, out: &mut dyn Write) -> 
 }
 
 fn text(values: &Values, index: usize) -> String {
+    if values.elements.is_missing(index) {
+        return "_".to_owned();
+    }
     match values.dtype {
         DType::String | DType::FixedText(_) | DType::FixedBytes(_) | DType::Bytes => {
             format!("{:?}", element_to_text(&values.dtype, &values.elements, index))

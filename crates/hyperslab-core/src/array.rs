@@ -359,6 +359,37 @@ impl Filter {
         self
     }
 
+    /// Refuses a level that the filter does not have, which some libraries clamp and others misread.
+    ///
+    /// ```
+    /// use hyperslab_core::Filter;
+    /// assert!(Filter::new("zstd").with("level", 99).check_level().is_err());
+    /// assert!(Filter::new("gzip").with("level", 9).check_level().is_ok());
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid), naming the levels that there are.
+    pub fn check_level(&self) -> Result<()> {
+        let (low, high) = match self.name.as_str() {
+            "gzip" | "zlib" | "deflate" | "blosc" | "blosc2" => (0, 9),
+            "bzip2" | "bz2" => (1, 9),
+            "zstd" => (-131_072, 22),
+            "brotli" => (0, 11),
+            _ => return Ok(()),
+        };
+        for name in ["level", "clevel"] {
+            let Some(level) = self.parameters.get(name) else { continue };
+            if !level.as_i64().is_some_and(|level| (low..=high).contains(&level)) {
+                return Err(Error::invalid(format!(
+                    "filter {}: {name} {level} is not between {low} and {high}",
+                    self.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
     /// As JSON: `{"name": "gzip", "level": 4}`.
     #[must_use]
     pub fn to_json(&self) -> Value {

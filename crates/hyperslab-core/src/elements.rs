@@ -248,6 +248,31 @@ impl Values {
         Self { dtype: DType::String, shape: Extents::new(), elements: Elements::variable([text]) }
     }
 
+    /// The same values, with each float that is not a number marked as missing.
+    #[must_use]
+    pub fn with_nan_missing(mut self) -> Self {
+        let Some(bytes) = self.elements.as_fixed() else { return self };
+        let own = |index: usize| !self.elements.is_missing(index);
+        let there: Vec<bool> = match self.dtype {
+            DType::Float16 => bytes
+                .chunks_exact(2)
+                .map(|bytes| !bytemuck::pod_read_unaligned::<half::f16>(bytes).is_nan())
+                .collect(),
+            DType::Float32 => bytes
+                .chunks_exact(4)
+                .map(|bytes| !bytemuck::pod_read_unaligned::<f32>(bytes).is_nan())
+                .collect(),
+            DType::Float64 => bytes
+                .chunks_exact(8)
+                .map(|bytes| !bytemuck::pod_read_unaligned::<f64>(bytes).is_nan())
+                .collect(),
+            _ => return self,
+        };
+        let there = there.iter().enumerate().map(|(index, there)| *there && own(index));
+        self.elements.validity = Some(Validity::from_flags(there));
+        self
+    }
+
     /// How many elements there are.
     #[must_use]
     pub fn len(&self) -> usize {

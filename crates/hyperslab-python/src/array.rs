@@ -360,13 +360,16 @@ impl Array {
     }
 
     /// Reduces by name: ``count sum mean min max var std product norm_l1 norm_l2 argmin argmax median quantile any_nan
-    /// any_inf all_finite nan_count inf_count``. ``over``: the axes that go, by number or name; all when left out.
+    /// any_inf all_finite nan_count inf_count null_count``. ``over``: the axes that go, by number or name; all when left out.
     /// ``where``: only values that satisfy this: ``"> 0, < 10"``.
+    ///
+    /// Values are decoded by the conventions of the file (``_FillValue``, ``missing_value``, ``scale_factor``,
+    /// ``add_offset``, ``_Unsigned``), and missing ones are left out; ``decode=False`` takes stored values.
     ///
     /// >>> a = getfixture("store")["/t"]
     /// >>> a.reduce("sum", over=0, where="> 5")
     /// array([36., 39., 42., 45., 48., 51.])
-    #[pyo3(signature = (operation, over=None, *, selection=None, r#where=None, skip_nan=false, ddof=0, q=0.5))]
+    #[pyo3(signature = (operation, over=None, *, selection=None, r#where=None, skip_nan=false, ddof=0, q=0.5, decode=true))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn reduce<'py>(
         &self,
@@ -378,6 +381,7 @@ impl Array {
         skip_nan: bool,
         ddof: u32,
         q: f64,
+        decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
         let operation = match operation {
             "count" => Operation::Count,
@@ -399,61 +403,83 @@ impl Array {
             "all_finite" => Operation::AllFinite,
             "nan_count" => Operation::NanCount,
             "inf_count" => Operation::InfCount,
+            "null_count" => Operation::NullCount { fill: None },
             other => return Err(invalid(py, format!("no reduction {other}"))),
         };
-        reduce::reduce(py, self, operation, &Asked { over, selection, filter: r#where, skip_nan })
+        reduce::reduce(
+            py,
+            self,
+            operation,
+            &Asked { over, selection, filter: r#where, skip_nan, raw: !decode },
+        )
+    }
+
+    /// The array with values decoded by the conventions of the file: scaled, shifted, and NaN where one is missing. An
+    /// array of which no convention says anything is itself.
+    #[getter]
+    fn decoded(&self, py: Python<'_>) -> PyResult<Self> {
+        let reader = self.reader.decoded().map_err(|error| raised(py, &error))?;
+        Self::new(py, reader, Arc::clone(&self.origin), self.path.clone())
     }
 
     /// The mean, over all axes or those named.
     ///
     /// >>> getfixture("store")["/t"].mean()
     /// np.float64(11.5)
-    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn mean<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
         skip_nan: bool,
+        decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Mean, &Asked { over, skip_nan, ..Asked::default() })
+        reduce::reduce(py, self, Operation::Mean, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
     /// The sum, over all axes or those named: exact for integers.
-    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn sum<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
         skip_nan: bool,
+        decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Sum, &Asked { over, skip_nan, ..Asked::default() })
+        reduce::reduce(py, self, Operation::Sum, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
     /// The smallest value, over all axes or those named.
-    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn min<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
         skip_nan: bool,
+        decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Min, &Asked { over, skip_nan, ..Asked::default() })
+        reduce::reduce(py, self, Operation::Min, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
     /// The largest value, over all axes or those named.
-    #[pyo3(signature = (over=None, *, skip_nan=false))]
+    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
     fn max<'py>(
         &self,
         py: Python<'py>,
         over: Option<&Bound<'py, PyAny>>,
         skip_nan: bool,
+        decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, ..Asked::default() })
+        reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let reopen = py.import("hyperslab._store")?.getattr("_reopen")?;
-        (reopen, (self.origin.path.as_str(), self.path.as_str(), self.origin.options(py)?)).into_pyobject(py)
+        let options = self.origin.options(py)?;
+        if self.reader.is_decoded() {
+            options.set_item("decoded", true)?;
+        }
+        (reopen, (self.origin.path.as_str(), self.path.as_str(), options)).into_pyobject(py)
     }
 
     fn __dask_tokenize__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -17,6 +17,8 @@ pub(crate) struct Asked<'a, 'py> {
     pub(crate) selection: Option<&'a Bound<'py, PyAny>>,
     pub(crate) filter: Option<&'a str>,
     pub(crate) skip_nan: bool,
+    /// Take stored values, whatever the conventions of the file say.
+    pub(crate) raw: bool,
 }
 
 /// Reduces an array: a scalar, or an array over the axes that are kept.
@@ -37,7 +39,11 @@ pub(crate) fn reduce<'py>(
     if let Some(filter) = asked.filter {
         query.conditions = filter.parse().map_err(|error| raised(py, &error))?;
     }
-    let reader = array.reader.clone();
+    let reader = if asked.raw || operation.is_about_stored_values() {
+        array.reader.clone()
+    } else {
+        array.reader.decoded().map_err(|error| raised(py, &error))?
+    };
     let answer = threads::within(py, array.origin.threads, || query.run(&reader)?.values())?;
     values::to_python(py, answer, true)
 }

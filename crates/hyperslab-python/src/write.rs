@@ -109,7 +109,9 @@ impl Writer {
         let grid = Grid::new(&shape, &chunks).map_err(|error| raised(py, &error))?;
         let mut spec = ArraySpec::new(held, grid);
         for filter in filters.unwrap_or_default() {
-            spec.filters.push(filter_of(&filter)?);
+            let filter = filter_of(&filter)?;
+            filter.check_level().map_err(|error| raised(py, &error))?;
+            spec.filters.push(filter);
         }
         for (what, length) in
             [("dims", dims.as_ref().map(Vec::len)), ("maxshape", maxshape.as_ref().map(Vec::len))]
@@ -122,9 +124,7 @@ impl Writer {
         spec.max_shape = maxshape.unwrap_or(spec.max_shape);
         spec.attributes = attributes_of(py, attrs)?;
         if let Some(fill) = fill_value {
-            let options = PyDict::new(py);
-            options.set_item("dtype", &numpy)?;
-            let fill = py.import("numpy")?.call_method("asarray", (fill,), Some(&options))?;
+            let fill = fitted(py, fill, &numpy)?;
             spec.fill = Fill::Element(dtype::values_of(py, &fill)?.elements);
         }
         let path = hyperslab::normal_path(path);
@@ -143,9 +143,7 @@ impl Writer {
         axis: usize,
     ) -> PyResult<()> {
         let array = array.get();
-        let options = PyDict::new(py);
-        options.set_item("dtype", array.numpy_dtype(py))?;
-        let values = py.import("numpy")?.call_method("asarray", (values,), Some(&options))?;
+        let values = fitted(py, values, array.numpy_dtype(py).bind(py).as_any())?;
         let values = dtype::values_of(py, &values)?;
         threads::within(py, None, || match self.sink().as_mut() {
             Some(sink) => hyperslab::extend(&mut **sink, &array.reader, &array.path, axis, &values),
@@ -213,9 +211,7 @@ impl ArrayWriter {
         let positions = key.positions().filter(|positions| positions.axes.iter().all(|axis| axis.step == 1));
         let positions = positions.ok_or_else(|| invalid(py, "assignments take slices without steps"))?;
         let numpy = py.import("numpy")?;
-        let options = PyDict::new(py);
-        options.set_item("dtype", &self.dtype)?;
-        let value = numpy.call_method("asarray", (value,), Some(&options))?;
+        let value = fitted(py, value, self.dtype.bind(py))?;
         let value = numpy.call_method1("broadcast_to", (value, key.shape().to_vec()))?;
         let held = dtype::values_of(py, &value)?;
         let region = hyperslab::Region {
@@ -226,6 +222,15 @@ impl ArrayWriter {
         let held = Values { shape: region.shape.clone(), ..held };
         threads::within(py, None, || self.target.assign(&region, &held))
     }
+}
+
+/// Values as a NumPy array of a type; refused where one of them does not fit.
+fn fitted<'py>(
+    py: Python<'py>,
+    values: &Bound<'py, PyAny>,
+    dtype: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    py.import("hyperslab._casting")?.call_method1("fit", (values, dtype))
 }
 
 /// ``"zstd"``, ``{"name": "gzip", "level": 4}``.

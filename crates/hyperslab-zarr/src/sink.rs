@@ -259,6 +259,7 @@ impl ZarrSink {
 /// A shard's shape, rounded up to whole chunks.
 fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     let chunk = spec.grid.chunk_shape();
+    let one_for_all = matches!(wanted, [_]) && chunk.len() != 1;
     let wanted: Extents = match wanted {
         [all] => chunk.iter().map(|_| *all).collect(),
         each => each.into(),
@@ -268,7 +269,15 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     }
     let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
     let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
-    shape.ok_or_else(|| Error::invalid(format!("shards of {wanted:?}")))
+    let shape = shape.ok_or_else(|| Error::invalid(format!("shards of {wanted:?} are too large")))?;
+    if one_for_all || shape == wanted {
+        return Ok(shape);
+    }
+    Err(Error::invalid(format!(
+        "shards of {:?} do not hold whole chunks of {chunk:?}; use {:?}",
+        wanted.as_slice(),
+        shape.as_slice()
+    )))
 }
 
 /// Does `own` stand below `key`?

@@ -86,6 +86,12 @@ pub(crate) trait ElementMap: Send + Sync + Debug {
     fn map(&self, from: &[u8], to: &mut [u8]);
 }
 
+impl ElementMap for Box<dyn ElementMap> {
+    fn map(&self, from: &[u8], to: &mut [u8]) {
+        (**self).map(from, to);
+    }
+}
+
 /// An array each of whose elements is a function of the source's.
 #[derive(Debug)]
 pub(crate) struct Mapped<M> {

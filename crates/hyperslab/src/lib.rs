@@ -41,6 +41,7 @@
 mod adapt;
 pub mod arrow;
 mod catalog;
+pub mod conventions;
 pub mod convert;
 pub mod diff;
 pub mod export;

@@ -159,6 +159,14 @@ impl Operation {
     }
 }
 
+impl Operation {
+    /// Does it ask for values that are not numbers, so that those of the stored values are meant?
+    #[must_use]
+    pub const fn is_about_stored_values(self) -> bool {
+        matches!(self, Self::AllFinite | Self::AnyNan | Self::NanCount)
+    }
+}
+
 /// How values are put together before they are reduced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Group {

@@ -17,6 +17,7 @@ use hyperslab_core::{
 pub use points::AxisPick;
 pub use threads::Threads;
 
+use crate::conventions::Interpretation;
 use crate::labels;
 use straight::Straight;
 
@@ -42,11 +43,13 @@ pub struct ArrayReader {
     store: Arc<dyn Store>,
     memory: u64,
     threads: Threads,
+    /// Were values decoded by the file's conventions, so that not-a-number stands for a missing one?
+    decoded: bool,
 }
 
 impl ArrayReader {
     pub(crate) fn new(array: Arc<dyn Array>, store: Arc<dyn Store>, memory: u64) -> Self {
-        Self { array, store, memory, threads: Threads::Shared }
+        Self { array, store, memory, threads: Threads::Shared, decoded: false }
     }
 
     /// The same array, read on these threads.
@@ -54,6 +57,44 @@ impl ArrayReader {
     pub fn with_threads(mut self, threads: Threads) -> Self {
         self.threads = threads;
         self
+    }
+
+    /// What the conventions of the file say of the array's values.
+    #[must_use]
+    pub fn interpretation(&self) -> Interpretation {
+        Interpretation::of(self.schema())
+    }
+
+    /// The array with values decoded by the file's conventions: scaled, shifted, and not-a-number where one is missing.
+    /// Queries of such an array leave out missing values. An array of which no convention says anything stays as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) for a type that cannot be decoded.
+    pub fn decoded(&self) -> Result<Self> {
+        self.decoded_by(&self.interpretation(), false)
+    }
+
+    /// As [`decoded`](Self::decoded); values outside the valid range that the file states are missing too.
+    ///
+    /// # Errors
+    ///
+    /// As [`decoded`](Self::decoded).
+    pub fn decoded_valid(&self) -> Result<Self> {
+        self.decoded_by(&self.interpretation(), true)
+    }
+
+    fn decoded_by(&self, interpretation: &Interpretation, valid_only: bool) -> Result<Self> {
+        Ok(match interpretation.decode(&self.array, valid_only)? {
+            Some(array) => Self { decoded: array.schema().dtype.is_float(), array, ..self.clone() },
+            None => self.clone(),
+        })
+    }
+
+    /// Does not-a-number stand for a missing value?
+    #[must_use]
+    pub const fn is_decoded(&self) -> bool {
+        self.decoded
     }
 
     /// What the array is.

@@ -5,7 +5,7 @@ use hyperslab::query::{self, Answer as Found, Axis, Explanation, Group, Operatio
 use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export};
 use serde_json::{Value, json};
 
-use crate::args::{OperationArgs, QueryArgs};
+use crate::args::{OpenArgs, OperationArgs, QueryArgs};
 use crate::{Answer, address, output, paint, pretty};
 
 pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
@@ -20,10 +20,12 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let (node, selection) = address::chosen_node(&store, node, selection)?;
-    let array = store.array(&node)?;
+    let stored = store.array(&node)?;
+    let array = decoded(args, &stored)?;
     if let Some((other, correlation)) = pair_of(&args.operations) {
-        let other = store.array(other)?;
-        let pair = query::pair(&array, &other, &selection, args.skip_nan)?;
+        let other = decoded(args, &store.array(other)?)?;
+        let skip_nan = args.skip_nan || array.is_decoded() || other.is_decoded();
+        let pair = query::pair(&array, &other, &selection, skip_nan)?;
         let (name, value) =
             if correlation { ("correlation", pair.correlation) } else { ("covariance", pair.covariance) };
         output::print_json(&json!({"operation": name, "count": pair.count, "values": value}))?;
@@ -58,9 +60,44 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     if args.explain {
         return explain(args, &queries, &array);
     }
-    let found = queries.iter().map(|query| query.run(&array)).collect::<Result<Vec<_>>>()?;
+    let run =
+        |query: &Query| query.run(if query.operation.is_about_stored_values() { &stored } else { &array });
+    let found = queries.iter().map(run).collect::<Result<Vec<_>>>()?;
     show(args, &found)?;
+    if array.is_decoded() && !args.json {
+        tell_decoding(&stored, &found)?;
+    }
     Ok(Answer::Yes)
+}
+
+/// The array as it is to be queried; warns of conventions that make no sense.
+fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
+    if args.raw {
+        return Ok(stored.clone());
+    }
+    for warning in stored.interpretation().warnings {
+        output::report(|err| writeln!(err, "{} {}: {warning}", paint::doubtful("!"), stored.inner().name()))?;
+    }
+    if args.valid { stored.decoded_valid() } else { stored.decoded() }
+}
+
+/// Says in one line what the conventions of the file did to the values.
+fn tell_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
+    let interpretation = stored.interpretation();
+    let mut parts = Vec::new();
+    if let Some((missing, cells)) = found.iter().find_map(|found| Some((found.missing?, found.cells))) {
+        parts.push(format!("{} of {} cells missing", pretty::count(missing), pretty::count(cells)));
+    }
+    if interpretation.is_packed() {
+        parts.push("values unpacked".to_owned());
+    }
+    parts.extend(interpretation.unit.map(|unit| format!("unit {unit}")));
+    if parts.is_empty() {
+        parts.push("missing values left out".to_owned());
+    }
+    output::report(|err| {
+        writeln!(err, "{}", paint::dim(format!("{} (--raw: stored values)", parts.join("; "))))
+    })
 }
 
 /// PATH is a query document: checked, and with `-x` asked of the target.
@@ -76,7 +113,7 @@ fn document(args: &QueryArgs) -> Result<Answer> {
     let document = Document::parse(&text, toml)?;
     let answer = match (&args.target, args.execute) {
         (Some(target), true) => {
-            let mut options = OpenOptions { mapped: !args.open.no_map, ..OpenOptions::default() };
+            let mut options = super::open_options(&OpenArgs { format: None, ..args.open.clone() })?;
             if let Some(memory) = &args.memory {
                 options.memory = pretty::parse_bytes(memory)?;
             }

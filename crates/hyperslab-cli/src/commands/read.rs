@@ -24,7 +24,11 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
         )));
     }
     match found {
-        Node::Array(array) => read_array(args, &store.reader(array), &selection)?,
+        Node::Array(array) => {
+            let stored = store.reader(array);
+            let reader = if args.decode { stored.decoded()? } else { stored };
+            read_array(args, &reader, &selection)?;
+        }
         Node::Table(_) => {
             let table = store.table(&node)?;
             let rows = table.rows(&selection, args.columns.as_deref())?;
@@ -50,7 +54,12 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
     {
         return rows::write(reader.rows(selection)?, path, args.force);
     }
-    let values = reader.read(selection)?;
+    let mut values = reader.read(selection)?;
+    // NumPy files have no missing elements; not-a-number stands for them.
+    let is_npy = args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == "npy");
+    if reader.is_decoded() && !is_npy {
+        values = values.with_nan_missing();
+    }
     match &args.output {
         Some(path) => export::write(&values, path, args.force),
         None if args.json => output::print_through(|out| export::write_json(&values, &mut &mut *out)),

@@ -302,7 +302,10 @@ def _open_cached(path: str, options: dict[str, Any]) -> Store:
 
 def _reopen(path: str, node: str, options: dict[str, Any]) -> Any:
     """A node of a store that another process had open."""
-    return _open_cached(path, options)[node]
+    options = dict(options)
+    decoded = options.pop("decoded", False)
+    found = _open_cached(path, options)[node]
+    return found.decoded if decoded else found
 
 
 def _reopen_table(

@@ -116,6 +116,7 @@ pub(super) fn create(
     changed: &mut Vec<(String, String)>,
 ) -> Result<Arc<dyn ArraySink>> {
     if let Some(wanted) = wanted {
+        wanted.iter().try_for_each(Filter::check_level)?;
         spec.filters = wanted.to_vec();
         return sink.array(path, spec);
     }

@@ -23,6 +23,8 @@ pub struct Answer {
     pub axes: Vec<AnswerAxis>,
     /// The selected cells.
     pub cells: u64,
+    /// How many of these cells are missing by the file's conventions, where that was counted.
+    pub missing: Option<u64>,
     /// The edges of a histogram's bins, one more than there are bins.
     pub edges: Option<Vec<f64>>,
     pub(super) dtype: DType,
@@ -38,6 +40,8 @@ pub(super) struct Column {
     pub(super) valid: Vec<bool>,
     /// An integer did not fit: the floats count.
     pub(super) inexact: bool,
+    /// Values that went into them, where those were counted.
+    pub(super) values: u64,
 }
 
 impl Column {
@@ -160,6 +164,9 @@ impl Answer {
         object.insert("dtype".to_owned(), values.dtype.to_string().into());
         object.insert("shape".to_owned(), json!(self.shape()));
         object.insert("cells".to_owned(), self.cells.into());
+        if let Some(missing) = self.missing {
+            object.insert("missing".to_owned(), missing.into());
+        }
         if self.axes.iter().any(|axis| axis.name.is_some()) {
             object.insert("dimensions".to_owned(), self.axes.iter().map(|axis| json!(axis.name)).collect());
         }

@@ -34,6 +34,7 @@ impl QueryPlan {
             axes.filter_map(sizes).partition(|(_, sizes)| sizes.len() == 1);
         let each: u64 = equal.iter().map(|(_, sizes)| sizes[0]).product();
         let mut column = Column::with_capacity(accumulator.cells);
+        column.values = accumulator.n.iter().sum();
         for cell in 0..accumulator.cells {
             let n = accumulator.n.get(cell).copied().unwrap_or_else(|| {
                 let at = |axis: usize| cell / tile.strides[axis] % tile.shape[axis];
@@ -122,6 +123,7 @@ impl QueryPlan {
                     Operation::AnyInf => u64::from(inf > 0),
                     Operation::NanCount => nan,
                     Operation::InfCount => inf,
+                    _ if self.decoded => null + nan,
                     _ => null,
                 };
                 column.push_integer(enough.then_some(value.into()));

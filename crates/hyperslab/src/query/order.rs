@@ -58,7 +58,7 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
     let mut ranks = vec![[0_u64; 2]; cells];
     let mut shares = vec![None; cells];
     let mut nans = vec![false; cells];
-    let mut shift = 64;
+    let (mut shift, mut values) = (64, 0);
     while shift > 0 {
         shift -= bits;
         let digits = Digits { shift, bits, prefixes: prefixes.clone(), skip_nan: plan.skip_nan };
@@ -79,6 +79,7 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
                 let own = &counts[number * 2 * radix..(number + 1) * 2 * radix];
                 if shift + bits == 64 {
                     let count = own[..radix].iter().sum();
+                    values += count;
                     if let Some((low, high, share)) = neighbours(count, q) {
                         (ranks[cell], shares[cell]) = ([low, high], Some(share));
                     }
@@ -100,7 +101,7 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
             *nan = *count > 0;
         }
     }
-    let mut column = Column::default();
+    let mut column = Column { values, ..Column::default() };
     for cell in 0..cells {
         let [low, high] = prefixes[cell];
         column.push_float(shares[cell].map(|share| {

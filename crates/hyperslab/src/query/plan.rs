@@ -36,6 +36,8 @@ pub struct QueryPlan {
     /// The missing value, by the array's attributes.
     pub(super) fill: Option<Number>,
     pub(super) skip_nan: bool,
+    /// Not-a-number stands for a missing value, which no operation sees.
+    pub(super) decoded: bool,
     pub(super) places: Option<Places>,
     pub(super) pad: Option<Number>,
     pub(super) min_count: u64,
@@ -121,7 +123,9 @@ impl QueryPlan {
             let (ids, count) = found.groups();
             maps[axis] = AxisMap::Group { ids, count, shown: true, labels: None };
             pad = match window.pad {
+                // A missing value counts for nothing, so there is nothing to pad with.
                 Pad::None => None,
+                Pad::Fill if array.is_decoded() => None,
                 Pad::Zero => Some(Number::Integer(0)),
                 Pad::Nan if stored.key_kind() != KeyKind::Float => {
                     return Err(Error::invalid(format!(
@@ -155,7 +159,8 @@ impl QueryPlan {
             maps,
             conditions,
             fill,
-            skip_nan: query.skip_nan,
+            skip_nan: query.skip_nan || array.is_decoded(),
+            decoded: array.is_decoded(),
             places,
             pad,
             min_count,
@@ -189,7 +194,7 @@ impl QueryPlan {
                     return Err(Error::invalid(format!("a histogram from {low} to {high}")));
                 }
             }
-            Operation::NullCount { fill: None } if self.fill.is_none() && !self.nullable => {
+            Operation::NullCount { fill: None } if self.fill.is_none() && !self.nullable && !self.decoded => {
                 return Err(Error::invalid(format!(
                     "{}: null_count needs a fill value: no attribute says what is missing",
                     self.name
@@ -221,6 +226,9 @@ impl QueryPlan {
 
     /// Must not-a-number be left out before the kernels see it?
     pub(super) fn mask_nan(&self) -> bool {
+        if self.decoded {
+            return !self.counts_missing();
+        }
         self.skip_nan
             && self.key_kind() == KeyKind::Float
             && !matches!(
@@ -236,6 +244,11 @@ impl QueryPlan {
                     | Operation::AnyNan
                     | Operation::AllFinite
             )
+    }
+
+    /// Does the operation count missing values?
+    pub(super) const fn counts_missing(&self) -> bool {
+        matches!(self.operation, Operation::NullCount { .. })
     }
 
     /// What the first pass over the values remembers.

@@ -321,6 +321,7 @@ impl QueryPlan {
             from += last;
         }
         result.inexact |= column.inexact;
+        result.values += column.values;
     }
 
     /// The places of a tile's cells among all cells of the result.
@@ -366,7 +367,7 @@ impl QueryPlan {
         Ok(column)
     }
 
-    pub(super) fn answer(&self, column: Column) -> Result<Answer> {
+    pub(super) fn answer(&self, mut column: Column) -> Result<Answer> {
         let mut axes: Vec<AnswerAxis> = (0..self.maps.len())
             .filter_map(|axis| {
                 let labels = match &self.maps[axis] {
@@ -397,7 +398,13 @@ impl QueryPlan {
             _ => hyperslab_core::DType::Float64,
         };
         let cells = self.plan.positions().cells().unwrap_or(u64::MAX);
-        Ok(Answer { operation: self.operation.name(), axes, cells, edges, dtype, column })
+        // Values are counted where the mask alone decides, and each once.
+        let each_once = self.conditions.is_empty() && self.places.is_none() && !self.counts_missing();
+        let grouped = |map: &AxisMap| matches!(map, AxisMap::Group { ids, .. } if ids.contains(&NO_GROUP));
+        let counted = self.decoded && each_once && !self.maps.iter().any(grouped);
+        let values = std::mem::take(&mut column.values);
+        let missing = counted.then(|| cells.saturating_sub(values));
+        Ok(Answer { operation: self.operation.name(), axes, cells, missing, edges, dtype, column })
     }
 }
 

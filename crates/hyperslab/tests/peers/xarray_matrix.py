@@ -44,7 +44,7 @@ def climate():
 def markers():
     """Missing values in all their forms."""
     x = np.arange(4.0)
-    names = ("nan", "plain", "none", "missing", "unsigned", "wide", "narrow")
+    names = ("nan", "plain", "none", "missing", "single", "unsigned", "wide", "narrow")
     ds = xr.Dataset({name: (("x",), x.copy()) for name in names})
     ds["unsigned"] = (("x",), np.array([1, 2, 255, 0], "i2").astype("f4"))
     for name in ("nan", "plain"):
@@ -52,11 +52,13 @@ def markers():
     ds["wide"] = (("x",), np.array([1, 2, 3, 2**62], "i8"))
     ds["narrow"] = (("x",), np.array([1, 2, 3, 4], "u1"))
     ds["missing"].attrs["missing_value"] = 2.0
+    ds["single"] = (("x",), np.array([1, 1e20, 3, 4], F4), {"missing_value": F4(1e20)})
     return ds, {
         "nan": {"_FillValue": np.nan, "dtype": "f4"},
         "plain": {"_FillValue": -1.0},
         "none": {"_FillValue": None},
         "missing": {"_FillValue": None},
+        "single": {"_FillValue": None},
         "unsigned": {"dtype": "i1", "_FillValue": np.int8(0), "_Unsigned": "true"},
         "wide": {"_FillValue": np.int64(2**62)},
         "narrow": {"_FillValue": np.uint8(255)},

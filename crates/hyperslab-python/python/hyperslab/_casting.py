@@ -1,0 +1,50 @@
+"""Values on their way into an array of another type: what does not fit is refused, never changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hyperslab._errors import InvalidError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def fit(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """``values`` as an array of ``dtype``, by NumPy's ``same_kind`` rule.
+
+    Integers may change their width and sign as long as each value stays the same; text and times likewise. Floats may lose
+    digits, but none becomes infinite.
+    """
+    given = np.asarray(values)
+    if given.dtype == dtype or dtype.kind == "O" or given.size == 0:
+        return np.asarray(given, dtype)
+    integers = given.dtype.kind in "biu" and dtype.kind in "iu"
+    if given.dtype.kind == "O":
+        # Python's own numbers and texts: NumPy refuses what it cannot convert.
+        try:
+            return _unchanged(np.array(values), np.asarray(values, dtype), dtype)
+        except (TypeError, ValueError, OverflowError) as error:
+            raise InvalidError(f"the values do not fit into {dtype}: {error}") from None
+    if not integers and not np.can_cast(given.dtype, dtype, "same_kind"):
+        raise InvalidError(f"values of type {given.dtype} do not fit into {dtype}; convert them first")
+    with np.errstate(over="ignore", invalid="ignore"):
+        return _unchanged(given, given.astype(dtype), dtype)
+
+
+def _unchanged(given: NDArray[Any], cast: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if dtype.kind in "fc" and given.dtype.kind in "fciub":
+        changed = np.isfinite(given) & ~np.isfinite(cast)
+    elif given.dtype.names is not None:
+        changed = np.zeros(given.shape, bool)
+    elif dtype.kind in "Mm":
+        changed = (cast != given) & ~np.isnat(given)
+    else:
+        changed = np.asarray(cast != given)
+    if changed.any():
+        first = tuple(int(index[0]) for index in np.nonzero(changed))
+        value = given[first]
+        raise InvalidError(f"{value!r} at {first} does not fit into {dtype}")
+    return cast

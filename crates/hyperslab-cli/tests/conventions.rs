@@ -1,0 +1,102 @@
+//! Missing and packed values through the command, and conversions that cannot keep everything.
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+fn tet(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().expect("tet starts")
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn json_of(folder: &Path, words: &[&str]) -> Value {
+    let output = tet(folder, words);
+    assert!(output.status.success(), "tet {words:?}: {}", stderr(&output));
+    serde_json::from_slice(&output.stdout).expect("one JSON document")
+}
+
+/// A Zarr v2 array of int16 as xarray writes packed temperatures: 0.5 K a step from 250 K on, -1 for missing.
+fn packed(folder: &Path) {
+    let array = folder.join("t.zarr/t");
+    std::fs::create_dir_all(&array).expect("a folder");
+    let write = |path: &str, text: String| std::fs::write(folder.join(path), text).expect("a file");
+    write("t.zarr/.zgroup", json!({"zarr_format": 2}).to_string());
+    let document = json!({
+        "zarr_format": 2, "shape": [6], "chunks": [6], "dtype": "<i2", "order": "C", "fill_value": -1,
+        "compressor": null, "filters": null,
+    });
+    write("t.zarr/t/.zarray", document.to_string());
+    let attributes =
+        json!({"_ARRAY_DIMENSIONS": ["x"], "scale_factor": 0.5, "add_offset": 250.0, "units": "K"});
+    write("t.zarr/t/.zattrs", attributes.to_string());
+    let values = [0_i16, 10, -1, 20, -1, 30];
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    std::fs::write(array.join("0"), bytes).expect("a chunk");
+}
+
+#[test]
+fn queries_leave_out_missing_values_and_say_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    packed(folder.path());
+    let run = |words: &[&str]| json_of(folder.path(), &[&["query", "t.zarr"], words, &["--json"]].concat());
+    let mean = run(&["--mean"]);
+    assert_eq!((&mean["values"], &mean["missing"]), (&json!(257.5), &json!(2)));
+    assert_eq!(run(&["--count"])["values"], 4);
+    assert_eq!(run(&["--null-count"])["values"], 2);
+    assert_eq!(run(&["--min", "--where", "> 250"])["values"], 255.0);
+    assert_eq!(run(&["--mean", "--raw"])["values"], json!(58.0 / 6.0));
+    let output = tet(folder.path(), &["query", "t.zarr", "--mean"]);
+    assert!(stderr(&output).contains("2 of 6 cells missing; values unpacked; unit K"), "{}", stderr(&output));
+}
+
+#[test]
+fn reading_decodes_on_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    packed(folder.path());
+    let stored = stdout(&tet(folder.path(), &["read", "t.zarr"]));
+    assert!(stored.contains("[ 0, 10, -1, 20, -1, 30]"), "{stored}");
+    let decoded = stdout(&tet(folder.path(), &["read", "t.zarr", "--decode"]));
+    assert!(decoded.contains("[250.0, 255.0,     _, 260.0,     _, 265.0]"), "{decoded}");
+    let values = json_of(folder.path(), &["read", "t.zarr", "--decode", "--json"]);
+    assert_eq!(values, json!([250.0, 255.0, null, 260.0, null, 265.0]));
+}
+
+#[test]
+fn filters_with_levels_that_do_not_exist_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    packed(folder.path());
+    let output = tet(folder.path(), &["convert", "t.zarr", "u.zarr", "--filter", "zstd:99"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("level 99 is not between"), "{}", stderr(&output));
+    assert!(!folder.path().join("u.zarr").exists());
+}
+
+#[test]
+fn content_that_a_format_lacks_ends_in_exit_1() {
+    let folder = tempfile::tempdir().expect("a folder");
+    packed(folder.path());
+    // `.tet` has no text.
+    let text = folder.path().join("t.zarr/words");
+    std::fs::create_dir(&text).expect("a folder");
+    let document = json!({
+        "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "order": "C", "fill_value": "",
+        "compressor": null, "filters": [{"id": "vlen-utf8"}],
+    });
+    std::fs::write(text.join(".zarray"), document.to_string()).expect("a file");
+    let output = tet(folder.path(), &["convert", "t.zarr", "t.tet"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/words: not converted"), "{}", stderr(&output));
+    let output = tet(folder.path(), &["convert", "t.zarr", "t.tet", "--force", "--skip-unsupported"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let output = tet(folder.path(), &["convert", "t.zarr", "s.tet", "--strict"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(!folder.path().join("s.tet").exists());
+}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,47 @@ def test_converts_to_rows_and_to_geometry(tmp_path: Path) -> None:
     assert (report["rows"], table.num_rows) == (500, 500)
     rows = zip(*(table[name].to_pylist() for name in ("x", "y", "z", "object")), strict=True)
     assert sorted(rows) == sorted((*map(float, at), id) for at, id in zip(vertices, ids.tolist(), strict=True))
+
+
+def test_values_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.zarr"
+    with hyperslab.create(path) as w:
+        a = w.create_array("a", shape=(3,), dtype="u1")
+        for value in (300, [1, -1, 2], 1.5, np.array([1e3]), "7"):
+            with pytest.raises(hyperslab.InvalidError):
+                a[:] = value
+        a[:] = [1, 2, 255]
+        f = w.create_array("f", shape=(2,), dtype="f4")
+        with pytest.raises(hyperslab.InvalidError):
+            f[:] = [1.0, 1e300]
+        f[:] = np.array([0.1, np.inf])
+        s = w.create_array("s", shape=(1,), dtype="S3")
+        with pytest.raises(hyperslab.InvalidError):
+            s[:] = b"four"
+        s[:] = b"ok"
+    with hyperslab.open(path) as store:
+        assert store["a"][:].tolist() == [1, 2, 255]
+        assert store["f"][:].tolist() == [np.float32(0.1), np.inf]
+    with hyperslab.append(path) as more, pytest.raises(hyperslab.InvalidError):
+        more.extend("a", [300], axis=0)
+    with pytest.raises(hyperslab.InvalidError), hyperslab.create(tmp_path / "y.zarr") as w:
+        w.create_array("a", data=np.zeros(3), filters=[{"name": "zstd", "level": 99}])
+
+
+def test_reductions_decode_by_the_conventions_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.h5"
+    stored = np.array([0, 10, -1, 20], "i2")
+    attrs = {"_FillValue": np.int16(-1), "scale_factor": 0.5, "add_offset": 250.0}
+    with hyperslab.create(path) as w:
+        w.create_array("t", data=stored, attrs=attrs, dims=["x"])
+    a = hyperslab.open(path)["t"]
+    assert a.mean() == 255.0
+    assert a.mean(decode=False) == stored.mean()
+    assert a.reduce("count") == 3
+    assert a.reduce("null_count") == 1
+    np.testing.assert_array_equal(a.decoded[:], [250.0, 255.0, np.nan, 260.0])
+    assert a.decoded.dtype == np.float64
+    assert "_FillValue" not in a.decoded.attrs
+    again = pickle.loads(pickle.dumps(a.decoded))
+    np.testing.assert_array_equal(again[:], a.decoded[:])
+    assert a[:].dtype == np.int16

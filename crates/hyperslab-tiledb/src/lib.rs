@@ -25,7 +25,7 @@
 //! | `write` | new arrays, new fragments, consolidation, vacuum, repair |
 //!
 //! Versions 1 to 23 are read, 22 is written. The webp filter, sparse fragments in dense arrays and dimension labels are
-//! not read. Rows whose field is null are kept by a delete on that field, unlike in the library.
+//! not read. Rows whose field is null are deleted by a delete on that field, as in the library.
 //!
 //! ```
 //! use hyperslab_core::{ArraySpec, DType, Elements, Filter, Grid, Node, Positions, Sink, Store, read_serial};

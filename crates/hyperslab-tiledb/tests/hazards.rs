@@ -206,3 +206,25 @@ fn nothing_is_removed_behind_a_link() {
     assert!(refused.contains("leads out"), "{refused}");
     assert!(orphan.exists());
 }
+
+/// Very many keys beside an array and beside its attribute, whose name has a dot in it.
+#[test]
+fn many_keys_come_back_where_they_belong() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("store");
+    let mut sink = create(&target, WriteOptions::default()).unwrap();
+    let keys = |from: usize| (0..20_000).map(move |key| (format!("k{:05}", key + from), "text"));
+    let own: hyperslab_core::Attributes = keys(0).collect();
+    sink.group("/", &own).unwrap();
+    let mut spec = ArraySpec::new(DType::Int32, Grid::new(&[2], &[2]).unwrap());
+    spec.attributes = keys(50_000).collect();
+    let array = sink.array("/a.b", &spec).unwrap();
+    let chunk = [0].as_slice().into();
+    array.write(&chunk, array.encode(&chunk, &words([1, 2])).unwrap()).unwrap();
+    Box::new(sink).commit().unwrap();
+    let store = open_path(&target, OpenOptions::default()).unwrap();
+    let Node::Group(found) = store.node("/").unwrap() else { panic!("a group") };
+    assert_eq!(found, own);
+    let Node::Array(array) = store.node("/a.b").unwrap() else { panic!("an array") };
+    assert_eq!(array.schema().attributes, spec.attributes);
+}

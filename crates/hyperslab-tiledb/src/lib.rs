@@ -79,7 +79,7 @@ pub use datatype::{CellValues, Datatype, Number};
 pub use key::Key;
 pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};
-pub use schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Range, Schema};
+pub use schema::{ArrayKind, Attribute, Dimension, DimensionLabel, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
 pub use write::{
     ConsolidateOptions, TileDbAppend, TileDbSink, WriteOptions, append, consolidate, create, create_sparse,

@@ -299,6 +299,7 @@ impl DenseSink {
             validity: Pipeline::of([Filter::Rle(-1)]),
             dimensions: dimensions(spec, &tile_shape)?,
             attributes: vec![attribute.clone()],
+            labels: Vec::new(),
             enumerations: Vec::new(),
             current_domain: None,
         };

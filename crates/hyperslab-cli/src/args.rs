@@ -428,7 +428,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) levels: usize,
 
-    /// Replace OUT if it exists
+    /// Replace OUT if it is a store or an empty folder; other folders and symbolic links are kept
     #[arg(long)]
     pub(crate) force: bool,
 

@@ -1,5 +1,7 @@
 //! What people write beside their data.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value};
 
 use crate::Values;
@@ -52,32 +54,60 @@ impl From<Values> for Attribute {
     }
 }
 
+/// From this many attributes on, names are looked up in a map.
+const INDEXED_FROM: usize = 64;
+
 /// Attributes by name, in the file's order.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Attributes {
     entries: Vec<(String, Attribute)>,
+    /// Where each name stands in `entries`, once there are many and one was set.
+    index: Option<HashMap<String, usize>>,
+}
+
+impl PartialEq for Attributes {
+    fn eq(&self, other: &Self) -> bool {
+        self.entries == other.entries
+    }
 }
 
 impl Attributes {
     /// None.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: Vec::new() }
+        Self { entries: Vec::new(), index: None }
     }
 
     /// Sets an attribute; one of the same name is replaced in its place.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Attribute>) {
         let (name, value) = (name.into(), value.into());
-        match self.entries.iter_mut().find(|(own, _)| *own == name) {
-            Some(entry) => entry.1 = value,
-            None => self.entries.push((name, value)),
+        if self.index.is_none() && self.entries.len() >= INDEXED_FROM {
+            // The first of a name counts, as in a search from the front.
+            let names = self.entries.iter().enumerate().rev();
+            self.index = Some(names.map(|(at, (name, _))| (name.clone(), at)).collect());
+        }
+        match self.position(&name) {
+            Some(at) => self.entries[at].1 = value,
+            None => {
+                if let Some(index) = &mut self.index {
+                    index.insert(name.clone(), self.entries.len());
+                }
+                self.entries.push((name, value));
+            }
+        }
+    }
+
+    fn position(&self, name: &str) -> Option<usize> {
+        match &self.index {
+            Some(index) => index.get(name).copied(),
+            None => self.entries.iter().position(|(own, _)| own == name),
         }
     }
 
     /// The attribute of this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Attribute> {
-        self.entries.iter().find(|(own, _)| own == name).map(|(_, value)| value)
+        self.position(name).map(|at| &self.entries[at].1)
     }
 
     /// All of them, in order.
@@ -110,5 +140,30 @@ impl<N: Into<String>, A: Into<Attribute>> FromIterator<(N, A)> for Attributes {
         // Names are unique in every format, so nothing is searched for here.
         attributes.entries = entries.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         attributes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Few attributes are searched, many are looked up: both answer alike and keep their order.
+    #[test]
+    fn many_attributes_are_as_few() {
+        let mut attributes = Attributes::new();
+        for number in 0..200 {
+            attributes.set(format!("a{number}"), Value::from(number));
+            assert_eq!(attributes.len(), number + 1);
+        }
+        attributes.set("a3", Value::from(-3));
+        attributes.set("a150", Value::from(-150));
+        assert_eq!(attributes.len(), 200);
+        assert_eq!(attributes.get("a3").map(Attribute::to_json), Some(Value::from(-3)));
+        assert_eq!(attributes.get("a150").map(Attribute::to_json), Some(Value::from(-150)));
+        assert!(attributes.get("a200").is_none());
+        assert!(attributes.iter().map(|(name, _)| name.to_owned()).eq((0..200).map(|n| format!("a{n}"))));
+        let copied: Attributes = attributes.iter().map(|(name, value)| (name, value.clone())).collect();
+        assert_eq!(copied, attributes);
+        assert_eq!(copied.get("a150"), attributes.get("a150"));
     }
 }

@@ -24,6 +24,7 @@
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
+//! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
 //! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
@@ -53,6 +54,7 @@ mod elements;
 mod error;
 mod geometry;
 mod grid;
+mod names;
 mod parse;
 mod pending;
 mod plan;
@@ -84,6 +86,7 @@ pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to
 pub use error::{Corrupt, Error, Place, Result};
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
+pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pending::PendingFile;
 pub use plan::{AxisPart, Plan, PlannedChunk};

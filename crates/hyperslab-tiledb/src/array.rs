@@ -1,10 +1,10 @@
 //! An opened array: its schemas, the fragments that the window sees, metadata, deletes.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Attributes, Blob, BlobKey, Directory, Error, Fields, Place, Result};
+use hyperslab_core::{Attribute, Attributes, Blob, BlobKey, Directory, Error, Fields, Place, Result};
 use rayon::prelude::*;
 
 use crate::OpenOptions;
@@ -29,6 +29,7 @@ pub(crate) struct OpenArray {
     schemas: Mutex<HashMap<String, Arc<Schema>>>,
     commits: OnceLock<Commits>,
     fragments: OnceLock<Vec<Arc<Fragment>>>,
+    metadata: OnceLock<BTreeMap<String, Attribute>>,
     blobs: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
 }
 
@@ -62,6 +63,7 @@ impl OpenArray {
             schema,
             commits: OnceLock::new(),
             fragments: OnceLock::new(),
+            metadata: OnceLock::new(),
             blobs: Mutex::new(HashMap::new()),
         })
     }
@@ -187,28 +189,32 @@ impl OpenArray {
 
     /// The array's metadata as attributes, without what belongs to one of its attributes.
     pub(crate) fn attributes(&self) -> Result<Attributes> {
-        let mut own = Attributes::new();
-        for (key, value) in self.metadata()?.iter() {
-            if !self.schema.attributes.iter().any(|attribute| below(key, &attribute.name).is_some()) {
-                own.set(key, value.clone());
-            }
-        }
-        Ok(own)
+        let names: HashSet<&str> = self.schema.attributes.iter().map(|own| own.name.as_str()).collect();
+        // An attribute's name may have dots in it, as may the key behind it.
+        let belongs = |key: &str| {
+            key.strip_prefix(metadata::ATTRIBUTE_PREFIX)
+                .is_some_and(|rest| rest.match_indices('.').any(|(at, _)| names.contains(&rest[..at])))
+        };
+        let own = self.metadata()?.iter().filter(|(key, _)| !belongs(key));
+        Ok(own.map(|(key, value)| (key.as_str(), value.clone())).collect())
     }
 
     /// The metadata that belongs to one attribute.
     pub(crate) fn attributes_of(&self, attribute: &str) -> Result<Attributes> {
-        let mut own = Attributes::new();
-        for (key, value) in self.metadata()?.iter() {
-            if let Some(key) = below(key, attribute) {
-                own.set(key, value.clone());
-            }
-        }
-        Ok(own)
+        let prefix = format!("{}{attribute}.", metadata::ATTRIBUTE_PREFIX);
+        let from = self.metadata()?.range(prefix.clone()..);
+        let own = from.map_while(|(key, value)| Some((key.strip_prefix(&prefix)?, value.clone())));
+        Ok(own.collect())
     }
 
-    fn metadata(&self) -> Result<Attributes> {
-        metadata::read(&*self.directory, &self.prefix, self.window(), self.options.key.as_ref())
+    /// All keys; read once.
+    fn metadata(&self) -> Result<&BTreeMap<String, Attribute>> {
+        if let Some(known) = self.metadata.get() {
+            return Ok(known);
+        }
+        let key = self.options.key.as_ref();
+        let read = metadata::read(&*self.directory, &self.prefix, self.window(), key)?;
+        Ok(self.metadata.get_or_init(|| read))
     }
 
     /// The enumeration of this name.
@@ -276,11 +282,6 @@ impl OpenArray {
         }
         Ok(footers)
     }
-}
-
-/// What of a key is left behind an attribute's prefix.
-fn below<'a>(key: &'a str, attribute: &str) -> Option<&'a str> {
-    key.strip_prefix(metadata::ATTRIBUTE_PREFIX)?.strip_prefix(attribute)?.strip_prefix('.')
 }
 
 fn read_schema(

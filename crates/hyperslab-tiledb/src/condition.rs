@@ -1,8 +1,7 @@
 //! Delete conditions: trees of comparisons.
 //!
-//! A file holds the *negated* condition: true means keep. The library evaluates a comparison with null as false, so that
-//! rows whose field is null vanish with every delete on it. Here such a comparison is unknown, and only a row for which
-//! the condition is certainly false is deleted.
+//! A file holds the *negated* condition: true means keep. A comparison with null is false, as in the library, so that rows
+//! whose field is null vanish with every delete on it, unless another part of the condition keeps them.
 
 use hyperslab_core::{Fields, Place, Result};
 
@@ -148,7 +147,7 @@ impl Condition {
         }
     }
 
-    /// Is it true of a row? `None`: a null keeps it from being known.
+    /// Is it true of a row? `None`: it asks for a field that is not there.
     pub(crate) fn evaluate<'a>(&self, cell: &impl Fn(&str) -> Option<CellValue<'a>>) -> Option<bool> {
         match self {
             Self::Always(answer) => Some(*answer),
@@ -182,17 +181,16 @@ impl Condition {
                     return match op {
                         Op::Equal => Some(found.bytes.is_none()),
                         Op::NotEqual => Some(found.bytes.is_some()),
-                        _ => None,
+                        _ => Some(false),
                     };
                 }
+                let Some(bytes) = found.bytes else { return Some(false) };
                 // What is not a number differs from everything and is neither below nor above.
-                Some(
-                    compare(&found, found.bytes?, value).map_or(*op == Op::NotEqual, |order| op.holds(order)),
-                )
+                Some(compare(&found, bytes, value).map_or(*op == Op::NotEqual, |order| op.holds(order)))
             }
             Self::Member { field, negated, values } => {
                 let found = cell(field)?;
-                let bytes = found.bytes?;
+                let Some(bytes) = found.bytes else { return Some(false) };
                 let inside = values
                     .iter()
                     .any(|value| compare(&found, bytes, value) == Some(std::cmp::Ordering::Equal));
@@ -225,4 +223,31 @@ fn compare(cell: &CellValue<'_>, bytes: &[u8], value: &[u8]) -> Option<std::cmp:
         return float(number, bytes).partial_cmp(&float(number, value));
     }
     Some(integer(number, bytes).cmp(&integer(number, value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the library answers for a row whose only field is null.
+    #[test]
+    fn comparisons_with_null_are_false() {
+        let null =
+            |_: &str| Some(CellValue { datatype: Datatype::Int32, text: false, nullable: true, bytes: None });
+        let compare = |op, value: &[u8]| Condition::Compare { field: "a".into(), op, value: value.to_vec() };
+        let five = 5_i32.to_le_bytes();
+        for op in [Op::Less, Op::LessEqual, Op::Greater, Op::GreaterEqual, Op::Equal, Op::NotEqual] {
+            assert_eq!(compare(op, &five).evaluate(&null), Some(false), "{op:?}");
+        }
+        for negated in [false, true] {
+            let member = Condition::Member { field: "a".into(), negated, values: vec![five.to_vec()] };
+            assert_eq!(member.evaluate(&null), Some(false));
+        }
+        // A comparison that mentions null.
+        assert_eq!(compare(Op::Equal, &[]).evaluate(&null), Some(true));
+        assert_eq!(compare(Op::NotEqual, &[]).evaluate(&null), Some(false));
+        let or = Condition::Or(vec![compare(Op::Less, &five), Condition::Always(true)]);
+        assert_eq!(or.evaluate(&null), Some(true));
+        assert_eq!(compare(Op::Less, &five).evaluate(&|_: &str| None), None);
+    }
 }

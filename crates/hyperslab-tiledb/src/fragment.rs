@@ -12,7 +12,7 @@ use hyperslab_core::{Blob, Directory, Error, Fields, Place, Result};
 
 pub(crate) use footer::Footer;
 pub(crate) use rtree::RTree;
-pub(crate) use stats::{Stats, Totals};
+pub(crate) use stats::{Stats, Totals, sum_is_exact};
 
 use crate::generic;
 use crate::key::Key;

@@ -141,6 +141,7 @@ fn schema() -> Arc<Schema> {
             Attribute::new("a", Datatype::Float64, CellValues::Fixed(1)),
             Attribute::new("t", Datatype::StringUtf8, CellValues::Variable),
         ],
+        labels: Vec::new(),
         enumerations: Vec::new(),
         current_domain: None,
     })

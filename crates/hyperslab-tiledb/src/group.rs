@@ -1,5 +1,7 @@
 //! Groups: arrays and groups under names.
 
+use std::collections::{BTreeMap, HashMap};
+
 use hyperslab_core::{Directory, Fields, Place, Result};
 
 use crate::OpenOptions;
@@ -28,6 +30,7 @@ pub(crate) struct Member {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) prefix: String,
+    /// In order of their names, which differ.
     pub(crate) members: Vec<Member>,
 }
 
@@ -40,7 +43,7 @@ impl Group {
             .filter(|name| name.ending.is_empty() && name.inside(options.at))
             .collect();
         names.sort_by(|a, b| a.order().cmp(&b.order()));
-        let mut members: Vec<Member> = Vec::new();
+        let mut members = Members::default();
         for name in names {
             let key = format!("{prefix}__group/{}", name.stem);
             let Some(bytes) = directory.read(&key)? else { continue };
@@ -50,17 +53,40 @@ impl Group {
             let (version, listed) = parse(&payload, place)?;
             if version < 2 {
                 // Each file is the whole list.
-                members.clear();
+                members = Members::default();
             }
-            for member in listed {
-                members.retain(|own| own.name != member.name && own.uri != member.uri);
-                if !member.deleted {
-                    members.push(member);
-                }
-            }
+            listed.into_iter().for_each(|member| members.put(member));
         }
-        members.sort_by(|a, b| a.name.cmp(&b.name));
-        Ok(Self { prefix, members })
+        Ok(Self { prefix, members: members.by_name.into_values().collect() })
+    }
+
+    /// The member of this name.
+    pub(crate) fn member(&self, name: &str) -> Option<&Member> {
+        let at = self.members.binary_search_by(|member| member.name.as_str().cmp(name)).ok()?;
+        self.members.get(at)
+    }
+}
+
+/// Members by name and by address: a later one replaces those with which it shares either.
+#[derive(Debug, Default)]
+struct Members {
+    by_name: BTreeMap<String, Member>,
+    /// The name of the member with an address.
+    names: HashMap<String, String>,
+}
+
+impl Members {
+    fn put(&mut self, member: Member) {
+        if let Some(old) = self.by_name.remove(&member.name) {
+            self.names.remove(&old.uri);
+        }
+        if let Some(old) = self.names.remove(&member.uri) {
+            self.by_name.remove(&old);
+        }
+        if !member.deleted {
+            self.names.insert(member.uri.clone(), member.name.clone());
+            self.by_name.insert(member.name.clone(), member);
+        }
     }
 }
 
@@ -103,4 +129,43 @@ fn parse_member(fields: &mut Fields<'_>) -> Result<Member> {
         name.replace('/', "_")
     };
     Ok(Member { name, kind, uri, relative, deleted })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(name: &str, uri: &str, deleted: bool) -> Member {
+        Member {
+            name: name.to_owned(),
+            kind: MemberKind::Array,
+            uri: uri.to_owned(),
+            relative: true,
+            deleted,
+        }
+    }
+
+    #[test]
+    fn a_later_member_replaces_those_of_its_name_and_its_address() {
+        let mut members = Members::default();
+        for (name, uri, deleted) in [
+            ("b", "1", false),
+            ("a", "2", false),
+            ("c", "3", false),
+            // The name of one and the address of another: both go.
+            ("a", "3", false),
+            ("b", "4", true),
+            ("d", "5", false),
+            ("x", "5", true),
+            ("e", "6", false),
+            ("e", "7", false),
+            ("f", "6", false),
+        ] {
+            members.put(member(name, uri, deleted));
+        }
+        let left: Vec<(&str, &str)> =
+            members.by_name.values().map(|own| (own.name.as_str(), own.uri.as_str())).collect();
+        assert_eq!(left, [("a", "3"), ("e", "7"), ("f", "6")]);
+        assert_eq!(members.names.len(), 3);
+    }
 }

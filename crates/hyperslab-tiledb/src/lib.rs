@@ -25,7 +25,7 @@
 //! | `write` | new arrays, new fragments, consolidation, vacuum, repair |
 //!
 //! Versions 1 to 23 are read, 22 is written. The webp filter, sparse fragments in dense arrays and dimension labels are
-//! not read. Rows whose field is null are kept by a delete on that field, unlike in the library.
+//! not read. Rows whose field is null are deleted by a delete on that field, as in the library.
 //!
 //! ```
 //! use hyperslab_core::{ArraySpec, DType, Elements, Filter, Grid, Node, Positions, Sink, Store, read_serial};
@@ -79,7 +79,7 @@ pub use datatype::{CellValues, Datatype, Number};
 pub use key::Key;
 pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};
-pub use schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Range, Schema};
+pub use schema::{ArrayKind, Attribute, Dimension, DimensionLabel, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
 pub use write::{
     ConsolidateOptions, TileDbAppend, TileDbSink, WriteOptions, append, consolidate, create, create_sparse,

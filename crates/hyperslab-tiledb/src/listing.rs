@@ -199,11 +199,10 @@ impl Commits {
     }
 }
 
-/// The last parts of the lines of a list of paths.
+/// The last parts of the lines of a list of paths. A line that does not end in a fragment or a commit counts for nothing: what
+/// a list names may be removed.
 fn lines(bytes: &[u8]) -> Vec<String> {
-    String::from_utf8_lossy(bytes)
-        .lines()
-        .filter(|line| !line.is_empty())
-        .map(|line| last_part(line).to_owned())
-        .collect()
+    let text = String::from_utf8_lossy(bytes);
+    let names = text.lines().map(last_part).filter(|name| TimedName::parse(name).is_some());
+    names.map(str::to_owned).collect()
 }

@@ -1,6 +1,8 @@
 //! Metadata of arrays and groups: keys and small typed values.
 
-use hyperslab_core::{Attribute, Attributes, Data, Directory, Elements, Fields, Place, Result, Values};
+use std::collections::{BTreeMap, HashSet};
+
+use hyperslab_core::{Attribute, Data, Directory, Elements, Fields, Place, Result, Values};
 
 use crate::datatype::{CellValues, Datatype};
 use crate::generic;
@@ -82,7 +84,7 @@ pub(crate) fn visible(directory: &dyn Directory, prefix: &str, window: Window) -
         .filter_map(|entry| TimedName::parse(&entry.name))
         .filter(|name| name.inside(window))
         .collect();
-    let mut replaced = Vec::new();
+    let mut replaced = HashSet::new();
     for name in names.iter().filter(|name| name.ending == "vac") {
         let bytes = directory.read(&format!("{prefix}__meta/{}.vac", name.stem))?.unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -94,31 +96,27 @@ pub(crate) fn visible(directory: &dyn Directory, prefix: &str, window: Window) -
     Ok(files)
 }
 
-/// All keys, as the files of the window leave them.
+/// All keys, as the files of the window leave them, in order of the alphabet as the library keeps them.
 pub(crate) fn read(
     directory: &dyn Directory,
     prefix: &str,
     window: Window,
     key: Option<&Key>,
-) -> Result<Attributes> {
-    let mut current: Vec<(String, Attribute)> = Vec::new();
+) -> Result<BTreeMap<String, Attribute>> {
+    let mut current = BTreeMap::new();
     for name in visible(directory, prefix, window)? {
         let file = format!("{prefix}__meta/{}", name.stem);
         let Some(bytes) = directory.read(&file)? else { continue };
         let label = format!("{}/{file}", directory.name());
         let place = Place::new(&label, "array metadata", 0);
         for entry in parse(&generic::decode_whole(&bytes, key, place)?, place)? {
-            current.retain(|(own, _)| *own != entry.key);
-            if let Some((datatype, count, bytes)) = entry.value {
-                current.push((entry.key, Entry::attribute(datatype, count, &bytes)));
-            }
+            match entry.value {
+                Some((datatype, count, bytes)) => {
+                    current.insert(entry.key, Entry::attribute(datatype, count, &bytes))
+                }
+                None => current.remove(&entry.key),
+            };
         }
     }
-    // Keys in order of the alphabet, as the library keeps them.
-    current.sort_by(|a, b| a.0.cmp(&b.0));
-    let mut attributes = Attributes::new();
-    for (key, attribute) in current {
-        attributes.set(key, attribute);
-    }
-    Ok(attributes)
+    Ok(current)
 }

@@ -3,6 +3,27 @@
 //! Times are decimal milliseconds since 1970, so names sort by time only as numbers: `__9_…` is older than
 //! `__10_…`.
 
+use hyperslab_core::NodeNames;
+
+/// Names that TileDB gives to files and folders of arrays and groups.
+const RESERVED: [&str; 11] = [
+    "__array_schema.tdb",
+    "__commits",
+    "__fragment_meta",
+    "__fragments",
+    "__group",
+    "__kv_schema.tdb",
+    "__labels",
+    "__lock.tdb",
+    "__meta",
+    "__schema",
+    "__tiledb_group.tdb",
+];
+
+/// The names that members of a group may have.
+pub(crate) const NODE_NAMES: NodeNames =
+    NodeNames::new("TileDB", |name| RESERVED.contains(&name) || TimedName::parse(name).is_some());
+
 /// The parts of a timestamped name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimedName {

@@ -95,10 +95,42 @@ pub struct Schema {
     pub dimensions: Vec<Dimension>,
     /// The attributes.
     pub attributes: Vec<Attribute>,
+    /// Labels of dimensions, each an array of its own. They are not read, and kept in every schema that follows.
+    pub labels: Vec<DimensionLabel>,
     /// Name and file of each enumeration.
     pub enumerations: Vec<(String, String)>,
     /// The part of the domain in use, one range per dimension.
     pub current_domain: Option<Vec<Range>>,
+}
+
+/// Where the labels of a dimension are stored: what the schema says of it, byte for byte.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DimensionLabel {
+    name: String,
+    stored: Vec<u8>,
+}
+
+impl DimensionLabel {
+    /// The label's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// `u32 dimension, u32 len, name, u8 relative, u64 len, uri, u32 len, attribute, u8 order, u8 type, u32 values per cell,
+    /// u8 external`, in all versions that have labels.
+    fn parse(fields: &mut Fields<'_>) -> Result<Self> {
+        let (start, all) = (fields.position(), fields.rest());
+        fields.u32()?;
+        let name = text(fields)?;
+        fields.u8()?;
+        let uri = fields.count_u64(1)?;
+        fields.skip(uri)?;
+        text(fields)?;
+        fields.skip(1 + 1 + 4 + 1)?;
+        let stored = all[..fields.position() - start].to_vec();
+        Ok(Self { name, stored })
+    }
 }
 
 /// The next text that a `u32` length precedes.
@@ -149,6 +181,7 @@ impl Schema {
             validity,
             dimensions,
             attributes,
+            labels: Vec::new(),
             enumerations: Vec::new(),
             current_domain: None,
         };
@@ -161,7 +194,7 @@ impl Schema {
     fn parse_later(&mut self, fields: &mut Fields<'_>) -> Result<()> {
         if self.version >= 18 {
             for _ in 0..fields.count_u32(20)? {
-                skip_label(fields)?;
+                self.labels.push(DimensionLabel::parse(fields)?);
             }
         }
         if self.version >= 20 {
@@ -230,8 +263,10 @@ impl Schema {
         for attribute in &self.attributes {
             attribute.encode(&mut out);
         }
-        // No labels.
-        out.extend(0_u32.to_le_bytes());
+        out.extend((self.labels.len() as u32).to_le_bytes());
+        for label in &self.labels {
+            out.extend(&label.stored);
+        }
         out.extend((self.enumerations.len() as u32).to_le_bytes());
         for (name, file) in &self.enumerations {
             put_text(name, &mut out);
@@ -262,14 +297,48 @@ impl Schema {
     }
 }
 
-/// Steps over a dimension label, which is an array of its own.
-fn skip_label(fields: &mut Fields<'_>) -> Result<()> {
-    fields.u32()?;
-    text(fields)?;
-    fields.u8()?;
-    let uri = fields.count_u64(1)?;
-    fields.skip(uri)?;
-    text(fields)?;
-    // Order, type, values per cell, external.
-    fields.skip(1 + 1 + 4 + 1)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::datatype::{CellValues, Datatype};
+
+    #[test]
+    fn labels_are_kept_byte_for_byte() -> Result<()> {
+        let mut stored = 0_u32.to_le_bytes().to_vec();
+        put_text("place", &mut stored);
+        stored.push(1);
+        stored.extend(11_u64.to_le_bytes());
+        stored.extend(b"__labels/l0");
+        put_text("label", &mut stored);
+        stored.extend([1, Datatype::Int64.code(), 1, 0, 0, 0, 0]);
+        let schema = Schema {
+            version: WRITTEN,
+            allows_duplicates: false,
+            kind: ArrayKind::Dense,
+            tile_order: Order::RowMajor,
+            cell_order: Order::RowMajor,
+            capacity: 10,
+            coords: Pipeline::default(),
+            offsets: Pipeline::default(),
+            validity: Pipeline::default(),
+            dimensions: vec![Dimension {
+                name: "x".to_owned(),
+                datatype: Datatype::Int64,
+                values: CellValues::Fixed(1),
+                pipeline: Pipeline::default(),
+                domain: [0_i64.to_le_bytes(), 9_i64.to_le_bytes()].concat(),
+                extent: Some(5_i64.to_le_bytes().to_vec()),
+            }],
+            attributes: vec![Attribute::new("a", Datatype::Int32, CellValues::Fixed(1))],
+            labels: vec![DimensionLabel { name: "place".to_owned(), stored }],
+            enumerations: vec![("e".to_owned(), "file".to_owned())],
+            current_domain: None,
+        };
+        let read = Schema::parse(&schema.encode(), Place::new("test", "array schema", 0))?;
+        assert_eq!(read.labels, schema.labels);
+        assert_eq!(read.labels[0].name(), "place");
+        assert_eq!(read.enumerations, schema.enumerations);
+        assert_eq!(read.encode(), schema.encode());
+        Ok(())
+    }
 }

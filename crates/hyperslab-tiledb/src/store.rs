@@ -110,6 +110,16 @@ impl TileDbStore {
         }
     }
 
+    /// Is this the [name](Self::node_name) of an attribute's node?
+    fn has_node_name(array: &OpenArray, index: usize, name: &str) -> bool {
+        // Most attributes have a name of their own, which is compared without a copy.
+        match array.schema.attributes[index].name.as_str() {
+            own if own == name => !own.is_empty() && !own.contains('/'),
+            own if own.is_empty() || own.contains('/') => Self::node_name(array, index) == name,
+            _ => false,
+        }
+    }
+
     /// Follows a path from the root.
     fn find(&self, path: &str) -> Result<Found> {
         let normal = normal_path(path);
@@ -125,14 +135,13 @@ impl TileDbStore {
                 Place::Array(array) => {
                     let dense = array.schema.kind == ArrayKind::Dense;
                     let index = (0..array.schema.attributes.len())
-                        .find(|&index| Self::node_name(array, index) == *part)
+                        .find(|&index| Self::has_node_name(array, index, part))
                         .filter(|_| dense && last)
                         .ok_or_else(missing)?;
                     return Ok(Found::Attribute(Arc::clone(array), index));
                 }
                 Place::Group(group) => {
-                    let member =
-                        group.members.iter().find(|member| member.name == *part).ok_or_else(missing)?;
+                    let member = group.member(part).ok_or_else(missing)?;
                     match self.member_prefix(group, member)? {
                         Some(prefix) => place = Place::open(&self.directory, prefix, &self.options)?,
                         None if last => return Ok(Found::Link(member.uri.clone())),
@@ -236,7 +245,8 @@ impl Store for TileDbStore {
             },
             Found::Place(Place::Group(group)) => {
                 let (window, key) = (self.options.at, self.options.key.as_ref());
-                Ok(Node::Group(crate::metadata::read(&*self.directory, &group.prefix, window, key)?))
+                let attributes = crate::metadata::read(&*self.directory, &group.prefix, window, key)?;
+                Ok(Node::Group(attributes.into_iter().collect()))
             }
             Found::Attribute(array, index) => {
                 Ok(Node::Array(Arc::new(DenseAttribute::new(array, index, &normal)?)))

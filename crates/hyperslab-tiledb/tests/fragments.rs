@@ -42,6 +42,7 @@ fn sparse(path: &Path, duplicates: bool, fragments: i64) {
         validity: Pipeline::default(),
         dimensions: vec![dimension],
         attributes: vec![Attribute::new("v", Datatype::Int64, CellValues::Fixed(1))],
+        labels: Vec::new(),
         enumerations: Vec::new(),
         current_domain: None,
     };

@@ -141,3 +141,90 @@ fn the_later_of_two_writes_wins() {
         assert_eq!((batch.rows, batch.columns[1].as_fixed().unwrap()[0]), (1, number as u8));
     }
 }
+
+/// Writes one small array at a path of the store.
+fn write_at(target: &Path, path: &str) -> hyperslab_core::Result<()> {
+    let mut sink = create(target, WriteOptions::default())?;
+    let array = sink.array(path, &ArraySpec::new(DType::Int32, Grid::new(&[2], &[2])?))?;
+    let chunk = [0].as_slice().into();
+    array.write(&chunk, array.encode(&chunk, &words([1, 2]))?)?;
+    Box::new(sink).commit()
+}
+
+/// A node's name becomes a folder: it must not lead out of the store, nor into TileDB's own folders.
+#[test]
+fn names_that_are_no_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("store");
+    let (timed, long) = ("__1_1_0123456789abcdef0123456789abcdef_22", "x".repeat(256));
+    for name in ["..", ".", "", "a\\b", "a\0b", "__schema", "__meta", "__tiledb_group.tdb", timed, &long] {
+        for path in [format!("/{name}/a"), format!("/g/{name}")] {
+            let refused = write_at(&target, &path).unwrap_err().to_string();
+            assert!(refused.contains("cannot write the node"), "{path}: {refused}");
+        }
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+    }
+    write_at(&target, "/g/__xarray_dataarray_variable__").unwrap();
+}
+
+/// Lines of a vacuum list are text from a file: what is removed is a fragment of this array, or nothing.
+#[test]
+fn a_vacuum_list_removes_nothing_but_fragments() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("store");
+    write_at(&target, "/a").unwrap();
+    let commits = target.join("__commits");
+    let own = std::fs::read_dir(&commits).unwrap().next().unwrap().unwrap().file_name();
+    let own = own.to_str().unwrap().trim_end_matches(".wrt").to_owned();
+    for (file, name) in
+        [(&commits, "kept.wrt"), (&target, "kept.ok"), (&folder.path().to_owned(), "kept.wrt")]
+    {
+        std::fs::write(file.join(name), "kept").unwrap();
+    }
+    let lines = ["kept", "../kept", "..", ".", "/etc/passwd", "..\\..\\kept", "a\0b", ""].join("\n");
+    std::fs::write(commits.join(format!("{own}.vac")), lines).unwrap();
+    hyperslab_tiledb::vacuum(&target, &WriteOptions::default()).unwrap();
+    for kept in [commits.join("kept.wrt"), target.join("kept.ok"), folder.path().join("kept.wrt")] {
+        assert!(kept.exists(), "{}", kept.display());
+    }
+    open_path(&target, OpenOptions::default()).unwrap().node("/a").unwrap();
+}
+
+/// A folder of the array that is a link leads somewhere else: nothing is removed there.
+#[test]
+#[cfg(unix)]
+fn nothing_is_removed_behind_a_link() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("store");
+    write_at(&target, "/a").unwrap();
+    let (fragments, outside) = (target.join("__fragments"), folder.path().join("outside"));
+    std::fs::rename(&fragments, &outside).unwrap();
+    std::os::unix::fs::symlink(&outside, &fragments).unwrap();
+    let orphan = outside.join("__1_1_0123456789abcdef0123456789abcdef_22");
+    std::fs::create_dir(&orphan).unwrap();
+    let refused = hyperslab_tiledb::repair(&target, &WriteOptions::default(), false).unwrap_err().to_string();
+    assert!(refused.contains("leads out"), "{refused}");
+    assert!(orphan.exists());
+}
+
+/// Very many keys beside an array and beside its attribute, whose name has a dot in it.
+#[test]
+fn many_keys_come_back_where_they_belong() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("store");
+    let mut sink = create(&target, WriteOptions::default()).unwrap();
+    let keys = |from: usize| (0..20_000).map(move |key| (format!("k{:05}", key + from), "text"));
+    let own: hyperslab_core::Attributes = keys(0).collect();
+    sink.group("/", &own).unwrap();
+    let mut spec = ArraySpec::new(DType::Int32, Grid::new(&[2], &[2]).unwrap());
+    spec.attributes = keys(50_000).collect();
+    let array = sink.array("/a.b", &spec).unwrap();
+    let chunk = [0].as_slice().into();
+    array.write(&chunk, array.encode(&chunk, &words([1, 2])).unwrap()).unwrap();
+    Box::new(sink).commit().unwrap();
+    let store = open_path(&target, OpenOptions::default()).unwrap();
+    let Node::Group(found) = store.node("/").unwrap() else { panic!("a group") };
+    assert_eq!(found, own);
+    let Node::Array(array) = store.node("/a.b").unwrap() else { panic!("an array") };
+    assert_eq!(array.schema().attributes, spec.attributes);
+}

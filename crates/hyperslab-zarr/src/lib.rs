@@ -63,5 +63,5 @@ mod vlen;
 
 pub use array::ZarrArray;
 pub use elements::ElementStream;
-pub use sink::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
+pub use sink::{NODE_NAMES, WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, probe};

@@ -10,8 +10,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, Attributes, DType, Elements, Error, Extents, Fill, Grid, Result, Sink,
-    StructType, normal_path,
+    Array, ArraySink, ArraySpec, Attributes, DType, Elements, Error, Extents, Fill, Grid, NodeNames, Result,
+    Sink, StructType, join_inside, normal_path,
 };
 use serde_json::{Map, Value, json};
 
@@ -109,7 +109,7 @@ impl ZarrSink {
         let mut documents = Vec::new();
         for name in DOCUMENTS {
             let key = join(node, name);
-            let path = self.folder.path().join(&key);
+            let path = join_inside(self.folder.path(), &key)?;
             match std::fs::read(&path) {
                 Ok(text) => documents.push((key.clone(), Doc { store: &self.name, key: &key }.parse(&text)?)),
                 Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => {}
@@ -165,7 +165,7 @@ impl ZarrSink {
     ///
     /// [`Invalid`](Error::Invalid) when it was not made; [`Io`](Error::Io) when the system refuses.
     pub fn rewrite_group(&self, path: &str, attributes: &Attributes) -> Result<()> {
-        let key = normal_path(path)[1..].to_owned();
+        let key = NODE_NAMES.key(&self.name, path)?;
         match self.nodes.get(&key) {
             Some(false) => self.write_group(&key, &attributes::to_json(attributes)),
             _ => Err(Error::invalid(format!("{}: there is no group {path}", self.name))),
@@ -174,11 +174,7 @@ impl ZarrSink {
 
     /// Claims a place in the tree.
     fn claim(&mut self, path: &str, is_array: bool) -> Result<String> {
-        let key = normal_path(path)[1..].to_owned();
-        let reserved = ["..", "zarr.json", ".zarray", ".zgroup", ".zattrs", ".zmetadata"];
-        if key.split('/').any(|part| reserved.contains(&part) || part.contains('\\')) {
-            return Err(Error::invalid(format!("{}: {path:?} cannot name a Zarr node", self.name)));
-        }
+        let key = NODE_NAMES.key(&self.name, path)?;
         for (at, _) in key.match_indices('/').chain([(0, "")]) {
             if self.nodes.get(&key[..at]) == Some(&true) {
                 return Err(Error::invalid(format!("{}: an array stands above {path}", self.name)));
@@ -250,7 +246,7 @@ impl ZarrSink {
                 self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.attributes.clone()))?;
             }
         }
-        let sink = Arc::new(ZarrArraySink::new(plan, self.folder.path().join(&key), None));
+        let sink = Arc::new(ZarrArraySink::new(plan, join_inside(self.folder.path(), &key)?, None));
         self.arrays.push(Arc::clone(&sink));
         Ok(sink)
     }
@@ -304,6 +300,10 @@ impl Sink for ZarrSink {
         self.folder.commit()
     }
 }
+
+/// The names that Zarr nodes may have. Chunks of an array cannot meet a node: no node stands below an array.
+pub const NODE_NAMES: NodeNames =
+    NodeNames::new("Zarr", |name| name == ".zmetadata" || DOCUMENTS.contains(&name));
 
 /// The files that are documents.
 const DOCUMENTS: [&str; 4] = ["zarr.json", ".zarray", ".zgroup", ".zattrs"];

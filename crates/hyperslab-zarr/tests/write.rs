@@ -60,8 +60,11 @@ fn what_zarr_cannot_hold_is_refused_before_anything_is_written() {
     let szip = ArraySpec::new(DType::Int8, grid.clone()).with_filters([Filter::new("szip")]);
     assert!(sink.array("/a", &szip).unwrap_err().is_unsupported());
     let spec = ArraySpec::new(DType::Int8, grid);
-    for path in ["/../a", "/zarr.json", "/g/.zarray"] {
-        assert!(sink.array(path, &spec).is_err(), "{path}");
+    let long = format!("/{}", "x".repeat(256));
+    for path in ["/../a", "/zarr.json", "/g/.zarray", "/.zmetadata", "/./a", "/g/", "/g\\h", "/\0", &long] {
+        let refused = sink.array(path, &spec).unwrap_err().to_string();
+        assert!(refused.contains("cannot write the node"), "{path}: {refused}");
+        assert!(sink.group(path, &Attributes::new()).is_err(), "{path}");
     }
     sink.array("/a", &spec).unwrap();
     assert!(sink.array("/a", &spec).is_err());
@@ -207,4 +210,32 @@ fn elements_come_one_after_the_other() {
             assert!(read().unwrap_err().is_corrupt(), "{name}");
         }
     }
+}
+
+/// A document that the root has gathered may name any key; nothing outside the store is opened for it.
+#[test]
+fn gathered_documents_do_not_lead_out_of_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("a.zarr");
+    let spec = ArraySpec::new(DType::UInt8, Grid::new(&[2], &[2]).unwrap());
+    for name in ["a.zarr", "secret"] {
+        let mut made =
+            sink(&folder.path().join(name), WriteOptions { consolidated: true, ..Default::default() });
+        let array = made.array("/x", &spec).unwrap();
+        let chunk = [0].as_slice().into();
+        array.write(&chunk, array.encode(&chunk, &Elements::fixed(vec![1, 2])).unwrap()).unwrap();
+        made.commit().unwrap();
+    }
+    let root = target.join("zarr.json");
+    let text = std::fs::read_to_string(&root).unwrap();
+    std::fs::write(&root, text.replace("\"x\":", "\"../secret/x\":")).unwrap();
+    let store = hyperslab_zarr::open_path(&target).unwrap();
+    let array = store.array("/../secret/x").unwrap();
+    let refused = read_serial(&array, Positions::whole(&[2])).unwrap_err().to_string();
+    assert!(refused.contains("leads out"), "{refused}");
+    let before = std::fs::read(folder.path().join("secret/x/zarr.json")).unwrap();
+    let mut more = hyperslab_zarr::ZarrAppend::open(&target, None).unwrap();
+    assert!(more.grow("/../secret/x", &[4]).is_err());
+    assert!(more.attributes("/../secret/x", &Attributes::new()).is_err());
+    assert_eq!(std::fs::read(folder.path().join("secret/x/zarr.json")).unwrap(), before);
 }

@@ -368,3 +368,25 @@ fn what_contradicts_itself_is_refused_and_leaves_nothing() {
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "{why}");
     }
 }
+
+/// A column becomes a folder of its name.
+#[test]
+fn columns_whose_names_are_no_folders_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = integers(&[1, 2], &[2]);
+    for name in ["", ".", "..", "a/b", "a\\b", "/etc", "zarr.json", &"x".repeat(256)] {
+        let spec = GeometrySpec {
+            kind: Kind::PointCloud,
+            rank: 3,
+            dtype: DType::Float32,
+            attributes: vec![ColumnSpec::of(name, &numbers).unwrap()],
+            link_width: None,
+            link_attributes: Vec::new(),
+            objects: false,
+        };
+        let made = ZvfWriter::create(folder.path().join("x"), spec, WriteOptions::new(vec![60.0; 3]));
+        let refused = made.unwrap_err().to_string();
+        assert!(refused.contains("cannot write"), "{name:?}: {refused}");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}

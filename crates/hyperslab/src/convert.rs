@@ -22,6 +22,8 @@ pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
 pub(crate) use spec::portable_attributes;
 
+#[cfg(feature = "zvf")]
+use crate::formats::{Shape, check_replaceable};
 use crate::{CreateOptions, Format, OpenStore, Variant, create};
 use copy::Copy;
 
@@ -169,12 +171,15 @@ pub fn convert(
     progress: &Progress,
 ) -> Result<ConvertReport> {
     if same_file(source.path(), target) {
-        return Err(Error::invalid(format!("{} is the source itself", target.display())));
+        return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
     }
     let nodes = chosen_nodes(source, options.node.as_deref())?;
     let same_format = source.format() == format.name();
     #[cfg(feature = "zvf")]
     if format == Format::Zvf {
+        if options.replace {
+            check_replaceable(target, Shape::Folder)?;
+        }
         return geometry::convert(source, &nodes, target, options, progress);
     }
     let holds_values = |node: &Node| matches!(node, Node::Array(array) if !array.schema().is_dimension);
@@ -277,8 +282,9 @@ pub fn convert(
     Ok(report)
 }
 
-fn same_file(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+/// Is the target the source, or a folder above it? To replace it would remove the source.
+fn same_file(source: &Path, target: &Path) -> bool {
+    matches!((source.canonicalize(), target.canonicalize()), (Ok(source), Ok(target)) if source.starts_with(&target))
 }
 
 /// The nodes to convert, parents first. One that cannot be read ends the conversion: nothing is dropped in silence.

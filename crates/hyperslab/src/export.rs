@@ -29,6 +29,9 @@ pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
             )));
         }
     };
+    if replace {
+        crate::formats::check_replaceable_file(path)?;
+    }
     let pending = PendingFile::create(path, replace)?;
     let mut out = BufWriter::with_capacity(1 << 20, pending.file());
     form(values, &mut out)?;

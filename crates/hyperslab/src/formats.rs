@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use hyperslab_core::{Blob, Directory, Error, Result, Sink, Store};
+use hyperslab_core::{Blob, Directory, Error, FileBlob, LocalDirectory, Result, Sink, Store};
 
 use crate::{OpenOptions, npy};
 
@@ -262,7 +262,7 @@ pub(crate) fn open_directory(
 /// How to create a store.
 #[derive(Debug, Clone, Default)]
 pub struct CreateOptions {
-    /// Replace what stands there.
+    /// Replace the store that stands there.
     pub replace: bool,
     /// Add to what stands there, in formats that can.
     pub append: bool,
@@ -291,7 +291,97 @@ fn adds(format: Format) -> bool {
     }
 }
 
+/// What a new store or file is on the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    File,
+    Folder,
+}
+
+/// What a store of the format is on the disk.
+pub(crate) fn shape(format: Format) -> Shape {
+    match format {
+        #[cfg(feature = "tiledb")]
+        Format::TileDb => Shape::Folder,
+        #[cfg(feature = "zarr")]
+        Format::Zarr => Shape::Folder,
+        #[cfg(feature = "zvf")]
+        Format::Zvf => Shape::Folder,
+        _ => Shape::File,
+    }
+}
+
+/// Refuses to replace what is not ours to replace. A store of any format here may be replaced, and so may an empty folder
+/// or file: nothing is lost with them. Everything else stays, however the caller insists: a folder of documents under a
+/// mistyped name must survive `--force`. A symbolic link is not followed, so that a store elsewhere survives too.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when something else stands at the target; [`Io`](Error::Io) when it cannot be looked at.
+pub(crate) fn check_replaceable(target: &Path, new: Shape) -> Result<()> {
+    let name = target.display();
+    let metadata = match target.symlink_metadata() {
+        Ok(metadata) => metadata,
+        Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(problem) => return Err(Error::io(name.to_string(), problem)),
+    };
+    if metadata.is_symlink() {
+        return Err(Error::invalid(format!(
+            "{name} is a symbolic link, which is not replaced; name the store that it leads to"
+        )));
+    }
+    let is_ours = if metadata.is_dir() {
+        if new == Shape::File {
+            return Err(Error::invalid(format!(
+                "{name} is a folder, which a file cannot replace; remove it or choose another target"
+            )));
+        }
+        let is_empty = std::fs::read_dir(target)
+            .map_err(|problem| Error::io(name.to_string(), problem))?
+            .next()
+            .is_none();
+        is_empty || recognise_directory(&LocalDirectory::new(target))?.is_some()
+    } else {
+        metadata.is_file() && (metadata.len() == 0 || is_store_file(target)?)
+    };
+    if is_ours {
+        return Ok(());
+    }
+    let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
+    Err(Error::invalid(format!(
+        "{name} exists and is not a store of {}, so it is not replaced; remove it or choose another target",
+        names.join(", ")
+    )))
+}
+
+/// As [`check_replaceable`], for a file whose form follows from its extension. Most such files have no signature: whatever
+/// regular file has the extension counts as one.
+///
+/// # Errors
+///
+/// As [`check_replaceable`].
+pub(crate) fn check_replaceable_file(target: &Path) -> Result<()> {
+    match target.symlink_metadata() {
+        Ok(metadata) if metadata.is_file() => Ok(()),
+        _ => check_replaceable(target, Shape::File),
+    }
+}
+
+/// Is this file a store? Documents of other programs are zip archives too: as `.npz` counts one that holds arrays.
+fn is_store_file(path: &Path) -> Result<bool> {
+    let blob: Arc<dyn Blob> = Arc::new(FileBlob::open(path)?);
+    Ok(match recognise(&*blob)? {
+        Some(Format::Npz) => npy::NpzStore::open(blob)
+            .and_then(|archive| archive.children("/"))
+            .is_ok_and(|members| !members.is_empty()),
+        found => found.is_some(),
+    })
+}
+
 /// Starts a new store of a format. Nothing stands at `target` before it is committed.
+///
+/// With [`replace`](CreateOptions::replace), a store that stands at the target is replaced, as is an empty folder or file.
+/// Anything else there is refused, a symbolic link included.
 ///
 /// # Errors
 ///
@@ -305,6 +395,9 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
     let append = options.append && exists;
     if append && !adds(format) {
         return Err(Error::unsupported(target.display().to_string(), format!("adding to {}", format.name())));
+    }
+    if options.replace && !append {
+        check_replaceable(target, shape(format))?;
     }
     Ok(match format {
         #[cfg(feature = "tet")]

@@ -211,6 +211,13 @@ impl OpenStore {
         }
     }
 
+    fn no_path(&self, path: &str) -> Error {
+        Error::invalid(format!(
+            "{}: {path:?} is not the path of a node: one of its names is empty or \".\"",
+            self.name()
+        ))
+    }
+
     fn not_a(&self, path: &str, node: &Node, wanted: &str) -> Error {
         Error::invalid(format!("{}: {path} is a {}, not a {wanted}", self.name(), node.kind()))
     }
@@ -245,7 +252,14 @@ impl OpenStore {
             match below {
                 Ok(names) => {
                     visit(&path, node)?;
-                    pending.extend(names.iter().rev().map(|name| child_path(&path, name)));
+                    for below in names.iter().rev().map(|name| child_path(&path, name)) {
+                        // A name such as "" or "." leads back to its group: the walk would never end.
+                        if normal_path(&below) == below {
+                            pending.push(below);
+                        } else {
+                            visit(&below, Err(self.no_path(&below)))?;
+                        }
+                    }
                 }
                 // A group whose members cannot be listed is as good as damaged.
                 Err(error) => visit(&path, Err(error))?,

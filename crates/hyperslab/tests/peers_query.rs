@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hyperslab::Format;
+use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::query::document::Document;
 use hyperslab::query::{Operation, Query};
 use serde_json::Value;
@@ -78,6 +80,43 @@ fn numpy_gives_the_same_answers() {
                 case["operation"],
                 case["file"]
             );
+        }
+    }
+}
+
+/// Sums and means of integers that reach the end of their type, whoever wrote the tiles' statistics.
+#[test]
+fn sums_of_tiles_are_those_of_numpy() {
+    let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with tiledb");
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/tile_sums.py");
+    run(Command::new(python).arg(script).arg(folder.path()));
+    let cases = json_file(&folder.path().join("expected.json"));
+    for case in cases.as_array().unwrap() {
+        let case_number = case["number"].as_u64().unwrap();
+        let tile = case["tile"].as_array().unwrap().iter().map(|extent| extent.as_u64().unwrap()).collect();
+        let own = folder.path().join(format!("{case_number}-own.tiledb"));
+        let source = hyperslab::open(folder.path().join(format!("{case_number}.npy"))).unwrap();
+        let options = ConvertOptions { chunk_shape: Some(tile), ..ConvertOptions::default() };
+        convert(&source, &own, Format::TileDb, &options, &Progress::default()).unwrap();
+        for path in [own, folder.path().join(format!("{case_number}.tiledb"))] {
+            let store = hyperslab::open(&path).unwrap();
+            let array = store.array(&store.only_node().unwrap()).unwrap();
+            let ask = |operation| {
+                let found = Query::new(operation).run(&array).unwrap().to_json().unwrap();
+                match &found["values"] {
+                    Value::Array(all) => all[0].clone(),
+                    one => one.clone(),
+                }
+            };
+            let (sum, exact) = (ask(Operation::Sum), case["sum"].as_str().unwrap());
+            let fits = exact.parse::<i64>().is_ok() || exact.parse::<u64>().is_ok();
+            let text = sum.as_str().map_or_else(|| sum.to_string(), str::to_owned);
+            let same = if fits { text == exact } else { text.parse::<f64>() == exact.parse::<f64>() };
+            assert!(same, "{}: the sum is {sum}, expected {exact}", path.display());
+            let (mean, exact) = (number(&ask(Operation::Mean)), number(&case["mean"]));
+            let close = (mean - exact).abs() <= exact.abs() * f64::EPSILON;
+            assert!(close, "{}: the mean is {mean}, expected {exact}", path.display());
         }
     }
 }

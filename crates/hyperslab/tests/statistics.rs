@@ -71,3 +71,45 @@ fn whole_tiles_are_answered_from_fragment_metadata() -> Result<()> {
     }
     Ok(())
 }
+
+/// A fixed sequence of pseudo-random words.
+struct Random(u64);
+
+impl Random {
+    fn word(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+/// The sum of a tile that reached the end of its type on the way is not that of its cells, wherever it ended.
+#[test]
+fn sums_that_overflowed_are_not_believed() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut random = Random(0x9e37_79b9_7f4a_7c15);
+    for number in 0..30 {
+        let (dtype, size) = [(DType::Int64, 8), (DType::UInt64, 8), (DType::Int32, 4)][number % 3].clone();
+        // Some arrays are small enough for exact sums, some are not.
+        let words: Vec<u64> = (0..24).map(|_| random.word() >> (number / 3 * 2)).collect();
+        let path = folder.path().join(number.to_string());
+        write(&path, dtype.clone(), |cell| words[cell as usize].to_le_bytes()[..size].to_vec())?;
+        let exact: i128 = words
+            .iter()
+            .map(|word| match dtype {
+                DType::Int64 => i128::from(word.cast_signed()),
+                DType::UInt64 => i128::from(*word),
+                _ => i128::from(*word as u32 as i32),
+            })
+            .sum();
+        let reader = hyperslab::open(&path)?.array("/a")?;
+        let sum = Query::new(Operation::Sum).run(&reader)?.scalar()?;
+        let mean = Query::new(Operation::Mean).run(&reader)?.scalar()?;
+        assert_eq!(sum, Some(exact as f64), "{dtype} {number}");
+        let expected = exact as f64 / 24.0;
+        let mean = mean.unwrap();
+        assert!((mean - expected).abs() <= expected.abs() * 1e-15, "{dtype} {number}: {mean} {expected}");
+    }
+    Ok(())
+}

@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::file::{read_part, read_whole};
 use super::{Blob, FileBlob, MappedBlob, MemoryBlob, past_end};
-use crate::{Error, Result};
+use crate::{Error, Result, join_inside};
 
 /// Files of a local directory are mapped from this size on; smaller ones are read when they are opened. Mapping costs
 /// several system calls and page faults, which a small file does not repay.
@@ -118,12 +118,7 @@ impl LocalDirectory {
 
     /// The file system path of a name. Names come from files, so they must not climb out.
     fn path(&self, key: &str) -> Result<PathBuf> {
-        let relative = Path::new(key);
-        if relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-            Ok(self.root.join(relative))
-        } else {
-            Err(Error::invalid(format!("{}: the name {key:?} leaves the directory", self.name)))
-        }
+        join_inside(&self.root, key)
     }
 
     fn failed<T>(&self, path: &Path, source: io::Error) -> Result<Option<T>> {

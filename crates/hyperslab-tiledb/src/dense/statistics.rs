@@ -4,7 +4,7 @@ use hyperslab_core::{ChunkCoord, ChunkStatistics, Number as CoreNumber, Result};
 
 use super::{DenseAttribute, DenseFragment};
 use crate::datatype::{CellValues, Datatype, Number};
-use crate::fragment::{Field, Stats};
+use crate::fragment::{Field, Stats, sum_is_exact};
 use crate::schema::{float, integer};
 
 impl DenseAttribute {
@@ -60,34 +60,30 @@ impl DenseAttribute {
     fn of_tile(&self, stats: &Stats, tile: usize) -> Option<ChunkStatistics> {
         let number = self.attribute.datatype.number();
         let size = number.size();
-        let value = |bytes: &[u8]| -> Option<CoreNumber> {
-            let bytes = bytes.get(tile * size..(tile + 1) * size)?;
-            Some(if number.is_float() {
+        let bytes = |all: &[u8]| all.get(tile * size..(tile + 1) * size).map(<[u8]>::to_vec);
+        let value = |bytes: &[u8]| {
+            if number.is_float() {
                 CoreNumber::Float(float(number, bytes))
             } else {
                 CoreNumber::Integer(integer(number, bytes))
-            })
+            }
         };
         let nulls = if self.attribute.nullable { *stats.null_counts.get(tile)? } else { 0 };
         let cells = hyperslab_core::product(self.schema.grid.chunk_shape())?;
         if nulls >= cells {
             return None;
         }
+        let (min, max) = (bytes(&stats.mins)?, bytes(&stats.maxes)?);
         let sum = sum_of(number, *stats.sums.get(tile)?);
-        if let Some(CoreNumber::Float(sum)) = sum
-            && !sum.is_finite()
+        let exact = sum_is_exact(number, &min, &max, cells);
+        if let CoreNumber::Float(sum) = sum
+            && !(exact && sum.abs() < f64::MAX)
         {
-            // Something in there is not a number, or infinite: what the extremes mean then is not written down.
+            // Something in there is not a number, infinite or too large: what the extremes mean then is not written down.
             return None;
         }
-        Some(ChunkStatistics {
-            min: value(&stats.mins),
-            max: value(&stats.maxes),
-            sum,
-            nulls: Some(nulls),
-            exact: true,
-            hint: false,
-        })
+        let (min, max, sum) = (Some(value(&min)), Some(value(&max)), exact.then_some(sum));
+        Some(ChunkStatistics { min, max, sum, nulls: Some(nulls), exact: true, hint: false })
     }
 }
 
@@ -103,15 +99,13 @@ impl DenseFragment {
     }
 }
 
-/// A stored sum; `None` when it may have been cut off at the end of its type.
-fn sum_of(number: Number, bytes: [u8; 8]) -> Option<CoreNumber> {
+/// A stored sum.
+fn sum_of(number: Number, bytes: [u8; 8]) -> CoreNumber {
     if number.is_float() {
-        return Some(CoreNumber::Float(f64::from_le_bytes(bytes)));
+        CoreNumber::Float(f64::from_le_bytes(bytes))
+    } else if number.is_signed() {
+        CoreNumber::Integer(i64::from_le_bytes(bytes).into())
+    } else {
+        CoreNumber::Integer(u64::from_le_bytes(bytes).into())
     }
-    if number.is_signed() {
-        let sum = i64::from_le_bytes(bytes);
-        return (sum != i64::MAX && sum != i64::MIN).then_some(CoreNumber::Integer(sum.into()));
-    }
-    let sum = u64::from_le_bytes(bytes);
-    (sum != u64::MAX).then_some(CoreNumber::Integer(sum.into()))
 }

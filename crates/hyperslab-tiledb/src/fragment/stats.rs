@@ -2,6 +2,9 @@
 
 use hyperslab_core::{Fields, Place, Result};
 
+use crate::datatype::Number;
+use crate::schema::{float, integer};
+
 /// Of one attribute, one entry per tile; empty where the type has none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Stats {
@@ -53,6 +56,19 @@ impl Stats {
         out.extend(self.null_counts.iter().flat_map(|count| count.to_le_bytes()));
         out
     }
+}
+
+/// Is a stored sum that of all the cells? A sum stops at the end of its type, and cells that come after may lead it back
+/// from there, so its value alone does not tell. It is exact where not even the largest of so many cells could reach the
+/// end of the type, in whatever order and parts they were added.
+pub(crate) fn sum_is_exact(number: Number, min: &[u8], max: &[u8], cells: u64) -> bool {
+    if number.is_float() {
+        let largest = float(number, min).abs().max(float(number, max).abs());
+        return (largest * cells as f64).is_finite();
+    }
+    let largest = integer(number, min).unsigned_abs().max(integer(number, max).unsigned_abs());
+    let end = if number.is_signed() { i64::MAX.unsigned_abs() } else { u64::MAX };
+    largest.checked_mul(cells.into()).is_some_and(|sum| sum <= end.into())
 }
 
 /// `u64 fixed_bytes, u64 var_bytes, fixed, var`.

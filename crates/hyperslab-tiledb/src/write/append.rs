@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Region,
-    Result, Sink, normal_path,
+    Result, Sink, join_inside, normal_path,
 };
 
 use super::consolidate::open;
@@ -94,7 +94,7 @@ impl TileDbAppend {
         if array.schema.kind != ArrayKind::Dense {
             return Err(Error::unsupported(Arc::clone(&array.name), "adding an array to a sparse one"));
         }
-        let folder = self.path.join(array.prefix.trim_end_matches('/'));
+        let folder = join_inside(&self.path, array.prefix.trim_end_matches('/'))?;
         // Opened at its own folder: names in its fragments count from there.
         let array = open(&folder, self.options.key.as_ref(), TimeWindow::default())?;
         Ok(Some((folder, array, index)))
@@ -141,7 +141,7 @@ impl TileDbAppend {
                 (folder, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))
             }
             None => match self.store()?.folder_of(path)? {
-                Some(below) => (self.path.join(below), String::new()),
+                Some(below) => (join_inside(&self.path, &below)?, String::new()),
                 None => return Ok(false),
             },
         };

@@ -7,7 +7,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::{Elements, Error, LocalDirectory, Result};
+use hyperslab_core::{Elements, Error, LocalDirectory, Result, join_inside};
 use rayon::prelude::*;
 
 use super::fragment::Extra;
@@ -79,7 +79,10 @@ pub(super) fn arrays(path: &Path, key: Option<&Key>) -> Result<Vec<PathBuf>> {
     let store = crate::open_path(path, open)?;
     let (mut folders, mut failed) = (Vec::new(), None);
     store.walk("/", 0, &mut |_, array| match array {
-        Ok(array) => folders.push(path.join(array.prefix.trim_end_matches('/'))),
+        Ok(array) => match join_inside(path, array.prefix.trim_end_matches('/')) {
+            Ok(folder) => folders.push(folder),
+            Err(error) => failed = Some(error),
+        },
         Err(error) => failed = Some(error),
     });
     folders.dedup();
@@ -229,13 +232,13 @@ fn switch(path: &Path, name: &str, fragments: &[Arc<Fragment>]) -> Result<()> {
     let (file, next) = (commits.join(format!("{name}.con")), commits.join(format!("{name}.tmp")));
     put_file(&file, before.as_bytes())?;
     for own in fragments {
-        remove_file(&commits.join(format!("{}.wrt", own.name.stem)))?;
-        remove_file(&path.join(format!("{}.ok", own.name.stem)))?;
+        remove_file(path, &format!("__commits/{}.wrt", own.name.stem))?;
+        remove_file(path, &format!("{}.ok", own.name.stem))?;
     }
     put_file(&next, format!("__commits/{name}.wrt\n").as_bytes())?;
     std::fs::rename(&next, &file).map_err(|error| super::io(&file, error))?;
     put_commit(path, name)?;
-    remove_file(&file)
+    remove_file(path, &format!("__commits/{name}.con"))
 }
 
 pub(super) fn open(path: &Path, key: Option<&Key>, at: TimeWindow) -> Result<Arc<OpenArray>> {

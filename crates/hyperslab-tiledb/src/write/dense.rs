@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bytes::Bytes;
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents, Fields, Grid,
-    Labels, Layout, Place, Result, Sink, Validity, copy_box, normal_path,
+    Labels, Layout, Place, Result, Sink, Validity, copy_box, join_inside,
 };
 
 use super::fragment::{Extra, FieldFiles, FragmentWriter};
@@ -20,6 +20,7 @@ use crate::datatype::{CellValues, Datatype};
 use crate::field::FieldCodecs;
 use crate::fragment::RTree;
 use crate::generic;
+use crate::names::NODE_NAMES;
 use crate::pipeline::{Filter, Pipeline};
 use crate::schema::{ArrayKind, Attribute, Dimension, Order, Range, Schema, WRITTEN};
 
@@ -55,17 +56,38 @@ fn split(path: &str) -> (String, String) {
     }
 }
 
+impl TileDbSink {
+    /// The path of a new node. Its parts become folders, so each must be a name that a folder may have.
+    fn claim(&self, path: &str) -> Result<String> {
+        let path = format!("/{}", NODE_NAMES.key(&self.staging.target.display().to_string(), path)?);
+        let is_below = |own: &str| path.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'));
+        match self.arrays.iter().find(|(own, _)| own != "/" && is_below(own)) {
+            Some((own, _)) => Err(Error::invalid(format!("{path} cannot be made below the array {own}"))),
+            None => Ok(path),
+        }
+    }
+}
+
 impl Sink for TileDbSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        self.groups.insert(normal_path(path), attributes.clone());
+        let path = self.claim(path)?;
+        if self.arrays.iter().any(|(own, _)| *own == path) {
+            return Err(Error::invalid(format!("{path} was made before")));
+        }
+        self.groups.insert(path, attributes.clone());
         Ok(())
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let path = normal_path(path);
+        let path = self.claim(path)?;
         let (_, name) = split(&path);
         if self.arrays.iter().any(|(own, _)| *own == path) || self.groups.contains_key(&path) {
             return Err(Error::invalid(format!("{path} was made before")));
+        }
+        let is_above =
+            |own: &String| own.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
+        if path != "/" && self.groups.keys().chain(self.arrays.iter().map(|(own, _)| own)).any(is_above) {
+            return Err(Error::invalid(format!("{path} cannot be an array: nodes stand below it")));
         }
         let stem = self.staging.path.join(format!("part{}", self.arrays.len()));
         let name = if name.is_empty() { "data".to_owned() } else { name };
@@ -96,7 +118,7 @@ impl Sink for TileDbSink {
         }
         groups.entry("/".to_owned()).or_default();
         for (path, attributes) in &groups {
-            let folder = content.join(path.trim_start_matches('/'));
+            let folder = join_inside(&content, path.trim_start_matches('/'))?;
             std::fs::create_dir_all(&folder).map_err(|error| super::io(&folder, error))?;
             let own = members.remove(path).unwrap_or_default();
             let below: Vec<String> = groups
@@ -112,7 +134,13 @@ impl Sink for TileDbSink {
             }
             let mut listed: Vec<(String, u8)> = below.into_iter().map(|name| (name, 1)).collect();
             for (name, sink) in own {
-                put_array(&folder.join(&name), &[(name.clone(), sink)], &Attributes::new(), at, &options)?;
+                put_array(
+                    &join_inside(&folder, &name)?,
+                    &[(name.clone(), sink)],
+                    &Attributes::new(),
+                    at,
+                    &options,
+                )?;
                 listed.push((name, 2));
             }
             put_group(&folder, &listed, attributes, at, &options)?;
@@ -271,6 +299,7 @@ impl DenseSink {
             validity: Pipeline::of([Filter::Rle(-1)]),
             dimensions: dimensions(spec, &tile_shape)?,
             attributes: vec![attribute.clone()],
+            labels: Vec::new(),
             enumerations: Vec::new(),
             current_domain: None,
         };

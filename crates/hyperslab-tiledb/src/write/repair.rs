@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hyperslab_core::Result;
+use hyperslab_core::{Result, removable_inside};
 
 use super::consolidate::{arrays, open};
 use super::vacuum::{remove_file, remove_folder};
@@ -36,8 +36,10 @@ fn mend<'a>(folder: &Path, mends: impl Iterator<Item = &'a Mend>) -> Result<()> 
         match mend {
             Mend::Ignore(commit) => ignored.push_str(&format!("{commit}\n")),
             Mend::Remove(key) => {
-                let target = folder.join(key);
-                if target.is_dir() { remove_folder(&target)? } else { remove_file(&target)? }
+                // A symbolic link is removed, never what it leads to.
+                let target = removable_inside(folder, key)?;
+                let is_folder = target.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
+                if is_folder { remove_folder(folder, key)? } else { remove_file(folder, key)? }
             }
         }
     }

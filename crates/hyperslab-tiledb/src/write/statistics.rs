@@ -16,6 +16,46 @@ pub(crate) struct TileStats {
     pub(crate) nulls: u64,
 }
 
+/// A sum as the library makes it: where the next number would lead past the end of the type, it becomes that end and
+/// stays there, whatever comes after.
+#[derive(Debug, Clone, Copy, Default)]
+struct StoppingSum<T> {
+    sum: T,
+    stopped: bool,
+}
+
+macro_rules! stopping_integers {
+    ($type:ty) => {
+        impl StoppingSum<$type> {
+            fn add(&mut self, value: $type) {
+                if !self.stopped {
+                    self.stopped = self.sum.checked_add(value).is_none();
+                    self.sum = self.sum.saturating_add(value);
+                }
+            }
+        }
+    };
+}
+
+stopping_integers!(i64);
+stopping_integers!(u64);
+
+impl StoppingSum<f64> {
+    /// The library's rule takes an infinite number for one that leads past the end, if the sum is not of the other sign.
+    fn add(&mut self, value: f64) {
+        if self.stopped {
+            return;
+        }
+        let same_sign = (self.sum < 0.0) == (value < 0.0);
+        self.stopped = same_sign && self.sum.abs() > f64::MAX - value.abs();
+        self.sum = match self.stopped {
+            true if self.sum < 0.0 => f64::MIN,
+            true => f64::MAX,
+            false => self.sum + value,
+        };
+    }
+}
+
 /// Has the attribute minima and maxima? One number a cell, or `char` and ASCII strings.
 pub(crate) fn has_extremes(attribute: &Attribute) -> bool {
     match attribute.datatype {
@@ -89,7 +129,8 @@ impl TileStats {
         macro_rules! integers {
             ($type:ty, $wide:ty) => {{
                 let (cells, _) = bytes.as_chunks::<{ size_of::<$type>() }>();
-                let (mut min, mut max, mut sum, mut any) = (<$type>::MAX, <$type>::MIN, 0 as $wide, false);
+                let (mut min, mut max, mut any) = (<$type>::MAX, <$type>::MIN, false);
+                let mut sum = StoppingSum::<$wide>::default();
                 if elements.is_none() && size_of::<$type>() < 8 {
                     // So few narrow ones cannot reach the end of 64 bits: the loop needs no branches.
                     for block in cells.chunks(1 << 20) {
@@ -99,20 +140,21 @@ impl TileStats {
                             (min, max) = (min.min(value), max.max(value));
                             part = part.wrapping_add(value as $wide);
                         }
-                        (sum, any) = (sum.saturating_add(part), true);
+                        sum.add(part);
+                        any = true;
                     }
                 } else {
                     for (_, cell) in cells.iter().enumerate().filter(|(index, _)| !missing(*index)) {
                         let value = <$type>::from_le_bytes(*cell);
-                        (min, max, sum, any) =
-                            (min.min(value), max.max(value), sum.saturating_add(value as $wide), true);
+                        (min, max, any) = (min.min(value), max.max(value), true);
+                        sum.add(value as $wide);
                     }
                 }
                 if any {
                     (self.min, self.max) =
                         (Some(min.to_le_bytes().to_vec()), Some(max.to_le_bytes().to_vec()));
                 }
-                self.sum = sum.to_le_bytes();
+                self.sum = sum.sum.to_le_bytes();
             }};
         }
         macro_rules! floats {
@@ -121,9 +163,15 @@ impl TileStats {
                     bytes.as_chunks::<{ size_of::<$type>() }>().0.iter().map(|b| <$type>::from_le_bytes(*b));
                 let (mut min, mut max, mut sum, mut any) =
                     (<$type>::INFINITY, <$type>::NEG_INFINITY, 0_f64, false);
-                for (_, value) in values.enumerate().filter(|(index, _)| !missing(*index)) {
+                for (_, value) in values.clone().enumerate().filter(|(index, _)| !missing(*index)) {
                     // What is not a number is neither; the sum becomes it.
                     (min, max, sum, any) = (min.min(value), max.max(value), sum + f64::from(value), true);
+                }
+                if !sum.is_finite() {
+                    let mut stopping = StoppingSum::<f64>::default();
+                    let counted = values.enumerate().filter(|(index, _)| !missing(*index));
+                    counted.for_each(|(_, value)| stopping.add(f64::from(value)));
+                    sum = stopping.sum;
                 }
                 if any {
                     if min > max {
@@ -196,7 +244,7 @@ pub(crate) fn lists(attribute: &Attribute, tiles: &[TileStats]) -> (Stats, Total
     }
     if has_sum(attribute) {
         stats.sums = tiles.iter().map(|tile| tile.sum).collect();
-        totals.sum = tiles.iter().fold([0; 8], |sum, tile| add(attribute.datatype.number(), sum, tile.sum));
+        totals.sum = total(attribute.datatype.number(), tiles.iter().map(|tile| tile.sum));
     }
     // A fragment of nulls alone keeps zeros.
     if has_extremes(attribute)
@@ -233,12 +281,60 @@ fn before(attribute: &Attribute, a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-fn add(number: Number, a: [u8; 8], b: [u8; 8]) -> [u8; 8] {
+/// The sum of tiles' sums, by the same rule as a tile's.
+fn total(number: Number, sums: impl Iterator<Item = [u8; 8]>) -> [u8; 8] {
+    macro_rules! total {
+        ($type:ty) => {{
+            let mut total = StoppingSum::<$type>::default();
+            sums.for_each(|sum| total.add(<$type>::from_le_bytes(sum)));
+            total.sum.to_le_bytes()
+        }};
+    }
     if number.is_float() {
-        (f64::from_le_bytes(a) + f64::from_le_bytes(b)).to_le_bytes()
+        total!(f64)
     } else if number.is_signed() {
-        i64::from_le_bytes(a).saturating_add(i64::from_le_bytes(b)).to_le_bytes()
+        total!(i64)
     } else {
-        u64::from_le_bytes(a).saturating_add(u64::from_le_bytes(b)).to_le_bytes()
+        total!(u64)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sum(number: Number, bytes: Vec<u8>) -> [u8; 8] {
+        let mut stats = TileStats::default();
+        stats.of_numbers(number, &bytes, None);
+        stats.sum
+    }
+
+    /// What the library itself stores for these cells.
+    #[test]
+    fn sums_stop_at_the_end_of_their_type() {
+        let signed = |cells: &[i64]| {
+            let bytes = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+            i64::from_le_bytes(sum(Number::I64, bytes))
+        };
+        assert_eq!(signed(&[i64::MAX, 1, -5, 7]), i64::MAX);
+        assert_eq!(signed(&[i64::MIN, -1, 5]), i64::MIN);
+        assert_eq!(signed(&[i64::MAX, -5, 5]), i64::MAX);
+        assert_eq!(signed(&[i64::MAX, i64::MIN, 2]), 1);
+        let unsigned = |cells: &[u64]| {
+            let bytes = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+            u64::from_le_bytes(sum(Number::U64, bytes))
+        };
+        assert_eq!(unsigned(&[u64::MAX, 1, 0]), u64::MAX);
+        assert_eq!(unsigned(&[1, 2, 3]), 6);
+        let floats = |cells: &[f64]| {
+            let bytes = cells.iter().flat_map(|cell| cell.to_le_bytes()).collect();
+            f64::from_le_bytes(sum(Number::F64, bytes))
+        };
+        assert_eq!(floats(&[1e308, 1e308, -1e308]), f64::MAX);
+        assert_eq!(floats(&[-1e308, -1e308, 1e308]), f64::MIN);
+        assert_eq!(floats(&[f64::INFINITY, 1.0]), f64::MAX);
+        assert_eq!(floats(&[f64::NEG_INFINITY, 1.0]), f64::NEG_INFINITY);
+        assert!(floats(&[f64::NAN, 1.0]).is_nan());
+        assert_eq!(floats(&[0.5, 1.0]), 1.5);
     }
 }

@@ -1,9 +1,9 @@
 //! Removal of what consolidated fragments replaced.
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use hyperslab_core::Result;
+use hyperslab_core::{Result, removable_inside};
 
 use super::consolidate::{arrays, open};
 use super::{WriteOptions, io, put_file, timed_name};
@@ -43,43 +43,43 @@ fn vacuum_array(path: &Path, options: &WriteOptions) -> Result<usize> {
             put_file(&path.join("__commits").join(list), ignored.as_bytes())?;
         }
         for name in names {
-            for commit in
-                [path.join("__commits").join(format!("{name}.wrt")), path.join(format!("{name}.ok"))]
-            {
-                remove_file(&commit)?;
-            }
-            for folder in folders(&array, path, name) {
-                remove_folder(&folder)?;
+            remove_file(path, &format!("__commits/{name}.wrt"))?;
+            remove_file(path, &format!("{name}.ok"))?;
+            for folder in folders(&array, name) {
+                remove_folder(path, &folder)?;
                 removed.insert(name.as_str());
             }
         }
         let file = format!("{}.vac", vac.stem);
-        remove_file(&path.join("__commits").join(&file))?;
-        remove_file(&path.join(&file))?;
+        remove_file(path, &format!("__commits/{file}"))?;
+        remove_file(path, &file)?;
     }
     Ok(removed.len())
 }
 
-/// The folders that a fragment of this name has.
-fn folders(array: &OpenArray, path: &Path, name: &str) -> Vec<PathBuf> {
+/// The folders that a fragment of this name has, below the array's.
+fn folders(array: &OpenArray, name: &str) -> Vec<String> {
     let listing = &array.listing;
     let below =
-        listing.fragments.iter().filter(|own| own.stem == name).map(|_| path.join("__fragments").join(name));
-    let root =
-        listing.root.iter().filter(|(own, folder)| *folder && own.stem == name).map(|_| path.join(name));
-    below.chain(root).collect()
+        listing.fragments.iter().filter(|own| own.stem == name).map(|_| format!("__fragments/{name}"));
+    let root = listing.root.iter().filter(|(own, folder)| *folder && own.stem == name);
+    below.chain(root.map(|_| name.to_owned())).collect()
 }
 
-pub(super) fn remove_file(file: &Path) -> Result<()> {
-    match std::fs::remove_file(file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(file, error)),
+/// Removes a file of an array, by its key in the array's folder.
+pub(super) fn remove_file(array: &Path, key: &str) -> Result<()> {
+    let file = removable_inside(array, key)?;
+    match std::fs::remove_file(&file) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(&file, error)),
         _ => Ok(()),
     }
 }
 
-pub(super) fn remove_folder(folder: &Path) -> Result<()> {
-    match std::fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(folder, error)),
+/// Removes a folder of an array, by its key in the array's folder.
+pub(super) fn remove_folder(array: &Path, key: &str) -> Result<()> {
+    let folder = removable_inside(array, key)?;
+    match std::fs::remove_dir_all(&folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(&folder, error)),
         _ => Ok(()),
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn schema(capacity: u64, last: i32) -> Schema {
             extent: None,
         }],
         attributes: vec![Attribute::new("v", Datatype::Int32, CellValues::Fixed(1))],
+        labels: Vec::new(),
         enumerations: Vec::new(),
         current_domain: None,
     }

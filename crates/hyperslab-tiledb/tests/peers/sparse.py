@@ -3,6 +3,7 @@
 import sys
 
 import numpy as np
+import pyarrow as pa
 import tiledb
 
 from cases import Cases, fresh, nested
@@ -169,17 +170,27 @@ def main(root):
             for at in [(0, 10), (0, 22), (0, 25), (0, 41), (0, 45), (15, 35), (20, 45), (26, 46)]:
                 cases.expect_sparse(name, at=at, label=f"at-{at[0]}-{at[1]}")
 
-    # A delete on a nullable field leaves the rows in which it is null, which the library takes.
-    name = "delete-null"
-    path = cases.path(name)
-    create(path, [tiledb.Dim(name="x", domain=(0, 99), tile=10, dtype="int32")], [tiledb.Attr(name="a", dtype="int32", nullable=True)])
-    values = [None if i % 3 == 0 else i for i in range(20)]
-    with tiledb.open(path, "w", timestamp=10) as array:
-        array[np.arange(20, dtype="int32")] = {"a": np.array(values, dtype=object)}
-    with tiledb.open(path, "d", timestamp=20) as array:
-        array.query(cond="a < 10").submit()
-    rows = [i for i in range(20) if values[i] is None or values[i] >= 10]
-    cases.expect(name, {"/": {"columns": {"x": rows, "a": [values[i] for i in rows]}}})
+    # A comparison with null is false, so that a delete on a nullable field takes the rows in which it is null.
+    conditions = [
+        "a < 10", "a == 7", "a != 7", "a in [7, 8]", "a not in [7, 8]", "s == 'x1'", "s != 'x1'", "s in ['x1']",
+        "s not in ['x1']", "s == ''", "a < 10 and s == 'x1'", "a < 10 or s == 'x1'", "f < 5.0", "f != 5.0",
+    ]
+    for number, condition in enumerate(conditions):
+        name = f"delete-null-{number}"
+        path = cases.path(name)
+        attrs = [
+            tiledb.Attr(name="a", dtype="int32", nullable=True), tiledb.Attr(name="f", dtype="float64"),
+            tiledb.Attr(name="s", dtype="ascii", var=True, nullable=True),
+        ]
+        create(path, [tiledb.Dim(name="x", domain=(0, 99), tile=10, dtype="int32")], attrs)
+        numbers = pa.array([None if i % 3 == 0 else i for i in range(20)], pa.int32())
+        texts = pa.array([None if i % 4 == 0 else "" if i % 5 == 0 else f"x{i % 3}" for i in range(20)])
+        floats = np.array([np.nan if i % 6 == 0 else i for i in range(20)])
+        with tiledb.open(path, "w", timestamp=10) as array:
+            array[np.arange(20, dtype="int32")] = {"a": numbers, "f": floats, "s": texts}
+        with tiledb.open(path, "d", timestamp=20) as array:
+            array.query(cond=condition).submit()
+        cases.expect_sparse(name)
     print(cases.count)
 
 

@@ -279,6 +279,7 @@ fn sparse_arrays_are_read_by_the_library() {
                         Attribute::new("a", Datatype::Float32, CellValues::Fixed(1)),
                         Attribute::new("s", Datatype::StringAscii, CellValues::Variable),
                     ],
+                    labels: Vec::new(),
                     enumerations: Vec::new(),
                     current_domain: None,
                 };
@@ -394,4 +395,29 @@ fn a_dropped_sink_leaves_nothing() {
     drop(array);
     drop(sink);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+/// Labels of dimensions, which we do not read, are still there after the array became longer and was consolidated.
+#[test]
+fn labels_of_dimensions_are_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("labelled");
+    let library = |action: &str| {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/labels.py");
+        let done = Command::new(interpreter()).arg(script).arg(action).arg(&path).output().unwrap();
+        assert!(done.status.success(), "{action}: {}", String::from_utf8_lossy(&done.stderr));
+    };
+    library("write");
+    let mut sink =
+        hyperslab_tiledb::append(&path, WriteOptions { by_name: true, ..WriteOptions::default() }).unwrap();
+    let array = sink.grow("/a", &[30]).unwrap();
+    let cells: Vec<u8> = (20..30).flat_map(i32::to_le_bytes).collect();
+    let chunk = ChunkCoord::from_slice(&[2]);
+    array.write(&chunk, array.encode(&chunk, &Elements::fixed(cells)).unwrap()).unwrap();
+    drop(array);
+    Box::new(sink).commit().unwrap();
+    library("read");
+    assert_eq!(hyperslab_tiledb::consolidate(&path, &Default::default()).unwrap(), 2);
+    hyperslab_tiledb::vacuum(&path, &WriteOptions::default()).unwrap();
+    library("read");
 }

@@ -11,12 +11,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, Attributes, ChunkCoord, Error, Grid, Result, Sink, normal_path,
+    Array, ArraySink, ArraySpec, Attributes, ChunkCoord, Error, Grid, Result, Sink, join_inside,
 };
 use serde_json::{Map, Value};
 
 use super::array::ZarrArraySink;
-use super::{ArrayPlan, WriteOptions, ZarrFormat, ZarrSink};
+use super::{ArrayPlan, NODE_NAMES, WriteOptions, ZarrFormat, ZarrSink};
 use crate::array::ZarrArray;
 use crate::attributes;
 use crate::json::to_text;
@@ -58,7 +58,7 @@ impl Before {
 
     /// Does an object stand where this chunk goes? Also outside the old array, when someone was killed before.
     pub(crate) fn holds(&self, chunk: &[u64]) -> bool {
-        self.target.join(self.array.object_key(chunk)).exists()
+        join_inside(&self.target, &self.array.object_key(chunk)).is_ok_and(|path| path.exists())
     }
 }
 
@@ -181,10 +181,11 @@ impl ZarrAppend {
         let (root, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.changed).into_iter().partition(|(key, _)| !key.contains('/'));
         for (key, document) in others.into_iter().chain(root) {
-            let path = staged.join(".document");
+            // Beside the staged nodes, whose names it cannot meet there.
+            let path = staged.with_file_name("document");
             let failed = |source| Error::io(path.display().to_string(), source);
             std::fs::write(&path, to_text(&key, &document)?).map_err(failed)?;
-            replace(&path, &self.target.join(&key))?;
+            replace(&path, &join_inside(&self.target, &key)?)?;
         }
         Ok(())
     }
@@ -217,7 +218,7 @@ fn replace(own: &Path, place: &Path) -> Result<()> {
 impl Sink for ZarrAppend {
     /// A group; one that is there gets these attributes, and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let key = normal_path(path)[1..].to_owned();
+        let key = NODE_NAMES.key(&self.new.name, path)?;
         match self.old.own_document(&key)? {
             Some(document) if document.is_array() => {
                 Err(Error::invalid(format!("{}: {path} is there, and no group", self.new.name)))
@@ -229,7 +230,7 @@ impl Sink for ZarrAppend {
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let key = normal_path(path)[1..].to_owned();
+        let key = NODE_NAMES.key(&self.new.name, path)?;
         if self.old.own_document(&key)?.is_some() {
             return Err(Error::invalid(format!("{}: {path} is there already", self.new.name)));
         }
@@ -238,7 +239,7 @@ impl Sink for ZarrAppend {
     }
 
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
-        let key = normal_path(path)[1..].to_owned();
+        let key = NODE_NAMES.key(&self.new.name, path)?;
         let array = self.old.array(path)?;
         let old = &array.schema().grid;
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
@@ -260,13 +261,13 @@ impl Sink for ZarrAppend {
         }
         document.insert("shape".to_owned(), shape);
         let before = Arc::new(Before { array, grid, target: self.target.clone() });
-        let sink = Arc::new(ZarrArraySink::new(plan, self.new.folder().join(&key), Some(before)));
+        let sink = Arc::new(ZarrArraySink::new(plan, join_inside(self.new.folder(), &key)?, Some(before)));
         self.new.arrays.push(Arc::clone(&sink));
         Ok(sink)
     }
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let key = normal_path(path)[1..].to_owned();
+        let key = NODE_NAMES.key(&self.new.name, path)?;
         self.set(&key, attributes)
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Result, join_inside};
 use serde_json::Value;
 use tempfile::TempDir;
 
@@ -41,7 +41,7 @@ impl PendingFolder {
 
     /// Writes a metadata document.
     pub(crate) fn document(&self, key: &str, document: &Value) -> Result<()> {
-        let path = self.path.join(key);
+        let path = join_inside(&self.path, key)?;
         let failed = |source| Error::io(path.display().to_string(), source);
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).map_err(failed)?;

@@ -222,6 +222,7 @@ const ATTRIBUTE_ROWS: u64 = 65536;
 
 /// An attribute of all objects, in the order of their index.
 pub(crate) fn write_attribute(level: &mut LevelSink<'_>, name: &str, values: &Values) -> Result<()> {
+    hyperslab_zarr::NODE_NAMES.name("Zarr Vectors", name)?;
     let mut chunk = values.shape.to_vec();
     if let Some(first) = chunk.first_mut() {
         *first = (*first).clamp(1, ATTRIBUTE_ROWS);

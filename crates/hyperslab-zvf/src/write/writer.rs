@@ -307,6 +307,9 @@ fn check_spec(spec: &GeometrySpec) -> Result<()> {
     if spec.kind.is_path() && !spec.objects {
         return Err(Error::invalid("lines without objects"));
     }
+    for column in spec.attributes.iter().chain(&spec.link_attributes) {
+        hyperslab_zarr::NODE_NAMES.name("Zarr Vectors", &column.name)?;
+    }
     let mut names: Vec<&str> = spec.attributes.iter().map(|column| column.name.as_str()).collect();
     names.sort_unstable();
     if names.windows(2).any(|pair| pair[0] == pair[1]) {

@@ -32,6 +32,9 @@ pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
             all.join(", .")
         )));
     }
+    if replace {
+        crate::formats::check_replaceable_file(path)?;
+    }
     let pending = PendingFile::create(path, replace)?;
     let mut out = BufWriter::with_capacity(1 << 20, pending.file());
     match ending.as_str() {

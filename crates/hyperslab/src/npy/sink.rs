@@ -6,8 +6,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab_core::{
-    ArraySink, ArraySpec, Attributes, ChunkCoord, DType, Elements, EncodedChunk, Error, Grid, PendingFile,
-    Result, Sink,
+    ArraySink, ArraySpec, Attributes, ChunkCoord, DType, Elements, EncodedChunk, Error, Grid, NodeNames,
+    PendingFile, Result, Sink,
 };
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -64,6 +64,10 @@ impl Sink for NpySink {
     }
 }
 
+/// The names of members. The file name of a member is longer than its own by `.npy`, which NumPy takes off again: `x` and
+/// `x.npy` would be one array there.
+const MEMBER_NAMES: NodeNames = NodeNames::new("npz", |name| name.ends_with(".npy") || name.len() > 251);
+
 /// Makes a `.npz` archive.
 #[derive(Debug)]
 pub struct NpzSink {
@@ -89,8 +93,9 @@ impl Sink for NpzSink {
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let name = path.trim_start_matches('/');
-        let name = if name.is_empty() { "arr_0" } else { name };
+        // Members are unpacked as files by other tools, so their names follow the rules of files.
+        let key = MEMBER_NAMES.key(&self.pending.target().display().to_string(), path)?;
+        let name = if key.is_empty() { "arr_0" } else { key.as_str() };
         if self.members.iter().any(|(own, _)| own == name) {
             return Err(Error::invalid(format!("{path} is there already")));
         }

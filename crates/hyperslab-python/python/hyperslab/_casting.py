@@ -44,7 +44,6 @@ def _unchanged(given: NDArray[Any], cast: NDArray[Any], dtype: np.dtype[Any]) ->
     else:
         changed = np.asarray(cast != given)
     if changed.any():
-        first = tuple(int(index[0]) for index in np.nonzero(changed))
-        value = given[first]
-        raise InvalidError(f"{value!r} at {first} does not fit into {dtype}")
+        value = given[changed].flat[0]
+        raise InvalidError(f"{value!r} does not fit into {dtype}")
     return cast

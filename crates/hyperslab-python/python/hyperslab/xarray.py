@@ -6,7 +6,6 @@ chosen without being named for ``.tet`` files and TileDB folders only: other for
 
 from __future__ import annotations
 
-import json
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -138,11 +137,11 @@ class HyperslabDataStore(AbstractDataStore):
     def _variable(self, array: _native.Array, dims: tuple[str, ...]) -> Variable:
         attributes = _attributes(array.attrs, self.opened.format)
         encoding: dict[str, Any] = {"source": self.path, "original_shape": array.shape}
+        if self.opened.format == "hdf5":
+            encoding.update(_netcdf_encoding(array))
         if array.chunks is not None:
             encoding["chunksizes"] = array.chunks
             encoding["preferred_chunks"] = dict(zip(dims, array.chunks, strict=True))
-        if self.opened.format == "zarr":
-            _zarr_fill(array, attributes)
         data = indexing.LazilyIndexedArray(HyperslabArray(array))
         return Variable(dims, data, attributes, encoding)
 
@@ -183,18 +182,19 @@ def _attributes(attributes: Attributes, format: str) -> dict[str, Any]:
     return found
 
 
-def _zarr_fill(array: _native.Array, attributes: dict[str, Any]) -> None:
-    """Zarr v2 keeps xarray's ``_FillValue`` as the fill value, v3 encoded among the attributes."""
-    try:
-        with open(os.path.join(array.file, array.path.strip("/"), ".zarray"), encoding="utf-8") as document:
-            if json.load(document).get("fill_value") is not None:
-                attributes.setdefault("_FillValue", array.fill_value)
-    except OSError:
-        told = attributes.get("_FillValue")
-        if told is not None:
-            from xarray.backends.zarr import FillValueCoder
-
-            attributes["_FillValue"] = FillValueCoder.decode(told, array.dtype)
+def _netcdf_encoding(array: _native.Array) -> dict[str, Any]:
+    """How a variable is stored, in the words of xarray's NetCDF engines, so that ``to_netcdf`` stores it alike."""
+    filters = {each["name"]: each for each in array.filters}
+    compressors = {"zlib": "gzip", "szip": "szip", "zstd": "zstd", "bzip2": "bzip2", "blosc": "blosc"}
+    encoding: dict[str, Any] = {name: own in filters for name, own in compressors.items()}
+    level = next((each["level"] for each in filters.values() if "level" in each), 0)
+    return encoding | {
+        "shuffle": "shuffle" in filters,
+        "complevel": level,
+        "fletcher32": "fletcher32" in filters,
+        "contiguous": array.chunks is None,
+        "chunksizes": array.chunks,
+    }
 
 
 class HyperslabEntrypoint(BackendEntrypoint):

@@ -412,7 +412,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) unlimited: Vec<String>,
 
-    /// Gather chunks in shards of this shape (Zarr), such as 512,512,512
+    /// Gather chunks in shards of this shape (Zarr), such as 512,512,512; a single number is rounded up to whole chunks
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) shards: Option<Vec<u64>>,
 

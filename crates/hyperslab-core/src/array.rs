@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Grid, PlannedChunk,
-    Result, Span, StoredForm, Window,
+    Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Grid, OutputSlot,
+    PlannedChunk, Result, Span, StoredForm,
 };
 
 /// A dense array of some format.
@@ -55,36 +55,20 @@ pub trait Array: Send + Sync + Debug {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// Decodes only what is wanted of the chunk, straight into its place, where the format stores a chunk in
-    /// blocks that stand alone. `Ok(false)`: no shortcut here, decode it all.
+    /// Decodes less than the whole chunk, where the format can: the wanted cells straight into their slot, or the front of
+    /// the chunk. Says which of the two it did; after [`Coverage::Nothing`] the caller decodes the whole chunk.
     ///
     /// # Errors
     ///
     /// As [`decode`](Self::decode).
-    fn decode_part(
+    fn decode_partial(
         &self,
         _wanted: &PlannedChunk,
         _reference: &ChunkRef,
         _stored: &[Bytes],
-        _window: &mut Window<'_>,
-    ) -> Result<bool> {
-        Ok(false)
-    }
-
-    /// Decodes the front of the chunk, as many bytes as `out` has (whole elements), where its codec can stop there.
-    /// `Ok(false)`: it cannot, decode it all; `out` may have been written to.
-    ///
-    /// # Errors
-    ///
-    /// As [`decode`](Self::decode).
-    fn decode_front(
-        &self,
-        _chunk: &ChunkCoord,
-        _reference: &ChunkRef,
-        _stored: &[Bytes],
-        _out: &mut [u8],
-    ) -> Result<bool> {
-        Ok(false)
+        _out: PartialOutput<'_, '_>,
+    ) -> Result<Coverage> {
+        Ok(Coverage::Nothing)
     }
 
     /// As [`decode`](Self::decode), for elements of variable length or that may be missing: all cells of the
@@ -148,9 +132,14 @@ pub trait Array: Send + Sync + Debug {
         (whole && shared).then(|| StoredForm { shape: schema.decoded_shape(chunk), steps: Vec::new() })
     }
 
-    /// Is everything that [`statistics`](Self::statistics) tells a [hint](ChunkStatistics::hint)? Then nobody need ask
-    /// who does not trust hints.
+    /// Is everything that [`statistics`](Self::statistics) tells a [hint](ChunkStatistics::hint)? Callers that do not
+    /// trust hints can skip the call.
     fn statistics_are_hints(&self) -> bool {
+        false
+    }
+
+    /// Are the stored bytes on another machine, so that a request takes as long as many bytes?
+    fn is_remote(&self) -> bool {
         false
     }
 
@@ -173,6 +162,27 @@ pub trait Array: Send + Sync + Debug {
         }
         Ok(fetched)
     }
+}
+
+/// Where a part of a chunk can be decoded to.
+#[derive(Debug)]
+pub struct PartialOutput<'o, 's> {
+    /// The slot of the wanted cells in the result, where there is one.
+    pub slot: Option<&'o mut OutputSlot<'s>>,
+    /// The front of the decoded chunk, up to the last wanted element, where decoding can usefully end there. It may be
+    /// written to even when it is not completed.
+    pub front: Option<&'o mut [u8]>,
+}
+
+/// What a partial decode has done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Coverage {
+    /// Nothing: the whole chunk is to be decoded.
+    Nothing,
+    /// The wanted cells are in their slot.
+    Slot,
+    /// The front of the chunk is decoded.
+    Front,
 }
 
 /// A number, exactly as an array of its kind holds it.

@@ -53,6 +53,11 @@ pub trait Blob: Send + Sync + Debug {
         None
     }
 
+    /// Is it on another machine?
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// The bytes of one range.
     ///
     /// # Errors

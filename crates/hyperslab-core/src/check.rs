@@ -3,13 +3,9 @@
 use std::hint::black_box;
 
 use rayon::prelude::*;
-use smallvec::SmallVec;
 
-use crate::assemble::{fetch, with_scratch};
-use crate::{
-    Array, ArraySchema, Blob, ChunkCoord, ChunkRef, Result, Span, decoded_bytes, needs_elements, product,
-    read_chunk_elements,
-};
+use crate::pipeline::{BlobCache, check_fetched};
+use crate::{Array, ArraySchema, Blob, Chunk, ChunkCoord, ChunkRef, Result, Span, product};
 
 /// What is checked at a time: enough for all cores, few enough that a large index is never held as a whole.
 const BATCH: usize = 1024;
@@ -74,19 +70,14 @@ pub fn chunk_weight(schema: &ArraySchema) -> u64 {
 ///
 /// Whatever fetching and decoding say.
 pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
-    if needs_elements(array) {
-        return read_chunk_elements(array, chunk, Some(reference)).map(|_| ());
-    }
-    let bytes = decoded_bytes(array, chunk, reference)?;
-    if let Some(span) = reference.as_plain().filter(|span| span.length == bytes as u64) {
+    let mut blobs = BlobCache::default();
+    Chunk::new(array, 0, chunk, Some(reference), None, None, &mut blobs).check(|span| {
         if span.length > AT_ONCE {
             return check_readable(&*array.blob(&span.blob)?, span);
         }
-        fetch(array, &[span])?.iter().for_each(|stored| touch(stored));
-        return Ok(());
-    }
-    let stored = fetch(array, &reference.spans().collect::<SmallVec<[&Span; 4]>>())?;
-    with_scratch(bytes, |scratch| array.decode(chunk, reference, &stored, scratch))
+        check_fetched(array, 1, array.fetch(&[span])?)?.iter().for_each(|stored| touch(stored));
+        Ok(())
+    })
 }
 
 /// Are the bytes of the span there, and can the system read them?

@@ -203,6 +203,20 @@ impl Elements {
         if self.is_missing(index) { None } else { bytes.get(start..end) }
     }
 
+    /// About how many bytes they take in memory.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let offsets = |offsets: &Vec<u64>| offsets.len() as u64 * 8;
+        let data = match &self.data {
+            Data::Fixed(bytes) => bytes.len() as u64,
+            Data::Variable { offsets: own, bytes } => offsets(own) + bytes.len() as u64,
+            Data::List { offsets: own, items } => offsets(own) + items.bytes(),
+            Data::FixedList { items, .. } => items.bytes(),
+            Data::Struct { members, .. } => members.iter().map(Self::bytes).sum(),
+        };
+        data + self.validity.as_ref().map_or(0, |validity| validity.bits.len() as u64)
+    }
+
     /// Is element `index` missing?
     #[must_use]
     pub fn is_missing(&self, index: usize) -> bool {

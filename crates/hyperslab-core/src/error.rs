@@ -39,6 +39,9 @@ pub enum Error {
         /// What was looked for.
         what: String,
     },
+    /// The operation was cancelled.
+    #[error("stopped before the end")]
+    Cancelled,
     /// The operating system said no.
     #[error("{path}: {source}")]
     Io {

@@ -79,9 +79,25 @@ pub fn product(extents: &[u64]) -> Option<u64> {
 /// # Ok::<(), hyperslab_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedGrid")]
 pub struct Grid {
     shape: Extents,
     chunk_shape: Extents,
+}
+
+/// A grid as it is serialised: anybody may have written it.
+#[derive(Deserialize)]
+struct UncheckedGrid {
+    shape: Extents,
+    chunk_shape: Extents,
+}
+
+impl TryFrom<UncheckedGrid> for Grid {
+    type Error = Error;
+
+    fn try_from(unchecked: UncheckedGrid) -> Result<Self> {
+        Self::new(&unchecked.shape, &unchecked.chunk_shape)
+    }
 }
 
 impl Grid {

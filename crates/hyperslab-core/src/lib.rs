@@ -14,8 +14,7 @@
 //! | `selection` | [`Selection`] as people say it, [`Positions`] as numbers |
 //! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
 //! | `widest` | loops for the widest vectors of a processor: [`widest!`] |
-//! | `window` | [`Windows`]: the result, handed out chunk by chunk to many threads |
-//! | `assemble` | [`read_chunk`]: fetch, decode and place one chunk; [`read_serial`]: a whole read on one thread |
+//! | `pipeline` | [`visit_chunks`]: locate, fetch, decode, visit; [`read_serial`]: a whole read on one thread |
 //! | `check` | [`check_in_order`]: deep checks on all cores, told in the order of the index |
 //! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
 //! | `buffer` | [`Buffer`]: memory for results |
@@ -42,7 +41,6 @@
 #![deny(unsafe_code)]
 
 mod array;
-mod assemble;
 mod attributes;
 mod blob;
 mod buffer;
@@ -57,6 +55,7 @@ mod grid;
 mod names;
 mod parse;
 mod pending;
+mod pipeline;
 mod plan;
 mod report;
 mod selection;
@@ -65,12 +64,9 @@ mod store;
 mod stored;
 mod table;
 mod widest;
-mod window;
 
-pub use array::{Array, ArraySchema, ChunkStatistics, Edges, Fill, Filter, Labels, Number, Usage};
-pub use assemble::{
-    LOCATE_BATCH, decoded_bytes, gather_elements, locate, needs_elements, read_chunk, read_chunk_elements,
-    read_serial, result_bytes, with_chunk, with_scratch,
+pub use array::{
+    Array, ArraySchema, ChunkStatistics, Coverage, Edges, Fill, Filter, Labels, Number, PartialOutput, Usage,
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{
@@ -89,6 +85,11 @@ pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
 pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pending::PendingFile;
+pub use pipeline::{
+    Chunk, ChunkList, ChunkVisitor, Context, LOCATE_BATCH, OutputSlot, OutputSlots, Progress, Threads,
+    decoded_bytes, gather_elements, locate, needs_elements, read_serial, result_bytes, visit_chunks,
+    with_scratch,
+};
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
@@ -96,4 +97,3 @@ pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink};
 pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
 pub use stored::{StoredForm, StoredStep};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};
-pub use window::{Window, Windows};

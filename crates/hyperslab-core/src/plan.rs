@@ -23,11 +23,36 @@ use crate::{AxisPositions, ChunkCoord, Error, Extents, Grid, Positions, Region, 
 /// # Ok::<(), hyperslab_core::Error>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "UncheckedPlan")]
 pub struct Plan {
     grid: Grid,
     positions: Positions,
     /// Which of the touched chunks, in C order, this plan is about: all, or a part after a split.
     part: Range<u64>,
+}
+
+/// A plan as it is serialised: anybody may have written it, and output slots rely on what [`Plan::new`] checks.
+#[derive(Deserialize)]
+struct UncheckedPlan {
+    grid: Grid,
+    positions: Positions,
+    part: Range<u64>,
+}
+
+impl TryFrom<UncheckedPlan> for Plan {
+    type Error = Error;
+
+    fn try_from(unchecked: UncheckedPlan) -> Result<Self> {
+        let whole = Self::new(&unchecked.grid, unchecked.positions)?;
+        let part = unchecked.part;
+        if part.start > part.end || part.end > whole.part.end {
+            return Err(Error::invalid(format!(
+                "a plan of chunks {part:?}, of which there are {}",
+                whole.part.end
+            )));
+        }
+        Ok(Self { part, ..whole })
+    }
 }
 
 /// One touched chunk.
@@ -286,6 +311,29 @@ mod tests {
             let split: Vec<_> = plan.split(parts).iter().flat_map(|part| part.iter().collect::<Vec<_>>()).collect();
             prop_assert_eq!(split, plan.iter().collect::<Vec<_>>());
         }
+    }
+
+    #[test]
+    fn a_plan_that_breaks_its_own_rules_is_not_read() {
+        let grid = Grid::new(&[10], &[4]).unwrap();
+        let plan = Plan::new(&grid, Positions::whole(&[10])).unwrap();
+        let document = serde_json::to_value(&plan).unwrap();
+        assert_eq!(serde_json::from_value::<Plan>(document.clone()).unwrap(), plan);
+        let broken = |pointer: &str, value: u64| {
+            let mut broken = document.clone();
+            *broken.pointer_mut(pointer).unwrap() = value.into();
+            serde_json::from_value::<Plan>(broken)
+        };
+        for (pointer, value) in [
+            ("/positions/axes/0/count", 11),
+            ("/positions/axes/0/start", 1),
+            ("/positions/axes/0/step", 0),
+            ("/grid/chunk_shape/0", 0),
+            ("/part/end", 4),
+        ] {
+            assert!(broken(pointer, value).is_err(), "{pointer}");
+        }
+        assert!(broken("/part/start", 1).is_ok());
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reductions of the engine: folded chunk by chunk, never the whole array in memory.
 
 use hyperslab::query::{Axis, Operation, Query};
-use hyperslab::{AxisSelection, Selection};
+use hyperslab::{AxisSelection, Selection, Threads};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -44,6 +44,8 @@ pub(crate) fn reduce<'py>(
     } else {
         array.reader.decoded().map_err(|error| raised(py, &error))?
     };
+    // The pool that `within` runs in is shared by all chunks.
+    let reader = reader.with_threads(Threads::Shared);
     let answer = threads::within(py, array.origin.threads, || query.run(&reader)?.values())?;
     values::to_python(py, answer, true)
 }

@@ -185,6 +185,10 @@ impl Array for TetArray {
         }
     }
 
+    fn is_remote(&self) -> bool {
+        self.file.blob.is_remote()
+    }
+
     fn decode(
         &self,
         chunk: &ChunkCoord,

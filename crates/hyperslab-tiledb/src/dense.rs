@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Extents, Fill, Grid,
-    Labels, Layer, Layout, Place, PlannedChunk, Region, Result, Span, Window, copy_box,
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Coverage, Edges, Elements, Error, Extents, Fill,
+    Grid, Labels, Layer, Layout, PartialOutput, Place, PlannedChunk, Region, Result, Span, copy_box,
 };
 use smallvec::SmallVec;
 
@@ -336,6 +336,10 @@ impl Array for DenseAttribute {
         self.array.blob(key)
     }
 
+    fn is_remote(&self) -> bool {
+        self.array.directory.is_remote()
+    }
+
     fn decode(
         &self,
         chunk: &ChunkCoord,
@@ -374,14 +378,16 @@ impl Array for DenseAttribute {
         Ok(())
     }
 
-    fn decode_part(
+    fn decode_partial(
         &self,
         wanted: &PlannedChunk,
         reference: &ChunkRef,
         stored: &[Bytes],
-        window: &mut Window<'_>,
-    ) -> Result<bool> {
-        self.decode_wanted(wanted, reference, stored, window)
+        out: PartialOutput<'_, '_>,
+    ) -> Result<Coverage> {
+        let Some(slot) = out.slot else { return Ok(Coverage::Nothing) };
+        let done = self.decode_wanted(wanted, reference, stored, slot)?;
+        Ok(if done { Coverage::Slot } else { Coverage::Nothing })
     }
 
     fn decode_elements(

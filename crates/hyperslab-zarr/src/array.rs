@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, Directory, Edges, Elements, Error,
-    Extents, Fill, Grid, Place, Result, Span, StoredForm, product,
+    Array, ArraySchema, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, Coverage, Directory, Edges, Elements,
+    Error, Extents, Fill, Grid, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm, product,
 };
 
 use crate::elements::ElementStream;
@@ -445,6 +445,10 @@ impl Array for ZarrArray {
         self.directory.open(name)?.ok_or_else(|| self.no_object(name))
     }
 
+    fn is_remote(&self) -> bool {
+        self.directory.is_remote()
+    }
+
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
         let fetch = |span: &&Span| match &span.blob {
             BlobKey::Named(name) if self.shards.is_none() => {
@@ -465,24 +469,27 @@ impl Array for ZarrArray {
         self.rescale(out, place)
     }
 
-    fn decode_front(
+    fn decode_partial(
         &self,
-        chunk: &ChunkCoord,
+        wanted: &PlannedChunk,
         reference: &ChunkRef,
         stored: &[Bytes],
-        out: &mut [u8],
-    ) -> Result<bool> {
-        let (Some(total), [stored]) = (self.schema.decoded_bytes(chunk), stored) else { return Ok(false) };
+        out: PartialOutput<'_, '_>,
+    ) -> Result<Coverage> {
+        let (Some(total), [stored]) = (self.schema.decoded_bytes(&wanted.coord), stored) else {
+            return Ok(Coverage::Nothing);
+        };
+        let Some(out) = out.front else { return Ok(Coverage::Nothing) };
         let item = self.schema.dtype.size().unwrap_or(0);
         if !self.pipeline.decode_front(stored, total, item, out) {
-            return Ok(false);
+            return Ok(Coverage::Nothing);
         }
         let store = self.object_name(reference);
         self.rescale(
             out,
             Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset)),
         )?;
-        Ok(true)
+        Ok(Coverage::Front)
     }
 
     fn decode_elements(

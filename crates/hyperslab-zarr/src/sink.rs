@@ -255,7 +255,7 @@ impl ZarrSink {
 /// A shard's shape, rounded up to whole chunks.
 fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     let chunk = spec.grid.chunk_shape();
-    let one_for_all = matches!(wanted, [_]) && chunk.len() != 1;
+    let one_for_all = matches!(wanted, [_]);
     let wanted: Extents = match wanted {
         [all] => chunk.iter().map(|_| *all).collect(),
         each => each.into(),

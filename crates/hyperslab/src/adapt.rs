@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Data, Elements, Error, Layer, PlannedChunk,
-    Result, Span, StoredForm, Usage, Window, with_scratch,
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Data, Elements, Error, Layer, Result, Span,
+    StoredForm, Usage, with_scratch,
 };
 
 /// The same bytes under another schema: another element type of the same size, or text as characters along one more
@@ -73,6 +73,10 @@ impl Array for Relabelled {
 
     fn usage(&self) -> Result<Usage> {
         self.inner.usage()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
@@ -175,16 +179,6 @@ impl<M: ElementMap> Array for Mapped<M> {
         })
     }
 
-    fn decode_part(
-        &self,
-        _wanted: &PlannedChunk,
-        _reference: &ChunkRef,
-        _stored: &[Bytes],
-        _window: &mut Window<'_>,
-    ) -> Result<bool> {
-        Ok(false)
-    }
-
     fn decode_elements(
         &self,
         chunk: &ChunkCoord,
@@ -213,6 +207,10 @@ impl<M: ElementMap> Array for Mapped<M> {
 
     fn stored_form(&self, _chunk: &ChunkCoord, _reference: &ChunkRef) -> Option<StoredForm> {
         None
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
     }
 
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {

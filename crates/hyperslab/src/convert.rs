@@ -10,13 +10,14 @@ mod rows;
 mod spec;
 
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
 #[cfg(feature = "zvf")]
 pub use geometry::GeometryOptions;
+pub use hyperslab_core::Progress;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
@@ -92,17 +93,6 @@ impl ConvertOptions {
             || self.filters.is_some()
             || !self.unlimited.is_empty()
     }
-}
-
-/// How far a conversion is. Shared with whoever shows it.
-#[derive(Debug, Default)]
-pub struct Progress {
-    /// Bytes of elements to convert in all.
-    pub total: AtomicU64,
-    /// Bytes of elements that are done.
-    pub done: AtomicU64,
-    /// Set to stop: the conversion ends with an error and leaves nothing behind.
-    pub stop: AtomicBool,
 }
 
 /// What became of everything in the source.

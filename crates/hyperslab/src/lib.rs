@@ -67,6 +67,6 @@ pub use formats::{CreateOptions, Format, Variant, create, format_named, format_o
 pub use hyperslab_core::*;
 pub use key::EncryptionKey;
 pub use open::{OpenOptions, OpenStore, open, open_with};
-pub use read::{ArrayReader, AxisPick, Threads};
+pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};
 pub use table::TableReader;

@@ -1,25 +1,25 @@
-//! Reads: plan → locate → fetch → decode → assemble, in parallel over chunks.
+//! Reads: visitors of the chunk pipeline that copy cells into a result.
 
 mod points;
-mod straight;
-mod threads;
+mod rows;
 mod view;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 
 use hyperslab_core::{
-    Array, ArraySchema, Buffer, Elements, Error, Fill, Plan, Positions, Result, Selection, Store, Values,
-    Windows, gather_elements, locate, needs_elements, read_chunk, read_chunk_elements, result_bytes,
+    Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Elements, Error, Fill, LOCATE_BATCH, OutputSlots,
+    Plan, Positions, Result, Selection, Store, Threads, Values, gather_elements, locate, needs_elements,
+    result_bytes, visit_chunks,
 };
 
 pub use points::AxisPick;
-pub use threads::Threads;
 
 use crate::conventions::Interpretation;
 use crate::labels;
-use straight::Straight;
+use rows::RowCopy;
 
 /// A result of raw chunks below this size is copied on the caller's thread: waking others takes longer.
 const SMALL_RESULT: usize = 64 << 10;
@@ -41,22 +41,27 @@ const SMALL_RESULT: usize = 64 << 10;
 pub struct ArrayReader {
     array: Arc<dyn Array>,
     store: Arc<dyn Store>,
-    memory: u64,
-    threads: Threads,
+    context: Context,
     /// Were values decoded by the file's conventions, so that not-a-number stands for a missing one?
     decoded: bool,
 }
 
 impl ArrayReader {
     pub(crate) fn new(array: Arc<dyn Array>, store: Arc<dyn Store>, memory: u64) -> Self {
-        Self { array, store, memory, threads: Threads::Shared, decoded: false }
+        Self { array, store, context: Context::new(memory), decoded: false }
     }
 
-    /// The same array, read on these threads.
+    /// The same array, read and queried on these threads.
     #[must_use]
     pub fn with_threads(mut self, threads: Threads) -> Self {
-        self.threads = threads;
+        self.context.threads = threads;
         self
+    }
+
+    /// Threads and memory of operations on this array.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
     }
 
     /// What the conventions of the file say of the array's values.
@@ -116,7 +121,7 @@ impl ArrayReader {
 
     /// The most memory that a result may take.
     pub(crate) const fn memory(&self) -> u64 {
-        self.memory
+        self.context.memory
     }
 
     /// The memory to work in: what a result may take, or less where the store advises less. Advice of next to nothing is
@@ -124,7 +129,7 @@ impl ArrayReader {
     pub(crate) fn working_memory(&self) -> u64 {
         const LEAST: u64 = 1 << 20;
         let advised = self.store.advised_memory(crate::open::machine_memory());
-        advised.map_or(self.memory, |advised| self.memory.min(advised.max(LEAST)))
+        advised.map_or(self.memory(), |advised| self.memory().min(advised.max(LEAST)))
     }
 
     /// The positions that a selection means here: names and labels looked up, bounds checked.
@@ -201,6 +206,7 @@ impl ArrayReader {
     ///
     /// As [`read`](Self::read).
     pub fn view(&self, plan: &Plan) -> Result<Option<Bytes>> {
+        self.check_plan(plan)?;
         if needs_elements(&*self.array) { Ok(None) } else { view::contiguous(&*self.array, plan) }
     }
 
@@ -213,7 +219,8 @@ impl ArrayReader {
     pub fn result_bytes(&self, plan: &Plan) -> Result<usize> {
         let bytes = self.affordable(plan)?;
         if self.schema().fill == Fill::Refused && !plan.is_empty() && bytes > SMALL_RESULT {
-            locate(&*self.array, plan, 0)?;
+            let first = (0..plan.len().min(LOCATE_BATCH)).map(|index| plan.coord(index)).collect::<Vec<_>>();
+            locate(&*self.array, &first)?;
         }
         Ok(bytes)
     }
@@ -222,40 +229,50 @@ impl ArrayReader {
     ///
     /// # Errors
     ///
-    /// As [`read_into`](Self::read_into).
+    /// As [`read_into`](Self::read_into); [`Invalid`](Error::Invalid) also for a plan of another array.
     pub fn fill(&self, plan: &Plan, out: &mut [u8]) -> Result<()> {
-        let item = self.schema().dtype.size().unwrap_or(0);
-        let threads = if out.len() < SMALL_RESULT && self.schema().filters.is_empty() {
-            &Threads::Caller
-        } else {
-            &self.threads
-        };
+        self.check_plan(plan)?;
         let array = &*self.array;
-        if let Some(straight) = Straight::new(array, plan, item)
+        let item = self.schema().dtype.size().unwrap_or(0);
+        let small = out.len() < SMALL_RESULT && self.schema().filters.is_empty();
+        let threads = if small { &Threads::Caller } else { &self.context.threads };
+        if let Some(rows) = RowCopy::new(array, plan, item, &self.context)
             && out.len() == result_bytes(array, plan)?
         {
-            return straight.fill(threads, out);
+            return rows.fill(threads, out);
         }
-        let windows = Windows::new(plan, item, out)?;
+        let slots = OutputSlots::new(plan, item, out)?;
         threads.run(plan.len(), |start, count| {
-            let part: Vec<_> = (start..start + count).filter_map(|index| windows.take(index)).collect();
-            let coords: Vec<_> = part.iter().map(|(wanted, _)| wanted.coord.clone()).collect();
-            let references = array.locate(&coords)?;
-            for ((wanted, mut window), reference) in part.into_iter().zip(&references) {
-                read_chunk(array, &wanted, reference.as_ref(), &mut window)?;
-            }
-            Ok(())
+            let mut copy = |chunk: &mut Chunk<'_>| match slots.take(chunk.index()) {
+                Some((wanted, mut slot)) => chunk.copy_into(&wanted, &mut slot),
+                None => Ok(()),
+            };
+            visit_chunks(array, plan, start..start + count, &self.context, &mut copy)
         })?;
         Ok(())
     }
 
+    /// Refuses a plan that was made for an array with another grid.
+    fn check_plan(&self, plan: &Plan) -> Result<()> {
+        if *plan.grid() == self.schema().grid {
+            return Ok(());
+        }
+        Err(Error::invalid(format!("{}: the plan was made for another array", self.array.name())))
+    }
+
     fn read_elements(&self, plan: &Plan) -> Result<Elements> {
         let array = &*self.array;
-        let parts: Vec<Vec<Elements>> = self.threads.run(plan.len(), |start, count| {
-            let coords: Vec<_> = (start..start + count).map(|index| plan.chunk(index).coord).collect();
-            let references = array.locate(&coords)?;
-            let chunks = coords.iter().zip(&references);
-            chunks.map(|(coord, reference)| read_chunk_elements(array, coord, reference.as_ref())).collect()
+        let budget = ElementBudget::new(self.array.name(), self.memory());
+        let parts: Vec<Vec<Elements>> = self.context.threads.run(plan.len(), |start, count| {
+            let mut parts = Vec::new();
+            let mut take = |chunk: &mut Chunk<'_>| {
+                let elements = chunk.elements()?;
+                budget.take(&elements)?;
+                parts.push(elements);
+                Ok(())
+            };
+            visit_chunks(array, plan, start..start + count, &self.context, &mut take)?;
+            Ok(parts)
         })?;
         let chunks: Vec<Elements> = parts.into_iter().flatten().collect();
         gather_elements(array, plan, &chunks)
@@ -264,13 +281,35 @@ impl ArrayReader {
     /// The result's bytes, refused when they pass the memory that may be used.
     fn affordable(&self, plan: &Plan) -> Result<usize> {
         let bytes = result_bytes(&*self.array, plan)?;
-        if bytes as u64 > self.memory {
-            return Err(Error::invalid(format!(
-                "{}: the result has {bytes} bytes, {} may be used; select less or allow more memory",
-                self.array.name(),
-                self.memory
-            )));
+        if bytes as u64 > self.memory() {
+            return Err(too_large(self.array.name(), bytes as u64, self.memory()));
         }
         Ok(bytes)
+    }
+}
+
+fn too_large(name: &str, bytes: u64, limit: u64) -> Error {
+    Error::invalid(format!(
+        "{name}: the result needs {bytes} bytes, but the limit is {limit}; select less or raise the limit"
+    ))
+}
+
+/// The memory that elements of variable length may take, which is known only when they are there.
+struct ElementBudget<'a> {
+    name: &'a str,
+    limit: u64,
+    used: AtomicU64,
+}
+
+impl<'a> ElementBudget<'a> {
+    const fn new(name: &'a str, limit: u64) -> Self {
+        Self { name, limit, used: AtomicU64::new(0) }
+    }
+
+    fn take(&self, elements: &Elements) -> Result<()> {
+        let bytes = elements.bytes();
+        // They are held twice while the result is put together.
+        let used = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes).saturating_mul(2);
+        if used > self.limit { Err(too_large(self.name, used, self.limit)) } else { Ok(()) }
     }
 }

@@ -63,6 +63,11 @@ pub trait Directory: Send + Sync + Debug {
     /// As [`open`](Self::open).
     fn list(&self, key: &str) -> Result<Vec<DirectoryEntry>>;
 
+    /// Is it on another machine?
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// The whole blob with this name; `None` when there is none.
     ///
     /// # Errors

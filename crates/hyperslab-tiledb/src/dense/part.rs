@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 
 use bytes::Bytes;
-use hyperslab_core::{CellOrder, ChunkRef, Extents, Layout, Place, PlannedChunk, Region, Result, Window};
+use hyperslab_core::{CellOrder, ChunkRef, Extents, Layout, OutputSlot, Place, PlannedChunk, Region, Result};
 use smallvec::SmallVec;
 
 use super::DenseAttribute;
 use crate::tile::{TileChunks, TileCodec};
 
-/// Wanted cells of one layer: along each axis, where they start in the window and in the tile, how far apart they are in
+/// Wanted cells of one layer: along each axis, where they start in the slot and in the tile, how far apart they are in
 /// the tile, how many.
 struct Box<'a> {
-    window_at: Extents,
+    slot_at: Extents,
     first: Extents,
     steps: Extents,
     counts: Extents,
@@ -28,7 +28,7 @@ impl DenseAttribute {
         wanted: &PlannedChunk,
         reference: &ChunkRef,
         stored: &[Bytes],
-        window: &mut Window<'_>,
+        slot: &mut OutputSlot<'_>,
     ) -> Result<bool> {
         let shape = self.schema.decoded_shape(&wanted.coord);
         let layers = self.stored_layers(reference, stored)?;
@@ -37,12 +37,12 @@ impl DenseAttribute {
             && layer.region.is_none()
             && row_major
             && wanted.covers(&shape)
-            && window.contiguous().is_some()
+            && slot.contiguous().is_some()
         {
             // The whole tile lands in one piece: decoded straight into it.
             return Ok(false);
         }
-        let item = window.item();
+        let item = slot.item();
         let cells = hyperslab_core::product(&shape).and_then(|cells| usize::try_from(cells).ok());
         let Some(bytes) = cells.and_then(|cells| cells.checked_mul(item)) else { return Ok(false) };
         // From the newest layer that has all of it on; what older ones hold is hidden.
@@ -51,7 +51,7 @@ impl DenseAttribute {
             layer.region.as_ref().is_none_or(|region| region.intersect(&bounds).as_ref() == Some(&bounds))
         });
         if covering.is_none() {
-            window.fill(self.fill_bytes())?;
+            slot.fill(self.fill_bytes())?;
         }
         let strides = self.schema.order.strides(&shape);
         for (fragment, layer, stored) in layers.iter().skip(covering.unwrap_or(0)) {
@@ -61,12 +61,12 @@ impl DenseAttribute {
             let chunks = TileChunks::parse_exact(tile, bytes, place)?;
             if chunks.whole_cells(item) {
                 let mut copier =
-                    Copier { codec: &fragment.codecs.values, chunks: &chunks, item, place, window };
+                    Copier { codec: &fragment.codecs.values, chunks: &chunks, item, place, slot };
                 copier.run(&part)?;
             } else {
                 // Cells that straddle chunks, as before version 11: the tile as a whole.
                 let whole = fragment.codecs.values.decode_tile(tile, bytes, place)?;
-                window.copy_box_from(&part.window_at, &part.counts, &whole, &part.layout(item, 0))?;
+                slot.copy_box_from(&part.slot_at, &part.counts, &whole, &part.layout(item, 0))?;
             }
         }
         Ok(true)
@@ -84,7 +84,7 @@ impl<'a> Box<'a> {
         let rank = wanted.axes.len();
         let axes = if row_major { (0..rank).collect() } else { (0..rank).rev().collect() };
         let mut part = Self {
-            window_at: Extents::new(),
+            slot_at: Extents::new(),
             first: Extents::new(),
             steps: Extents::new(),
             counts: Extents::new(),
@@ -100,7 +100,7 @@ impl<'a> Box<'a> {
             let last = high.checked_sub(want.first + 1)? / want.step;
             let count =
                 want.count.min(last.saturating_add(1)).checked_sub(skip).filter(|count| *count > 0)?;
-            part.window_at.push(skip);
+            part.slot_at.push(skip);
             part.first.push(want.first + skip * want.step);
             part.steps.push(want.step);
             part.counts.push(count);
@@ -132,7 +132,7 @@ struct Copier<'a, 'w, 'r> {
     chunks: &'a TileChunks<'a>,
     item: usize,
     place: Place<'a>,
-    window: &'w mut Window<'r>,
+    slot: &'w mut OutputSlot<'r>,
 }
 
 impl Copier<'_, '_, '_> {
@@ -224,7 +224,7 @@ impl Copier<'_, '_, '_> {
             &decoded[..chunk.original]
         };
         let layout = Layout { offset: low as usize * self.item - chunk.start, ..part.layout(self.item, 0) };
-        let place: Extents = part.window_at.iter().zip(at).map(|(base, at)| base + at).collect();
-        self.window.copy_box_from(&place, counts, source, &layout)
+        let place: Extents = part.slot_at.iter().zip(at).map(|(base, at)| base + at).collect();
+        self.slot.copy_box_from(&place, counts, source, &layout)
     }
 }

@@ -7,8 +7,9 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, ChunkCoord, ChunkRef, DType, Elements, EncodedChunk, Error, Grid, Positions,
-    Region, Result, Selection, Values, product, read_serial,
+    Array, ArraySink, ArraySpec, AxisPart, Buffer, Chunk, ChunkCoord, ChunkList, DType, Elements,
+    EncodedChunk, Error, Grid, OutputSlots, Plan, PlannedChunk, Positions, Region, Result, Selection, Values,
+    needs_elements, product, visit_chunks,
 };
 use rayon::prelude::*;
 
@@ -21,6 +22,9 @@ use crate::ArrayReader;
 const MOST_AT_ONCE: u64 = 512;
 /// Bytes of them. Enough to keep all cores busy; more only takes memory, and memory that was not used before costs time.
 const BYTES_AT_ONCE: u64 = 32 << 20;
+
+/// Neighbouring chunks that one task looks up together, at most.
+const RUN: u64 = 32;
 
 /// How many chunks of so many bytes are made at once.
 fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
@@ -79,50 +83,36 @@ impl Copy {
         // Two batches are in memory, and each chunk may be there decoded and encoded.
         let at_once = at_once(options.memory / 4, chunk_bytes);
         let copied = AtomicU64::new(0);
+        let chunks = WholeChunks(grid);
+        // Neighbours are looked up together, and there are enough runs of them to keep all cores busy.
+        let run = (at_once / (4 * self.reader.context().threads.count())).clamp(1, RUN);
         let plan = |numbers: Range<u64>| {
-            let coords: Vec<ChunkCoord> = numbers.map(|number| grid.coord(number)).collect();
-            let references = array.locate(&coords)?;
-            Ok(coords.into_iter().zip(references).collect())
+            let starts = numbers.clone().step_by(run as usize);
+            Ok(starts.map(|start| start..(start + run).min(numbers.end)).collect())
         };
-        let make = |(coord, reference): (ChunkCoord, Option<ChunkRef>)| {
-            stopped(progress)?;
-            let (encoded, as_stored) =
-                self.chunk(array, sink, &coord, reference.as_ref(), !options.append)?;
-            Ok((coord, encoded, as_stored))
+        let make = |numbers: Range<u64>| {
+            let mut made = Vec::new();
+            let mut encode = |chunk: &mut Chunk<'_>| {
+                progress.check_cancelled()?;
+                made.push(encode_chunk(chunk, array, sink, &chunks, !options.append)?);
+                Ok(())
+            };
+            visit_chunks(array, &chunks, numbers, self.reader.context(), &mut encode)?;
+            Ok(made)
         };
-        let write = |(coord, encoded, as_stored): (ChunkCoord, EncodedChunk, bool)| {
-            stopped(progress)?;
-            sink.write(&coord, encoded)?;
-            copied.fetch_add(u64::from(as_stored), Ordering::Relaxed);
-            let cells = grid.region(&coord).cells().unwrap_or(0);
-            progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
+        let write = |made: Vec<MadeChunk>| {
+            for MadeChunk { coord, encoded, as_stored } in made {
+                progress.check_cancelled()?;
+                sink.write(&coord, encoded)?;
+                copied.fetch_add(u64::from(as_stored), Ordering::Relaxed);
+                let cells = grid.region(&coord).cells().unwrap_or(0);
+                progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
+            }
             Ok(())
         };
         let kept = if sink.any_order() { None } else { Some(at_once) };
-        bring(grid.chunks().unwrap_or(0), kept, plan, make, write)?;
+        encode_and_write(grid.chunks().unwrap_or(0), kept, plan, make, write)?;
         Ok(copied.into_inner())
-    }
-
-    /// One chunk as the target will store it; was it taken as it is stored?
-    fn chunk(
-        &self,
-        array: &dyn Array,
-        sink: &dyn ArraySink,
-        coord: &ChunkCoord,
-        reference: Option<&ChunkRef>,
-        adopt: bool,
-    ) -> Result<(EncodedChunk, bool)> {
-        if adopt
-            && let Some(reference) = reference
-            && let Some(form) = array.stored_form(coord, reference)
-            && let [stored] = array.fetch(&reference.spans().collect::<Vec<_>>())?.as_slice()
-            && let Some(encoded) = sink.adopt(coord, &form, stored)?
-        {
-            return Ok((encoded, true));
-        }
-        let region = self.reader.schema().grid.region(coord);
-        let values = read_serial(array, self.within(&region))?;
-        Ok((sink.encode(coord, &values.elements)?, false))
     }
 
     /// Reads blocks that memory holds, each of whole target chunks, and writes their chunks.
@@ -130,7 +120,7 @@ impl Copy {
         let item = self.spec.dtype.size().unwrap_or(64) as u64;
         let blocks = block_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
         for number in 0..blocks.chunks().unwrap_or(0) {
-            stopped(progress)?;
+            progress.check_cancelled()?;
             let region = blocks.region(&blocks.coord(number));
             let values = self.reader.read_positions(self.within(&region))?;
             write_block(sink, &self.spec.dtype, &region, &values, memory / 4, progress)?;
@@ -167,11 +157,65 @@ impl Copy {
     }
 }
 
-pub(super) fn stopped(progress: &Progress) -> Result<()> {
-    if progress.stop.load(Ordering::Relaxed) {
-        return Err(Error::invalid("stopped; nothing was written"));
+/// All chunks of a grid, each as a whole.
+struct WholeChunks<'a>(&'a Grid);
+
+impl ChunkList for WholeChunks<'_> {
+    fn coord(&self, index: u64) -> ChunkCoord {
+        self.0.coord(index)
     }
-    Ok(())
+
+    fn wanted(&self, index: u64) -> PlannedChunk {
+        let coord = self.0.coord(index);
+        let part = |count: &u64| AxisPart { first: 0, step: 1, count: *count, place: 0, backwards: false };
+        let axes = self.0.region(&coord).shape.iter().map(part).collect();
+        PlannedChunk { coord, axes }
+    }
+}
+
+/// A chunk on its way.
+struct MadeChunk {
+    coord: ChunkCoord,
+    encoded: EncodedChunk,
+    /// Was it taken as it is stored?
+    as_stored: bool,
+}
+
+/// One chunk as the target will store it: its stored bytes where the target stores them alike, else decoded and encoded.
+fn encode_chunk(
+    chunk: &mut Chunk<'_>,
+    array: &dyn Array,
+    sink: &dyn ArraySink,
+    chunks: &WholeChunks<'_>,
+    adopt: bool,
+) -> Result<MadeChunk> {
+    let coord = chunk.coord().clone();
+    if adopt
+        && let Some((form, stored)) = chunk.stored()?
+        && let Some(encoded) = sink.adopt(&coord, &form, &stored)?
+    {
+        return Ok(MadeChunk { coord, encoded, as_stored: true });
+    }
+    let elements = if needs_elements(array) {
+        chunk.elements()?
+    } else {
+        let wanted = chunks.wanted(chunk.index());
+        let (shape, item) = (wanted.counts(), array.schema().dtype.size().unwrap_or(0));
+        let bytes = product(&shape).and_then(|cells| usize::try_from(cells).ok()?.checked_mul(item));
+        let bytes = bytes.ok_or_else(|| {
+            Error::invalid(format!("{}: chunk {coord:?} is larger than memory", array.name()))
+        })?;
+        let mut cells = Buffer::zeroed(bytes)?;
+        let plan = Plan::new(&array.schema().grid, Positions::region(&array.schema().grid.region(&coord)))?;
+        let slots = OutputSlots::new(&plan, item, cells.as_mut_slice())?;
+        if let Some((wanted, mut slot)) = slots.take(0) {
+            chunk.copy_into(&wanted, &mut slot)?;
+        }
+        drop(slots);
+        Elements::fixed(cells.freeze())
+    };
+    let encoded = sink.encode(&coord, &elements)?;
+    Ok(MadeChunk { coord, encoded, as_stored: false })
 }
 
 /// Cuts a block into the target's chunks.
@@ -190,7 +234,7 @@ fn write_block(
     let bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX);
     let bytes = bytes.saturating_mul(dtype.size().unwrap_or(64) as u64).max(1);
     let make = |number: u64| {
-        stopped(progress)?;
+        progress.check_cancelled()?;
         let local = inside.coord(number);
         let chunk: ChunkCoord = local.iter().zip(&first).map(|(at, first)| at + first).collect();
         let elements: Elements = cut(dtype, values, &inside.region(&local))?;
@@ -199,14 +243,14 @@ fn write_block(
     };
     let write = |(chunk, encoded): (ChunkCoord, EncodedChunk)| sink.write(&chunk, encoded);
     let kept = if sink.any_order() { None } else { Some(at_once(memory / 2, bytes)) };
-    bring(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)
+    encode_and_write(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)
 }
 
 /// Plans so many things in batches, and makes and writes each.
 ///
 /// With `kept`, so many of them are made on all cores and written in their order while as many others are made; without
 /// it, each is written by the thread that made it, and nothing is kept.
-fn bring<P: Send, T: Send>(
+fn encode_and_write<P: Send, T: Send>(
     count: u64,
     kept: Option<u64>,
     plan: impl Fn(Range<u64>) -> Result<Vec<P>> + Sync,
@@ -257,7 +301,7 @@ mod tests {
                 written.lock().unwrap().push(number);
                 Ok(())
             };
-            bring(count, kept, |range| Ok(range.collect()), Ok, write).unwrap();
+            encode_and_write(count, kept, |range| Ok(range.collect()), Ok, write).unwrap();
             let mut written = written.into_inner().unwrap();
             if kept.is_none() {
                 written.sort_unstable();
@@ -268,9 +312,9 @@ mod tests {
         let no = || Error::invalid("no");
         for kept in [Some(2), None] {
             let make = |number| if number == 5 { Err(no()) } else { Ok(number) };
-            assert!(bring(10, kept, all, make, |_| Ok(())).is_err());
-            assert!(bring(10, kept, all, Ok, |_| Err(no())).is_err());
-            assert!(bring(10, kept, |_| Err::<Vec<u64>, _>(no()), Ok, |_| Ok(())).is_err());
+            assert!(encode_and_write(10, kept, all, make, |_| Ok(())).is_err());
+            assert!(encode_and_write(10, kept, all, Ok, |_| Err(no())).is_err());
+            assert!(encode_and_write(10, kept, |_| Err::<Vec<u64>, _>(no()), Ok, |_| Ok(())).is_err());
         }
     }
 }

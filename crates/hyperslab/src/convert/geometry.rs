@@ -15,7 +15,6 @@ use std::sync::atomic::Ordering;
 use hyperslab_core::{Batch, Column, DType, Elements, Error, GeometryQuery, Node, Result, Selection, Values};
 use hyperslab_zvf::{ColumnSpec, GeometrySpec, Kind, WriteOptions, ZvfWriter};
 
-use super::copy::stopped;
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::{ArrayReader, OpenStore, TableReader};
 
@@ -119,7 +118,7 @@ impl Job<'_> {
     }
 
     fn done(&mut self, rows: u64, bytes: u64) -> Result<()> {
-        stopped(self.progress)?;
+        self.progress.check_cancelled()?;
         self.progress.done.fetch_add(bytes, Ordering::Relaxed);
         (self.report.rows, self.report.bytes) = (self.report.rows + rows, self.report.bytes + bytes);
         Ok(())
@@ -150,7 +149,7 @@ impl Job<'_> {
         bounds.add(&numbers(&data.vertices.dtype, &data.vertices.elements)?);
         let mut options = self.write_options(&bounds, rows, Some(schema.axes.clone()));
         options.groups = groups(&reader)?;
-        stopped(self.progress)?;
+        self.progress.check_cancelled()?;
         hyperslab_zvf::write(self.target, kind, &data, &options)?;
         self.done(rows, data.vertices.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64))
     }
@@ -203,7 +202,7 @@ impl Job<'_> {
             for part in batches(rows) {
                 let values = vertices.read(&part)?;
                 bounds.add(&numbers(&values.dtype, &values.elements)?);
-                stopped(self.progress)?;
+                self.progress.check_cancelled()?;
             }
         }
         let spec = GeometrySpec {
@@ -237,7 +236,7 @@ impl Job<'_> {
                     Error::invalid(format!("{path}: a link to a vertex that is not one of the {rows}"))
                 })?;
                 writer.links(&ends, &[])?;
-                stopped(self.progress)?;
+                self.progress.check_cancelled()?;
             }
         }
         self.report.arrays = 1 + attributes.len() as u64 + u64::from(width.is_some());
@@ -272,7 +271,7 @@ impl Job<'_> {
                 let batch = batch?;
                 rows += batch.rows as u64;
                 bounds.add(&coordinates(&batch, columns, &axes)?);
-                stopped(self.progress)?;
+                self.progress.check_cancelled()?;
             }
         }
         let kind = self.kind(Kind::PointCloud)?;

@@ -116,7 +116,7 @@ impl Counted<'_> {
         let Rows { columns, batches } = rows;
         let counted = batches.map(|batch| {
             let batch = batch?;
-            super::copy::stopped(self.progress)?;
+            self.progress.check_cancelled()?;
             self.rows.fetch_add(batch.rows as u64, Ordering::Relaxed);
             batch.columns.iter().for_each(|column| self.add(0, column));
             Ok(batch)

@@ -1,12 +1,14 @@
-//! What a plan will cost, told before anything is read.
+//! What a plan will cost: a dry run that decides as the run does and reads nothing.
 
-use hyperslab_core::Result;
+use hyperslab_core::{
+    Array, ArraySchema, BlobKey, Chunk, ChunkCoord, ChunkList, ChunkStatistics, ChunkVisitor, Result,
+    product, visit_chunks,
+};
 
-use super::condition::Mask;
+use super::accumulate::Accumulator;
 use super::lane::{Cell, Stored, for_stored};
 use super::plan::{Explanation, QueryPlan};
-use super::run::LOCATED;
-use super::statistics::trusted;
+use super::run::{Fold, TileChunks};
 use crate::ArrayReader;
 
 impl QueryPlan {
@@ -22,11 +24,9 @@ impl QueryPlan {
 }
 
 fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanation> {
-    let array = &**reader.inner();
     let kind = plan.first_kind()?;
     let geometry = plan.geometry(&kind)?;
-    let mask = Mask::<C::Lane>::new(&plan.conditions, plan.fill, plan.mask_nan());
-    let mut told = Explanation {
+    let mut explanation = Explanation {
         chunks: plan.plan.len(),
         unwritten: 0,
         skipped: 0,
@@ -37,42 +37,78 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
         memory: 0,
         shape: plan.shape(),
     };
-    let item = plan.dtype.size().unwrap_or(0) as u64;
     let (mut plain, mut end) = (true, None);
-    for start in (0..plan.plan.len()).step_by(LOCATED as usize) {
-        let chunks: Vec<_> =
-            (start..(start + LOCATED).min(plan.plan.len())).map(|i| plan.plan.chunk(i)).collect();
-        let coords: Vec<_> = chunks.iter().map(|chunk| chunk.coord.clone()).collect();
-        let known = trusted(plan, array, &coords, &kind)?;
-        for (number, (reference, chunk)) in array.locate(&coords)?.iter().zip(&chunks).enumerate() {
-            let Some(reference) = reference else {
-                told.unwritten += 1;
-                continue;
-            };
-            let known = known.get(number).and_then(Option::as_ref);
-            if let (Some(mask), Some(known)) = (&mask, known)
-                && mask.rules_out(known)
-            {
-                told.skipped += 1;
-                continue;
-            }
-            let wanted = hyperslab_core::product(&chunk.bounds().shape).unwrap_or(0).saturating_mul(item);
-            if reference.as_plain().is_some() {
-                told.decoded_bytes = told.decoded_bytes.saturating_add(wanted);
-            } else {
-                plain = false;
-                let whole = array.schema().decoded_bytes(&chunk.coord).unwrap_or(0) as u64;
-                told.decoded_bytes = told.decoded_bytes.saturating_add(whole);
-            }
-            for span in reference.spans() {
-                if end.as_ref() != Some(&(span.blob.clone(), span.offset)) {
-                    told.requests += 1;
-                }
-                end = Some((span.blob.clone(), span.offset.saturating_add(span.length)));
-                told.stored_bytes = told.stored_bytes.saturating_add(span.length);
-            }
-        }
+    for number in 0..geometry.tiles {
+        let tile = plan.tile(&geometry, number)?;
+        let chunks = TileChunks::new(plan, &geometry, &tile);
+        let mut into = Accumulator::new(&kind, plan.key_kind(), tile.cells, plan.counted());
+        let mut dry_run = DryRun {
+            fold: Fold::<C>::new(&chunks, &mut into),
+            chunks: &chunks,
+            schema: reader.schema(),
+            explanation: &mut explanation,
+            plain: &mut plain,
+            end: &mut end,
+        };
+        visit_chunks(&**reader.inner(), &chunks, 0..geometry.chunks, reader.context(), &mut dry_run)?;
     }
-    told.memory = plan.memory_needed(&kind, plain)?;
-    Ok(told)
+    explanation.memory = plan.memory_needed(&kind, plain)?;
+    Ok(explanation)
+}
+
+/// Decides about chunks as the fold does, and adds up what it would fetch.
+struct DryRun<'a, C: Cell> {
+    fold: Fold<'a, C>,
+    chunks: &'a TileChunks<'a>,
+    schema: &'a ArraySchema,
+    explanation: &'a mut Explanation,
+    /// Is everything stored as it is?
+    plain: &'a mut bool,
+    /// Where the last request ended.
+    end: &'a mut Option<(BlobKey, u64)>,
+}
+
+impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
+    fn statistics(
+        &mut self,
+        array: &dyn Array,
+        chunks: &[ChunkCoord],
+    ) -> Result<Vec<Option<ChunkStatistics>>> {
+        self.fold.statistics(array, chunks)
+    }
+
+    fn needs(&mut self, index: u64, chunk: &ChunkCoord, known: Option<&ChunkStatistics>) -> bool {
+        let needed = self.fold.needs(index, chunk, known);
+        self.explanation.skipped += u64::from(!needed);
+        needed
+    }
+
+    fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
+        let Some(reference) = chunk.reference() else {
+            self.explanation.unwritten += 1;
+            return Ok(());
+        };
+        let wanted = self.chunks.wanted(chunk.index());
+        if self.fold.can_skip(chunk, &wanted) {
+            self.explanation.skipped += 1;
+            return Ok(());
+        }
+        let decoded = if reference.as_plain().is_some() {
+            let item = self.schema.dtype.size().unwrap_or(0) as u64;
+            product(&wanted.bounds().shape).unwrap_or(0).saturating_mul(item)
+        } else {
+            *self.plain = false;
+            self.schema.decoded_bytes(chunk.coord()).unwrap_or(0) as u64
+        };
+        let told = &mut *self.explanation;
+        told.decoded_bytes = told.decoded_bytes.saturating_add(decoded);
+        for span in chunk.requests(&wanted)? {
+            if self.end.as_ref().is_none_or(|(blob, end)| *blob != span.blob || *end != span.offset) {
+                told.requests += 1;
+            }
+            told.stored_bytes = told.stored_bytes.saturating_add(span.length);
+            *self.end = Some((span.blob, span.offset.saturating_add(span.length)));
+        }
+        Ok(())
+    }
 }

@@ -4,13 +4,11 @@
 //! that neither the number of threads nor their luck shows in the answer.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Blob, BlobKey, ChunkCoord, ChunkRef, Error, Grid, Layout, PlannedChunk, Result,
-    read_chunk_elements, with_chunk,
+    Array, Chunk, ChunkCoord, ChunkList, ChunkStatistics, ChunkVisitor, Elements, Error, Layout,
+    PlannedChunk, Result, visit_chunks,
 };
-use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
@@ -20,13 +18,10 @@ use super::axes::AxisMap;
 use super::condition::Mask;
 use super::lane::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
-use super::statistics::{settles, stands_for, trusted};
+use super::statistics::{can_skip, fold_from_statistics, usable_statistics};
 use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
-
-/// Chunks that a task looks up at once.
-pub(super) const LOCATED: u64 = 256;
 
 /// What some of a plan's tasks found. Serialises, so that tasks can run anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -40,11 +35,15 @@ pub(super) fn wave(plan: &QueryPlan, state: u64) -> u64 {
     (plan.working / 2 / state.max(1)).clamp(threads, 4096)
 }
 
-/// Runs tasks on all cores; what they return is in the tasks' order.
-fn in_parallel<T: Send>(tasks: Range<u64>, work: impl Fn(u64) -> Result<T> + Sync + Send) -> Result<Vec<T>> {
+/// Runs tasks on the array's threads; what they return is in the tasks' order.
+fn in_parallel<T: Send>(
+    array: &ArrayReader,
+    tasks: Range<u64>,
+    work: impl Fn(u64) -> Result<T> + Sync + Send,
+) -> Result<Vec<T>> {
     let count = usize::try_from(tasks.end - tasks.start)
         .map_err(|_| Error::invalid("more tasks than memory holds"))?;
-    (0..count).into_par_iter().with_max_len(1).map(|number| work(tasks.start + number as u64)).collect()
+    array.context().threads.map(count, |number| work(tasks.start + number as u64))
 }
 
 impl QueryPlan {
@@ -88,8 +87,8 @@ impl QueryPlan {
         }
         let kind = self.first_kind()?;
         let geometry = self.geometry(&kind)?;
-        let work = |task| Ok((task, self.task(&**array.inner(), &geometry, &kind, task)?));
-        let tasks = in_parallel(self.tasks.clone(), work)?;
+        let work = |task| Ok((task, self.task(array, &geometry, &kind, task)?));
+        let tasks = in_parallel(array, self.tasks.clone(), work)?;
         Ok(Partial { tasks })
     }
 
@@ -192,14 +191,14 @@ impl QueryPlan {
         while start < end {
             let stop = end.min(start + wave);
             let work = |task| {
-                let accumulator = self.task(&**array.inner(), &geometry, kind, task)?;
+                let accumulator = self.task(array, &geometry, kind, task)?;
                 if geometry.runs > 1 {
                     return Ok(Done::Part(accumulator));
                 }
                 let tile = self.tile(&geometry, task)?;
                 Ok(Done::Tile(finish(self, accumulator, &tile)))
             };
-            let done = in_parallel(start..stop, work)?;
+            let done = in_parallel(array, start..stop, work)?;
             for (task, done) in (start..stop).zip(done) {
                 match done {
                     Done::Part(part) => merger.take(task, part, &mut result, &finish)?,
@@ -213,7 +212,7 @@ impl QueryPlan {
     }
 
     /// The accumulator of one task.
-    fn task(&self, array: &dyn Array, geometry: &Geometry, kind: &Kind, task: u64) -> Result<Accumulator> {
+    fn task(&self, array: &ArrayReader, geometry: &Geometry, kind: &Kind, task: u64) -> Result<Accumulator> {
         let tile = self.tile(geometry, task / geometry.runs)?;
         let first = task % geometry.runs * geometry.run;
         let chunks = first..(first + geometry.run).min(geometry.chunks);
@@ -225,10 +224,8 @@ impl QueryPlan {
         if *kind == Kind::Count && !self.counted() {
             return Ok(into);
         }
-        for_stored!(
-            Stored::of(&self.dtype, &self.name)?,
-            fold_chunks(self, array, geometry, &tile, chunks, &mut into)
-        )?;
+        let list = TileChunks::new(self, geometry, &tile);
+        for_stored!(Stored::of(&self.dtype, &self.name)?, fold_chunks(array, &list, chunks, &mut into))?;
         Ok(into)
     }
 
@@ -456,144 +453,143 @@ impl Merger<'_> {
     }
 }
 
-/// Folds chunks of a tile, one after the other.
-fn fold_chunks<C: Cell>(
-    plan: &QueryPlan,
-    array: &dyn Array,
-    geometry: &Geometry,
-    tile: &Tile,
-    chunks: Range<u64>,
-    into: &mut Accumulator,
-) -> Result<()> {
-    let mask = Mask::<C::Lane>::new(&plan.conditions, plan.fill, plan.mask_nan());
-    let mut scratch = Scratch::new();
-    let mut whole = WholeChunks::new(plan, into);
-    let is_whole = plan.is_whole();
-    let mut start = chunks.start;
-    while start < chunks.end {
-        let end = chunks.end.min(start + LOCATED);
-        let mut coords: Vec<ChunkCoord> = if is_whole {
-            (start..end).map(|number| plan.place_of(geometry, tile, number)).collect()
-        } else {
-            (start..end).map(|number| plan.chunk(geometry, tile, number).coord).collect()
-        };
-        let known = trusted(plan, array, &coords, &into.kind)?;
-        // What is known for certain of whole chunks is taken for them, and they are not even looked up.
-        let mut numbers: Vec<u64> = (start..end).collect();
-        if known.iter().flatten().any(|known| known.exact) {
-            let mut taken = |number: &u64| {
-                let index = (number - start) as usize;
-                let Some(known) = &known[index] else { return false };
-                let counts = match is_whole {
-                    true => plan.plan.grid().region(&coords[index]).shape,
-                    false => plan.chunk(geometry, tile, *number).counts(),
-                };
-                stands_for(plan, mask.as_ref(), known, (&coords[index], &counts), into)
-            };
-            numbers.retain(|number| !taken(number));
-            coords = numbers.iter().map(|number| coords[(number - start) as usize].clone()).collect();
-        }
-        let references = array.locate(&coords)?;
-        for ((number, coord), reference) in numbers.into_iter().zip(&coords).zip(&references) {
-            let known = known.get((number - start) as usize).and_then(Option::as_ref);
-            if is_whole
-                && known.is_none()
-                && let Some(bytes) = whole.bytes(array, coord, reference.as_ref())?
-            {
-                fold_run::<C>(bytes, mask.as_ref(), &mut scratch, into);
-                continue;
-            }
-            let wanted = &plan.chunk(geometry, tile, number);
-            // Of a chunk that was never written nothing is claimed.
-            if reference.is_some()
-                && known.is_some_and(|known| settles(plan, mask.as_ref(), known, wanted, into))
-            {
-                continue;
-            }
-            if plan.nullable {
-                fold_elements::<C>(plan, array, tile, wanted, reference.as_ref(), mask.as_ref(), into)?;
-                continue;
-            }
-            with_chunk(array, wanted, reference.as_ref(), |bytes, layout| {
-                let mut layout = layout.clone();
-                match plan.loops(tile, wanted, &mut layout, into.indexed()) {
-                    Some((loops, first)) => {
-                        fold_box::<C>(bytes, &layout, &loops, first, mask.as_ref(), &mut scratch, into)
-                    }
-                    None => Ok(()),
-                }
-            })?;
-        }
-        start = end;
+/// The chunks that are folded into a tile.
+pub(super) struct TileChunks<'a> {
+    plan: &'a QueryPlan,
+    geometry: &'a Geometry,
+    tile: &'a Tile,
+    /// Is every cell of the array wanted?
+    is_whole: bool,
+}
+
+impl<'a> TileChunks<'a> {
+    pub(super) fn new(plan: &'a QueryPlan, geometry: &'a Geometry, tile: &'a Tile) -> Self {
+        Self { plan, geometry, tile, is_whole: plan.is_whole() }
     }
-    Ok(())
 }
 
-/// Chunks that lie whole inside the array, are stored as they are in a blob that is mapped, and go into one cell in any
-/// order: their bytes are one run. Of small chunks there can be very many, so nothing is looked up or allocated for each.
-struct WholeChunks<'a> {
-    grid: &'a Grid,
-    /// Bytes of a chunk; `None` where chunks are never folded so.
-    length: Option<usize>,
-    /// The blob of the last chunk, opened when a second one has it too.
-    blob: Option<(BlobKey, Option<Arc<dyn Blob>>)>,
+impl ChunkList for TileChunks<'_> {
+    fn coord(&self, index: u64) -> ChunkCoord {
+        match self.is_whole {
+            true => self.plan.place_of(self.geometry, self.tile, index),
+            false => self.wanted(index).coord,
+        }
+    }
+
+    fn wanted(&self, index: u64) -> PlannedChunk {
+        self.plan.chunk(self.geometry, self.tile, index)
+    }
 }
 
-impl<'a> WholeChunks<'a> {
-    fn new(plan: &'a QueryPlan, into: &Accumulator) -> Self {
-        let fine = !into.indexed() && !plan.nullable && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
-        let grid = plan.plan.grid();
-        let length = hyperslab_core::product(grid.chunk_shape())
+/// Folds the chunks of a tile into its accumulator.
+pub(super) struct Fold<'a, C: Cell> {
+    chunks: &'a TileChunks<'a>,
+    mask: Option<Mask<C::Lane>>,
+    scratch: Scratch<C::Lane>,
+    /// Bytes of a chunk that lies whole inside the array, where all of them go into one cell in any order.
+    run: Option<usize>,
+    into: &'a mut Accumulator,
+}
+
+impl<'a, C: Cell> Fold<'a, C> {
+    pub(super) fn new(chunks: &'a TileChunks<'a>, into: &'a mut Accumulator) -> Self {
+        let plan = chunks.plan;
+        let one_run = chunks.is_whole
+            && !into.indexed()
+            && !plan.nullable
+            && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
+        let length = hyperslab_core::product(plan.plan.grid().chunk_shape())
             .and_then(|cells| usize::try_from(cells).ok()?.checked_mul(plan.dtype.size()?));
-        Self { grid, length: length.filter(|_| fine), blob: None }
+        Self {
+            chunks,
+            mask: Mask::new(&plan.conditions, plan.fill, plan.mask_nan()),
+            scratch: Scratch::new(),
+            run: length.filter(|_| one_run),
+            into,
+        }
     }
 
-    /// The chunk's bytes, when it is one of these.
-    fn bytes(
+    /// Do the statistics of a written chunk rule it out, or settle what it adds?
+    pub(super) fn can_skip(&mut self, chunk: &Chunk<'_>, wanted: &PlannedChunk) -> bool {
+        let Some(known) = chunk.statistics().filter(|_| chunk.reference().is_some()) else { return false };
+        can_skip(self.chunks.plan, self.mask.as_ref(), known, wanted, self.into)
+    }
+}
+
+impl<C: Cell> ChunkVisitor for Fold<'_, C> {
+    fn statistics(
         &mut self,
         array: &dyn Array,
-        coord: &ChunkCoord,
-        reference: Option<&ChunkRef>,
-    ) -> Result<Option<&[u8]>> {
-        let (Some(length), Some(span)) = (self.length, reference.and_then(ChunkRef::as_plain)) else {
-            return Ok(None);
-        };
-        if span.length != length as u64 || self.grid.is_clipped(coord) {
-            return Ok(None);
-        }
-        match &mut self.blob {
-            Some((key, blob)) if *key == span.blob => {
-                if blob.is_none() {
-                    *blob = Some(array.blob(key)?);
-                }
-            }
-            // A blob of one chunk alone is not worth opening: it is fetched as a whole.
-            kept => *kept = Some((span.blob.clone(), None)),
-        }
-        let mapped = self.blob.as_ref().and_then(|(_, blob)| blob.as_ref()?.mapped());
-        // A span that reaches past the end is left to the usual way, which says so.
-        Ok(mapped
-            .zip(usize::try_from(span.offset).ok())
-            .and_then(|(bytes, start)| bytes.get(start..start.checked_add(length)?)))
+        chunks: &[ChunkCoord],
+    ) -> Result<Vec<Option<ChunkStatistics>>> {
+        usable_statistics(self.chunks.plan, array, chunks, &self.into.kind)
     }
+
+    /// A chunk of which everything is known for certain is folded from its statistics and not even looked up.
+    fn needs(&mut self, index: u64, chunk: &ChunkCoord, known: Option<&ChunkStatistics>) -> bool {
+        let Some(known) = known.filter(|known| known.exact) else { return true };
+        let plan = self.chunks.plan;
+        let counts = match self.chunks.is_whole {
+            true => plan.plan.grid().region(chunk).shape,
+            false => self.chunks.wanted(index).counts(),
+        };
+        !fold_from_statistics(plan, self.mask.as_ref(), known, (chunk, &counts), self.into)
+    }
+
+    fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
+        let plan = self.chunks.plan;
+        // Of small chunks there can be very many, so nothing is computed for those that are one run of bytes.
+        if let Some(length) = self.run
+            && chunk.statistics().is_none()
+            && !plan.plan.grid().is_clipped(chunk.coord())
+            && let Some(bytes) = chunk.mapped(false)?.filter(|bytes| bytes.len() == length)
+        {
+            fold_run::<C>(bytes, self.mask.as_ref(), &mut self.scratch, self.into);
+            return Ok(());
+        }
+        let wanted = &self.chunks.wanted(chunk.index());
+        if self.can_skip(chunk, wanted) {
+            return Ok(());
+        }
+        let tile = self.chunks.tile;
+        if plan.nullable {
+            let elements = chunk.elements()?;
+            return fold_elements::<C>(plan, &elements, tile, wanted, self.mask.as_ref(), self.into);
+        }
+        chunk.with_cells(wanted, |bytes, layout| {
+            let mut layout = layout.clone();
+            let Some((loops, first)) = plan.loops(tile, wanted, &mut layout, self.into.indexed()) else {
+                return Ok(());
+            };
+            fold_box::<C>(bytes, &layout, &loops, first, self.mask.as_ref(), &mut self.scratch, self.into)
+        })
+    }
+}
+
+/// Folds chunks of a tile, one after the other.
+fn fold_chunks<C: Cell>(
+    array: &ArrayReader,
+    chunks: &TileChunks<'_>,
+    range: Range<u64>,
+    into: &mut Accumulator,
+) -> Result<()> {
+    visit_chunks(&**array.inner(), chunks, range, array.context(), &mut Fold::<C>::new(chunks, into))
 }
 
 /// Folds a chunk some of whose elements may be missing, cell by cell.
 fn fold_elements<C: Cell>(
     plan: &QueryPlan,
-    array: &dyn Array,
+    elements: &Elements,
     tile: &Tile,
     wanted: &PlannedChunk,
-    reference: Option<&ChunkRef>,
     mask: Option<&Mask<C::Lane>>,
     into: &mut Accumulator,
 ) -> Result<()> {
-    let elements = read_chunk_elements(array, &wanted.coord, reference)?;
-    let bytes = elements.as_fixed().ok_or_else(|| {
-        Error::invalid(format!("{}: elements of another kind than the array", array.name()))
-    })?;
+    let bytes = elements
+        .as_fixed()
+        .ok_or_else(|| Error::invalid(format!("{}: elements of another kind than the array", plan.name)))?;
     let item = size_of::<C>();
-    let region = array.schema().grid.region(&wanted.coord).shape;
+    let region = plan.plan.grid().region(&wanted.coord).shape;
     let mut layout = Layout::packed(&region, item);
     for (part, stride) in wanted.axes.iter().zip(&mut layout.strides) {
         layout.offset += part.first as usize * stride.unsigned_abs();

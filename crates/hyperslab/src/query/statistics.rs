@@ -13,7 +13,7 @@ use super::lane::Lane;
 use super::plan::QueryPlan;
 
 /// What is known of these chunks and may be relied on; empty when nothing of it would help.
-pub(super) fn trusted(
+pub(super) fn usable_statistics(
     plan: &QueryPlan,
     array: &dyn Array,
     coords: &[ChunkCoord],
@@ -37,7 +37,7 @@ fn one_cell(plan: &QueryPlan) -> bool {
 }
 
 /// Is a chunk of which this is known done with? Puts into the accumulator what is known of it without reading.
-pub(super) fn settles<T: Lane>(
+pub(super) fn can_skip<T: Lane>(
     plan: &QueryPlan,
     mask: Option<&Mask<T>>,
     known: &ChunkStatistics,
@@ -68,7 +68,7 @@ pub(super) fn settles<T: Lane>(
 
 /// Folds what is known of a chunk's cells in place of them, where it is known for certain and all of them are wanted.
 /// `counts` are the wanted cells per axis.
-pub(super) fn stands_for<T: Lane>(
+pub(super) fn fold_from_statistics<T: Lane>(
     plan: &QueryPlan,
     mask: Option<&Mask<T>>,
     known: &ChunkStatistics,

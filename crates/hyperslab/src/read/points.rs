@@ -1,13 +1,12 @@
 //! Reads by lists of positions: per axis, or point by point. Positions are sorted by chunk, so that each chunk is
 //! fetched and decoded once, however the caller's order jumps about.
 
-use bytes::Bytes;
 use hyperslab_core::{
-    AxisPositions, Buffer, CellOrder, ChunkCoord, ChunkRef, Elements, Error, Extents, Grid, Plan, Positions,
-    Region, Result, Values, Windows, needs_elements, product, read_chunk, read_chunk_elements,
+    AxisPositions, Buffer, CellOrder, Chunk, ChunkCoord, ChunkList, Elements, Error, Extents, Grid, Layout,
+    Plan, PlannedChunk, Positions, Region, Result, Values, copy_box, needs_elements, product, visit_chunks,
 };
 
-use super::ArrayReader;
+use super::{ArrayReader, ElementBudget};
 
 /// Chunks whose wanted cells are held at once, before they go to their places.
 const BATCH: usize = 64;
@@ -88,7 +87,7 @@ impl ArrayReader {
             return Values::new(dtype, shape, self.gather_elements(jobs)?);
         }
         let bytes = product(&jobs.counts()).and_then(|cells| cells.checked_mul(dtype.size()? as u64));
-        let bytes = bytes.filter(|bytes| *bytes <= self.memory).ok_or_else(|| {
+        let bytes = bytes.filter(|bytes| *bytes <= self.memory()).ok_or_else(|| {
             Error::invalid(format!("{}: the result of {shape:?} elements is too large", self.array.name()))
         })?;
         let mut buffer = Buffer::zeroed(bytes as usize)?;
@@ -114,11 +113,18 @@ impl ArrayReader {
         }
         let strides: Extents =
             CellOrder::RowMajor.strides(&counts).iter().map(|cells| cells * item as u64).collect();
+        let list = JobList { jobs, grid: &self.schema().grid };
         for start in (0..jobs.len()).step_by(BATCH) {
             let count = BATCH.min(jobs.len() - start);
-            let packed = self.threads.run(count as u64, |first, count| {
-                let part = start + first as usize..start + (first + count) as usize;
-                self.pack(&part.map(|number| jobs.job(number)).collect::<Vec<_>>(), item)
+            let packed = self.context.threads.run(count as u64, |first, count| {
+                let first = start as u64 + first;
+                let mut packed = Vec::new();
+                let mut pack = |chunk: &mut Chunk<'_>| {
+                    packed.push(self.pack(chunk, &jobs.job(chunk.index() as usize), &list, item)?);
+                    Ok(())
+                };
+                visit_chunks(&*self.array, &list, first..first + count, &self.context, &mut pack)?;
+                Ok(packed)
             })?;
             for (number, packed) in (start..).zip(packed.iter().flatten()) {
                 scatter(packed, &jobs.job(number).places(&strides), item, out)?;
@@ -127,59 +133,43 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// The wanted cells of some chunks, each chunk's back to back.
-    fn pack(&self, jobs: &[Job<'_>], item: usize) -> Result<Vec<Vec<u8>>> {
-        let coords: Vec<ChunkCoord> = jobs.iter().map(|job| job.coord.clone()).collect();
-        let references = self.array.locate(&coords)?;
-        let one = |(job, reference): (&Job<'_>, &Option<ChunkRef>)| {
-            let (cells, origin, strides) = self.cells_of(job, reference.as_ref(), item)?;
-            let strides: Extents = strides.iter().map(|cells| cells * item as u64).collect();
-            let mut packed = Vec::new();
-            pick(&cells, &job.sources(&origin, &strides), item, &mut packed)?;
-            Ok(packed)
-        };
-        jobs.iter().zip(&references).map(one).collect()
-    }
-
-    /// A box of cells that holds the wanted ones: its bytes, its first cell and its strides in cells.
-    fn cells_of(
-        &self,
-        job: &Job<'_>,
-        reference: Option<&ChunkRef>,
-        item: usize,
-    ) -> Result<(Bytes, Extents, Extents)> {
-        let (array, schema) = (&*self.array, self.schema());
+    /// The wanted cells of a chunk, back to back.
+    fn pack(&self, chunk: &mut Chunk<'_>, job: &Job<'_>, list: &JobList<'_>, item: usize) -> Result<Vec<u8>> {
+        let schema = self.schema();
+        let bytes = |strides: &[u64]| strides.iter().map(|cells| cells * item as u64).collect::<Extents>();
+        let mut packed = Vec::new();
         // Plain chunks of a mapped file are picked from where they are.
-        if let Some(span) = reference.and_then(ChunkRef::as_plain)
-            && array.blob(&span.blob)?.mapped().is_some()
-            && let Some(bytes) = array.fetch(&[span])?.pop()
-        {
+        if let Some(stored) = chunk.mapped(true)? {
             let strides = schema.order.strides(&schema.decoded_shape(&job.coord));
-            return Ok((bytes, schema.grid.region(&job.coord).start, strides));
+            let origin = schema.grid.region(&job.coord).start;
+            pick(stored, &job.sources(&origin, &bytes(&strides)), item, &mut packed)?;
+            return Ok(packed);
         }
-        let plan = Plan::new(&schema.grid, Positions::region(&job.bounds))?;
+        let (wanted, shape) = (list.wanted(chunk.index()), &job.bounds.shape);
         let cells = job.bounds.cells().and_then(|cells| usize::try_from(cells).ok()?.checked_mul(item));
-        let bytes = cells.ok_or_else(|| Error::invalid("a chunk larger than memory"))?;
-        let mut buffer = Buffer::zeroed(bytes)?;
-        let windows = Windows::new(&plan, item, buffer.as_mut_slice())?;
-        if let Some((wanted, mut window)) = windows.take(0) {
-            read_chunk(array, &wanted, reference, &mut window)?;
-        }
-        drop(windows);
-        let strides = CellOrder::RowMajor.strides(&job.bounds.shape);
-        Ok((buffer.freeze(), job.bounds.start.clone(), strides))
+        let mut cells = Buffer::zeroed(cells.ok_or_else(|| Error::invalid("a chunk larger than memory"))?)?;
+        chunk.with_cells(&wanted, |stored, from| {
+            copy_box(stored, from, cells.as_mut_slice(), &Layout::packed(shape, item), shape, item)
+        })?;
+        let strides = CellOrder::RowMajor.strides(shape);
+        pick(cells.as_ref(), &job.sources(&job.bounds.start, &bytes(&strides)), item, &mut packed)?;
+        Ok(packed)
     }
 
     fn gather_elements(&self, jobs: &Jobs<'_>) -> Result<Elements> {
-        let (array, schema) = (&*self.array, self.schema());
-        let chunks = self.threads.run(jobs.len() as u64, |start, count| {
-            let part = start as usize..(start + count) as usize;
-            let coords: Vec<_> = part.map(|number| jobs.job(number).coord).collect();
-            let references = array.locate(&coords)?;
-            let chunks = coords.iter().zip(&references);
-            chunks
-                .map(|(coord, reference)| read_chunk_elements(array, coord, reference.as_ref()))
-                .collect::<Result<Vec<_>>>()
+        let schema = self.schema();
+        let list = JobList { jobs, grid: &schema.grid };
+        let budget = ElementBudget::new(self.array.name(), self.memory());
+        let chunks = self.context.threads.run(jobs.len() as u64, |start, count| {
+            let mut chunks = Vec::new();
+            let mut take = |chunk: &mut Chunk<'_>| {
+                let elements = chunk.elements()?;
+                budget.take(&elements)?;
+                chunks.push(elements);
+                Ok(())
+            };
+            visit_chunks(&*self.array, &list, start..start + count, &self.context, &mut take)?;
+            Ok(chunks)
         })?;
         let chunks: Vec<Elements> = chunks.into_iter().flatten().collect();
         let counts = jobs.counts();
@@ -197,6 +187,26 @@ impl ArrayReader {
             }
         }
         Elements::gather(&schema.dtype, &chunks.iter().collect::<Vec<_>>(), &picks)
+    }
+}
+
+/// The chunks of jobs, each with the smallest box that holds the wanted cells.
+struct JobList<'a> {
+    jobs: &'a Jobs<'a>,
+    grid: &'a Grid,
+}
+
+impl ChunkList for JobList<'_> {
+    fn coord(&self, index: u64) -> ChunkCoord {
+        self.jobs.job(index as usize).coord
+    }
+
+    fn wanted(&self, index: u64) -> PlannedChunk {
+        let job = self.jobs.job(index as usize);
+        let bounds = Positions::region(&job.bounds);
+        // The box was made inside the grid, and inside one chunk of it.
+        let plan = Plan::new(self.grid, bounds).ok().filter(|plan| !plan.is_empty());
+        plan.map_or(PlannedChunk { coord: job.coord, axes: [].into_iter().collect() }, |plan| plan.chunk(0))
     }
 }
 

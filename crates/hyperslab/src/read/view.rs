@@ -1,7 +1,7 @@
 //! Contiguous selections of raw chunks, as a view into the mapped file.
 
 use bytes::Bytes;
-use hyperslab_core::{Array, BlobKey, CellOrder, Plan, PlannedChunk, Result, Span, locate};
+use hyperslab_core::{Array, BlobKey, CellOrder, ChunkList, Plan, PlannedChunk, Result, Span, locate};
 
 /// A view is looked for in results of up to this many chunks; more are hardly ever one run of bytes.
 const MOST_CHUNKS: u64 = 256;
@@ -19,7 +19,8 @@ pub(super) fn contiguous(array: &dyn Array, plan: &Plan) -> Result<Option<Bytes>
     if in_place(&plan.chunk(0)).is_none() || !leads_with_one_axis(&counts, plan) {
         return Ok(None);
     }
-    let (_, references) = locate(array, plan, 0)?;
+    let coords: Vec<_> = (0..plan.len()).map(|index| plan.coord(index)).collect();
+    let references = locate(array, &coords)?;
     let mut run: Option<Span> = None;
     for (wanted, reference) in plan.iter().zip(&references) {
         let (Some((first, cells)), Some(span)) =

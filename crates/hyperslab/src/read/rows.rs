@@ -1,25 +1,22 @@
-//! Many small chunks that follow each other along one axis and fill the others: each has one run of bytes of the result,
-//! and the work for a chunk beside its copy is what counts.
+//! Many small chunks that follow each other along one axis and fill the others: each is one run of bytes of the result.
+//! The work per chunk beside its copy is what counts, so slots are computed without a bitmap and without strides.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
 use hyperslab_core::{
-    Array, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, LOCATE_BATCH, Layout, Plan, Result, copy_box,
-    with_chunk,
+    Array, CellOrder, Chunk, ChunkCoord, ChunkList, Context, Layout, Plan, PlannedChunk, Result, Threads,
+    copy_box, visit_chunks,
 };
-
-use super::Threads;
 
 /// Chunks of up to this many bytes are small.
 const SMALL_CHUNK: usize = 16 << 10;
 /// Bytes of the result that one task fills.
 const TASK: usize = 256 << 10;
 
-/// A plan of that form.
-pub(super) struct Straight<'a> {
+/// A read of that form.
+pub(super) struct RowCopy<'a> {
     array: &'a dyn Array,
     plan: &'a Plan,
+    context: &'a Context,
+    first: ChunkCoord,
     /// The axis along which chunks follow each other.
     axis: usize,
     /// Bytes from one position along that axis to the next.
@@ -29,22 +26,26 @@ pub(super) struct Straight<'a> {
     item: usize,
 }
 
-/// The blob that was looked up last: chunks that follow each other share it, and looking it up takes longer than
-/// copying a small chunk.
-struct Mapped(Option<(BlobKey, Arc<dyn Blob>)>);
+impl ChunkList for RowCopy<'_> {
+    fn coord(&self, index: u64) -> ChunkCoord {
+        let mut coord = self.first.clone();
+        coord[self.axis] += index;
+        coord
+    }
 
-impl Mapped {
-    fn bytes(&mut self, array: &dyn Array, key: &BlobKey) -> Result<Option<&Bytes>> {
-        if self.0.as_ref().is_none_or(|(last, _)| last != key) {
-            self.0 = Some((key.clone(), array.blob(key)?));
-        }
-        Ok(self.0.as_ref().and_then(|(_, blob)| blob.mapped()))
+    fn wanted(&self, index: u64) -> PlannedChunk {
+        self.plan.chunk(index)
     }
 }
 
-impl<'a> Straight<'a> {
+impl<'a> RowCopy<'a> {
     /// `None` where the plan has another form, or large chunks.
-    pub(super) fn new(array: &'a dyn Array, plan: &'a Plan, item: usize) -> Option<Self> {
+    pub(super) fn new(
+        array: &'a dyn Array,
+        plan: &'a Plan,
+        item: usize,
+        context: &'a Context,
+    ) -> Option<Self> {
         let schema = array.schema();
         if schema.order != CellOrder::RowMajor || plan.len() < 64 || item == 0 {
             return None;
@@ -66,7 +67,7 @@ impl<'a> Straight<'a> {
         let row = counts[axis + 1..].iter().try_fold(item, |row, count| row.checked_mul(*count as usize))?;
         let extent = schema.grid.chunk_shape()[axis];
         let small = usize::try_from(extent).ok()?.checked_mul(row)? <= SMALL_CHUNK;
-        small.then_some(Self { array, plan, axis, row, extent, item })
+        small.then_some(Self { array, plan, context, first: first.coord, axis, row, extent, item })
     }
 
     /// Fills the result, whose size the caller has checked.
@@ -84,7 +85,16 @@ impl<'a> Straight<'a> {
             parts.push((start, end, head));
             (rest, start) = (tail, end);
         }
-        threads.each(parts, |(start, end, out)| self.part(start, end, out))
+        threads.each(parts, |(start, end, out)| {
+            let mut rest = out;
+            let mut copy = |chunk: &mut Chunk<'_>| {
+                let (skip, count) = self.wanted_rows(chunk.index());
+                let (head, tail) = std::mem::take(&mut rest).split_at_mut(count * self.row);
+                rest = tail;
+                self.copy(chunk, skip * self.row, head)
+            };
+            visit_chunks(self.array, self, start..end, self.context, &mut copy)
+        })
     }
 
     /// Where the chunk's first wanted position goes.
@@ -92,29 +102,8 @@ impl<'a> Straight<'a> {
         self.plan.chunk(index).axes[self.axis].place
     }
 
-    fn part(&self, start: u64, end: u64, mut out: &mut [u8]) -> Result<()> {
-        let mut mapped = Mapped(None);
-        let first = self.plan.chunk(start).coord;
-        for from in (start..end).step_by(LOCATE_BATCH as usize) {
-            let coord = |index: u64| -> ChunkCoord {
-                let mut coord = first.clone();
-                coord[self.axis] += index - start;
-                coord
-            };
-            let to = (from + LOCATE_BATCH).min(end);
-            let coords: Vec<_> = (from..to).map(coord).collect();
-            for (index, reference) in (from..).zip(&self.array.locate(&coords)?) {
-                let (skip, count) = self.wanted(index);
-                let (head, tail) = out.split_at_mut(count * self.row);
-                self.chunk(index, reference.as_ref(), skip * self.row, head, &mut mapped)?;
-                out = tail;
-            }
-        }
-        Ok(())
-    }
-
     /// The positions of a chunk that come before the wanted ones, and how many are wanted.
-    fn wanted(&self, index: u64) -> (usize, usize) {
+    fn wanted_rows(&self, index: u64) -> (usize, usize) {
         // Only the first and the last chunk may be wanted in part.
         if index > 0 && index + 1 < self.plan.len() {
             return (0, self.extent as usize);
@@ -123,27 +112,14 @@ impl<'a> Straight<'a> {
         (part.first as usize, part.count as usize)
     }
 
-    fn chunk(
-        &self,
-        index: u64,
-        reference: Option<&ChunkRef>,
-        skip: usize,
-        out: &mut [u8],
-        mapped: &mut Mapped,
-    ) -> Result<()> {
-        if let Some(span) = reference.and_then(ChunkRef::as_plain)
-            && (skip + out.len()) as u64 <= span.length
-            && let Some(bytes) = mapped.bytes(self.array, &span.blob)?
-            && let Some(stored) =
-                usize::try_from(span.offset).ok().and_then(|at| bytes.get(at.checked_add(skip)?..))
-            && let Some(stored) = stored.get(..out.len())
-        {
+    fn copy(&self, chunk: &mut Chunk<'_>, skip: usize, out: &mut [u8]) -> Result<()> {
+        if let Some(stored) = chunk.mapped(true)?.and_then(|stored| stored.get(skip..skip + out.len())) {
             out.copy_from_slice(stored);
             return Ok(());
         }
-        let wanted = self.plan.chunk(index);
+        let wanted = self.plan.chunk(chunk.index());
         let counts = wanted.counts();
-        with_chunk(self.array, &wanted, reference, |cells, from| {
+        chunk.with_cells(&wanted, |cells, from| {
             copy_box(cells, from, out, &Layout::packed(&counts, self.item), &counts, self.item)
         })
     }

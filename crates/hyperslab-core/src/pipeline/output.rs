@@ -18,7 +18,7 @@ const STREAMED_FROM: usize = 64 << 20;
 ///
 /// The places of two chunks of one plan never overlap: the chunks differ along some axis, and along that axis
 /// their parts have no position in common. Handing each out once therefore gives each cell one writer.
-pub struct Windows<'a> {
+pub struct OutputSlots<'a> {
     plan: &'a Plan,
     item: usize,
     base: *mut u8,
@@ -29,17 +29,20 @@ pub struct Windows<'a> {
 }
 
 // SAFETY: the buffer is borrowed for writing for `'a`, and `take` gives each of its cells to one caller only.
-unsafe impl Send for Windows<'_> {}
+unsafe impl Send for OutputSlots<'_> {}
 // SAFETY: as above; `take` decides atomically.
-unsafe impl Sync for Windows<'_> {}
+unsafe impl Sync for OutputSlots<'_> {}
 
-impl fmt::Debug for Windows<'_> {
+impl fmt::Debug for OutputSlots<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Windows").field("plan", self.plan).field("item", &self.item).finish_non_exhaustive()
+        f.debug_struct("OutputSlots")
+            .field("plan", self.plan)
+            .field("item", &self.item)
+            .finish_non_exhaustive()
     }
 }
 
-impl<'a> Windows<'a> {
+impl<'a> OutputSlots<'a> {
     /// The result of `plan` in `result`, packed in C order, elements of `item` bytes.
     ///
     /// # Errors
@@ -70,7 +73,7 @@ impl<'a> Windows<'a> {
     /// The `index`-th chunk of the plan and its place in the result; `None` when it was taken before or does
     /// not exist.
     #[must_use]
-    pub fn take(&self, index: u64) -> Option<(PlannedChunk, Window<'_>)> {
+    pub fn take(&self, index: u64) -> Option<(PlannedChunk, OutputSlot<'_>)> {
         if index >= self.plan.len() {
             return None;
         }
@@ -86,7 +89,7 @@ impl<'a> Windows<'a> {
                 *stride = -*stride;
             }
         }
-        let window = Window {
+        let slot = OutputSlot {
             base: self.base,
             writes: self.writes,
             layout,
@@ -94,12 +97,12 @@ impl<'a> Windows<'a> {
             item: self.item,
             buffer: PhantomData,
         };
-        Some((planned, window))
+        Some((planned, slot))
     }
 }
 
 /// The place of one chunk's wanted cells in the result.
-pub struct Window<'a> {
+pub struct OutputSlot<'a> {
     base: *mut u8,
     writes: Writes,
     layout: Layout,
@@ -108,19 +111,19 @@ pub struct Window<'a> {
     buffer: PhantomData<&'a mut [u8]>,
 }
 
-// SAFETY: a window is the only one that reaches its cells, see `Windows`.
-unsafe impl Send for Window<'_> {}
+// SAFETY: a slot is the only one that reaches its cells, see `OutputSlots`.
+unsafe impl Send for OutputSlot<'_> {}
 
-impl fmt::Debug for Window<'_> {
+impl fmt::Debug for OutputSlot<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Window")
+        f.debug_struct("OutputSlot")
             .field("layout", &self.layout)
             .field("counts", &self.counts)
             .finish_non_exhaustive()
     }
 }
 
-impl Window<'_> {
+impl OutputSlot<'_> {
     /// Cells per axis.
     #[must_use]
     pub fn counts(&self) -> &[u64] {
@@ -133,7 +136,7 @@ impl Window<'_> {
         self.item
     }
 
-    /// The window as one slice, when its cells follow each other in C order.
+    /// The slot as one slice, when its cells follow each other in C order.
     pub fn contiguous(&mut self) -> Option<&mut [u8]> {
         let mut bytes = self.item;
         for (&count, &stride) in self.counts.iter().zip(&self.layout.strides).rev() {
@@ -142,29 +145,29 @@ impl Window<'_> {
             }
             bytes *= count as usize;
         }
-        // SAFETY: the window's first cell is inside the result.
+        // SAFETY: the slot's first cell is inside the result.
         let start = unsafe { self.base.add(self.layout.offset) };
         // SAFETY: its cells were just seen to follow each other, no one else has them, and they are
         // initialised bytes of the borrowed result.
         Some(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }
 
-    /// Copies the window's cells from a chunk's bytes, in which they are laid out as `from` says.
+    /// Copies the slot's cells from a chunk's bytes, in which they are laid out as `from` says.
     ///
     /// # Errors
     ///
     /// [`Invalid`](Error::Invalid) when `from` reaches outside `source`.
     pub fn copy_from(&mut self, source: &[u8], from: &Layout) -> Result<()> {
-        // SAFETY: the window's cells are inside the result, which is borrowed for writing and so cannot
+        // SAFETY: the slot's cells are inside the result, which is borrowed for writing and so cannot
         // overlap `source`.
         unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item, self.writes) }
     }
 
-    /// Copies a box of the window's cells: `counts` of them, the first at `at` of the window.
+    /// Copies a box of the slot's cells: `counts` of them, the first at `at` of the slot.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the box is not inside the window or `from` reaches outside `source`.
+    /// [`Invalid`](Error::Invalid) when the box is not inside the slot or `from` reaches outside `source`.
     pub fn copy_box_from(&mut self, at: &[u64], counts: &[u64], source: &[u8], from: &Layout) -> Result<()> {
         let inside = at.len() == self.counts.len()
             && counts.len() == at.len()
@@ -176,7 +179,7 @@ impl Window<'_> {
         for (at, stride) in at.iter().zip(&to.strides) {
             to.offset = to.offset.wrapping_add_signed(*at as isize * stride);
         }
-        // SAFETY: the box is inside the window, whose cells are inside the borrowed result.
+        // SAFETY: the box is inside the slot, whose cells are inside the borrowed result.
         unsafe { copy_box_to(source, from, self.base, &to, counts, self.item, self.writes) }
     }
 
@@ -201,15 +204,15 @@ mod tests {
     use crate::{Grid, Selection};
 
     #[test]
-    fn each_window_is_handed_out_once() -> Result<()> {
+    fn each_slot_is_handed_out_once() -> Result<()> {
         let grid = Grid::new(&[5, 5], &[2, 2])?;
         let plan = Plan::new(&grid, "[::-1, 1:4]".parse::<Selection>()?.resolve(&[5, 5], &[])?)?;
         let mut result = vec![0_u8; 15];
-        let windows = Windows::new(&plan, 1, &mut result)?;
+        let slots = OutputSlots::new(&plan, 1, &mut result)?;
         for index in 0..plan.len() {
-            let (planned, mut window) = windows.take(index).expect("the first time");
-            assert!(windows.take(index).is_none());
-            window.fill(&[(planned.coord[0] * 10 + planned.coord[1]) as u8])?;
+            let (planned, mut slot) = slots.take(index).expect("the first time");
+            assert!(slots.take(index).is_none());
+            slot.fill(&[(planned.coord[0] * 10 + planned.coord[1]) as u8])?;
         }
         assert_eq!(result, [20, 21, 21, 10, 11, 11, 10, 11, 11, 0, 1, 1, 0, 1, 1]);
         Ok(())

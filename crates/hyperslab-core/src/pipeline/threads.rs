@@ -1,16 +1,17 @@
-//! On which threads a read runs.
+//! On which threads an operation runs.
 
 use std::sync::Arc;
 
-use hyperslab_core::Result;
 use rayon::prelude::*;
+
+use crate::Result;
 
 /// Chunks that one task locates and reads: enough to share index blocks, few enough to keep all cores busy.
 const CHUNKS_PER_TASK: u64 = 32;
 /// Tasks that each thread gets at least: the last one to finish keeps the others waiting for a task at most.
 const TASKS_PER_THREAD: u64 = 64;
 
-/// On which threads the chunks of a read are decoded.
+/// On which threads an operation runs.
 #[derive(Debug, Clone, Default)]
 pub enum Threads {
     /// Those of the pool that the caller is in, or the global one.
@@ -23,18 +24,52 @@ pub enum Threads {
 }
 
 impl Threads {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        match self {
+            Self::Shared => rayon::current_num_threads() as u64,
+            Self::Caller => 1,
+            Self::Pool(pool) => pool.current_num_threads() as u64,
+        }
+    }
+
+    /// Runs `work` with these threads as rayon's own, so that parallel iterators inside use them.
+    pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+        match self {
+            Self::Pool(pool) => pool.install(work),
+            Self::Shared | Self::Caller => work(),
+        }
+    }
+
+    /// Runs `work` for each of these numbers; the results are in the order of the numbers.
+    ///
+    /// # Errors
+    ///
+    /// The first that `work` returns.
+    pub fn map<T: Send>(
+        &self,
+        count: usize,
+        work: impl Fn(usize) -> Result<T> + Sync + Send,
+    ) -> Result<Vec<T>> {
+        match self {
+            Self::Caller => (0..count).map(work).collect(),
+            _ => self.install(|| (0..count).into_par_iter().with_max_len(1).map(work).collect()),
+        }
+    }
+
     /// Runs `work(first, count)` over runs of neighbours of `length` chunks. A single run stays on the caller's
     /// thread: handing it over would cost more than a small read.
-    pub(crate) fn run<T: Send>(
+    ///
+    /// # Errors
+    ///
+    /// The first that `work` returns.
+    pub fn run<T: Send>(
         &self,
         length: u64,
         work: impl Fn(u64, u64) -> Result<T> + Sync + Send,
     ) -> Result<Vec<T>> {
-        let threads = match self {
-            Self::Shared => rayon::current_num_threads() as u64,
-            Self::Caller => 1,
-            Self::Pool(pool) => pool.current_num_threads() as u64,
-        };
+        let threads = self.count();
         let each = if threads == 1 {
             CHUNKS_PER_TASK
         } else {
@@ -50,11 +85,11 @@ impl Threads {
     }
 
     /// Runs `work` on each of these.
-    pub(crate) fn each<T: Send>(
-        &self,
-        parts: Vec<T>,
-        work: impl Fn(T) -> Result<()> + Sync + Send,
-    ) -> Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// The first that `work` returns.
+    pub fn each<T: Send>(&self, parts: Vec<T>, work: impl Fn(T) -> Result<()> + Sync + Send) -> Result<()> {
         match self {
             Self::Caller => parts.into_iter().try_for_each(work),
             Self::Shared => parts.into_par_iter().with_max_len(1).try_for_each(work),

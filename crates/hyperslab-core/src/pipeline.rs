@@ -1,0 +1,202 @@
+//! The chunk pipeline: plan → locate → fetch → decode → visitor.
+//!
+//! Everything that consumes chunks runs through [`visit_chunks`]: reads, queries, conversions, checks. It locates chunks
+//! in batches, asks the visitor which of them it needs, fetches their bytes and hands each over as a [`Chunk`], which
+//! decodes on demand. How bytes are fetched depends on where they are:
+//!
+//! - Mapped or local files: the thread that visits a chunk fetches it, in place where it is mapped. Nothing is handed over.
+//! - [Remote](Array::is_remote) storage: whole groups of chunks are requested at once, one group ahead of the visitor. The
+//!   bytes in flight are bounded.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `chunk` | [`Chunk`]: one located chunk; how its bytes become cells |
+//! | `context` | [`Context`]: threads, memory, cancellation and progress of an operation |
+//! | `output` | [`OutputSlots`]: the result of a read, handed out chunk by chunk |
+//! | `serial` | [`read_serial`]: a whole read on one thread, for formats that read other arrays |
+//! | `threads` | [`Threads`]: on which threads an operation runs |
+
+mod ahead;
+mod chunk;
+mod context;
+mod output;
+mod serial;
+mod threads;
+
+use std::ops::Range;
+
+use bytes::Bytes;
+
+pub(crate) use chunk::{BlobCache, check_fetched, spans_of};
+pub use chunk::{Chunk, decoded_bytes, needs_elements, with_scratch};
+pub use context::{Context, Progress};
+pub use output::{OutputSlot, OutputSlots};
+pub use serial::{gather_elements, read_serial, result_bytes};
+pub use threads::Threads;
+
+use crate::{Array, ChunkCoord, ChunkRef, ChunkStatistics, Error, Plan, PlannedChunk, Result};
+
+/// Chunks that are looked up in one call: enough to share index blocks, few enough to stay small.
+pub const LOCATE_BATCH: u64 = 256;
+
+/// The chunks of a run, by number. They are computed when they are asked for, never listed.
+pub trait ChunkList: Sync {
+    /// The coordinate of a chunk.
+    fn coord(&self, index: u64) -> ChunkCoord {
+        self.wanted(index).coord
+    }
+
+    /// A chunk and the part of it that is wanted.
+    fn wanted(&self, index: u64) -> PlannedChunk;
+}
+
+impl ChunkList for Plan {
+    fn wanted(&self, index: u64) -> PlannedChunk {
+        self.chunk(index)
+    }
+}
+
+/// What consumes the chunks of a run.
+pub trait ChunkVisitor {
+    /// Statistics of these chunks, where the visitor has use for them. Empty: none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::statistics`].
+    fn statistics(
+        &mut self,
+        _array: &dyn Array,
+        _chunks: &[ChunkCoord],
+    ) -> Result<Vec<Option<ChunkStatistics>>> {
+        Ok(Vec::new())
+    }
+
+    /// Does the visitor need the chunk? Asked before it is looked up.
+    fn needs(&mut self, _index: u64, _chunk: &ChunkCoord, _known: Option<&ChunkStatistics>) -> bool {
+        true
+    }
+
+    /// Takes a chunk.
+    ///
+    /// # Errors
+    ///
+    /// Whatever fetching and decoding say, or the visitor itself.
+    fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()>;
+}
+
+/// A visitor that takes every chunk.
+impl<F: FnMut(&mut Chunk<'_>) -> Result<()>> ChunkVisitor for F {
+    fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
+        self(chunk)
+    }
+}
+
+/// Visits the chunks of a list with these numbers, one after the other, on the calling thread.
+///
+/// # Errors
+///
+/// Whatever locating, fetching and the visitor say; [`Cancelled`](Error::Cancelled) when the operation was cancelled.
+pub fn visit_chunks(
+    array: &dyn Array,
+    list: &impl ChunkList,
+    range: Range<u64>,
+    context: &Context,
+    visitor: &mut impl ChunkVisitor,
+) -> Result<()> {
+    let mut blobs = chunk::BlobCache::default();
+    let mut start = range.start;
+    while start < range.end {
+        let end = range.end.min(start.saturating_add(LOCATE_BATCH));
+        context.check_cancelled()?;
+        let mut numbers: Vec<u64> = (start..end).collect();
+        let mut coords: Vec<ChunkCoord> = numbers.iter().map(|number| list.coord(*number)).collect();
+        let mut known = visitor.statistics(array, &coords)?;
+        if !known.is_empty() {
+            keep_needed(visitor, &mut numbers, &mut coords, &mut known);
+        }
+        let references = locate(array, &coords)?;
+        let located = Located { numbers: &numbers, coords: &coords, references: &references, known: &known };
+        if array.is_remote() {
+            ahead::visit(array, list, &located, context, &mut blobs, visitor)?;
+        } else {
+            for position in 0..coords.len() {
+                visitor.visit(&mut located.chunk(array, position, None, &mut blobs))?;
+            }
+        }
+        start = end;
+    }
+    Ok(())
+}
+
+/// Where these chunks are stored. A format that answers for more or fewer chunks than it was asked about is refused.
+///
+/// # Errors
+///
+/// Whatever [`Array::locate`] says.
+pub fn locate(array: &dyn Array, coords: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+    let references = array.locate(coords)?;
+    if references.len() != coords.len() {
+        return Err(Error::invalid(format!(
+            "{}: located {} of {} chunks",
+            array.name(),
+            references.len(),
+            coords.len()
+        )));
+    }
+    Ok(references)
+}
+
+/// Drops the chunks that the visitor does not need.
+fn keep_needed(
+    visitor: &mut impl ChunkVisitor,
+    numbers: &mut Vec<u64>,
+    coords: &mut Vec<ChunkCoord>,
+    known: &mut Vec<Option<ChunkStatistics>>,
+) {
+    let needed: Vec<bool> = numbers
+        .iter()
+        .zip(coords.iter())
+        .zip(known.iter())
+        .map(|((number, coord), known)| visitor.needs(*number, coord, known.as_ref()))
+        .collect();
+    if needed.iter().all(|needed| *needed) {
+        return;
+    }
+    let mut each = needed.iter().copied();
+    numbers.retain(|_| each.next().unwrap_or(true));
+    let mut each = needed.iter().copied();
+    coords.retain(|_| each.next().unwrap_or(true));
+    let mut each = needed.iter().copied();
+    known.retain(|_| each.next().unwrap_or(true));
+}
+
+/// A batch of chunks that were looked up.
+struct Located<'a> {
+    numbers: &'a [u64],
+    coords: &'a [ChunkCoord],
+    references: &'a [Option<ChunkRef>],
+    known: &'a [Option<ChunkStatistics>],
+}
+
+impl<'a> Located<'a> {
+    fn chunk(
+        &self,
+        array: &'a dyn Array,
+        position: usize,
+        fetched: Option<Vec<Bytes>>,
+        blobs: &'a mut chunk::BlobCache,
+    ) -> Chunk<'a> {
+        Chunk::new(
+            array,
+            self.numbers[position],
+            &self.coords[position],
+            self.references[position].as_ref(),
+            self.known.get(position).and_then(Option::as_ref),
+            fetched,
+            blobs,
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,94 @@
+//! Fetching from remote storage: groups of chunks are requested together, one group ahead of the visitor.
+
+use std::ops::Range;
+use std::sync::mpsc;
+
+use bytes::Bytes;
+
+use super::chunk::BlobCache;
+use super::{ChunkList, ChunkVisitor, Context, Located, check_fetched, spans_of};
+use crate::{Array, Error, Result, Span};
+
+/// Stored bytes of a group of chunks, unless one chunk alone has more.
+const GROUP_BYTES: u64 = 16 << 20;
+/// Groups that may be in memory at once: one with the visitor, one waiting, one on its way.
+const GROUPS: u64 = 3;
+
+/// A group of chunks and the spans of each that are to be fetched.
+struct Group {
+    positions: Range<usize>,
+    spans: Vec<Vec<Span>>,
+}
+
+/// Visits chunks of remote storage.
+pub(super) fn visit(
+    array: &dyn Array,
+    list: &impl ChunkList,
+    located: &Located<'_>,
+    context: &Context,
+    blobs: &mut BlobCache,
+    visitor: &mut impl ChunkVisitor,
+) -> Result<()> {
+    let groups = groups(array, list, located, GROUP_BYTES.min(context.memory / GROUPS).max(1))?;
+    std::thread::scope(|scope| {
+        // A channel without room: a group is fetched while the one before it is visited and another waits to be taken.
+        let (sender, receiver) = mpsc::sync_channel::<Result<Vec<Vec<Bytes>>>>(0);
+        let spans: Vec<&Vec<Vec<Span>>> = groups.iter().map(|group| &group.spans).collect();
+        let fetcher = move || {
+            for group in spans {
+                let fetched = fetch(array, group);
+                let failed = fetched.is_err();
+                // A visitor that failed takes no more.
+                if sender.send(fetched).is_err() || failed {
+                    return;
+                }
+            }
+        };
+        std::thread::Builder::new()
+            .name("fetch".to_owned())
+            .spawn_scoped(scope, fetcher)
+            .map_err(|source| Error::io(array.name(), source))?;
+        for group in &groups {
+            context.check_cancelled()?;
+            let fetched = receiver
+                .recv()
+                .map_err(|_| Error::invalid(format!("{}: fetching ended early", array.name())))??;
+            for (position, stored) in group.positions.clone().zip(fetched) {
+                visitor.visit(&mut located.chunk(array, position, Some(stored), blobs))?;
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Cuts the located chunks into groups of about so many stored bytes.
+fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most: u64) -> Result<Vec<Group>> {
+    let mut groups: Vec<Group> = Vec::new();
+    let mut room = 0;
+    for (position, reference) in located.references.iter().enumerate() {
+        let spans = match reference {
+            Some(reference) => spans_of(array, &list.wanted(located.numbers[position]), reference)?,
+            None => Vec::new(),
+        };
+        let bytes = spans.iter().fold(0_u64, |sum, span| sum.saturating_add(span.length));
+        match groups.last_mut() {
+            Some(group) if bytes <= room => {
+                group.positions.end = position + 1;
+                group.spans.push(spans);
+                room -= bytes;
+            }
+            _ => {
+                groups.push(Group { positions: position..position + 1, spans: vec![spans] });
+                room = most.saturating_sub(bytes);
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// Fetches all spans of a group in one call.
+fn fetch(array: &dyn Array, group: &[Vec<Span>]) -> Result<Vec<Vec<Bytes>>> {
+    let all: Vec<&Span> = group.iter().flatten().collect();
+    let mut fetched = check_fetched(array, all.len(), array.fetch(&all)?)?.into_iter();
+    Ok(group.iter().map(|spans| fetched.by_ref().take(spans.len()).collect()).collect())
+}

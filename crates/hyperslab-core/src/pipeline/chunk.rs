@@ -1,0 +1,416 @@
+//! One located chunk: its stored bytes, and how they become cells.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::OutputSlot;
+use crate::{
+    Array, Blob, BlobKey, Buffer, CellOrder, ChunkCoord, ChunkRef, ChunkStatistics, Coverage, Elements,
+    Error, Fill, Layout, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm,
+};
+
+/// A chunk may decode to this much whatever is stored of it; beyond, it must not be more than
+/// [`MAX_EXPANSION`] times its stored bytes. No filter expands real data further, so the claim is false.
+const PLAUSIBLE_BYTES: u64 = 1 << 30;
+const MAX_EXPANSION: u64 = 1 << 17;
+
+/// Scratch memory kept by a thread from one chunk to the next.
+const KEPT_SCRATCH: usize = 64 << 20;
+
+/// The blob of the last chunk: chunks that follow each other share it, and looking it up takes longer than copying a
+/// small chunk.
+#[derive(Debug, Default)]
+pub(crate) struct BlobCache(Option<(BlobKey, Option<Arc<dyn Blob>>)>);
+
+impl BlobCache {
+    /// The blob, when it is worth opening: an object that holds one chunk alone is better fetched as a whole, so one by
+    /// name is opened when a second chunk of it comes, unless the caller is `eager`.
+    fn blob(&mut self, array: &dyn Array, key: &BlobKey, eager: bool) -> Result<Option<&Arc<dyn Blob>>> {
+        let again = self.0.as_ref().is_some_and(|(last, _)| last == key);
+        if !again {
+            self.0 = Some((key.clone(), None));
+        }
+        let Some((_, blob)) = &mut self.0 else { return Ok(None) };
+        if blob.is_none() && (again || eager || *key == BlobKey::Main) {
+            *blob = Some(array.blob(key)?);
+        }
+        Ok(blob.as_ref())
+    }
+}
+
+/// A located chunk. Nothing of it is fetched or decoded before a visitor asks for it, but for chunks of remote storage,
+/// which are fetched ahead.
+#[derive(Debug)]
+pub struct Chunk<'a> {
+    array: &'a dyn Array,
+    index: u64,
+    coord: &'a ChunkCoord,
+    reference: Option<&'a ChunkRef>,
+    known: Option<&'a ChunkStatistics>,
+    fetched: Option<Vec<Bytes>>,
+    blobs: &'a mut BlobCache,
+}
+
+impl<'a> Chunk<'a> {
+    pub(crate) const fn new(
+        array: &'a dyn Array,
+        index: u64,
+        coord: &'a ChunkCoord,
+        reference: Option<&'a ChunkRef>,
+        known: Option<&'a ChunkStatistics>,
+        fetched: Option<Vec<Bytes>>,
+        blobs: &'a mut BlobCache,
+    ) -> Self {
+        Self { array, index, coord, reference, known, fetched, blobs }
+    }
+
+    /// Its number in the list that is visited.
+    #[must_use]
+    pub const fn index(&self) -> u64 {
+        self.index
+    }
+
+    /// Its place in the grid.
+    #[must_use]
+    pub const fn coord(&self) -> &'a ChunkCoord {
+        self.coord
+    }
+
+    /// Where it is stored; `None` when it was never written.
+    #[must_use]
+    pub const fn reference(&self) -> Option<&'a ChunkRef> {
+        self.reference
+    }
+
+    /// Its statistics, where the visitor asked for them.
+    #[must_use]
+    pub const fn statistics(&self) -> Option<&'a ChunkStatistics> {
+        self.known
+    }
+
+    /// The whole chunk where it is mapped, when its stored bytes are its elements. With `eager`, a blob of one chunk is
+    /// opened for it, too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Array::blob`].
+    pub fn mapped(&mut self, eager: bool) -> Result<Option<&[u8]>> {
+        let Some(span) = self.reference.and_then(ChunkRef::as_plain) else { return Ok(None) };
+        let mapped = self.blobs.blob(self.array, &span.blob, eager)?.and_then(|blob| blob.mapped());
+        // A span that reaches past the end is left to fetching, which reports it.
+        Ok(mapped
+            .zip(usize::try_from(span.offset).ok().zip(usize::try_from(span.length).ok()))
+            .and_then(|(bytes, (start, length))| bytes.get(start..start.checked_add(length)?)))
+    }
+
+    /// Puts the wanted cells into their slot in the result.
+    ///
+    /// Plain chunks are copied straight from the stored bytes, and only the part that is needed is fetched. A chunk
+    /// whose slot is contiguous is decoded straight into it; any other goes through scratch memory, so each element is
+    /// copied at most once after the last filter.
+    ///
+    /// # Errors
+    ///
+    /// Whatever fetching and decoding say.
+    pub fn copy_into(&mut self, wanted: &PlannedChunk, slot: &mut OutputSlot<'_>) -> Result<()> {
+        let array = self.array;
+        let Some(reference) = self.reference else { return self.fill(slot) };
+        let stored = self.fetch(wanted, reference)?;
+        let schema = array.schema();
+        let shape = schema.decoded_shape(self.coord);
+        let item = slot.item();
+        let (mut from, reach) = wanted_layout(array, wanted, &shape, item)?;
+        if reference.as_plain().is_some() {
+            from.offset = 0;
+            return slot.copy_from(only(array, &stored)?, &from);
+        }
+        let straight = PartialOutput { slot: Some(&mut *slot), front: None };
+        if array.decode_partial(wanted, reference, &stored, straight)? == Coverage::Slot {
+            return Ok(());
+        }
+        let bytes = decoded_bytes(array, self.coord, reference)?;
+        if schema.order == CellOrder::RowMajor
+            && wanted.covers(&shape)
+            && let Some(place) = slot.contiguous()
+        {
+            return array.decode(self.coord, reference, &stored, place);
+        }
+        with_scratch(bytes, |scratch| {
+            self.decode_as_far(wanted, reference, &stored, (&mut *scratch, from.offset + reach + item))?;
+            slot.copy_from(scratch, &from)
+        })
+    }
+
+    /// Decodes the chunk, at least up to `end`.
+    fn decode_as_far(
+        &self,
+        wanted: &PlannedChunk,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        (scratch, end): (&mut [u8], usize),
+    ) -> Result<()> {
+        // Stopping early has a cost, so it is done only when at least an eighth is saved.
+        if end <= scratch.len() - scratch.len() / 8 {
+            let out = PartialOutput { slot: None, front: scratch.get_mut(..end) };
+            if self.array.decode_partial(wanted, reference, stored, out)? == Coverage::Front {
+                return Ok(());
+            }
+        }
+        self.array.decode(self.coord, reference, stored, scratch)
+    }
+
+    /// Shows the wanted cells to `work`: bytes that hold them, and where in these bytes they are. Every cell of a chunk
+    /// that was never written is the one fill value (strides of zero).
+    ///
+    /// Plain chunks are shown where they are stored, without any promise of alignment; others are decoded into scratch
+    /// memory that the thread keeps. Nothing is copied.
+    ///
+    /// # Errors
+    ///
+    /// Whatever fetching, decoding and `work` say.
+    pub fn with_cells<T>(
+        &mut self,
+        wanted: &PlannedChunk,
+        work: impl FnOnce(&[u8], &Layout) -> Result<T>,
+    ) -> Result<T> {
+        let array = self.array;
+        let schema = array.schema();
+        let item = schema.dtype.size().unwrap_or(0);
+        let Some(reference) = self.reference else {
+            let still = Layout { offset: 0, strides: SmallVec::from_elem(0, wanted.axes.len()) };
+            return match &schema.fill {
+                Fill::Refused => Err(missing(array, self.coord)),
+                Fill::Zero => work(&SmallVec::<[u8; 16]>::from_elem(0, item), &still),
+                Fill::Element(element) => match element.as_fixed() {
+                    Some(element) if element.len() == item => work(element, &still),
+                    _ => Err(wrong_fill(array)),
+                },
+            };
+        };
+        let stored = self.fetch(wanted, reference)?;
+        let (mut from, reach) = wanted_layout(array, wanted, &schema.decoded_shape(self.coord), item)?;
+        if reference.as_plain().is_some() {
+            from.offset = 0;
+            return work(only(array, &stored)?, &from);
+        }
+        with_scratch(decoded_bytes(array, self.coord, reference)?, |scratch| {
+            self.decode_as_far(wanted, reference, &stored, (&mut *scratch, from.offset + reach + item))?;
+            work(scratch, &from)
+        })
+    }
+
+    /// All cells as elements, for types of variable length and arrays with missing elements.
+    ///
+    /// # Errors
+    ///
+    /// Whatever fetching and decoding say.
+    pub fn elements(&mut self) -> Result<Elements> {
+        let (array, schema) = (self.array, self.array.schema());
+        let cells = schema.grid.region(self.coord).cells().and_then(|cells| usize::try_from(cells).ok());
+        let cells = cells.ok_or_else(|| too_large(array, self.coord))?;
+        let Some(reference) = self.reference else {
+            let element = match &schema.fill {
+                Fill::Refused => return Err(missing(array, self.coord)),
+                Fill::Zero => Elements::zero(&schema.dtype),
+                Fill::Element(element) => element.clone(),
+            };
+            return Elements::gather(&schema.dtype, &[&element], &vec![(0, 0); cells]);
+        };
+        let stored = self.fetch_whole(reference)?;
+        let elements = array.decode_elements(self.coord, reference, &stored)?;
+        let found = elements.len(&schema.dtype);
+        if found != cells {
+            return Err(Error::invalid(format!(
+                "{}: chunk {:?} decoded to {found} elements, expected {cells}",
+                array.name(),
+                self.coord.as_slice()
+            )));
+        }
+        Ok(elements)
+    }
+
+    /// The stored bytes and their form, where another store could take them as they are.
+    ///
+    /// # Errors
+    ///
+    /// Whatever fetching says.
+    pub fn stored(&mut self) -> Result<Option<(StoredForm, Bytes)>> {
+        let Some(reference) = self.reference else { return Ok(None) };
+        let Some(form) = self.array.stored_form(self.coord, reference) else { return Ok(None) };
+        let mut stored = self.fetch_whole(reference)?;
+        Ok(if stored.len() == 1 { stored.pop().map(|stored| (form, stored)) } else { None })
+    }
+
+    /// Can it be read? Coded bytes are decoded into scratch memory that the thread keeps; of bytes that are stored as they
+    /// are, every page is looked at and nothing is copied.
+    pub(crate) fn check(&mut self, plain: impl FnOnce(&Span) -> Result<()>) -> Result<()> {
+        let Some(reference) = self.reference else { return Ok(()) };
+        if needs_elements(self.array) {
+            return self.elements().map(|_| ());
+        }
+        let bytes = decoded_bytes(self.array, self.coord, reference)?;
+        if let Some(span) = reference.as_plain().filter(|span| span.length == bytes as u64) {
+            return plain(span);
+        }
+        let stored = self.fetch_whole(reference)?;
+        with_scratch(bytes, |scratch| self.array.decode(self.coord, reference, &stored, scratch))
+    }
+
+    /// The ranges of stored bytes that visiting the wanted cells fetches.
+    ///
+    /// # Errors
+    ///
+    /// As [`with_cells`](Self::with_cells), for chunks larger than memory.
+    pub fn requests(&self, wanted: &PlannedChunk) -> Result<Vec<Span>> {
+        self.reference.map_or(Ok(Vec::new()), |reference| spans_of(self.array, wanted, reference))
+    }
+
+    fn fetch(&mut self, wanted: &PlannedChunk, reference: &ChunkRef) -> Result<Vec<Bytes>> {
+        if let Some(fetched) = self.fetched.take() {
+            return Ok(fetched);
+        }
+        if reference.as_plain().is_some() {
+            let spans = spans_of(self.array, wanted, reference)?;
+            return fetch(self.array, &spans.iter().collect::<SmallVec<[&Span; 4]>>());
+        }
+        self.fetch_whole(reference)
+    }
+
+    fn fetch_whole(&mut self, reference: &ChunkRef) -> Result<Vec<Bytes>> {
+        match self.fetched.take() {
+            Some(fetched) if reference.as_plain().is_none() => Ok(fetched),
+            // Of a plain chunk, only the wanted part was fetched ahead.
+            _ => fetch(self.array, &reference.spans().collect::<SmallVec<[&Span; 4]>>()),
+        }
+    }
+
+    fn fill(&self, slot: &mut OutputSlot<'_>) -> Result<()> {
+        match &self.array.schema().fill {
+            Fill::Refused => Err(missing(self.array, self.coord)),
+            Fill::Zero => slot.fill(&SmallVec::<[u8; 16]>::from_elem(0, slot.item())),
+            Fill::Element(elements) => match elements.as_fixed() {
+                Some(element) => slot.fill(element),
+                None => Err(wrong_fill(self.array)),
+            },
+        }
+    }
+}
+
+fn only<'b>(array: &dyn Array, stored: &'b [Bytes]) -> Result<&'b Bytes> {
+    stored.first().ok_or_else(|| Error::invalid(format!("{}: fetched nothing", array.name())))
+}
+
+/// The stored bytes that are needed for the wanted cells: all, or the part of a plain chunk that holds them.
+pub(crate) fn spans_of(array: &dyn Array, wanted: &PlannedChunk, reference: &ChunkRef) -> Result<Vec<Span>> {
+    let schema = array.schema();
+    let (Some(span), Some(item)) = (reference.as_plain(), schema.dtype.size()) else {
+        return Ok(reference.spans().cloned().collect());
+    };
+    let (from, reach) = wanted_layout(array, wanted, &schema.decoded_shape(&wanted.coord), item)?;
+    let (first, needed) = (from.offset as u64, (reach + item) as u64);
+    if first.saturating_add(needed) > span.length {
+        return Err(Place::new(array.name(), "chunk", span.offset).corrupt(format!(
+            "{} stored bytes, chunk {:?} needs {}",
+            span.length,
+            wanted.coord.as_slice(),
+            first.saturating_add(needed)
+        )));
+    }
+    Ok(vec![Span { blob: span.blob.clone(), offset: span.offset + first, length: needed }])
+}
+
+/// Where the wanted cells are in a decoded chunk of this shape, and the bytes from the first to the last of them.
+fn wanted_layout(
+    array: &dyn Array,
+    wanted: &PlannedChunk,
+    shape: &[u64],
+    item: usize,
+) -> Result<(Layout, usize)> {
+    let strides = array.schema().order.strides(shape);
+    let mut from = Layout { offset: 0, strides: SmallVec::with_capacity(shape.len()) };
+    let mut reach = 0;
+    for (part, stride) in wanted.axes.iter().zip(&strides) {
+        let stride = usize::try_from(*stride).ok().and_then(|stride| stride.checked_mul(item));
+        let step = stride.and_then(|stride| isize::try_from(stride.checked_mul(part.step as usize)?).ok());
+        let (Some(stride), Some(step)) = (stride, step) else { return Err(too_large(array, &wanted.coord)) };
+        from.offset += stride * part.first as usize;
+        reach += step.unsigned_abs() * (part.count - 1) as usize;
+        from.strides.push(step);
+    }
+    Ok((from, reach))
+}
+
+/// The bytes that the chunk decodes to, refused when what is stored makes the claim implausible.
+///
+/// # Errors
+///
+/// [`Corrupt`](Error::Corrupt) when the claim is out of proportion.
+pub fn decoded_bytes(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<usize> {
+    let bytes = array.schema().decoded_bytes(chunk).ok_or_else(|| too_large(array, chunk))?;
+    let stored = reference.stored_bytes();
+    let spans = reference.spans().next();
+    if bytes as u64 > PLAUSIBLE_BYTES && bytes as u64 / MAX_EXPANSION > stored && spans.is_some() {
+        return Err(Place::new(array.name(), "chunk", spans.map_or(0, |span| span.offset)).corrupt(format!(
+            "{stored} stored bytes cannot hold the {bytes} bytes of chunk {:?}",
+            chunk.as_slice()
+        )));
+    }
+    Ok(bytes)
+}
+
+/// Runs `work` with zeroed or used scratch memory of this size, which the thread keeps.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when there is no such memory; whatever `work` says.
+pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
+    thread_local! {
+        static SCRATCH: RefCell<Option<Buffer>> = const { RefCell::new(None) };
+    }
+    // Taken out, so that a decoder that reads other arrays finds none and makes its own.
+    let kept = SCRATCH.with(RefCell::take).filter(|kept| kept.as_ref().len() >= bytes);
+    let mut buffer = match kept {
+        Some(kept) => kept,
+        None => Buffer::zeroed(bytes)?,
+    };
+    let result = work(&mut buffer.as_mut_slice()[..bytes]);
+    if buffer.as_ref().len() <= KEPT_SCRATCH {
+        SCRATCH.with(|scratch| scratch.replace(Some(buffer)));
+    }
+    result
+}
+
+fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
+    check_fetched(array, spans.len(), array.fetch(spans)?)
+}
+
+/// Refuses an answer to more or fewer spans than were asked for.
+pub(crate) fn check_fetched(array: &dyn Array, wanted: usize, stored: Vec<Bytes>) -> Result<Vec<Bytes>> {
+    if stored.len() != wanted {
+        return Err(Error::invalid(format!("{}: fetched {} of {wanted} spans", array.name(), stored.len())));
+    }
+    Ok(stored)
+}
+
+fn wrong_fill(array: &dyn Array) -> Error {
+    Error::invalid(format!("{}: a fill value of another kind than the array", array.name()))
+}
+
+fn missing(array: &dyn Array, chunk: &ChunkCoord) -> Error {
+    Place::new(array.name(), "chunk index", 0).corrupt(format!("chunk {:?} is missing", chunk.as_slice()))
+}
+
+fn too_large(array: &dyn Array, chunk: &ChunkCoord) -> Error {
+    Place::new(array.name(), "chunk", 0)
+        .corrupt(format!("chunk {:?} is larger than memory", chunk.as_slice()))
+}
+
+/// Must the array be read as [`Elements`], because its type has no fixed size or elements may be missing?
+#[must_use]
+pub fn needs_elements(array: &dyn Array) -> bool {
+    let schema = array.schema();
+    schema.nullable || !schema.dtype.is_fixed()
+}

@@ -25,6 +25,7 @@
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
 //! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
+//! | `secret` | [`SecretKey`]: keys that are wiped from memory and never shown |
 //! | `report` | [`Report`]: what a check found |
 //!
 //! ```
@@ -58,6 +59,7 @@ mod pending;
 mod pipeline;
 mod plan;
 mod report;
+mod secret;
 mod selection;
 mod sink;
 mod store;
@@ -92,6 +94,7 @@ pub use pipeline::{
 };
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};
+pub use secret::{SecretKey, wipe};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
 pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink};
 pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};

@@ -8,7 +8,7 @@ use hyperslab_core::{Blob, Fields, Place, Result};
 use crate::datatype::Datatype;
 use crate::key::Key;
 use crate::pipeline::{Filter, Pipeline};
-use crate::tile::{TileCodec, no_key};
+use crate::tile::{TileCodec, no_key, not_encrypted};
 
 /// Bytes of the header.
 const HEADER: usize = 34;
@@ -45,14 +45,16 @@ pub(crate) fn decode(bytes: &[u8], key: Option<&Key>, place: Place<'_>) -> Resul
     let header = Header::parse(&mut fields)?;
     let mut pipeline_fields = Fields::new(fields.bytes(header.pipeline as usize)?, fields.place());
     let pipeline = Pipeline::parse(&mut pipeline_fields)?;
-    if header.encrypted && key.is_none() {
-        return Err(no_key(place));
+    match (header.encrypted, key) {
+        (true, None) => return Err(no_key(place)),
+        // As the library: who gives a key is not shown what somebody without it may have put there.
+        (false, Some(_)) => return Err(not_encrypted(place)),
+        _ => {}
     }
     let persisted = usize::try_from(header.persisted).unwrap_or(usize::MAX);
     let size = usize::try_from(header.size).unwrap_or(usize::MAX);
     let (tile_place, tile) = (fields.place(), fields.bytes(persisted)?);
     let cell = usize::try_from(header.cell).unwrap_or(1).max(1);
-    let key = key.filter(|_| header.encrypted);
     let codec = TileCodec::new(&pipeline, header.datatype, cell, false, header.version, key);
     Ok((codec.decode_tile(tile, size, tile_place)?, fields.position()))
 }

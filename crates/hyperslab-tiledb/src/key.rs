@@ -1,26 +1,26 @@
 //! The encryption key, which no message ever shows.
 
-use std::fmt;
+use hyperslab_core::SecretKey;
 
-/// An AES-256 key, used as it is: the format derives nothing from it.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Key([u8; 32]);
+/// An AES-256 key, used as it is: the format derives nothing from it. It is wiped from memory when it is dropped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key(SecretKey);
 
 impl Key {
     /// These 32 bytes.
     #[must_use]
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(SecretKey::new(bytes))
     }
 
-    pub(crate) const fn bytes(&self) -> &[u8; 32] {
-        &self.0
+    pub(crate) fn bytes(&self) -> &[u8; 32] {
+        self.0.bytes()
     }
 }
 
-impl fmt::Debug for Key {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Key(…)")
+impl From<SecretKey> for Key {
+    fn from(key: SecretKey) -> Self {
+        Self(key)
     }
 }
 
@@ -30,6 +30,7 @@ mod tests {
 
     #[test]
     fn a_key_is_never_shown() {
-        assert_eq!(format!("{:?}", Some(Key::new([0x41; 32]))), "Some(Key(…))");
+        let shown = format!("{:?}", Some(Key::new([0x41; 32])));
+        assert!(shown.contains('…') && !shown.contains("41") && !shown.contains("65"), "{shown}");
     }
 }

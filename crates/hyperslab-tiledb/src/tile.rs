@@ -9,7 +9,7 @@ mod strings;
 
 use hyperslab_core::{Fields, Place, Result};
 
-pub(crate) use decode::no_key;
+pub(crate) use decode::{no_key, not_encrypted};
 
 use crate::datatype::Datatype;
 use crate::key::Key;

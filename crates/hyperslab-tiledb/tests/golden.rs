@@ -133,6 +133,33 @@ fn a_wrong_key_shows_nothing() {
     assert!(wrong.contains("key is wrong") && !wrong.contains("ABCDE!"), "{wrong}");
 }
 
+/// A key says that what is read was written by someone who has it: what is not encrypted is refused, as by the library.
+#[test]
+fn with_a_key_nothing_plain_is_read() {
+    let key = Some(Key::new(*b"0123456789abcdef0123456789ABCDEF"));
+    let options = || OpenOptions { key: key.clone(), ..OpenOptions::default() };
+    let (mut encrypted, mut metadata) = (BTreeMap::new(), None);
+    for case in golden() {
+        let mut blobs = BTreeMap::new();
+        files(&case.join("array"), "", &mut blobs);
+        if case.ends_with("dense-encrypted") {
+            encrypted = blobs;
+            continue;
+        }
+        let refused = drive(&blobs, options()).unwrap_err().to_string();
+        assert!(refused.contains("is not encrypted, but a key was given"), "{}: {refused}", case.display());
+        metadata = metadata.or_else(|| {
+            blobs.into_iter().find(|(name, _)| name.starts_with("__meta/") && !name.contains('.'))
+        });
+    }
+    drive(&encrypted, options()).unwrap();
+    // Somebody without the key puts a file of their own beside an encrypted array.
+    let (name, bytes) = metadata.unwrap();
+    encrypted.insert(name, bytes);
+    let refused = drive(&encrypted, options()).unwrap_err().to_string();
+    assert!(refused.contains("the array metadata is not encrypted"), "{refused}");
+}
+
 /// A fragment without its commit is invisible, is found, and is removed.
 #[test]
 fn an_orphan_is_found_and_removed() {

@@ -228,3 +228,26 @@ fn many_keys_come_back_where_they_belong() {
     let Node::Array(array) = store.node("/a.b").unwrap() else { panic!("an array") };
     assert_eq!(array.schema().attributes, spec.attributes);
 }
+
+/// An array is a folder of its own: no node stands below it, whichever of the two comes first.
+#[test]
+fn nothing_stands_below_an_array() {
+    let folder = tempfile::tempdir().unwrap();
+    let spec = ArraySpec::new(DType::Int32, Grid::new(&[2], &[2]).unwrap());
+    let mut sink = create(&folder.path().join("store"), WriteOptions::default()).unwrap();
+    sink.array("/a", &spec).unwrap();
+    sink.array("/ab", &spec).unwrap();
+    sink.group("/g/h", &Default::default()).unwrap();
+    for path in ["/a", "/a/b", "/a/b/c", "/g", "/g/h"] {
+        assert!(sink.array(path, &spec).is_err(), "{path}");
+    }
+    for path in ["/a", "/a/b", "/ab/c/d"] {
+        assert!(sink.group(path, &Default::default()).is_err(), "{path}");
+    }
+    sink.array("/g/i", &spec).unwrap();
+    sink.group("/g", &Default::default()).unwrap();
+    Box::new(sink).commit().unwrap();
+    let store = open_path(&folder.path().join("store"), OpenOptions::default()).unwrap();
+    assert_eq!(store.children("/").unwrap(), ["a", "ab", "g"]);
+    assert_eq!(store.children("/g").unwrap(), ["h", "i"]);
+}

@@ -180,13 +180,22 @@ impl ZarrSink {
                 return Err(Error::invalid(format!("{}: an array stands above {path}", self.name)));
             }
         }
-        if is_array && self.nodes.keys().any(|own| below(own, &key)) {
+        if is_array && self.has_below(&key) {
             return Err(Error::invalid(format!("{}: nodes stand below {path}", self.name)));
         }
         if self.nodes.insert(key.clone(), is_array).is_some() {
             return Err(Error::invalid(format!("{}: {path} was made before", self.name)));
         }
         Ok(key)
+    }
+
+    /// Does a node stand below this key?
+    fn has_below(&self, key: &str) -> bool {
+        if key.is_empty() {
+            return !self.nodes.is_empty();
+        }
+        let first = format!("{key}/");
+        self.nodes.range(first.clone()..).next().is_some_and(|(own, _)| own.starts_with(&first))
     }
 
     fn write_group(&self, key: &str, attributes: &Map<String, Value>) -> Result<()> {
@@ -274,11 +283,6 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
         wanted.as_slice(),
         shape.as_slice()
     )))
-}
-
-/// Does `own` stand below `key`?
-fn below(own: &str, key: &str) -> bool {
-    if key.is_empty() { true } else { own.strip_prefix(key).is_some_and(|rest| rest.starts_with('/')) }
 }
 
 impl Sink for ZarrSink {

@@ -238,7 +238,7 @@ pub(crate) fn open_directory(
             if let Some((start, end)) = options.at {
                 tiledb.at = hyperslab_tiledb::TimeWindow { start, end };
             }
-            tiledb.key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+            tiledb.key = options.key.as_ref().map(crate::EncryptionKey::to_tiledb);
             if options.mapped {
                 Arc::new(hyperslab_tiledb::open_path(path, tiledb)?)
             } else {

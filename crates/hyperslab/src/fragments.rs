@@ -28,7 +28,7 @@ pub fn consolidate_path(path: &Path, options: &OpenOptions, progress: &Progress)
             progress.done.store(done, Ordering::Relaxed);
             !progress.stop.load(Ordering::Relaxed)
         };
-        let key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+        let key = options.key.as_ref().map(crate::EncryptionKey::to_tiledb);
         let options = hyperslab_tiledb::ConsolidateOptions { at, key, progress: &follow };
         Ok(hyperslab_tiledb::consolidate(path, &options)? as u64)
     }
@@ -48,7 +48,7 @@ pub fn vacuum_path(path: &Path, options: &OpenOptions) -> Result<u64> {
     refuse_others(path, options, "vacuuming")?;
     #[cfg(feature = "tiledb")]
     {
-        let key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+        let key = options.key.as_ref().map(crate::EncryptionKey::to_tiledb);
         let tiledb = hyperslab_tiledb::WriteOptions { key, ..hyperslab_tiledb::WriteOptions::default() };
         Ok(hyperslab_tiledb::vacuum(path, &tiledb)? as u64)
     }

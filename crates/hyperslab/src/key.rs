@@ -3,17 +3,17 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Result, SecretKey, wipe};
 
-/// A 256-bit key.
+/// A 256-bit key. It is wiped from memory when it is dropped.
 #[derive(Clone)]
-pub struct EncryptionKey([u8; 32]);
+pub struct EncryptionKey(SecretKey);
 
 impl EncryptionKey {
     /// These bytes.
     #[must_use]
-    pub const fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(SecretKey::new(bytes))
     }
 
     /// The key in the environment: `HYPERSLAB_KEY` holds it, as 32 characters or 64 hexadecimal digits, or
@@ -25,19 +25,25 @@ impl EncryptionKey {
     /// message never holds the key.
     pub fn from_environment() -> Result<Option<Self>> {
         if let Some(text) = std::env::var_os("HYPERSLAB_KEY") {
-            return Self::parse(text.as_encoded_bytes()).map(Some);
+            return Self::parse_and_wipe(text.into_encoded_bytes()).map(Some);
         }
         let Some(path) = std::env::var_os("HYPERSLAB_KEY_FILE") else { return Ok(None) };
         let path = PathBuf::from(path);
         let bytes = std::fs::read(&path).map_err(|source| Error::io(path.display().to_string(), source))?;
-        Self::parse(&bytes).map(Some)
+        Self::parse_and_wipe(bytes).map(Some)
+    }
+
+    fn parse_and_wipe(mut bytes: Vec<u8>) -> Result<Self> {
+        let key = Self::parse(&bytes);
+        wipe(&mut bytes);
+        key
     }
 
     /// 32 bytes, or 64 hexadecimal digits; white space at the end does not count.
     fn parse(bytes: &[u8]) -> Result<Self> {
         let trimmed = bytes.trim_ascii_end();
         let exact = [bytes, trimmed].into_iter().find_map(|text| <[u8; 32]>::try_from(text).ok());
-        exact.or_else(|| from_digits(trimmed)).map(Self).ok_or_else(|| {
+        exact.or_else(|| from_digits(trimmed)).map(Self::new).ok_or_else(|| {
             Error::invalid(
                 "the key must be 32 bytes or 64 hexadecimal digits (HYPERSLAB_KEY, HYPERSLAB_KEY_FILE)",
             )
@@ -46,8 +52,14 @@ impl EncryptionKey {
 
     /// The bytes.
     #[must_use]
-    pub const fn bytes(&self) -> [u8; 32] {
-        self.0
+    pub fn bytes(&self) -> &[u8; 32] {
+        self.0.bytes()
+    }
+
+    /// The key as TileDB takes it.
+    #[cfg(feature = "tiledb")]
+    pub(crate) fn to_tiledb(&self) -> hyperslab_tiledb::Key {
+        self.0.clone().into()
     }
 }
 
@@ -76,10 +88,10 @@ mod tests {
     fn keys_are_read_and_never_shown() {
         let text = b"0123456789abcdeF0123456789abcdeF";
         let key = EncryptionKey::parse(text).unwrap();
-        assert_eq!(key.bytes(), *text);
-        assert_eq!(EncryptionKey::parse(&[&text[..], b"\n"].concat()).unwrap().bytes(), *text);
+        assert_eq!(key.bytes(), text);
+        assert_eq!(EncryptionKey::parse(&[&text[..], b"\n"].concat()).unwrap().bytes(), text);
         let digits: String = text.iter().map(|byte| format!("{byte:02x}")).collect();
-        assert_eq!(EncryptionKey::parse(digits.as_bytes()).unwrap().bytes(), *text);
+        assert_eq!(EncryptionKey::parse(digits.as_bytes()).unwrap().bytes(), text);
         let error = EncryptionKey::parse(b"secret").unwrap_err().to_string();
         assert!(!error.contains("secret") && !format!("{key:?}").contains("0123"));
     }

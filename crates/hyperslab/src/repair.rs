@@ -54,7 +54,7 @@ fn recognised(path: &Path, options: &OpenOptions) -> Option<&'static str> {
 
 #[cfg(feature = "tiledb")]
 fn repair_tiledb(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
-    let key = options.key.as_ref().map(|key| hyperslab_tiledb::Key::new(key.bytes()));
+    let key = options.key.as_ref().map(crate::EncryptionKey::to_tiledb);
     let tiledb = hyperslab_tiledb::WriteOptions { key, ..hyperslab_tiledb::WriteOptions::default() };
     let fixes = hyperslab_tiledb::repair(path, &tiledb, dry_run)?;
     let fixes: Vec<Fix> =

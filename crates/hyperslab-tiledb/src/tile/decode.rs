@@ -528,3 +528,11 @@ pub(super) fn codec(error: hyperslab_codec::CodecError, place: Place<'_>) -> Err
 pub(crate) fn no_key(place: Place<'_>) -> Error {
     Error::invalid(format!("{}: the array is encrypted; a key is needed", place.store))
 }
+
+/// The error of a structure that is not encrypted, when a key was given.
+pub(crate) fn not_encrypted(place: Place<'_>) -> Error {
+    Error::invalid(format!(
+        "{}: the {} is not encrypted, but a key was given; open it without a key if it is to be trusted",
+        place.store, place.structure
+    ))
+}

@@ -4,7 +4,7 @@
 //! attribute each, so that its nodes keep their paths; otherwise it is a TileDB group, and each array in it a TileDB array of
 //! one attribute. Tiles are encoded by any number of threads and written in tile order.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -34,6 +34,8 @@ pub struct TileDbSink {
     options: WriteOptions,
     groups: BTreeMap<String, Attributes>,
     arrays: Vec<(String, Arc<DenseSink>)>,
+    /// The paths of `arrays`.
+    array_paths: BTreeSet<String>,
 }
 
 /// Starts a new array or group at `path`.
@@ -44,7 +46,8 @@ pub struct TileDbSink {
 /// it cannot be made.
 pub fn create(path: &Path, options: WriteOptions) -> Result<TileDbSink> {
     let staging = Staging::new(path, options.force)?;
-    Ok(TileDbSink { staging, options, groups: BTreeMap::new(), arrays: Vec::new() })
+    let (groups, arrays, array_paths) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
+    Ok(TileDbSink { staging, options, groups, arrays, array_paths })
 }
 
 /// The parent of a path and its last part.
@@ -60,18 +63,26 @@ impl TileDbSink {
     /// The path of a new node. Its parts become folders, so each must be a name that a folder may have.
     fn claim(&self, path: &str) -> Result<String> {
         let path = format!("/{}", NODE_NAMES.key(&self.staging.target.display().to_string(), path)?);
-        let is_below = |own: &str| path.strip_prefix(own).is_some_and(|rest| rest.starts_with('/'));
-        match self.arrays.iter().find(|(own, _)| own != "/" && is_below(own)) {
-            Some((own, _)) => Err(Error::invalid(format!("{path} cannot be made below the array {own}"))),
+        let mut above = path.match_indices('/').map(|(at, _)| &path[..at]);
+        match above.find(|above| self.array_paths.contains(*above)) {
+            Some(own) => Err(Error::invalid(format!("{path} cannot be made below the array {own}"))),
             None => Ok(path),
         }
+    }
+
+    /// Does a node stand below this path?
+    fn has_below(&self, path: &str) -> bool {
+        let first = format!("{path}/");
+        let group = self.groups.range(first.clone()..).next().map(|(own, _)| own);
+        let array = self.array_paths.range(first.clone()..).next();
+        [group, array].into_iter().flatten().any(|own| own.starts_with(&first))
     }
 }
 
 impl Sink for TileDbSink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = self.claim(path)?;
-        if self.arrays.iter().any(|(own, _)| *own == path) {
+        if self.array_paths.contains(&path) {
             return Err(Error::invalid(format!("{path} was made before")));
         }
         self.groups.insert(path, attributes.clone());
@@ -81,23 +92,22 @@ impl Sink for TileDbSink {
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let path = self.claim(path)?;
         let (_, name) = split(&path);
-        if self.arrays.iter().any(|(own, _)| *own == path) || self.groups.contains_key(&path) {
+        if self.array_paths.contains(&path) || self.groups.contains_key(&path) {
             return Err(Error::invalid(format!("{path} was made before")));
         }
-        let is_above =
-            |own: &String| own.strip_prefix(path.as_str()).is_some_and(|rest| rest.starts_with('/'));
-        if path != "/" && self.groups.keys().chain(self.arrays.iter().map(|(own, _)| own)).any(is_above) {
+        if path != "/" && self.has_below(&path) {
             return Err(Error::invalid(format!("{path} cannot be an array: nodes stand below it")));
         }
         let stem = self.staging.path.join(format!("part{}", self.arrays.len()));
         let name = if name.is_empty() { "data".to_owned() } else { name };
         let sink = Arc::new(DenseSink::new(&name, spec, stem, &self.options)?);
+        self.array_paths.insert(path.clone());
         self.arrays.push((path, Arc::clone(&sink)));
         Ok(sink)
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        let Self { staging, options, mut groups, arrays } = *self;
+        let Self { staging, options, mut groups, arrays, .. } = *self;
         let at = super::next_time(options.at, 0);
         let content = staging.path.join("content");
         let mut members: BTreeMap<String, Vec<(String, Arc<DenseSink>)>> = BTreeMap::new();
@@ -117,15 +127,15 @@ impl Sink for TileDbSink {
             }
         }
         groups.entry("/".to_owned()).or_default();
+        let mut groups_below: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for (parent, name) in groups.keys().filter(|path| *path != "/").map(|path| split(path)) {
+            groups_below.entry(parent).or_default().push(name);
+        }
         for (path, attributes) in &groups {
             let folder = join_inside(&content, path.trim_start_matches('/'))?;
             std::fs::create_dir_all(&folder).map_err(|error| super::io(&folder, error))?;
             let own = members.remove(path).unwrap_or_default();
-            let below: Vec<String> = groups
-                .keys()
-                .filter(|other| *other != "/" && split(other).0 == *path)
-                .map(|other| split(other).1)
-                .collect();
+            let below = groups_below.remove(path).unwrap_or_default();
             // An array with one field of its own name is an array that stands where the group does.
             let named_alike = own.len() == 1 && own[0].0 == split(path).1;
             if !own.is_empty() && below.is_empty() && !named_alike && one_array(&own) {

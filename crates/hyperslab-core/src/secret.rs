@@ -1,0 +1,61 @@
+//! Keys, which are wiped from memory and never shown.
+
+use std::fmt;
+
+/// A key of 256 bits. It stands on the heap, so that moving it leaves no copies behind, and is wiped when it is dropped.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SecretKey(Box<[u8; 32]>);
+
+impl SecretKey {
+    /// These bytes, of which this copy is wiped.
+    #[must_use]
+    pub fn new(mut bytes: [u8; 32]) -> Self {
+        let key = Self(Box::new(bytes));
+        wipe(&mut bytes);
+        key
+    }
+
+    /// The bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl Drop for SecretKey {
+    fn drop(&mut self) {
+        wipe(self.0.as_mut_slice());
+    }
+}
+
+impl fmt::Debug for SecretKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretKey(…)")
+    }
+}
+
+/// Overwrites bytes that nobody is to find in memory.
+pub fn wipe(bytes: &mut [u8]) {
+    bytes.fill(0);
+    // Whatever looks at the bytes keeps the compiler from leaving the zeros out.
+    std::hint::black_box(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_never_shown() {
+        let key = SecretKey::new([0x41; 32]);
+        assert_eq!(format!("{:?}", Some(key.clone())), "Some(SecretKey(…))");
+        assert_eq!(key.bytes(), &[0x41; 32]);
+    }
+
+    #[test]
+    fn bytes_are_wiped() {
+        let mut bytes = vec![7; 100];
+        wipe(&mut bytes);
+        assert_eq!(bytes, [0; 100]);
+    }
+}

@@ -192,7 +192,11 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     assert!(to(&source, &target, &alone).unwrap_err().is_unsupported());
     let report = to(&source, &target, &ConvertOptions::default()).unwrap();
     assert_eq!(report.arrays, 1);
-    assert!(report.notes().iter().any(|note| note.starts_with("/flags: not converted")), "{:?}", report.notes());
+    assert!(
+        report.notes().iter().any(|note| note.starts_with("/flags: not converted")),
+        "{:?}",
+        report.notes()
+    );
     assert_eq!(values(&target).as_slice::<u8>().unwrap(), [0, 1, 1]);
 }
 

@@ -80,22 +80,27 @@ impl Parts {
 
 impl Content {
     /// The message of an attribute with this name: version 3, or 1 for old-style objects (type version 2).
-    pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
         let old = version < 3;
-        let dtype = self.dtype.encode(version, sizes);
-        let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes);
+        let dtype = self.dtype.encode(version, sizes)?;
+        let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes)?;
         let mut out = Encoder::new(sizes);
         out.u8(if old { 1 } else { 3 }).u8(0);
-        out.u16(name.len() as u16 + 1).u16(dtype.len() as u16).u16(space.len() as u16);
+        out.count(name.len() + 1, 2, "bytes of an attribute's name");
+        out.count(dtype.len(), 2, "bytes of an attribute's datatype").count(
+            space.len(),
+            2,
+            "bytes of a dataspace",
+        );
         let unit = if old { 8 } else { 1 };
         if !old {
             out.u8(u8::from(!name.is_ascii()));
         }
         for part in [&[name.as_bytes(), &[0]].concat(), &dtype, &space] {
-            let from = out.bytes.len();
+            let from = out.len();
             out.put(part).pad(from, unit);
         }
         out.put(&self.data);
-        out.bytes
+        out.finish()
     }
 }

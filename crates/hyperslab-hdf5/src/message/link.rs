@@ -70,11 +70,16 @@ impl Link {
 
 impl Link {
     /// The message.
-    pub(crate) fn encode(&self, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         let length = self.name.len() as u64;
         // The width of the name's length is a power of two.
-        let exponent = width(length).next_power_of_two().ilog2() as u8;
+        let exponent = match width(length) {
+            1 => 0,
+            2 => 1,
+            3 | 4 => 2,
+            _ => 3,
+        };
         let (kind, utf8) = (self.target.kind(), !self.name.is_ascii());
         let flags =
             exponent | u8::from(self.order.is_some()) << 2 | u8::from(kind != 0) << 3 | u8::from(utf8) << 4;
@@ -94,15 +99,15 @@ impl Link {
                 out.address(Some(*address));
             }
             LinkTarget::Soft(path) => {
-                out.u16(path.len() as u16).put(path.as_bytes());
+                out.count(path.len(), 2, "bytes of a soft link's target").put(path.as_bytes());
             }
             LinkTarget::External { file, path } => {
-                out.u16((file.len() + path.len() + 3) as u16).u8(0);
+                out.count(file.len() + path.len() + 3, 2, "bytes of an external link's target").u8(0);
                 out.put(file.as_bytes()).u8(0).put(path.as_bytes()).u8(0);
             }
             LinkTarget::Other(_) => {}
         }
-        out.bytes
+        out.finish()
     }
 }
 

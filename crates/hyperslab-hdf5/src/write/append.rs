@@ -14,7 +14,7 @@ use hyperslab_core::{
 };
 
 use super::array::{NewArray, Shared};
-use super::attributes::values_of;
+use super::attributes::{check_attribute, values_of};
 use super::extend;
 use super::grow::GrownArray;
 use super::index::Patch;
@@ -117,13 +117,14 @@ impl Hdf5Append {
         extend::check_file(&file)?;
         // Old files say where they end in numbers that count from the base.
         let end = superblock.end.max(file.length) - superblock.base;
-        let output = Output::new(target, Arc::clone(&name), superblock.base, end);
         let sizes = file.sizes();
+        let output =
+            Output::new(target, Arc::clone(&name), superblock.base, end).with_addresses(sizes.address);
         let style = if superblock.version < 2 { Style::Old } else { Style::New };
         let shared = Arc::new(Shared::new(output, sizes, style));
         if options.swmr {
             superblock.flags |= 5;
-            shared.output.write_at(0, &superblock.encode())?;
+            shared.output.write_at(0, &superblock.encode()?)?;
             shared.output.sync()?;
             shared.output.unlock()?;
         }
@@ -219,7 +220,7 @@ impl Hdf5Append {
             self.superblock.end = length + ahead;
             output.set_length(self.superblock.end)?;
             output.sync()?;
-            let (at, bytes) = self.superblock.encode_end();
+            let (at, bytes) = self.superblock.encode_end()?;
             output.write_at(at, &bytes)?;
         }
         output.sync()?;
@@ -245,6 +246,7 @@ impl Hdf5Append {
     pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
         let path = normal_path(path);
         let values = values_of(name, &value.into())?;
+        check_attribute(name, &values, self.shared.style, self.shared.sizes)?;
         self.tree.adopt(&path)?;
         let Some(index) = self.tree.get(&path) else {
             return Err(Error::not_found(Arc::clone(&self.file.name), path));
@@ -289,7 +291,7 @@ impl Hdf5Append {
         let output = &self.shared.output;
         self.superblock.end = output.length();
         self.superblock.flags &= !5;
-        let (at, bytes) = self.superblock.encode_end();
+        let (at, bytes) = self.superblock.encode_end()?;
         output.write_at(at, &bytes)?;
         output.sync()?;
         output.set_length(self.superblock.end)?;
@@ -301,7 +303,7 @@ impl Hdf5Append {
 impl Sink for Hdf5Append {
     /// A group; one that is there gets these attributes, and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let new = checked_attributes(attributes)?;
+        let new = checked_attributes(attributes, self.shared.style, self.shared.sizes)?;
         if !self.tree.adopt(path)? {
             self.tree.check(path)?;
             return self.tree.add(path, NewKind::Group { made: true }, new).map(|_| ());
@@ -332,7 +334,7 @@ impl Sink for Hdf5Append {
         self.tree.check(path)?;
         let name = format!("{}{path}", self.file.name);
         let plan = Plan::new(name, spec, &self.options, self.shared.sizes)?;
-        let attributes = checked_attributes(&spec.attributes)?;
+        let attributes = checked_attributes(&spec.attributes, self.shared.style, self.shared.sizes)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         Ok(array)
@@ -350,7 +352,7 @@ impl Sink for Hdf5Append {
     }
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        for (name, values) in checked_attributes(attributes)? {
+        for (name, values) in checked_attributes(attributes, self.shared.style, self.shared.sizes)? {
             self.attribute(path, &name, values)?;
         }
         Ok(())
@@ -368,7 +370,7 @@ impl Drop for Hdf5Append {
             let _ = self.shared.output.set_length(self.superblock.end.max(self.file.length));
             if self.swmr {
                 self.superblock.flags &= !5;
-                let _ = self.shared.output.write_at(0, &self.superblock.encode());
+                let _ = self.superblock.encode().and_then(|bytes| self.shared.output.write_at(0, &bytes));
             }
             // By name: a process that is being started may hold the file for a moment yet.
             let _ = self.shared.output.unlock();

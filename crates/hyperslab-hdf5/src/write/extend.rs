@@ -5,9 +5,9 @@ use std::sync::Arc;
 use hyperslab_core::{Fields, Result};
 
 use super::edit::HeaderEdit;
-use super::group::dense_links;
+use super::group::{dense_links, is_dense};
 use super::index::{Patch, build_btree1_below};
-use super::object::{MOST_COMPACT, MOST_MESSAGE, NewMessage, dense_attributes};
+use super::object::{MOST_ATTRIBUTES, MOST_COMPACT, NewMessage, Style, dense_attributes, shortened};
 use super::output::Output;
 use crate::encode::Encoder;
 use crate::file::{File, FileFields};
@@ -73,9 +73,10 @@ fn add_links(
         edit.set(&info, 2, &(next + new.len() as i64).to_le_bytes())?;
     }
     let compact = header.all(kind::LINK).count();
-    if heap.is_none() && compact + new.len() <= MOST_COMPACT {
-        for link in &new {
-            edit.push(NewMessage::new(kind::LINK, 0, link.encode(sizes)));
+    let encoded = new.iter().map(|link| link.encode(sizes)).collect::<Result<Vec<_>>>()?;
+    if heap.is_none() && compact + new.len() <= MOST_COMPACT && !is_dense(&encoded) {
+        for body in encoded {
+            edit.push(NewMessage::new(kind::LINK, 0, body));
         }
         return Ok(Vec::new());
     }
@@ -88,7 +89,7 @@ fn add_links(
     if flags & 2 != 0 {
         places.address(Some(orders));
     }
-    edit.set(&info, at, &places.bytes)?;
+    edit.set(&info, at, &places.finish()?)?;
     header.all(kind::LINK).try_for_each(|link| edit.forget(link))?;
     Ok(Vec::new())
 }
@@ -106,21 +107,22 @@ fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Outpu
         let LinkTarget::Hard(address) = link.target else {
             return Err(file.unsupported("adding a link to an old-style group"));
         };
-        let at = names.bytes.len() as u64;
+        let at = names.len() as u64;
         names.put(link.name.as_bytes()).u8(0).pad(0, 8);
         let mut bytes = Encoder::new(sizes);
         bytes.length(at).address(Some(address)).zeros(24);
-        entries.push(SymbolEntry { name: link.name.clone(), at, bytes: bytes.bytes });
+        entries.push(SymbolEntry { name: link.name.clone(), at, bytes: bytes.finish()? });
     }
     entries.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
     let (leaf, half) = file.superblock.halves;
     let (keys, children) = super::group::symbol_nodes(&entries, leaf, sizes, output)?;
     let root = build_btree1_below(0, usize::from(half), keys, children, sizes, output)?;
-    let data = output.append(&names.bytes)?;
+    let names = names.finish()?;
+    let data = output.append(&names)?;
     let mut head = Encoder::magic(sizes, b"HEAP", 0);
     // Old free blocks would have to be described anew: they are given up.
-    head.zeros(3).length(names.bytes.len() as u64).length(1).address(Some(data));
-    Ok(vec![Patch { address: heap, bytes: head.bytes }, Patch { address: tree, bytes: root }])
+    head.zeros(3).length(names.len() as u64).length(1).address(Some(data));
+    Ok(vec![Patch { address: heap, bytes: head.finish()? }, Patch { address: tree, bytes: root }])
 }
 
 /// Sets attributes: one of the same name is replaced.
@@ -134,18 +136,26 @@ fn set_attributes(
     let old = crate::attributes::raw(file, header)?;
     let is_old = |name: &str| old.iter().any(|own| own.name == name);
     let fresh = new.iter().filter(|(name, _)| !is_old(name)).count();
-    let (sizes, version) = (file.sizes(), if header.blocks.is_empty() { 2 } else { 3 });
-    let encoded: Vec<(&str, Vec<u8>)> =
-        new.iter().map(|(name, content)| (name.as_str(), content.encode(name, version, sizes))).collect();
+    let sizes = file.sizes();
+    let style = if header.blocks.is_empty() { Style::Old } else { Style::New };
+    let encoded: Vec<(&str, Vec<u8>)> = new
+        .iter()
+        .map(|(name, content)| Ok((name.as_str(), content.encode(name, style.types(), sizes)?)))
+        .collect::<Result<_>>()?;
     let info = header.find(file, kind::ATTRIBUTE_INFO)?;
     let mut next = 0_u16;
+    // Where the order of creation is kept, attributes are numbered in 16 bits.
+    let number = |next: u16| {
+        let end = u16::try_from(fresh).ok().and_then(|fresh| next.checked_add(fresh));
+        end.ok_or_else(|| file.unsupported(format!("more than {MOST_ATTRIBUTES} attributes of one object")))
+    };
     if let Some(info) = &info {
         let mut fields = info.fields(file, "attribute info message");
         fields.version(&[0])?;
         let flags = fields.u8()?;
         if flags & 1 != 0 {
             next = fields.u16()?;
-            edit.set(info, 2, &next.saturating_add(fresh as u16).to_le_bytes())?;
+            edit.set(info, 2, &number(next)?.to_le_bytes())?;
         }
         let at = fields.position();
         if fields.address(sizes)?.is_some() {
@@ -155,18 +165,21 @@ fn set_attributes(
             for place in &places[..count] {
                 bytes.address(Some(*place));
             }
-            return edit.set(info, at, &bytes.bytes);
+            return edit.set(info, at, &bytes.finish()?);
         }
     }
-    if encoded.iter().any(|(_, message)| message.len() > MOST_MESSAGE) {
-        return Err(file.unsupported(
-            "adding an attribute of more than 64 KiB to an object that keeps them in its header",
-        ));
+    if let Some((name, message)) = encoded.iter().find(|(_, message)| message.len() > style.most_message()) {
+        return Err(file.unsupported(format!(
+            "adding attribute {:?} of {} bytes to an object that keeps its attributes in messages of at most {} bytes",
+            shortened(name),
+            message.len(),
+            style.most_message()
+        )));
     }
     if info.is_none() && header.ordered && fresh > 0 {
         let mut body = Encoder::new(sizes);
-        body.u8(0).u8(1).u16(fresh as u16).address(None).address(None);
-        edit.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, body.bytes));
+        body.u8(0).u8(1).u16(number(0)?).address(None).address(None);
+        edit.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, body.finish()?));
     }
     for (name, body) in encoded {
         let message = NewMessage::new(kind::ATTRIBUTE, 0, body);

@@ -130,7 +130,7 @@ impl FixedWriter {
             self.pages.insert(page, loaded);
         }
         let Some(own) = self.pages.get_mut(&page) else { return Ok(false) };
-        let entry = self.entries.entry(Some(stored));
+        let entry = self.entries.entry(Some(stored))?;
         let first = if self.count > 1 << self.page_bits { page << self.page_bits } else { 0 };
         let at = (number - first) as usize * entry.len();
         let place = &mut own.bytes[at..at + entry.len()];
@@ -145,7 +145,7 @@ impl FixedWriter {
         let length = elements as usize * self.entries.size();
         let written = !self.is_paged() || self.bitmap[(page >> 3) as usize] & (0x80 >> (page & 7)) != 0;
         match self.block.filter(|_| written) {
-            None => Ok(Page { bytes: self.entries.entry(None).repeat(elements as usize), changed: false }),
+            None => Ok(Page { bytes: self.entries.entry(None)?.repeat(elements as usize), changed: false }),
             Some(block) => {
                 // Without pages the sum covers the prefix too.
                 let (at, skip) =
@@ -194,16 +194,16 @@ impl FixedWriter {
                 page.changed = false;
                 let mut out = Encoder::new(sizes);
                 out.put(&page.bytes);
-                patches.push(Patch { address: at, bytes: out.summed() });
+                patches.push(Patch { address: at, bytes: out.summed()? });
             }
             start.put(&self.bitmap);
-            patches.push(Patch { address: block, bytes: start.summed() });
+            patches.push(Patch { address: block, bytes: start.summed()? });
         } else {
             for page in self.pages.values_mut() {
                 start.put(&page.bytes);
                 page.changed = false;
             }
-            patches.push(Patch { address: block, bytes: start.summed() });
+            patches.push(Patch { address: block, bytes: start.summed()? });
         }
         if !in_place {
             // Nothing leads here yet: it can be written at once.
@@ -213,9 +213,10 @@ impl FixedWriter {
         }
         self.block = Some(block);
         let mut out = Encoder::magic(sizes, b"FAHD", 0);
-        out.u8(self.entries.client()).u8(self.entries.size() as u8).u8(self.page_bits as u8);
+        out.u8(self.entries.client()).count(self.entries.size(), 1, "bytes of an index entry");
+        out.count(self.page_bits, 1, "a parameter of a fixed array");
         out.length(self.count).address(Some(block));
-        patches.push(Patch { address: header, bytes: out.summed() });
+        patches.push(Patch { address: header, bytes: out.summed()? });
         Ok(patches)
     }
 }

@@ -158,13 +158,14 @@ impl Virtual {
         let region = schema.grid.region(chunk);
         let place = Layout::packed(&region.shape, item);
         self.visit(dataset, &region, &mut |source, piece| {
-            let values = read_serial(source, piece.positions())?;
+            let at = Place::new(dataset.name(), "virtual dataset mapping", 0);
+            let values = read_serial(source, piece.positions(at)?)?;
             let bytes = match values.elements.as_fixed() {
                 Some(bytes) if values.dtype == schema.dtype => bytes.clone(),
                 _ => cast::cast(&values, &schema.dtype).ok_or_else(|| other_type(dataset, source))?.into(),
             };
             let from = Layout::packed(&piece.counts(), item);
-            let to = piece.place(&region, &place);
+            let to = piece.place(&region, &place, at)?;
             copy_box(&bytes, &from, out, &to, &piece.counts(), item)
         })
     }
@@ -185,15 +186,17 @@ impl Virtual {
             if source.schema().dtype != schema.dtype {
                 return Err(other_type(dataset, source));
             }
-            let values = read_serial(source, piece.positions())?;
-            let (counts, to) = (piece.counts(), piece.place(&region, &place));
+            let mapping = Place::new(dataset.name(), "virtual dataset mapping", 0);
+            let values = read_serial(source, piece.positions(mapping)?)?;
+            let (counts, to) = (piece.counts(), piece.place(&region, &place, mapping)?);
             for cell in 0..product(&counts).unwrap_or(0) {
                 let (mut left, mut at) = (cell, to.offset);
                 for axis in (0..counts.len()).rev() {
                     at += (left % counts[axis]) as usize * to.strides[axis].unsigned_abs();
                     left /= counts[axis];
                 }
-                picks[at] = (rows.len(), cell as usize);
+                let pick = picks.get_mut(at).ok_or_else(|| mapping.corrupt("a cell outside its chunk"))?;
+                *pick = (rows.len(), cell as usize);
             }
             rows.push(values.elements);
             Ok(())

@@ -169,7 +169,7 @@ impl FractalHeap {
         }
         let block = self.find(file, offset)?;
         let bytes = self.block(file, &block)?;
-        let within = offset - block.start;
+        let within = offset.saturating_sub(block.start);
         let range = within.checked_add(length).filter(|end| *end <= bytes.len() as u64);
         match range {
             Some(end) => {
@@ -212,18 +212,24 @@ impl FractalHeap {
             let row = if within < first_row { 0 } else { u64::from((within / first_row).ilog2()) + 1 };
             let size = self.row_size(row).ok_or_else(|| place.corrupt("a block larger than memory"))?;
             let row_start = if row == 0 { 0 } else { size.saturating_mul(self.width) };
-            let column = (within - row_start) / size;
+            let column = within.saturating_sub(row_start) / size;
             if row >= rows {
                 return Err(place.corrupt(format!("the offset {offset} lies behind the heap's {rows} rows")));
             }
             let (child, stored) = self.child(file, address, rows, row, column, direct_rows)?;
-            let start = base + row_start + column * size;
+            let start = column
+                .checked_mul(size)
+                .and_then(|within| base.checked_add(row_start)?.checked_add(within))
+                .ok_or_else(|| place.corrupt("a block behind the end of every heap"))?;
             if row < direct_rows {
                 return Ok(Block { address: child, size, start, stored });
             }
             (address, base) = (child, start);
             // An indirect block of `size` bytes has as many rows as reach that size.
-            rows = u64::from(size.ilog2()) + 1 - u64::from(first_row.ilog2());
+            rows =
+                (u64::from(size.ilog2()) + 1).checked_sub(u64::from(first_row.ilog2())).ok_or_else(|| {
+                    place.corrupt(format!("an indirect block of {size} bytes, a row has {first_row}"))
+                })?;
         }
         Err(place.corrupt("indirect blocks in a circle"))
     }
@@ -242,8 +248,8 @@ impl FractalHeap {
         let place = file.place(INDIRECT, address);
         let filtered = self.filters.is_some();
         let direct = sizes.address + if filtered { sizes.length + 4 } else { 0 };
-        let direct_children = rows.min(direct_rows) * self.width;
-        let indirect_children = rows.saturating_sub(direct_rows) * self.width;
+        let direct_children = rows.min(direct_rows).saturating_mul(self.width);
+        let indirect_children = rows.saturating_sub(direct_rows).saturating_mul(self.width);
         let head = 5 + sizes.address + self.offset_bytes;
         let length = (direct_children.saturating_mul(direct as u64))
             .saturating_add(indirect_children.saturating_mul(sizes.address as u64))
@@ -253,14 +259,15 @@ impl FractalHeap {
         fields.magic(b"FHIB")?;
         fields.version(&[0])?;
         fields.skip(head - 5)?;
-        let number = row * self.width + column;
+        let number = row.saturating_mul(self.width).saturating_add(column);
         if row < direct_rows {
-            fields.skip(number as usize * direct)?;
+            fields.skip((number as usize).saturating_mul(direct))?;
             let child = fields.defined(sizes)?;
             let stored = if filtered { Some((fields.length(sizes)?, fields.u32()?)) } else { None };
             return Ok((child, stored));
         }
-        let before = direct_children as usize * direct + (number - direct_children) as usize * sizes.address;
+        let indirect = (number.saturating_sub(direct_children) as usize).saturating_mul(sizes.address);
+        let before = (direct_children as usize).saturating_mul(direct).saturating_add(indirect);
         fields.skip(before)?;
         Ok((fields.defined(sizes)?, None))
     }
@@ -317,7 +324,7 @@ impl FractalHeap {
             let filter = if filtered { Some((fields.u32()?, fields.length(sizes)?)) } else { None };
             return self.huge_bytes(file, address, length, filter);
         }
-        let key = fields.uint((self.id_length - 1).min(sizes.length).min(8))?;
+        let key = fields.uint(self.id_length.saturating_sub(1).min(sizes.length).min(8))?;
         let tree = self.huge.ok_or_else(|| place.corrupt("a huge object without their B-tree"))?;
         let tree = BTree2::read(file, tree)?;
         let mut found = None;

@@ -107,7 +107,8 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
     let bits = u32::from_le_bytes([fields.u8()?, fields.u8()?, fields.u8()?, 0]);
     let size = fields.u32()? as usize;
     let order = if bits & 1 == 0 { Order::Little } else { Order::Big };
-    if size == 0 && class != 5 {
+    // libhdf5 makes no type without bytes, opaque ones included.
+    if size == 0 {
         return Err(place.corrupt("elements of no bytes"));
     }
     let class = match class {
@@ -212,7 +213,11 @@ fn members(
             if version >= 3 { fields.uint(width(size as u64))? as usize } else { fields.u32()? as usize };
         let mut shape = Vec::new();
         if version == 1 {
+            let place = fields.place();
             let rank = usize::from(fields.u8()?);
+            if rank > 4 {
+                return Err(place.corrupt(format!("a member of {rank} dimensions")));
+            }
             fields.skip(3 + 4 + 4)?;
             for axis in 0..4 {
                 let extent = fields.u32()? as usize;
@@ -224,7 +229,8 @@ fn members(
         let mut member = parse(fields, depth + 1)?;
         if !shape.is_empty() {
             let whole = shape.iter().try_fold(member.size, |size, extent| size.checked_mul(*extent));
-            let whole = whole.ok_or_else(|| place.corrupt("an array larger than memory"))?;
+            let whole = whole.filter(|whole| *whole > 0);
+            let whole = whole.ok_or_else(|| place.corrupt(format!("an array of {shape:?} elements")))?;
             member = Type { class: Class::Array { shape, base: Box::new(member) }, size: whole };
         }
         if offset.checked_add(member.size).is_none_or(|end| end > size) {

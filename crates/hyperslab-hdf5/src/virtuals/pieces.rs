@@ -21,14 +21,13 @@ pub(crate) struct Piece {
 
 impl Piece {
     /// What is read of the source.
-    pub(crate) fn positions(&self) -> Positions {
-        let axis = |run: &Run| AxisPositions {
-            start: run.cell,
-            count: run.count,
-            step: run.step as i64,
-            keep: true,
+    pub(crate) fn positions(&self, place: Place<'_>) -> Result<Positions> {
+        let axis = |run: &Run| {
+            let step = i64::try_from(step_of(run));
+            let step = step.map_err(|_| place.corrupt(format!("cells {} apart", run.step)))?;
+            Ok(AxisPositions { start: run.cell, count: run.count, step, keep: true })
         };
-        Positions { axes: self.from.iter().map(axis).collect() }
+        Ok(Positions { axes: self.from.iter().map(axis).collect::<Result<_>>()? })
     }
 
     /// Cells along the axes that are longer than one.
@@ -37,14 +36,25 @@ impl Piece {
     }
 
     /// Where it goes in a chunk of this region, whose cells stand as `whole` says.
-    pub(crate) fn place(&self, region: &Region, whole: &Layout) -> Layout {
+    pub(crate) fn place(&self, region: &Region, whole: &Layout, place: Place<'_>) -> Result<Layout> {
+        let outside = || place.corrupt("cells outside the chunk that they are selected for");
         let mut offset = whole.offset;
         for (axis, run) in self.to.iter().enumerate() {
-            offset += (run.cell - region.start[axis]) as usize * whole.strides[axis].unsigned_abs();
+            let cell = run.cell.checked_sub(region.start[axis]).and_then(|cell| usize::try_from(cell).ok());
+            let by = cell.and_then(|cell| cell.checked_mul(whole.strides[axis].unsigned_abs()));
+            offset = by.and_then(|by| offset.checked_add(by)).ok_or_else(outside)?;
         }
-        let strides = self.pairs.iter().map(|(to, _)| whole.strides[*to] * self.to[*to].step as isize);
-        Layout { offset, strides: strides.collect() }
+        let strides = self.pairs.iter().map(|(to, _)| {
+            let step = isize::try_from(step_of(&self.to[*to])).ok();
+            step.and_then(|step| whole.strides[*to].checked_mul(step)).ok_or_else(outside)
+        });
+        Ok(Layout { offset, strides: strides.collect::<Result<_>>()? })
     }
+}
+
+/// How far apart the cells of a run are. A single cell has no neighbour, whatever the selection says.
+const fn step_of(run: &Run) -> u64 {
+    if run.count > 1 { run.step } else { 1 }
 }
 
 /// What a selection selects along each axis; `None` when it is no product of axes.
@@ -161,8 +171,8 @@ fn walk(
 fn cells(selected: &Selected, shape: &[u64], place: Place<'_>) -> Result<Vec<Extents>> {
     let too_many = || place.unsupported("a virtual dataset with a large irregular selection");
     let of_box = |start: &[u64], counts: &[u64], cells: &mut Vec<Extents>| -> Result<()> {
-        let total =
-            product(counts).filter(|total| *total + cells.len() as u64 <= MAX_CELLS).ok_or_else(too_many)?;
+        let fits = |total: &u64| total.checked_add(cells.len() as u64).is_some_and(|all| all <= MAX_CELLS);
+        let total = product(counts).filter(fits).ok_or_else(too_many)?;
         for number in 0..total {
             let mut left = number;
             let mut cell = Extents::from_slice(start);
@@ -225,4 +235,50 @@ fn cell_by_cell(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::Slab;
+
+    const PLACE: Place<'_> = Place { store: "test", structure: "virtual dataset mapping", offset: 0 };
+
+    fn mapping(from: Selected, to: Selected) -> Mapping {
+        Mapping { file: ".".to_owned(), dataset: "/x".to_owned(), from, to, settled: None }
+    }
+
+    /// Boxes whose cells cannot be counted are refused, whatever was counted before them.
+    #[test]
+    fn counts_of_cells_do_not_wrap() {
+        let boxes = Selected::Boxes(vec![(vec![0], vec![9]), (vec![20], vec![u64::MAX - 1])]);
+        assert!(cells(&boxes, &[u64::MAX], PLACE).unwrap_err().is_unsupported());
+        let region = Region::new(&[0], &[100]);
+        let both = mapping(boxes.clone(), boxes);
+        assert!(visit(&both, &region, &[u64::MAX], &[u64::MAX], PLACE, &mut |_| Ok(())).is_err());
+    }
+
+    /// Cells further apart than a step can say are refused; a single cell has no step.
+    #[test]
+    fn steps_do_not_wrap() {
+        let slab =
+            |stride: u64, count: u64| Selected::Regular(vec![Slab { start: 0, stride, count, block: 1 }]);
+        let region = Region::new(&[0], &[100]);
+        let whole = Layout::packed(&[100], 8);
+        let far = 1_u64 << 63;
+        for (from, to, good) in [
+            (slab(far, 2), slab(1, 2), false),
+            (slab(1, 2), slab(far, 2), true),
+            (slab(3, 2), slab(2, 2), true),
+        ] {
+            let mut count = 0;
+            visit(&mapping(from, to), &region, &[u64::MAX], &[u64::MAX], PLACE, &mut |piece| {
+                count += 1;
+                assert_eq!(piece.positions(PLACE).is_ok(), good);
+                piece.place(&region, &whole, PLACE).map(|_| ())
+            })
+            .unwrap();
+            assert_eq!(count, 1);
+        }
+    }
 }

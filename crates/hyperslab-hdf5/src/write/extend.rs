@@ -64,13 +64,13 @@ fn add_links(
     let next = if flags & 1 != 0 { fields.i64()? } else { 0 };
     let at = fields.position();
     let heap = fields.address(sizes)?;
-    let tracked = |(index, link): (usize, Link)| Link {
-        order: (flags & 1 != 0).then_some(next + index as i64),
-        ..link
-    };
-    let new: Vec<Link> = new.into_iter().enumerate().map(tracked).collect();
+    let end = i64::try_from(new.len()).ok().and_then(|count| next.checked_add(count));
+    let end = end
+        .ok_or_else(|| info.fields(file, "link info message").place().corrupt("no numbers left for links"))?;
+    let tracked = |(order, link): (i64, Link)| Link { order: (flags & 1 != 0).then_some(order), ..link };
+    let new: Vec<Link> = (next..end).zip(new).map(tracked).collect();
     if flags & 1 != 0 {
-        edit.set(&info, 2, &(next + new.len() as i64).to_le_bytes())?;
+        edit.set(&info, 2, &end.to_le_bytes())?;
     }
     let compact = header.all(kind::LINK).count();
     let encoded = new.iter().map(|link| link.encode(sizes)).collect::<Result<Vec<_>>>()?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex};
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Place, Result};
 
 use crate::file::{lock, ones};
 
@@ -182,6 +182,13 @@ impl Output {
     /// The bytes at `address`.
     pub(crate) fn read(&self, address: u64, length: usize) -> Result<Vec<u8>> {
         self.flush()?;
+        let end = address.checked_add(length as u64).filter(|end| *end <= self.end());
+        if end.is_none() {
+            let place = Place::new(&self.name, "structure", address);
+            return Err(
+                place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length()))
+            );
+        }
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, self.base + address).map_err(|source| self.failed(source))?;
         Ok(bytes)

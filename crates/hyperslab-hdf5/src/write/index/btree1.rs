@@ -122,7 +122,7 @@ impl Tree1Writer {
             out.count(stored.map_or(0, |stored| stored.size), 4, "bytes of a chunk")
                 .u32(stored.map_or(0, |stored| stored.mask));
             for (at, extent) in chunk.iter().zip(&self.chunk) {
-                out.u64(at * extent);
+                out.u64(at.saturating_mul(*extent));
             }
             out.u64(0);
             out.finish()
@@ -133,7 +133,7 @@ impl Tree1Writer {
         if let Some((last, _)) = self.chunks.last_key_value() {
             let mut behind = last.clone();
             if let Some(first) = behind.first_mut() {
-                *first += 1;
+                *first = first.saturating_add(1);
             }
             keys.push(key(&behind, None)?);
         }

@@ -304,11 +304,11 @@ impl ExtensibleWriter {
         data.block.address = Some(address);
         data.block.changed = false;
         if self.geometry.is_paged(u) {
-            let first = address + self.prefix(true) as u64 + 4;
+            let first = address.saturating_add(self.prefix(true) as u64 + 4);
             let (page, pages) = (self.page(), self.geometry.pages(u));
             for at in 0..pages {
                 if self.is_page_set(u, number * pages + at) {
-                    let block = self.read(output, first + at * (page as u64 + 4), page + 4)?;
+                    let block = self.read(output, first.saturating_add(at * (page as u64 + 4)), page + 4)?;
                     data.block.bytes[at as usize * page..][..page].copy_from_slice(&block.bytes[..page]);
                 }
             }

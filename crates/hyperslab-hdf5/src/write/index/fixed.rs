@@ -115,7 +115,9 @@ impl FixedWriter {
     }
 
     fn page_at(&self, block: u64, page: u64) -> u64 {
-        block + self.prefix() + page * ((self.entries.size() as u64) << self.page_bits) + 4 * page
+        // The array's size was checked: only the block's address is any number.
+        let offset = self.prefix() + page * ((self.entries.size() as u64) << self.page_bits) + 4 * page;
+        block.saturating_add(offset)
     }
 
     /// Sets an element; answers whether it was not set before.

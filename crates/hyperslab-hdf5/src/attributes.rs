@@ -115,7 +115,7 @@ fn values(file: &Arc<File>, content: &Content) -> Result<Attribute> {
         }
         .into());
     }
-    let mut heaps = Heaps::new(file, file.place("attribute", 0));
-    let elements = element.elements(&content.data, &mut heaps)?;
+    let heaps = Heaps::new(file, file.place("attribute", 0));
+    let elements = element.elements(&content.data, &heaps)?;
     Ok(Values::new(element.dtype, &content.space.shape, elements)?.into())
 }

@@ -77,6 +77,17 @@ impl Group {
         Ok(Links::Compact(links))
     }
 
+    /// About what it takes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.links {
+            Links::Symbols(table) => table.names().len() as u64,
+            Links::Compact(links) => {
+                links.iter().map(|link| (size_of::<Link>() + 2 * link.name.len()) as u64).sum()
+            }
+            Links::Dense(_) => 1 << 10,
+        }
+    }
+
     /// All links: in the order of creation where it is kept, else by name.
     pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
         match &self.links {
@@ -120,6 +131,7 @@ fn sort(links: &mut [Link]) {
 impl Dense {
     fn link(&self, file: &File, id: &[u8]) -> Result<Link> {
         let (bytes, address) = self.heap.object(file, id)?;
+        file.allocate(bytes.len() as u64, "link message")?;
         Link::parse(&mut Fields::new(&bytes, file.place("link message", address)), file.sizes())
     }
 

@@ -11,6 +11,7 @@
 //! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
 //! | `store`, `externals`, `verify` | paths to nodes, other files, checks |
+//! | `operation` | what a caller started, and the budget that everything done for it draws on |
 //! | `write`, `encode` | new files; what a structure looks like stands beside its parser |
 //!
 //! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
@@ -52,6 +53,7 @@ mod heap;
 mod image;
 mod index;
 mod message;
+mod operation;
 mod paths;
 mod references;
 mod selection;

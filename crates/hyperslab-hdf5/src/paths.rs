@@ -1,6 +1,7 @@
 //! From addresses back to paths, for references.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use hyperslab_core::child_path;
@@ -24,7 +25,11 @@ pub(crate) fn learn(file: &File, path: &str, group: &Group) {
     let mut paths = lock(&file.paths);
     for link in links {
         if let LinkTarget::Hard(address) = link.target {
-            paths.known.entry(address).or_insert_with(|| child_path(path, &link.name));
+            let Entry::Vacant(unknown) = paths.known.entry(address) else { continue };
+            if file.allocate((path.len() + link.name.len() + 64) as u64, "object paths").is_err() {
+                return;
+            }
+            unknown.insert(child_path(path, &link.name));
         }
     }
 }
@@ -55,6 +60,10 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
     while let Some((address, path)) = pending.pop() {
         if found.contains_key(&address) {
             continue;
+        }
+        // Paths of deep trees are long: what is out of proportion stays unnamed.
+        if file.allocate(2 * path.len() as u64 + 64, "object paths").is_err() {
+            break;
         }
         found.insert(address, path.clone());
         let Ok(group) = Group::open(file, address) else { continue };

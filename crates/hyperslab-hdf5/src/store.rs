@@ -226,20 +226,20 @@ impl Store for Hdf5Store {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
-        match find(&self.file, &path)? {
+        self.file.operation(|| match find(&self.file, &path)? {
             Found::Object(object) => object.file.group(object.address)?.names(&object.file),
             Found::Dangling(_) => Ok(Vec::new()),
-        }
+        })
     }
 
     fn node(&self, path: &str) -> Result<Node> {
-        match find(&self.file, &normal_path(path))? {
+        self.file.operation(|| match find(&self.file, &normal_path(path))? {
             Found::Object(object) => object.node(),
             Found::Dangling(target) => Ok(Node::Link(target)),
-        }
+        })
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
-        verify::verify(self, depth, report)
+        self.file.whole_operation(|| verify::verify(self, depth, report))
     }
 }

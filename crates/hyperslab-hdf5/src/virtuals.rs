@@ -63,7 +63,7 @@ impl Virtual {
         if let Some(heap) = heap {
             let collection = file.collection(heap)?;
             let place = file.place("virtual dataset mappings", heap);
-            mappings = mapping::parse(collection.object(file, index)?, file.sizes(), place)?;
+            mappings = mapping::parse(file, collection.object(file, index)?, place)?;
         }
         let sources = Mutex::default();
         let mut made = Self { file: Arc::clone(file), shape: space.shape.clone(), mappings, sources };

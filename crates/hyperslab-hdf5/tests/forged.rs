@@ -10,8 +10,8 @@ mod forge;
 use std::sync::Arc;
 
 use drive::drive;
-use forge::{Forge, NONE, attribute, dtype, link_info, space, summed, unsigned};
-use hyperslab_core::{MemoryBlob, Node, Store};
+use forge::{Forge, NONE, attribute, dtype, link_info, space, summed, text, unsigned};
+use hyperslab_core::{Attribute, MemoryBlob, Node, Positions, Store, read_serial};
 use hyperslab_hdf5::{Hdf5Store, NoExternals, open};
 
 fn store(bytes: Vec<u8>) -> Hdf5Store {
@@ -114,4 +114,71 @@ fn heap_blocks_smaller_than_a_row_are_refused() {
         assert!(error.to_string().contains("indirect block"), "{error}");
         drive(bytes);
     }
+}
+
+/// A chunk of variable-length elements that claims 64 GiB in a file of a few kilobytes.
+#[test]
+fn a_chunk_out_of_proportion_is_refused() {
+    let mut forge = Forge::new();
+    let stored = forge.put(&[0x78, 0x9c, 3, 0, 0, 0, 0, 1]);
+    let extent = u32::MAX;
+    // A B-tree v1 of one chunk: stored size, mask, place; its address; an upper bound.
+    let mut tree = b"TREE\x01\0\x01\0".to_vec();
+    tree.extend([0xff; 16]);
+    tree.extend([8, 0, 0, 0, 0, 0, 0, 0]);
+    tree.extend([0; 16]);
+    tree.extend(stored.to_le_bytes());
+    tree.extend([0; 24]);
+    let tree = forge.put(&tree);
+    let mut layout = vec![3, 2, 2];
+    layout.extend(tree.to_le_bytes());
+    layout.extend(extent.to_le_bytes());
+    layout.extend(16_u32.to_le_bytes());
+    let gzip = vec![1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 1, 0, 6, 0, 0, 0, 0, 0, 0, 0];
+    let data = forge.header(&[(1, space(&[u64::from(extent)])), (3, text()), (8, layout), (11, gzip)]);
+    let root = forge.group(&[("data", data)]);
+    let store = store(forge.finish(root));
+    let Ok(Node::Array(array)) = store.node("/data") else { panic!("no dataset") };
+    let mut positions = Positions::whole(array.schema().shape());
+    positions.axes[0].count = 1;
+    let error = read_serial(&*array, positions).unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains("memory"), "{error}");
+}
+
+/// A group with attributes of variable-length text, all of whose `elements` are the same 4 MiB.
+fn repeated_text(attributes: usize, elements: usize) -> Vec<u8> {
+    let length = 4_u32 << 20;
+    let mut forge = Forge::new();
+    let mut heap = b"GCOL\x01\0\0\0".to_vec();
+    heap.extend((u64::from(length) + 32).to_le_bytes());
+    heap.extend([1, 0, 1, 0, 0, 0, 0, 0]);
+    heap.extend(u64::from(length).to_le_bytes());
+    heap.resize(heap.len() + length as usize, b'x');
+    let heap = forge.put(&heap);
+    let element = [&length.to_le_bytes()[..], &heap.to_le_bytes(), &[1, 0, 0, 0]].concat();
+    let mut messages = vec![(2, link_info(NONE, NONE))];
+    for number in 0..attributes {
+        let data = element.repeat(elements);
+        messages.push((12, attribute(&number.to_string(), &text(), &space(&[elements as u64]), &data)));
+    }
+    let root = forge.header(&messages);
+    forge.finish(root)
+}
+
+/// The attributes of a node share one budget, and every call has a new one.
+#[test]
+fn heaps_are_budgeted_per_call_and_not_per_attribute() {
+    let unreadable = |bytes: Vec<u8>, calls: usize| -> Vec<usize> {
+        let store = store(bytes);
+        let count = |()| {
+            let Ok(Node::Group(attributes)) = store.node("/") else { panic!("no root") };
+            let lost = |(_, value): &(&str, &Attribute)| matches!(value, Attribute::Unreadable(_));
+            attributes.iter().filter(lost).count()
+        };
+        std::iter::repeat_n((), calls).map(count).collect()
+    };
+    // 3 times 256 MiB: two fit.
+    assert_eq!(unreadable(repeated_text(3, 64), 1), [1]);
+    // 64 MiB, ten times, by the same reader.
+    assert_eq!(unreadable(repeated_text(1, 16), 10), [0; 10]);
 }

@@ -39,8 +39,19 @@ pub(crate) struct FractalHeap {
     filters: Option<RootFilter>,
     /// Direct blocks that were read, checked and, where they are filtered, decoded: by the heap offset at which
     /// they start, with their addresses.
-    blocks: Mutex<BTreeMap<u64, (u64, Bytes)>>,
+    blocks: Mutex<Blocks>,
 }
+
+/// Blocks by the heap offset at which they start, and the bytes of all.
+#[derive(Debug, Default)]
+struct Blocks {
+    held: BTreeMap<u64, (u64, Bytes)>,
+    bytes: u64,
+}
+
+/// Blocks that a heap keeps, and bytes of them.
+const KEPT: usize = 1024;
+const KEPT_BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct RootFilter {
@@ -184,7 +195,7 @@ impl FractalHeap {
     /// The object, where its block is at hand.
     fn cached(&self, offset: u64, length: u64) -> Option<(Bytes, u64)> {
         let blocks = lock(&self.blocks);
-        let (start, (address, bytes)) = blocks.range(..=offset).next_back()?;
+        let (start, (address, bytes)) = blocks.held.range(..=offset).next_back()?;
         let within = offset - start;
         let end = within.checked_add(length).filter(|end| *end <= bytes.len() as u64)?;
         Some((bytes.slice(within as usize..end as usize), address.saturating_add(within)))
@@ -277,9 +288,9 @@ impl FractalHeap {
         let place = file.place(DIRECT, block.address);
         let bytes = match (&self.filters, block.stored) {
             (Some(filter), Some((stored, mask))) => {
-                let size = usize::try_from(block.size).ok().filter(|size| *size <= 1 << 30);
-                let size = size.ok_or_else(|| place.corrupt("a block larger than memory"))?;
-                let mut out = vec![0; size];
+                let size =
+                    usize::try_from(block.size).map_err(|_| place.corrupt("a block larger than memory"))?;
+                let mut out = file.zeroed(size, DIRECT)?;
                 filter.pipeline.decode(mask, &file.read(DIRECT, block.address, stored)?, &mut out, place)?;
                 Bytes::from(out)
             }
@@ -293,10 +304,12 @@ impl FractalHeap {
             self.check_block(&bytes, fields.position(), place)?;
         }
         let mut blocks = lock(&self.blocks);
-        if blocks.len() >= 1024 {
-            blocks.clear();
+        if blocks.held.len() >= KEPT || blocks.bytes.saturating_add(bytes.len() as u64) > KEPT_BYTES {
+            *blocks = Blocks::default();
         }
-        blocks.insert(block.start, (block.address, bytes.clone()));
+        if blocks.held.insert(block.start, (block.address, bytes.clone())).is_none() {
+            blocks.bytes += bytes.len() as u64;
+        }
         Ok(bytes)
     }
 
@@ -362,8 +375,8 @@ impl FractalHeap {
             return Ok((bytes, address));
         };
         let place = file.place(structure, address);
-        let decoded = usize::try_from(decoded).ok().filter(|size| *size <= 1 << 30);
-        let mut out = vec![0; decoded.ok_or_else(|| place.corrupt("an object larger than memory"))?];
+        let decoded = usize::try_from(decoded).map_err(|_| place.corrupt("an object larger than memory"))?;
+        let mut out = file.zeroed(decoded, structure)?;
         filters.pipeline.decode(mask, &bytes, &mut out, place)?;
         Ok((out.into(), address))
     }

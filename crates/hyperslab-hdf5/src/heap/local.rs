@@ -51,6 +51,8 @@ impl LocalHeap {
 
     /// The name at this offset.
     pub(crate) fn name(&self, file: &File, offset: u64) -> Result<String> {
-        Ok(String::from_utf8_lossy(self.bytes(file, offset)?).into_owned())
+        let name = self.bytes(file, offset)?;
+        file.allocate(name.len() as u64, STRUCTURE)?;
+        Ok(String::from_utf8_lossy(name).into_owned())
     }
 }

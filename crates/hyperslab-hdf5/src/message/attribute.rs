@@ -10,6 +10,9 @@ use crate::file::{File, FileFields, Sizes};
 use crate::header::{Message, kind};
 use crate::shared;
 
+/// A type in memory is larger than its message, by this factor at most.
+const TYPE_EXPANSION: u64 = 16;
+
 /// An attribute, its values not yet decoded.
 #[derive(Debug, Clone)]
 pub(crate) struct RawAttribute {
@@ -40,6 +43,7 @@ impl RawAttribute {
         let padded = |length: usize| if version == 1 { length.next_multiple_of(8) } else { length };
         let text = fields.bytes(padded(name))?;
         let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(name.min(text.len()))];
+        file.allocate(text.len() as u64, "attribute message")?;
         let name = String::from_utf8_lossy(text).into_owned();
         let parts = Parts { dtype, space, padded: [padded(dtype), padded(space)], flags };
         let content = parts.parse(file, message, &mut fields).map_err(|error| error.to_string());
@@ -62,6 +66,8 @@ impl Parts {
         let body = message.body.slice(at..at + self.dtype);
         let address = message.address.saturating_add(at as u64);
         let dtype = shared::body(file, kind::DATATYPE, body, address, self.flags & 1 != 0)?;
+        // Many attributes may share one type, and each holds it.
+        file.allocate(TYPE_EXPANSION * dtype.body.len() as u64, "datatype message")?;
         let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
         let at = fields.position();
         fields.skip(self.padded[1])?;

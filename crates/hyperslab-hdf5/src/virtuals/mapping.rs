@@ -3,7 +3,7 @@
 use hyperslab_core::{Extents, Fields, Place, Region, Result};
 
 use super::axis::Axis;
-use crate::file::{FileFields, Sizes, check_sum};
+use crate::file::{File, FileFields, check_sum};
 use crate::selection::{Selected, Slab, UNLIMITED};
 
 /// Blocks that a pattern of source names may have.
@@ -31,7 +31,8 @@ pub(crate) struct Settled {
 }
 
 /// The mappings in a global heap object: a version, a count, entries, a checksum.
-pub(super) fn parse(bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Vec<Mapping>> {
+pub(super) fn parse(file: &File, bytes: &[u8], place: Place<'_>) -> Result<Vec<Mapping>> {
+    let sizes = file.sizes();
     let end = check_sum(bytes, place)?;
     let mut fields = Fields::new(&bytes[..end], place);
     let version = fields.version(&[0, 1])?;
@@ -48,14 +49,16 @@ pub(super) fn parse(bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Vec<
             let index = usize::try_from(fields.length(sizes)?).ok();
             index.and_then(|index| mappings.get(index)).ok_or_else(|| place.corrupt("no such earlier entry"))
         };
-        let file = match flags {
+        let source = match flags {
             flags if flags & 4 != 0 => ".".to_owned(),
             flags if flags & 1 != 0 => earlier(&mut fields)?.file.clone(),
             _ => fields.text()?,
         };
         let dataset = if flags & 2 != 0 { earlier(&mut fields)?.dataset.clone() } else { fields.text()? };
         let (from, to) = (Selected::parse(&mut fields)?.regular(), Selected::parse(&mut fields)?.regular());
-        mappings.push(Mapping { file, dataset, from, to, settled: None });
+        // Names that earlier entries have are stored once, and held by each.
+        file.allocate((source.len() + dataset.len() + size_of::<Mapping>()) as u64, place.structure)?;
+        mappings.push(Mapping { file: source, dataset, from, to, settled: None });
     }
     Ok(mappings)
 }

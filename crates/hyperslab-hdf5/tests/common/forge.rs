@@ -111,6 +111,11 @@ pub(crate) fn unsigned(size: u32) -> Vec<u8> {
     dtype(0x10, 0, size, &[0, 0, bits[0], bits[1]])
 }
 
+/// Text of variable length.
+pub(crate) fn text() -> Vec<u8> {
+    dtype(0x19, 1, 16, &unsigned(1))
+}
+
 /// An attribute message.
 pub(crate) fn attribute(name: &str, dtype: &[u8], space: &[u8], data: &[u8]) -> Vec<u8> {
     let padded = |bytes: &[u8]| [bytes, &vec![0; bytes.len().next_multiple_of(8) - bytes.len()]].concat();

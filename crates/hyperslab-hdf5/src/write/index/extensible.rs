@@ -153,6 +153,7 @@ impl ExtensibleWriter {
     }
 
     fn new_super(&self, header: u64, u: u32) -> Result<Block> {
+        check_block(self.geometry.bitmap_bytes(u).saturating_add(Geometry::blocks(u).saturating_mul(8)))?;
         let mut out = self.start(b"EASB", header, Some(self.geometry.start_element(u)));
         out.zeros(self.geometry.bitmap_bytes(u) as usize);
         (0..Geometry::blocks(u)).for_each(|_| {
@@ -163,6 +164,7 @@ impl ExtensibleWriter {
 
     fn new_data(&self, u: u32) -> Result<DataWriter> {
         let elements = self.geometry.elements(u);
+        check_block(elements.saturating_mul(self.entries.size() as u64))?;
         let bytes = self.entries.entry(None)?.repeat(elements as usize);
         Ok(DataWriter { block: Block { address: None, changed: true, bytes }, left: elements })
     }
@@ -423,6 +425,15 @@ impl ExtensibleWriter {
         out.length(counts.end).length(counts.elements).address(Some(index));
         out.summed()
     }
+}
+
+/// Refuses blocks that only unusual parameters make so large: each that is changed is held in memory.
+fn check_block(bytes: u64) -> Result<()> {
+    const MOST: u64 = 256 << 20;
+    if bytes <= MOST {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("an index block of {bytes} bytes, but at most {MOST} are written")))
 }
 
 /// Puts an entry in its place; answers whether none stood there.

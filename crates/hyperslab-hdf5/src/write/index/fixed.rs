@@ -65,7 +65,8 @@ impl FixedWriter {
         fields.magic(b"FAHD")?;
         fields.version(&[0])?;
         let (client, element, page_bits) = (fields.u8()?, usize::from(fields.u8()?), u32::from(fields.u8()?));
-        if client != entries.client() || element != entries.size() || page_bits > 31 {
+        // libhdf5 makes pages of 2^10 elements. Each page that is changed is held in memory.
+        if client != entries.client() || element != entries.size() || page_bits > 20 {
             return Err(place.corrupt(format!("elements of {element} bytes of client {client}")));
         }
         let count = fields.length(sizes)?;

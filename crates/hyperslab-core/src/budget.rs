@@ -75,6 +75,14 @@ impl Budget {
         add(&self.memory, length.saturating_mul(MEMORY_PER_BYTE));
     }
 
+    /// Adds units of work: for what the caller asks for beyond the store's size.
+    #[must_use]
+    pub fn with_work(mut self, units: u64) -> Self {
+        let work = self.work.get_mut();
+        *work = work.saturating_add(units);
+        self
+    }
+
     /// Draws units of work.
     ///
     /// # Errors
@@ -170,5 +178,6 @@ mod tests {
         }
         assert_eq!(budget.zeroed(5, "a").unwrap(), [0; 5]);
         assert!(Budget::repeated(&"x".into(), 0, 4).spend(4 * WORK, "a").is_ok());
+        assert!(Budget::new(&"x".into(), 0).with_work(7).spend(WORK + 7, "a").is_ok());
     }
 }

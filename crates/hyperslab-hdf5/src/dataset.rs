@@ -326,7 +326,8 @@ impl Array for Dataset {
         out: &mut [u8],
     ) -> Result<()> {
         if let Source::Virtual(sources) = &self.source {
-            return self.file.operation(|| sources.decode(self, chunk, out));
+            let cells = self.schema.grid.region(chunk).cells().unwrap_or(0);
+            return self.file.virtual_operation(cells, || sources.decode(self, chunk, out));
         }
         match &self.element.step {
             Step::Copy => self.raw(reference, stored, out),
@@ -349,6 +350,10 @@ impl Array for Dataset {
         reference: &ChunkRef,
         stored: &[Bytes],
     ) -> Result<Elements> {
+        if let Source::Virtual(sources) = &self.source {
+            let cells = self.schema.grid.region(chunk).cells().unwrap_or(0);
+            return self.file.virtual_operation(cells, || sources.decode_elements(self, chunk));
+        }
         self.file.operation(|| self.read_elements(chunk, reference, stored))
     }
 
@@ -396,6 +401,7 @@ impl Dataset {
             return Err(Place::new(&self.name, "contiguous data", 0).corrupt("longer than the file"));
         }
         for number in 0..self.schema.grid.chunks().unwrap_or(0) {
+            self.file.spend(0, "slabs of contiguous data")?;
             let chunk = self.schema.grid.coord(number);
             if let Some(reference) = self.locate_one(&chunk)?
                 && visit(chunk, reference)?.is_break()
@@ -406,14 +412,18 @@ impl Dataset {
         Ok(())
     }
 
+    /// What it costs to decode this many chunks. Decoding is far cheaper per byte than walking structures.
+    pub(crate) fn decoding(&self, chunks: u64) -> u64 {
+        let bytes = product(self.schema.grid.chunk_shape()).unwrap_or(u64::MAX);
+        let bytes = bytes.saturating_mul(self.element.stored as u64);
+        if self.pipeline.specs.is_empty() { 0 } else { (bytes / 64).saturating_mul(chunks) }
+    }
+
     fn space_bytes(&self) -> Option<u64> {
         product(self.schema.shape())?.checked_mul(self.element.stored as u64)
     }
 
     fn read_elements(&self, chunk: &ChunkCoord, reference: &ChunkRef, stored: &[Bytes]) -> Result<Elements> {
-        if let Source::Virtual(sources) = &self.source {
-            return sources.decode_elements(self, chunk);
-        }
         self.with_raw(chunk, reference, stored, |raw| {
             let heaps = Heaps::new(&self.file, self.place(reference));
             let shape = self.schema.grid.region(chunk).shape;

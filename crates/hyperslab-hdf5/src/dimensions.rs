@@ -145,7 +145,13 @@ fn scales(file: &Arc<File>, content: &Content) -> Vec<Option<u64>> {
 }
 
 /// The name and labels that a scale gives a dimension.
-fn scale_of(file: &Arc<File>, address: u64) -> Option<(String, Labels)> {
+pub(crate) type Scale = (String, Labels);
+
+fn scale_of(file: &Arc<File>, address: u64) -> Option<Scale> {
+    file.scale(address, || read_scale(file, address)).map(|scale| (*scale).clone())
+}
+
+fn read_scale(file: &Arc<File>, address: u64) -> Option<Scale> {
     let path = path_of(file, address)?;
     let name = last_part(&path).to_owned();
     let header = Header::read(file, address).ok()?;

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Blob, Error, Fields, Place, Result};
 
+use crate::dimensions::Scale;
 use crate::driver;
 use crate::externals::Externals;
 use crate::group::Group;
 use crate::heap::global::Collection;
 use crate::image::CacheImage;
-use crate::paths::Paths;
+use crate::paths::{Paths, Reached};
 use crate::shared::SharedTable;
 use crate::superblock::Superblock;
 
@@ -123,10 +124,14 @@ pub(crate) struct File {
     /// Structures that stand elsewhere than at their addresses.
     image: CacheImage,
     pub(crate) paths: Mutex<Paths>,
+    /// The paths by which callers reached groups.
+    pub(crate) reached: Mutex<Reached>,
     groups: Mutex<Kept<Group>>,
     collections: Mutex<Kept<Collection>>,
     /// Of groups, the scales that NetCDF-4 numbered: their addresses by their numbers.
     dimensions: Mutex<Kept<HashMap<i64, u64>>>,
+    /// What dimension scales say: every dataset asks for its own.
+    scales: Mutex<Kept<Scale>>,
 }
 
 impl File {
@@ -143,9 +148,11 @@ impl File {
             shared: OnceLock::new(),
             image: CacheImage::default(),
             paths: Mutex::default(),
+            reached: Mutex::default(),
             groups: Mutex::default(),
             collections: Mutex::default(),
             dimensions: Mutex::default(),
+            scales: Mutex::default(),
         };
         let whole = file.operation(|| driver::members(&file, &*Arc::clone(&file.externals)))?;
         if let Some(whole) = whole {
@@ -167,19 +174,25 @@ impl File {
         Place::new(&self.name, structure, self.superblock.base.saturating_add(address))
     }
 
-    /// `length` bytes of a structure at `address`.
+    /// `length` bytes of a structure at `address`, drawn from the budget of the operation.
     pub(crate) fn read(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let place = self.place(structure, address);
         if let Some(held) = self.image.get(address) {
             let range = usize::try_from(length).ok().filter(|length| *length <= held.len());
+            self.spend(range.map_or(0, |length| length as u64), structure)?;
             return range.map(|length| held.slice(..length)).ok_or_else(|| {
                 place.corrupt(format!("{length} bytes expected, the cache image has {}", held.len()))
             });
         }
         let start = self.absolute(place, address)?;
-        match start.checked_add(length) {
-            Some(end) if end <= self.length => self.blob.read_range(start..end),
-            _ => Err(place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length))),
+        let end = start.checked_add(length).filter(|end| *end <= self.length);
+        // A claim of bytes that are not there costs no more than looking at it.
+        self.spend(end.map_or(0, |_| length), structure)?;
+        match end {
+            Some(end) => self.blob.read_range(start..end),
+            None => {
+                Err(place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length)))
+            }
         }
     }
 
@@ -239,6 +252,16 @@ impl File {
         let dimensions = Arc::new(read());
         lock(&self.dimensions).keep(group, &dimensions, 32 * dimensions.len() as u64);
         dimensions
+    }
+
+    /// What the dimension scale at this address says; `read` finds it the first time.
+    pub(crate) fn scale(&self, address: u64, read: impl FnOnce() -> Option<Scale>) -> Option<Arc<Scale>> {
+        if let Some(scale) = lock(&self.scales).get(address) {
+            return Some(scale);
+        }
+        let scale = Arc::new(read()?);
+        lock(&self.scales).keep(address, &scale, scale.0.len() as u64 + 64);
+        Some(scale)
     }
 
     pub(crate) fn unsupported(&self, feature: impl Into<String>) -> Error {

@@ -18,6 +18,10 @@
 //! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is cut into slabs
 //! of our own, and its schema says so (`chunked: false`).
 //!
+//! Files are not trusted. Each call into a store or array runs with a [`Budget`](hyperslab_core::Budget) of work and
+//! memory in proportion to the file, and every structure that is read for the call draws on it. A file that leads in
+//! circles, or to more than its size can justify, ends the call with an error; the next call starts with a full budget.
+//!
 //! ```
 //! # fn main() -> hyperslab_core::Result<()> {
 //! use hyperslab_core::{Node, Positions, Store, read_serial};

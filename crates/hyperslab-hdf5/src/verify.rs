@@ -217,6 +217,10 @@ impl Check<'_> {
                     let place = Place::new(dataset.name(), "chunk index", 0);
                     return Err(place.corrupt(format!("chunk {:?} stands in it twice", chunk.as_slice())));
                 }
+                // Chunks that share their bytes are decoded one by one: together they cost what the file can justify.
+                let here = reference.spans().filter(|span| span.blob == BlobKey::Main);
+                let stored = here.fold(0_u64, |sum, span| sum.saturating_add(span.length));
+                dataset.file.spend(stored.min(dataset.file.length), "chunk index")?;
                 dataset.file.allocate(VISITED, "chunk index")?;
                 put((chunk, reference));
                 Ok(ControlFlow::Continue(()))

@@ -22,6 +22,11 @@ use crate::store::{Found, find, open_external};
 use mapping::Mapping;
 use pieces::Piece;
 
+const MAPPING: &str = "virtual dataset mapping";
+
+/// What it costs to read a source, beside its bytes.
+const READ: u64 = 448;
+
 /// Virtual datasets of virtual datasets.
 const MAX_DEPTH: u32 = 16;
 
@@ -67,32 +72,38 @@ impl Virtual {
         }
         let sources = Mutex::default();
         let mut made = Self { file: Arc::clone(file), shape: space.shape.clone(), mappings, sources };
-        nested(file, || {
-            made.expand();
-            Ok(())
-        })?;
+        nested(file, || made.expand())?;
         Ok(made)
     }
 
     /// Settles what is unlimited, by what the sources have now.
-    fn expand(&mut self) {
+    fn expand(&mut self) -> Result<()> {
         let shape_of = |file: &str, dataset: &str| {
-            self.source(file, dataset).map(|source| Extents::from_slice(source.schema().shape()))
+            let source = self.source(file, dataset)?;
+            Ok(source.map(|source| Extents::from_slice(source.schema().shape())))
         };
-        let (mappings, shape) = mapping::expand(&self.mappings, &self.shape, &shape_of);
+        let (mappings, shape) = mapping::expand(&self.file, &self.mappings, &self.shape, &shape_of)?;
         self.mappings = mappings;
         self.shape = shape;
+        Ok(())
     }
 
     /// A source; `None` when it is not there, which reads as the fill value.
-    fn source(&self, file: &str, dataset: &str) -> Option<Arc<Dataset>> {
+    fn source(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
         let key = (file.to_owned(), dataset.to_owned());
         if let Some(source) = lock(&self.sources).get(&key) {
-            return source.clone();
+            return Ok(source.clone());
         }
-        let source = self.open(file, dataset).ok().flatten();
+        let source = match self.open(file, dataset) {
+            Ok(source) => source,
+            // A source that cannot be read is not there; one that nothing is left for may well be.
+            Err(_) => {
+                self.file.exhausted(MAPPING)?;
+                None
+            }
+        };
         lock(&self.sources).insert(key, source.clone());
-        source
+        Ok(source)
     }
 
     /// Every source once, by file and path: itself, nothing, or why it cannot be opened.
@@ -129,13 +140,23 @@ impl Virtual {
         region: &Region,
         visit: &mut dyn FnMut(&Dataset, &Piece) -> Result<()>,
     ) -> Result<()> {
+        let item = dataset.schema().dtype.size().unwrap_or(size_of::<(u64, u64)>()) as u64;
         for mapping in &self.mappings {
+            self.file.spend(0, MAPPING)?;
             if !mapping.touches(region) {
                 continue;
             }
-            let Some(source) = self.source(&mapping.file, &mapping.dataset) else { continue };
+            let Some(source) = self.source(&mapping.file, &mapping.dataset)? else { continue };
             let place = Place::new(dataset.name(), "virtual dataset mapping", 0);
-            pieces::visit(mapping, region, source.schema().shape(), &self.shape, place, &mut |piece| {
+            let (own, shape) = (&*self.file, source.schema().shape());
+            pieces::visit(own, mapping, region, shape, &self.shape, place, &mut |piece| {
+                // Whatever sources are read, and however often, is part of one operation.
+                let bytes =
+                    product(&piece.counts()).unwrap_or(u64::MAX).saturating_mul(item).saturating_add(READ);
+                self.file.spend(
+                    bytes.saturating_add(source.decoding(piece.chunks(&source.schema().grid))),
+                    MAPPING,
+                )?;
                 nested(&self.file, || visit(&source, piece))
             })?;
         }

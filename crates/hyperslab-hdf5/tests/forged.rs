@@ -1,6 +1,6 @@
 //! Files put together by hand that claim what cannot be: an error, never a panic, a hang, or memory out of proportion.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on has failed")]
 
 #[path = "common/drive.rs"]
 mod drive;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use drive::drive;
 use forge::{Forge, NONE, attribute, dtype, link_info, space, summed, text, unsigned};
-use hyperslab_core::{Attribute, MemoryBlob, Node, Positions, Store, read_serial};
+use hyperslab_codec::checksum::lookup3;
+use hyperslab_core::{Attribute, MemoryBlob, Node, Positions, Store, child_path, read_serial};
 use hyperslab_hdf5::{Hdf5Store, NoExternals, open};
 
 fn store(bytes: Vec<u8>) -> Hdf5Store {
@@ -63,6 +64,15 @@ fn elements_of_no_bytes_are_refused() {
 
 /// A fractal heap with one link of this heap id: rows of `width` blocks, indirect blocks from the third row on.
 fn heap_group(forge: &mut Forge, width: u16, rows: u16, root: u64, id: [u8; 7]) -> u64 {
+    let heap = forge.put(&heap_header(width, rows, root));
+    let leaf = [&b"BTLF\0\x05"[..], &[1, 2, 3, 4], &id].concat();
+    let leaf = forge.put(&summed(leaf));
+    let tree = btree2_header(5, 512, 11, 0, leaf, 1);
+    let names = forge.put(&tree);
+    forge.header(&[(2, link_info(heap, names))])
+}
+
+fn heap_header(width: u16, rows: u16, root: u64) -> Vec<u8> {
     let mut heap = b"FRHP\0".to_vec();
     heap.extend([7, 0, 0, 0, 0, 0, 16, 0, 0]);
     for value in [0, NONE, 0, NONE, 0, 0, 0, 1, 0, 0, 0, 0] {
@@ -74,12 +84,7 @@ fn heap_group(forge: &mut Forge, width: u16, rows: u16, root: u64, id: [u8; 7]) 
     heap.extend([32, 0, 1, 0]);
     heap.extend(root.to_le_bytes());
     heap.extend(rows.to_le_bytes());
-    let heap = forge.put(&summed(heap));
-    let leaf = [&b"BTLF\0\x05"[..], &[1, 2, 3, 4], &id].concat();
-    let leaf = forge.put(&summed(leaf));
-    let tree = btree2_header(5, 512, 11, 0, leaf, 1);
-    let names = forge.put(&tree);
-    forge.header(&[(2, link_info(heap, names))])
+    summed(heap)
 }
 
 fn btree2_header(kind: u8, node: u32, record: u16, depth: u16, root: u64, count: u16) -> Vec<u8> {
@@ -181,4 +186,249 @@ fn heaps_are_budgeted_per_call_and_not_per_attribute() {
     assert_eq!(unreadable(repeated_text(3, 64), 1), [1]);
     // 64 MiB, ten times, by the same reader.
     assert_eq!(unreadable(repeated_text(1, 16), 10), [0; 10]);
+}
+
+fn is_out_of_proportion<T: std::fmt::Debug>(result: hyperslab_core::Result<T>) {
+    let error = result.unwrap_err();
+    assert!(error.is_corrupt() && error.to_string().contains("justify"), "{error}");
+}
+
+/// A tree of names whose nodes are all the same few: every child of a node is one node, and all records have the hash
+/// that is looked for, so that a search must look at every child.
+#[test]
+fn a_search_among_repeated_nodes_ends() {
+    let mut forge = Forge::new();
+    let (heap, block) = (forge.reserve(146), forge.reserve(512));
+    let mut bytes = b"FHDB\0".to_vec();
+    bytes.extend(heap.to_le_bytes());
+    bytes.extend([0; 4]);
+    // A link of another name.
+    let link = forge::link("other", 48);
+    let id = [0, bytes.len() as u8, 0, 0, 0, link.len() as u8, 0];
+    bytes.extend(&link);
+    forge.write(block, &bytes);
+    forge.write(heap, &heap_header(4, 0, block));
+    let record = [&lookup3(b"x", 0).to_le_bytes()[..], &id].concat();
+    let leaf = [&b"BTLF\0\x05"[..], &record.repeat(10)].concat();
+    let mut child = forge.put(&summed(leaf));
+    // Records in a leaf, in a subtree, and bytes of that count; by depth.
+    let (leaf_most, depth) = (502 / 11_u64, 9);
+    let mut below = leaf_most;
+    for level in 1..=depth {
+        let width = if level > 1 { (64 - below.leading_zeros() as usize).div_ceil(8) } else { 0 };
+        let mut node = [&b"BTIN\0\x05"[..], &record.repeat(10)].concat();
+        for _ in 0..=10 {
+            node.extend(child.to_le_bytes());
+            node.push(10);
+            node.resize(node.len() + width, 0);
+        }
+        child = forge.put(&summed(node));
+        let pointer = 9 + width as u64;
+        let most = (502 - pointer) / (11 + pointer);
+        below = (most + 1) * below + most;
+    }
+    let names = forge.put(&btree2_header(5, 512, 11, depth, child, 10));
+    let root = forge.header(&[(2, link_info(heap, names))]);
+    let store = store(forge.finish(root));
+    is_out_of_proportion(store.node("/x"));
+    assert!(store.children("/").is_err());
+}
+
+/// Names that overlap: 65,535 of them in one megabyte have 32 GiB together.
+#[test]
+fn overlapping_names_end() {
+    let mut forge = Forge::new();
+    let (count, length) = (65_535_u64, 1_u64 << 20);
+    let mut names = vec![b'a'; length as usize];
+    names.push(0);
+    let data = forge.put(&names);
+    let mut heap = b"HEAP\0\0\0\0".to_vec();
+    for value in [names.len() as u64, 1, data] {
+        heap.extend(value.to_le_bytes());
+    }
+    let heap = forge.put(&heap);
+    let mut node = b"SNOD\x01\0".to_vec();
+    node.extend((count as u16).to_le_bytes());
+    for number in 0..count {
+        node.extend((number * 8).to_le_bytes());
+        node.extend(48_u64.to_le_bytes());
+        node.extend([0; 24]);
+    }
+    let node = forge.put(&node);
+    let mut tree = b"TREE\0\0\x01\0".to_vec();
+    tree.extend([0xff; 16]);
+    for value in [0, node, 0] {
+        tree.extend(value.to_le_bytes());
+    }
+    let tree = forge.put(&tree);
+    let root = forge.header(&[(17, [tree.to_le_bytes(), heap.to_le_bytes()].concat())]);
+    is_out_of_proportion(store(forge.finish(root)).children("/"));
+}
+
+/// Blocks of a header that overlap, each with a checksum of its own: 2000 of them in a megabyte.
+#[test]
+fn overlapping_header_blocks_end() {
+    let (blocks, messages) = (2000_usize, 16_usize);
+    let length = 4 + messages * 65_539 + 4;
+    let mut area = vec![0; length + 16 * blocks];
+    for block in 0..blocks {
+        area[16 * block..][..4].copy_from_slice(b"OCHK");
+        for message in 0..messages {
+            area[16 * block + 4 + message * 65_539..][..4].copy_from_slice(&[0, 0xff, 0xff, 0]);
+        }
+    }
+    for block in 0..blocks {
+        let end = 16 * block + length;
+        let sum = lookup3(&area[16 * block..end - 4], 0);
+        area[end - 4..end].copy_from_slice(&sum.to_le_bytes());
+    }
+    let mut forge = Forge::new();
+    let area = forge.put(&area);
+    let mut body = vec![2, 18, 0, 0];
+    body.extend(link_info(NONE, NONE));
+    for block in 0..blocks as u64 {
+        body.extend([16, 16, 0, 0]);
+        body.extend((area + 16 * block).to_le_bytes());
+        body.extend((length as u64).to_le_bytes());
+    }
+    let mut header = b"OHDR\x02\x02".to_vec();
+    header.extend((body.len() as u32).to_le_bytes());
+    header.extend(body);
+    let root = forge.put(&summed(header));
+    is_out_of_proportion(store(forge.finish(root)).children("/"));
+}
+
+/// Virtual datasets of virtual datasets, each of eight times the one below.
+#[test]
+fn nested_virtual_datasets_end() {
+    let levels = 10;
+    let mut forge = Forge::new();
+    let layout = [&[3, 0, 8, 0][..], &[1; 8]].concat();
+    let mut objects = vec![forge.header(&[(1, space(&[8])), (3, unsigned(1)), (8, layout)])];
+    for level in 0..levels {
+        let all = [&[3, 0, 0, 0, 1, 0, 0, 0][..], &[0; 8]].concat();
+        let mut mappings = [&[0][..], &8_u64.to_le_bytes()].concat();
+        for _ in 0..8 {
+            mappings.extend(format!(".\0/{level}\0").bytes());
+            mappings.extend([&all[..], &all].concat());
+        }
+        let mappings = summed(mappings);
+        let mut heap = b"GCOL\x01\0\0\0".to_vec();
+        heap.extend(4096_u64.to_le_bytes());
+        heap.extend([1, 0, 1, 0, 0, 0, 0, 0]);
+        heap.extend((mappings.len() as u64).to_le_bytes());
+        heap.extend(mappings);
+        heap.resize(4096, 0);
+        let heap = forge.put(&heap);
+        let layout = [&[4, 3][..], &heap.to_le_bytes(), &[1, 0, 0, 0]].concat();
+        objects.push(forge.header(&[(1, space(&[8])), (3, unsigned(1)), (8, layout)]));
+    }
+    let names: Vec<String> = (0..objects.len()).map(|number| number.to_string()).collect();
+    let links: Vec<(&str, u64)> = names.iter().map(String::as_str).zip(objects).collect();
+    let root = forge.group(&links);
+    let store = store(forge.finish(root));
+    let read = |level: usize| {
+        let Ok(Node::Array(array)) = store.node(&format!("/{level}")) else { panic!("no dataset") };
+        read_serial(&*array, Positions::whole(&[8]))
+    };
+    assert_eq!(read(3).unwrap().as_slice::<u8>().unwrap(), [1; 8]);
+    is_out_of_proportion(read(levels));
+    // Those that cost less are read as before.
+    assert_eq!(read(3).unwrap().as_slice::<u8>().unwrap(), [1; 8]);
+}
+
+/// A dataset of one dimension in chunks of one byte, with a chunk index of this kind.
+fn chunked(forge: &mut Forge, layout: Vec<u8>, shape: u64) -> u64 {
+    let mut unlimited = vec![1, 1, 1, 0, 0, 0, 0, 0];
+    unlimited.extend(shape.to_le_bytes());
+    unlimited.extend(NONE.to_le_bytes());
+    let data = forge.header(&[(1, unlimited), (3, unsigned(1)), (8, layout)]);
+    forge.group(&[("data", data)])
+}
+
+fn visit(bytes: Vec<u8>) -> hyperslab_core::Result<()> {
+    let store = store(bytes);
+    let Ok(Node::Array(array)) = store.node("/data") else { panic!("no dataset") };
+    array.visit_chunks(&mut |_, _| Ok(std::ops::ControlFlow::Continue(())))
+}
+
+/// A B-tree v1 of few nodes and four billion entries: all children of the root are one leaf.
+#[test]
+fn repeated_leaves_of_a_chunk_tree_end() {
+    let mut forge = Forge::new();
+    let mut node = |level: u8, child: u64| {
+        let mut node = b"TREE\x01".to_vec();
+        node.push(level);
+        node.extend([0xff, 0xff]);
+        node.extend([0xff; 16]);
+        // Behind the edge of the array, so that nobody is told of it.
+        let key = [&[1, 0, 0, 0, 0, 0, 0, 0][..], &1000_u64.to_le_bytes(), &[0; 8]].concat();
+        node.extend([&key[..], &child.to_le_bytes()].concat().repeat(65_535));
+        node.extend(key);
+        forge.put(&node)
+    };
+    let leaf = node(0, 48);
+    let tree = node(1, leaf);
+    let layout = [&[3, 2, 2][..], &tree.to_le_bytes(), &[1, 0, 0, 0, 1, 0, 0, 0]].concat();
+    let root = chunked(&mut forge, layout, 10);
+    is_out_of_proportion(visit(forge.finish(root)));
+}
+
+/// An extensible array whose data blocks are all the same: four billion elements in three megabytes.
+#[test]
+fn repeated_blocks_of_an_extensible_array_end() {
+    let mut forge = Forge::new();
+    let header = forge.reserve(72);
+    let client = [&[0, 0][..], &header.to_le_bytes()].concat();
+    // The last super block has 2^14 data blocks of 2^18 elements in 256 pages.
+    let (blocks, pages) = (1_usize << 14, 256);
+    let mut data = [b"EADB", &client[..], &[0; 4]].concat();
+    data = summed(data);
+    let page = summed(vec![0xff; 1024 * 8]);
+    data.extend(page.repeat(pages));
+    let data = forge.put(&data);
+    let mut block = [b"EASB", &client[..], &[0; 4]].concat();
+    block.extend(vec![0xff; blocks * pages / 8]);
+    block.extend(data.to_le_bytes().repeat(blocks));
+    let block = forge.put(&summed(block));
+    let mut index = [b"EAIB", &client[..]].concat();
+    index.extend([0xff; 8 * (4 + 6 + 24)]);
+    index.extend(block.to_le_bytes());
+    let index = forge.put(&summed(index));
+    let mut bytes = [&b"EAHD\0\0\x08"[..], &[32, 4, 16, 4, 10]].concat();
+    for value in [0, 0, 0, 0, 1 << 33, 0, index] {
+        bytes.extend(u64::to_le_bytes(value));
+    }
+    forge.write(header, &summed(bytes));
+    let layout = [&[4, 2, 0, 2, 1, 1, 1, 4, 32, 4, 4, 16, 10][..], &header.to_le_bytes()].concat();
+    let root = chunked(&mut forge, layout, 10);
+    is_out_of_proportion(visit(forge.finish(root)));
+}
+
+/// Forty groups with two links each to the next have 2^40 paths.
+#[test]
+fn a_walk_over_all_paths_ends() {
+    let levels = 40;
+    let mut forge = Forge::new();
+    let mut group = forge.group(&[]);
+    for _ in 0..levels {
+        group = forge.group(&[("a", group), ("b", group)]);
+    }
+    let store = store(forge.finish(group));
+    let (mut pending, mut groups, mut links, mut deepest) = (vec!["/".to_owned()], 0, 0, 0);
+    while let Some(path) = pending.pop() {
+        match store.node(&path).unwrap() {
+            Node::Group(_) => {
+                groups += 1;
+                deepest = deepest.max(path.matches('/').count());
+                pending.extend(store.children(&path).unwrap().iter().map(|name| child_path(&path, name)));
+            }
+            Node::Link(_) => links += 1,
+            other => panic!("a {}", other.kind()),
+        }
+    }
+    assert_eq!(deepest, levels);
+    assert!(groups < 200_000 && links > 0, "{groups} groups, {links} links");
+    // What was a group stays one.
+    assert!(matches!(store.node("/b/b").unwrap(), Node::Group(_)));
 }

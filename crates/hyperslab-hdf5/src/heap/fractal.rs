@@ -176,6 +176,8 @@ impl FractalHeap {
 
     fn managed(&self, file: &File, offset: u64, length: u64) -> Result<(Bytes, u64)> {
         if let Some(found) = self.cached(offset, length) {
+            // Many ids may name the same bytes.
+            file.spend(length, STRUCTURE)?;
             return Ok(found);
         }
         let block = self.find(file, offset)?;

@@ -139,6 +139,8 @@ impl Cursor<'_> {
 
     fn load(&self, file: &File, block: &Block, number: u64) -> Result<Run> {
         let array = self.array;
+        // Pages that were never written are stepped over without reading anything.
+        file.spend(0, DATA)?;
         let Some(pages) = &block.pages else {
             // One checksum for the block's head and elements.
             let head = block.start.saturating_sub(block.address);

@@ -114,7 +114,7 @@ impl Hdf5Append {
         if options.swmr && superblock.version < 3 {
             return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
         }
-        extend::check_file(&file)?;
+        file.operation(|| extend::check_file(&file))?;
         // Old files say where they end in numbers that count from the base.
         let end = superblock.end.max(file.length) - superblock.base;
         let sizes = file.sizes();
@@ -172,8 +172,10 @@ impl Hdf5Append {
             if self.grown.contains_key(&normal) {
                 return Err(Error::invalid(format!("{normal} is being made larger already")));
             }
-            let address = self.address(&normal)?;
-            let recorder = Recorder::open(&self.file, address, &normal, axis, &self.shared)?;
+            let recorder = self.file.operation(|| {
+                let address = self.address(&normal)?;
+                Recorder::open(&self.file, address, &normal, axis, &self.shared)
+            })?;
             self.recorders.insert(path.to_owned(), recorder);
         }
         match self.recorders.get_mut(path) {
@@ -247,7 +249,7 @@ impl Hdf5Append {
         let path = normal_path(path);
         let values = values_of(name, &value.into())?;
         check_attribute(name, &values, self.shared.style, self.shared.sizes)?;
-        self.tree.adopt(&path)?;
+        self.adopt(&path)?;
         let Some(index) = self.tree.get(&path) else {
             return Err(Error::not_found(Arc::clone(&self.file.name), path));
         };
@@ -257,6 +259,12 @@ impl Hdf5Append {
             None => own.push((name.to_owned(), values)),
         }
         Ok(())
+    }
+
+    /// Takes the nodes on the way to `path` that are in the file into the tree.
+    fn adopt(&mut self, path: &str) -> Result<bool> {
+        let file = Arc::clone(&self.file);
+        file.operation(|| self.tree.adopt(path))
     }
 
     /// The nodes that were added, and what leads to them.
@@ -286,7 +294,8 @@ impl Hdf5Append {
 
     fn finish(&mut self) -> Result<()> {
         self.flush()?;
-        self.publish_nodes()?;
+        let file = Arc::clone(&self.file);
+        file.whole_operation(|| self.publish_nodes())?;
         self.closed = true;
         let output = &self.shared.output;
         self.superblock.end = output.length();
@@ -304,7 +313,7 @@ impl Sink for Hdf5Append {
     /// A group; one that is there gets these attributes, and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let new = checked_attributes(attributes, self.shared.style, self.shared.sizes)?;
-        if !self.tree.adopt(path)? {
+        if !self.adopt(path)? {
             self.tree.check(path)?;
             return self.tree.add(path, NewKind::Group { made: true }, new).map(|_| ());
         }
@@ -328,7 +337,7 @@ impl Sink for Hdf5Append {
             root if root == "/" => "/data".to_owned(),
             path => path,
         };
-        if self.tree.adopt(path)? {
+        if self.adopt(path)? {
             return Err(Error::invalid(format!("{path} is there already")));
         }
         self.tree.check(path)?;
@@ -345,7 +354,9 @@ impl Sink for Hdf5Append {
         if self.grown.contains_key(&path) || self.recorders.keys().any(|own| normal_path(own) == path) {
             return Err(Error::invalid(format!("{path} is being added to already")));
         }
-        let array = GrownArray::open(&self.file, self.address(&path)?, &path, shape, &self.shared)?;
+        let array = self
+            .file
+            .operation(|| GrownArray::open(&self.file, self.address(&path)?, &path, shape, &self.shared))?;
         let array = Arc::new(array);
         self.grown.insert(path, Arc::clone(&array));
         Ok(array)

@@ -24,6 +24,16 @@ impl Forge {
         address
     }
 
+    /// Takes space for a structure that is written later.
+    pub(crate) fn reserve(&mut self, length: usize) -> u64 {
+        self.put(&vec![0; length])
+    }
+
+    /// Writes a structure where space was taken for it.
+    pub(crate) fn write(&mut self, address: u64, bytes: &[u8]) {
+        self.bytes[address as usize..address as usize + bytes.len()].copy_from_slice(bytes);
+    }
+
     /// An object header with these messages.
     pub(crate) fn header(&mut self, messages: &[(u16, Vec<u8>)]) -> u64 {
         let header = header(messages);

@@ -71,6 +71,12 @@ impl Encoder {
         self
     }
 
+    /// Refuses the structure for this reason.
+    pub(crate) fn refuse(&mut self, problem: &str) -> &mut Self {
+        self.problem.get_or_insert_with(|| problem.to_owned());
+        self
+    }
+
     /// A number of `width` (at most 8) bytes.
     pub(crate) fn uint(&mut self, value: u64, width: usize) -> &mut Self {
         self.count(value, width, "a number in a narrow field")

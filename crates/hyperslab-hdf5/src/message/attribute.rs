@@ -17,6 +17,8 @@ const TYPE_EXPANSION: u64 = 16;
 #[derive(Debug, Clone)]
 pub(crate) struct RawAttribute {
     pub(crate) name: String,
+    /// The name as it is stored: it need not be UTF-8.
+    pub(crate) stored_name: Bytes,
     /// Type, space and bytes, or what is wrong with them: the name is good even so.
     pub(crate) content: Result<Content, String>,
 }
@@ -41,13 +43,15 @@ impl RawAttribute {
         }
         // Version 1 pads each part to a multiple of 8 bytes.
         let padded = |length: usize| if version == 1 { length.next_multiple_of(8) } else { length };
+        let at = fields.position();
         let text = fields.bytes(padded(name))?;
         let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(name.min(text.len()))];
         file.allocate(text.len() as u64, "attribute message")?;
+        let stored_name = message.body.slice(at..at + text.len());
         let name = String::from_utf8_lossy(text).into_owned();
         let parts = Parts { dtype, space, padded: [padded(dtype), padded(space)], flags };
         let content = parts.parse(file, message, &mut fields).map_err(|error| error.to_string());
-        Ok(Self { name, content })
+        Ok(Self { name, stored_name, content })
     }
 }
 

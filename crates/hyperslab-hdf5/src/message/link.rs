@@ -36,8 +36,38 @@ pub(crate) fn check_name(name: &str, place: Place<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A link as it is stored: its name need not be UTF-8, and its target may be of a kind that only its writer knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredLink {
+    pub(crate) name: Vec<u8>,
+    /// The order of creation, where it is tracked.
+    pub(crate) order: Option<i64>,
+    /// The whole message.
+    pub(crate) message: Vec<u8>,
+}
+
+impl StoredLink {
+    /// The link in this message, byte for byte, without what pads the message.
+    pub(crate) fn parse(message: &[u8], place: Place<'_>, sizes: Sizes) -> Result<Self> {
+        let mut fields = Fields::new(message, place);
+        let (link, name) = Link::parse_named(&mut fields, sizes)?;
+        let message = message[..fields.position()].to_vec();
+        Ok(Self { name: name.to_vec(), order: link.order, message })
+    }
+
+    /// A new link.
+    pub(crate) fn new(link: &Link, sizes: Sizes) -> Result<Self> {
+        Ok(Self { name: link.name.clone().into(), order: link.order, message: link.encode(sizes)? })
+    }
+}
+
 impl Link {
     pub(crate) fn parse(fields: &mut Fields<'_>, sizes: Sizes) -> Result<Self> {
+        Ok(Self::parse_named(fields, sizes)?.0)
+    }
+
+    /// The link, and its name as it is stored.
+    fn parse_named<'a>(fields: &mut Fields<'a>, sizes: Sizes) -> Result<(Self, &'a [u8])> {
         fields.version(&[1])?;
         let flags = fields.u8()?;
         let kind = if flags & 8 != 0 { fields.u8()? } else { 0 };
@@ -49,7 +79,8 @@ impl Link {
         let place = fields.place();
         let length = usize::try_from(length).ok().filter(|length| *length <= fields.remaining());
         let length = length.ok_or_else(|| place.corrupt("a name longer than the message"))?;
-        let name = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+        let stored = fields.bytes(length)?;
+        let name = String::from_utf8_lossy(stored).into_owned();
         check_name(&name, place)?;
         let target = match kind {
             0 => LinkTarget::Hard(fields.defined(sizes)?),
@@ -62,9 +93,13 @@ impl Link {
                 fields.skip(3)?;
                 LinkTarget::External { file: fields.text()?, path: fields.text()? }
             }
-            other => LinkTarget::Other(other),
+            other => {
+                let length = usize::from(fields.u16()?);
+                fields.skip(length)?;
+                LinkTarget::Other(other)
+            }
         };
-        Ok(Self { name, target, order })
+        Ok((Self { name, target, order }, stored))
     }
 }
 
@@ -105,7 +140,9 @@ impl Link {
                 out.count(file.len() + path.len() + 3, 2, "bytes of an external link's target").u8(0);
                 out.put(file.as_bytes()).u8(0).put(path.as_bytes()).u8(0);
             }
-            LinkTarget::Other(_) => {}
+            LinkTarget::Other(kind) => {
+                out.refuse(&format!("a link of kind {kind}, whose target only its writer knows"));
+            }
         }
         out.finish()
     }

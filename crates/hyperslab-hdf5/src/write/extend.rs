@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
 
 use super::edit::HeaderEdit;
@@ -14,7 +15,7 @@ use crate::file::{File, FileFields};
 use crate::group::Group;
 use crate::header::{Header, Message, kind};
 use crate::message::attribute::{Content, RawAttribute};
-use crate::message::link::{Link, LinkTarget};
+use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbols::{SymbolEntry, SymbolTable};
 
 /// What is added to an object that exists.
@@ -73,15 +74,15 @@ fn add_links(
         edit.set(&info, 2, &end.to_le_bytes())?;
     }
     let compact = header.all(kind::LINK).count();
-    let encoded = new.iter().map(|link| link.encode(sizes)).collect::<Result<Vec<_>>>()?;
-    if heap.is_none() && compact + new.len() <= MOST_COMPACT && !is_dense(&encoded) {
-        for body in encoded {
-            edit.push(NewMessage::new(kind::LINK, 0, body));
+    let new = new.iter().map(|link| StoredLink::new(link, sizes)).collect::<Result<Vec<_>>>()?;
+    if heap.is_none() && compact + new.len() <= MOST_COMPACT && !is_dense(&new) {
+        for link in new {
+            edit.push(NewMessage::new(kind::LINK, 0, link.message));
         }
         return Ok(Vec::new());
     }
-    // A heap is written anew with all links.
-    let mut all = Group::open(file, header.address)?.all(file)?;
+    // A heap is written anew with all links, those that are there byte for byte.
+    let mut all = Group::open(file, header.address)?.stored(file, header)?;
     all.extend(new);
     let [heap, names, orders] = dense_links(&all, sizes, output)?;
     let mut places = Encoder::new(sizes);
@@ -111,9 +112,9 @@ fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Outpu
         names.put(link.name.as_bytes()).u8(0).pad(0, 8);
         let mut bytes = Encoder::new(sizes);
         bytes.length(at).address(Some(address)).zeros(24);
-        entries.push(SymbolEntry { name: link.name.clone(), at, bytes: bytes.finish()? });
+        entries.push(SymbolEntry { name: link.name.clone().into(), at, bytes: bytes.finish()? });
     }
-    entries.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
     let (leaf, half) = file.superblock.halves;
     let (keys, children) = super::group::symbol_nodes(&entries, leaf, sizes, output)?;
     let root = build_btree1_below(0, usize::from(half), keys, children, sizes, output)?;
@@ -134,7 +135,7 @@ fn set_attributes(
     output: &Output,
 ) -> Result<()> {
     let old = crate::attributes::raw(file, header)?;
-    let is_old = |name: &str| old.iter().any(|own| own.name == name);
+    let is_old = |name: &str| old.iter().any(|own| own.stored_name[..] == *name.as_bytes());
     let fresh = new.iter().filter(|(name, _)| !is_old(name)).count();
     let sizes = file.sizes();
     let style = if header.blocks.is_empty() { Style::Old } else { Style::New };
@@ -201,7 +202,7 @@ fn set_attributes(
 fn held<'a>(file: &File, header: &'a Header, name: &str) -> Result<Option<&'a Message>> {
     for message in header.all(kind::ATTRIBUTE).filter(|message| message.flags & 2 == 0) {
         // A damaged one has no name.
-        if RawAttribute::parse(file, message).is_ok_and(|own| own.name == name) {
+        if RawAttribute::parse(file, message).is_ok_and(|own| own.stored_name[..] == *name.as_bytes()) {
             return Ok(Some(message));
         }
     }
@@ -221,13 +222,13 @@ fn all_dense(
         return Err(file.unsupported("adding to attributes of which some cannot be read or are shared"));
     }
     for (name, body) in new {
-        match bodies.iter_mut().find(|(own, _)| own == name) {
+        match bodies.iter_mut().find(|(own, _)| own[..] == *name.as_bytes()) {
             Some((_, own)) => *own = body,
-            None => bodies.push((name.to_owned(), body)),
+            None => bodies.push((Bytes::copy_from_slice(name.as_bytes()), body)),
         }
     }
-    let (names, bodies): (Vec<String>, Vec<Vec<u8>>) = bodies.into_iter().unzip();
-    dense_attributes(&names, &bodies, file.sizes(), output)
+    let named: Vec<(&[u8], &[u8])> = bodies.iter().map(|(name, body)| (&name[..], &body[..])).collect();
+    dense_attributes(&named, file.sizes(), output)
 }
 
 /// Refuses files whose bookkeeping we would break.

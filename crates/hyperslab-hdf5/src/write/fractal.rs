@@ -34,7 +34,7 @@ pub(crate) const ATTRIBUTES: HeapShape = HeapShape { id_length: 8, bits: 40, sta
 
 /// Writes a heap with these objects; answers its address and the objects' ids.
 pub(crate) fn build(
-    objects: &[Vec<u8>],
+    objects: &[&[u8]],
     shape: HeapShape,
     sizes: Sizes,
     output: &Output,
@@ -48,6 +48,7 @@ pub(crate) fn build(
         header,
         objects: objects
             .iter()
+            .copied()
             .enumerate()
             .filter(|(_, object)| object.len() as u64 <= MAX_MANAGED)
             .collect(),
@@ -80,7 +81,7 @@ struct Builder<'a> {
     output: &'a Output,
     header: u64,
     /// The objects that direct blocks hold, with their numbers among all.
-    objects: Vec<(usize, &'a Vec<u8>)>,
+    objects: Vec<(usize, &'a [u8])>,
     next: usize,
     ids: Vec<Vec<u8>>,
     allocated: u64,
@@ -109,7 +110,7 @@ impl Builder<'_> {
     }
 
     /// Objects too large for blocks stand alone, found by a tree of their numbers.
-    fn huge(&mut self, objects: &[Vec<u8>]) -> Result<(Vec<usize>, Option<u64>)> {
+    fn huge(&mut self, objects: &[&[u8]]) -> Result<(Vec<usize>, Option<u64>)> {
         let (mut lengths, mut records) = (Vec::new(), Encoder::new(self.sizes));
         for (number, object) in objects.iter().enumerate().filter(|(_, o)| o.len() as u64 > MAX_MANAGED) {
             let address = self.output.append(object)?;

@@ -10,7 +10,7 @@ use super::output::Output;
 use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::header::kind;
-use crate::message::link::{Link, LinkTarget};
+use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbols::{LEAF_K, SymbolEntry, TREE_K};
 
 /// Adds the messages that make a group of these links. `write` says whether what stands outside the header is written, or
@@ -32,10 +32,10 @@ pub(crate) fn links(
         return Ok(Some((tree, heap)));
     }
     // A link that is too large for a message goes to the heap, whose objects may have any size.
-    let encoded = links.iter().map(|link| link.encode(sizes)).collect::<Result<Vec<_>>>()?;
-    let dense = is_dense(&encoded);
+    let stored = links.iter().map(|link| StoredLink::new(link, sizes)).collect::<Result<Vec<_>>>()?;
+    let dense = is_dense(&stored);
     let places = match write.filter(|_| dense) {
-        Some(output) => dense_links(links, sizes, output)?.map(Some),
+        Some(output) => dense_links(&stored, sizes, output)?.map(Some),
         None => [None; 3],
     };
     let mut info = Encoder::new(sizes);
@@ -48,24 +48,25 @@ pub(crate) fn links(
     header.messages.push(NewMessage::new(kind::LINK_INFO, 0, info.finish()?));
     header.messages.push(NewMessage::new(kind::GROUP_INFO, CONSTANT, vec![0, 0]));
     if !dense {
-        header.messages.extend(encoded.into_iter().map(|body| NewMessage::new(kind::LINK, 0, body)));
+        let bodies = stored.into_iter().map(|link| link.message);
+        header.messages.extend(bodies.map(|body| NewMessage::new(kind::LINK, 0, body)));
     }
     Ok(None)
 }
 
 /// Do these links stand in a heap? They do when they are many, or one is too large for a message.
-pub(crate) fn is_dense(encoded: &[Vec<u8>]) -> bool {
-    encoded.len() > MOST_COMPACT || encoded.iter().any(|link| link.len() > Style::New.most_message())
+pub(crate) fn is_dense(links: &[StoredLink]) -> bool {
+    links.len() > MOST_COMPACT || links.iter().any(|link| link.message.len() > Style::New.most_message())
 }
 
 /// Links in a heap, with trees by name and by order; answers where the three are.
-pub(crate) fn dense_links(links: &[Link], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
-    let encoded = links.iter().map(|link| link.encode(sizes)).collect::<Result<Vec<_>>>()?;
-    let (heap, ids) = fractal::build(&encoded, LINKS, sizes, output)?;
-    let mut named: Vec<(u32, &str, usize)> = links
+pub(crate) fn dense_links(links: &[StoredLink], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
+    let messages: Vec<&[u8]> = links.iter().map(|link| &link.message[..]).collect();
+    let (heap, ids) = fractal::build(&messages, LINKS, sizes, output)?;
+    let mut named: Vec<(u32, &[u8], usize)> = links
         .iter()
         .enumerate()
-        .map(|(index, link)| (lookup3(link.name.as_bytes(), 0), link.name.as_str(), index))
+        .map(|(index, link)| (lookup3(&link.name, 0), &link.name[..], index))
         .collect();
     named.sort_unstable();
     let mut records = Encoder::new(sizes);
@@ -121,7 +122,7 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
                 )));
             }
         }
-        entries.push(SymbolEntry { name: link.name.clone(), at: name, bytes: entry.finish()? });
+        entries.push(SymbolEntry { name: link.name.clone().into(), at: name, bytes: entry.finish()? });
     }
     let (keys, children) = symbol_nodes(&entries, LEAF_K, sizes, output)?;
     let tree = build_btree1(0, usize::from(TREE_K), keys, children, sizes, output)?;

@@ -112,8 +112,9 @@ impl NewHeader {
         let dense = large || encoded.len() > MOST_COMPACT;
         let places = match write.filter(|_| dense) {
             Some(output) => {
-                let names: Vec<String> = attributes.iter().map(|(name, _)| name.clone()).collect();
-                Some(dense_attributes(&names, &encoded, sizes, output)?)
+                let names = attributes.iter().map(|(name, _)| name.as_bytes());
+                let named: Vec<_> = names.zip(encoded.iter().map(Vec::as_slice)).collect();
+                Some(dense_attributes(&named, sizes, output)?)
             }
             None => None,
         };
@@ -241,19 +242,16 @@ pub(crate) fn shortened(name: &str) -> String {
     }
 }
 
-/// Writes attributes into a heap, with trees by name and by order; answers where the three are.
+/// Writes attributes, by name, into a heap, with trees by name and by order; answers where the three are.
 pub(crate) fn dense_attributes(
-    attributes: &[String],
-    encoded: &[Vec<u8>],
+    attributes: &[(&[u8], &[u8])],
     sizes: Sizes,
     output: &Output,
 ) -> Result<[u64; 3]> {
-    let (heap, ids) = fractal::build(encoded, ATTRIBUTES, sizes, output)?;
-    let mut named: Vec<(u32, &str, usize)> = attributes
-        .iter()
-        .enumerate()
-        .map(|(order, name)| (lookup3(name.as_bytes(), 0), name.as_str(), order))
-        .collect();
+    let messages: Vec<&[u8]> = attributes.iter().map(|(_, message)| *message).collect();
+    let (heap, ids) = fractal::build(&messages, ATTRIBUTES, sizes, output)?;
+    let mut named: Vec<(u32, &[u8], usize)> =
+        attributes.iter().enumerate().map(|(order, (name, _))| (lookup3(name, 0), *name, order)).collect();
     named.sort_unstable();
     let mut records = Encoder::new(sizes);
     for (hash, _, order) in &named {

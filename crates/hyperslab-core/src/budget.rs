@@ -12,6 +12,8 @@ const WORK_PER_BYTE: u64 = 64;
 /// Memory that every operation may take, whatever the size of its store, and what it may take more per stored byte.
 const MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
+/// Allocations up to this size are not expected to fail.
+const ORDINARY: usize = 16 << 20;
 
 /// The work and the memory that one operation on a store may still cost.
 ///
@@ -112,6 +114,10 @@ impl Budget {
     /// As [`allocate`](Self::allocate); [`Invalid`](Error::Invalid) when the system has no such memory to give.
     pub fn zeroed(&self, bytes: usize, what: &'static str) -> Result<Vec<u8>> {
         self.allocate(bytes as u64, what)?;
+        // The system zeroes fresh memory at no cost, but a failure ends the process: only for sizes that any system has.
+        if bytes <= ORDINARY {
+            return Ok(vec![0; bytes]);
+        }
         let mut memory = Vec::new();
         memory
             .try_reserve_exact(bytes)

@@ -17,6 +17,7 @@
 //! | `pipeline` | [`visit_chunks`]: locate, fetch, decode, visit; [`read_serial`]: a whole read on one thread |
 //! | `check` | [`check_in_order`]: deep checks on all cores, told in the order of the index |
 //! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
+//! | `budget` | [`Budget`]: what one operation on a store may cost, in proportion to the store's bytes |
 //! | `buffer` | [`Buffer`]: memory for results |
 //! | `blob` | [`Blob`], [`Directory`]: bytes that can be read at any offset, and names for them |
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
@@ -44,6 +45,7 @@
 mod array;
 mod attributes;
 mod blob;
+mod budget;
 mod buffer;
 mod check;
 mod chunk;
@@ -75,6 +77,7 @@ pub use blob::{
     Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MAPPED_FROM, MappedBlob, MemoryBlob,
     MemoryDirectory, Stamp,
 };
+pub use budget::Budget;
 pub use buffer::Buffer;
 pub use check::{check_chunk, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};

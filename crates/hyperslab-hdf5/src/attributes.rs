@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyperslab_core::{Attribute, Attributes, Elements, Error, Extents, Fields, Result, Values};
 
 use crate::btree2::BTree2;
@@ -36,15 +37,16 @@ pub(crate) fn raw(file: &File, header: &Header) -> Result<Vec<RawAttribute>> {
 
 /// An attribute of which not even the name can be read: the object and its other attributes are none the worse.
 fn damaged(address: u64, error: &Error) -> RawAttribute {
-    RawAttribute { name: format!("(damaged attribute at {address:#x})"), content: Err(error.to_string()) }
+    let name = format!("(damaged attribute at {address:#x})");
+    RawAttribute { name, stored_name: Bytes::new(), content: Err(error.to_string()) }
 }
 
 /// The attributes in an object's heap, by name, as they stand there, in the order of creation. Shared ones are left out.
-pub(crate) fn dense_bodies(file: &File, header: &Header) -> Result<Vec<(String, Vec<u8>)>> {
+pub(crate) fn dense_bodies(file: &File, header: &Header) -> Result<Vec<(Bytes, Vec<u8>)>> {
     let mut found = Vec::new();
     visit_dense(file, header, &mut |order, flags, message| {
         if flags & 2 == 0 {
-            found.push((order, RawAttribute::parse(file, &message)?.name, message.body.to_vec()));
+            found.push((order, RawAttribute::parse(file, &message)?.stored_name, message.body.to_vec()));
         }
         Ok(())
     })?;
@@ -115,7 +117,7 @@ fn values(file: &Arc<File>, content: &Content) -> Result<Attribute> {
         }
         .into());
     }
-    let mut heaps = Heaps::new(file, file.place("attribute", 0));
-    let elements = element.elements(&content.data, &mut heaps)?;
+    let heaps = Heaps::new(file, file.place("attribute", 0));
+    let elements = element.elements(&content.data, &heaps)?;
     Ok(Values::new(element.dtype, &content.space.shape, elements)?.into())
 }

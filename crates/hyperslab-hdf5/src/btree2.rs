@@ -103,11 +103,18 @@ impl BTree2 {
     }
 
     /// The header, once the root is written.
-    pub(crate) fn encode(&self, root: Option<u64>, root_count: u64, total: u64, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(
+        &self,
+        root: Option<u64>,
+        root_count: u64,
+        total: u64,
+        sizes: Sizes,
+    ) -> Result<Vec<u8>> {
         let (_, split, merge) = crate::message::layout::defaults::TREE;
         let mut out = Encoder::magic(sizes, b"BTHD", 0);
-        out.u8(self.kind).u32(self.node_size as u32).u16(self.record as u16).u16(self.depth as u16);
-        out.u8(split).u8(merge).address(root).u16(root_count as u16).length(total);
+        out.u8(self.kind).count(self.node_size, 4, "bytes of a B-tree node");
+        out.count(self.record, 2, "bytes of a B-tree record").count(self.depth, 2, "levels of a B-tree");
+        out.u8(split).u8(merge).address(root).count(root_count, 2, "records of a B-tree node").length(total);
         out.summed()
     }
 
@@ -119,7 +126,7 @@ impl BTree2 {
         records: &[u8],
         children: &[(u64, u64, u64)],
         sizes: Sizes,
-    ) -> Vec<u8> {
+    ) -> Result<Vec<u8>> {
         let mut out = Encoder::magic(sizes, if depth > 0 { b"BTIN" } else { b"BTLF" }, 0);
         out.u8(self.kind).put(records);
         for (address, count, total) in children {
@@ -128,9 +135,9 @@ impl BTree2 {
                 out.uint(*total, width(self.levels[depth - 1].below));
             }
         }
-        let mut node = out.summed();
+        let mut node = out.summed()?;
         node.resize(self.node_size as usize, 0);
-        node
+        Ok(node)
     }
 
     pub(crate) const fn depth(&self) -> usize {

@@ -80,13 +80,13 @@ impl External {
                 before = before.saturating_add(size);
                 continue;
             }
-            let take = wanted.min(size - (at - before));
+            let take = wanted.min(size.saturating_sub(at - before));
             let start = slot.offset.saturating_add(at - before);
             let held = self.blob(file, &slot.file)?.len()?.saturating_sub(start).min(take);
             let blob = BlobKey::named(slot.file.as_str());
             spans.push(Span { blob, offset: start, length: held });
             whole &= held == take;
-            (at, wanted, before) = (at + take, wanted - take, before.saturating_add(size));
+            (at, wanted, before) = (at.saturating_add(take), wanted - take, before.saturating_add(size));
             if !whole {
                 break;
             }

@@ -21,6 +21,7 @@ use crate::message::datatype::Type;
 use crate::message::layout::{Chunked, Layout};
 use crate::message::space::Space;
 use crate::message::{external, fill, pipeline};
+use crate::operation::outside;
 use crate::virtuals::Virtual;
 use crate::{attributes, dimensions};
 
@@ -171,10 +172,7 @@ impl Dataset {
         }
         let cells = product(&self.schema.decoded_shape(chunk)).and_then(|cells| usize::try_from(cells).ok());
         let bytes = cells.and_then(|cells| cells.checked_mul(self.element.stored));
-        let available = reference.stored_bytes().saturating_add(1 << 20);
-        let bytes = bytes.filter(|bytes| (*bytes as u64) / (1 << 17) <= available);
-        let bytes =
-            bytes.ok_or_else(|| self.place(reference).corrupt("a chunk out of proportion to its bytes"))?;
+        let bytes = bytes.ok_or_else(|| self.place(reference).corrupt("a chunk larger than memory"))?;
         if let ([stored], true) = (stored, self.pipeline.is_plain(reference.layers[0].filter_mask))
             && stored.len() == bytes
         {
@@ -182,7 +180,7 @@ impl Dataset {
         }
         let mut scratch = SCRATCH.with(RefCell::take);
         if scratch.len() < bytes {
-            scratch.resize(bytes, 0);
+            scratch = self.file.zeroed(bytes, "chunk")?;
         }
         let result =
             self.raw(reference, stored, &mut scratch[..bytes]).and_then(|()| work(&scratch[..bytes]));
@@ -287,8 +285,8 @@ impl Parts<'_> {
         if bytes.iter().all(|byte| *byte == 0) {
             return Ok(Fill::Zero);
         }
-        let mut heaps = Heaps::new(self.file, place);
-        Ok(Fill::Element(self.element.elements(&bytes, &mut heaps)?))
+        let heaps = Heaps::new(self.file, place);
+        Ok(Fill::Element(self.element.elements(&bytes, &heaps)?))
     }
 }
 
@@ -303,13 +301,13 @@ impl Array for Dataset {
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         if let Source::Chunked { index, plain_edges } = &self.source {
-            let found = index.find(&self.file, chunks)?;
+            let found = self.file.operation(|| index.find(&self.file, chunks))?;
             let reference = |(chunk, stored): (&ChunkCoord, Option<Stored>)| {
                 stored.map(|stored| self.reference(chunk, stored, *plain_edges))
             };
             return Ok(chunks.iter().zip(found).map(reference).collect());
         }
-        chunks.iter().map(|chunk| self.locate_one(chunk)).collect()
+        self.file.operation(|| chunks.iter().map(|chunk| self.locate_one(chunk)).collect())
     }
 
     fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
@@ -328,7 +326,8 @@ impl Array for Dataset {
         out: &mut [u8],
     ) -> Result<()> {
         if let Source::Virtual(sources) = &self.source {
-            return sources.decode(self, chunk, out);
+            let cells = self.schema.grid.region(chunk).cells().unwrap_or(0);
+            return self.file.virtual_operation(cells, || sources.decode(self, chunk, out));
         }
         match &self.element.step {
             Step::Copy => self.raw(reference, stored, out),
@@ -337,8 +336,10 @@ impl Array for Dataset {
                 swap(*unit, out);
                 Ok(())
             }
-            _ => self.with_raw(chunk, reference, stored, |raw| {
-                self.element.convert(raw, out, self.place(reference))
+            _ => self.file.operation(|| {
+                self.with_raw(chunk, reference, stored, |raw| {
+                    self.element.convert(raw, out, self.place(reference))
+                })
             }),
         }
     }
@@ -350,23 +351,10 @@ impl Array for Dataset {
         stored: &[Bytes],
     ) -> Result<Elements> {
         if let Source::Virtual(sources) = &self.source {
-            return sources.decode_elements(self, chunk);
+            let cells = self.schema.grid.region(chunk).cells().unwrap_or(0);
+            return self.file.virtual_operation(cells, || sources.decode_elements(self, chunk));
         }
-        self.with_raw(chunk, reference, stored, |raw| {
-            let mut heaps = Heaps::new(&self.file, self.place(reference));
-            let shape = self.schema.grid.region(chunk).shape;
-            let whole = self.schema.decoded_shape(chunk);
-            if shape == whole {
-                return self.element.elements(raw, &mut heaps);
-            }
-            // The cells behind the edge mean nothing, and must not be followed into the heap.
-            let item = self.element.stored;
-            let cells = product(&shape).unwrap_or(0) as usize;
-            let mut inside = vec![0; cells * item];
-            let (from, to) = (Strides::packed(&whole, item), Strides::packed(&shape, item));
-            copy_box(raw, &from, &mut inside, &to, &shape, item)?;
-            self.element.elements(&inside, &mut heaps)
-        })
+        self.file.operation(|| self.read_elements(chunk, reference, stored))
     }
 
     fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
@@ -388,6 +376,16 @@ impl Array for Dataset {
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
+        self.file.operation(|| self.walk(&mut |chunk, reference| outside(|| visit(chunk, reference))))
+    }
+}
+
+impl Dataset {
+    /// Hands every stored chunk to `visit`, as a part of the operation that runs.
+    pub(crate) fn walk(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
         if let Source::Chunked { index, plain_edges } = &self.source {
             return index.visit(&self.file, &mut |chunk, stored| {
                 let reference = self.reference(&chunk, stored, *plain_edges);
@@ -403,6 +401,7 @@ impl Array for Dataset {
             return Err(Place::new(&self.name, "contiguous data", 0).corrupt("longer than the file"));
         }
         for number in 0..self.schema.grid.chunks().unwrap_or(0) {
+            self.file.spend(0, "slabs of contiguous data")?;
             let chunk = self.schema.grid.coord(number);
             if let Some(reference) = self.locate_one(&chunk)?
                 && visit(chunk, reference)?.is_break()
@@ -412,10 +411,33 @@ impl Array for Dataset {
         }
         Ok(())
     }
-}
 
-impl Dataset {
+    /// What it costs to decode this many chunks. Decoding is far cheaper per byte than walking structures.
+    pub(crate) fn decoding(&self, chunks: u64) -> u64 {
+        let bytes = product(self.schema.grid.chunk_shape()).unwrap_or(u64::MAX);
+        let bytes = bytes.saturating_mul(self.element.stored as u64);
+        if self.pipeline.specs.is_empty() { 0 } else { (bytes / 64).saturating_mul(chunks) }
+    }
+
     fn space_bytes(&self) -> Option<u64> {
         product(self.schema.shape())?.checked_mul(self.element.stored as u64)
+    }
+
+    fn read_elements(&self, chunk: &ChunkCoord, reference: &ChunkRef, stored: &[Bytes]) -> Result<Elements> {
+        self.with_raw(chunk, reference, stored, |raw| {
+            let heaps = Heaps::new(&self.file, self.place(reference));
+            let shape = self.schema.grid.region(chunk).shape;
+            let whole = self.schema.decoded_shape(chunk);
+            if shape == whole {
+                return self.element.elements(raw, &heaps);
+            }
+            // The cells behind the edge mean nothing, and must not be followed into the heap.
+            let item = self.element.stored;
+            let cells = product(&shape).unwrap_or(0) as usize;
+            let mut inside = self.file.zeroed(cells.saturating_mul(item), "chunk")?;
+            let (from, to) = (Strides::packed(&whole, item), Strides::packed(&shape, item));
+            copy_box(raw, &from, &mut inside, &to, &shape, item)?;
+            self.element.elements(&inside, &heaps)
+        })
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyperslab_core::{ArraySchema, Attribute, Fields, Labels};
 
 use crate::attributes;
@@ -78,14 +79,14 @@ fn is_bare(file: &Arc<File>, raw: &[RawAttribute]) -> bool {
 }
 
 fn texts(file: &Arc<File>, content: &Content) -> Option<Vec<String>> {
-    let raw = RawAttribute { name: String::new(), content: Ok(content.clone()) };
+    let raw = RawAttribute { name: String::new(), stored_name: Bytes::new(), content: Ok(content.clone()) };
     let document = attributes::decode(file, &[raw]).get("")?.to_json();
     let items = document.as_array()?;
     Some(items.iter().map(|item| item.as_str().unwrap_or_default().to_owned()).collect())
 }
 
 fn integers(file: &Arc<File>, content: &Content) -> Option<Vec<i64>> {
-    let raw = RawAttribute { name: String::new(), content: Ok(content.clone()) };
+    let raw = RawAttribute { name: String::new(), stored_name: Bytes::new(), content: Ok(content.clone()) };
     let document = attributes::decode(file, &[raw]).get("")?.to_json();
     document.as_array()?.iter().map(|number| number.as_i64()).collect()
 }
@@ -145,7 +146,13 @@ fn scales(file: &Arc<File>, content: &Content) -> Vec<Option<u64>> {
 }
 
 /// The name and labels that a scale gives a dimension.
-fn scale_of(file: &Arc<File>, address: u64) -> Option<(String, Labels)> {
+pub(crate) type Scale = (String, Labels);
+
+fn scale_of(file: &Arc<File>, address: u64) -> Option<Scale> {
+    file.scale(address, || read_scale(file, address)).map(|scale| (*scale).clone())
+}
+
+fn read_scale(file: &Arc<File>, address: u64) -> Option<Scale> {
     let path = path_of(file, address)?;
     let name = last_part(&path).to_owned();
     let header = Header::read(file, address).ok()?;

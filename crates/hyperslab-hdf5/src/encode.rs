@@ -1,19 +1,25 @@
 //! Writing little-endian fields: what [`FileFields`](crate::file::FileFields) reads.
 
 use hyperslab_codec::checksum::lookup3;
+use hyperslab_core::{Error, Result};
 
 use crate::file::{Sizes, ones};
 
 /// The bytes of one structure that is being put together.
+///
+/// Every length and count is checked against the width of its field. The first one that does not fit is remembered, and
+/// the bytes are only handed out by [`finish`](Self::finish) and [`summed`](Self::summed), which then fail: a structure
+/// with a truncated field cannot be written.
 #[derive(Debug, Clone)]
 pub(crate) struct Encoder {
-    pub(crate) bytes: Vec<u8>,
+    bytes: Vec<u8>,
     sizes: Sizes,
+    problem: Option<String>,
 }
 
 impl Encoder {
     pub(crate) const fn new(sizes: Sizes) -> Self {
-        Self { bytes: Vec::new(), sizes }
+        Self { bytes: Vec::new(), sizes, problem: None }
     }
 
     /// A structure that starts with four letters and a version.
@@ -21,6 +27,11 @@ impl Encoder {
         let mut encoder = Self::new(sizes);
         encoder.put(magic).u8(version);
         encoder
+    }
+
+    /// How many bytes there are so far.
+    pub(crate) const fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(crate) fn put(&mut self, bytes: &[u8]) -> &mut Self {
@@ -44,20 +55,45 @@ impl Encoder {
         self.put(&value.to_le_bytes())
     }
 
-    /// A number of `width` (at most 8) bytes; higher bits are cut off.
-    pub(crate) fn uint(&mut self, value: u64, width: usize) -> &mut Self {
+    /// A length or count in a field of `width` (at most 8) bytes; `what` names it in the error when it does not fit.
+    pub(crate) fn count(&mut self, count: impl TryInto<u64>, width: usize, what: &str) -> &mut Self {
+        let value = count.try_into().unwrap_or(u64::MAX);
+        self.limit(value, ones(width), what);
         self.put(&value.to_le_bytes()[..width.min(8)])
+    }
+
+    /// Refuses the structure when `count` is above `most`.
+    pub(crate) fn limit(&mut self, count: impl TryInto<u64>, most: u64, what: &str) -> &mut Self {
+        let value = count.try_into().unwrap_or(u64::MAX);
+        if value > most && self.problem.is_none() {
+            self.problem = Some(format!("{what}: {value}, but HDF5 allows at most {most}"));
+        }
+        self
+    }
+
+    /// Refuses the structure for this reason.
+    pub(crate) fn refuse(&mut self, problem: &str) -> &mut Self {
+        self.problem.get_or_insert_with(|| problem.to_owned());
+        self
+    }
+
+    /// A number of `width` (at most 8) bytes.
+    pub(crate) fn uint(&mut self, value: u64, width: usize) -> &mut Self {
+        self.count(value, width, "a number in a narrow field")
     }
 
     /// An address; `None` is "nowhere", all bits one.
     pub(crate) fn address(&mut self, address: Option<u64>) -> &mut Self {
-        let width = self.sizes.address;
-        self.uint(address.unwrap_or_else(|| ones(width)), width)
+        let (width, nowhere) = (self.sizes.address, ones(self.sizes.address));
+        if let Some(address) = address {
+            self.limit(address, nowhere - 1, "an address in the file");
+        }
+        self.put(&address.unwrap_or(nowhere).to_le_bytes()[..width.min(8)])
     }
 
     /// A length or count.
     pub(crate) fn length(&mut self, length: u64) -> &mut Self {
-        self.uint(length, self.sizes.length)
+        self.count(length, self.sizes.length, "a length in the file")
     }
 
     /// Zeros up to the next multiple of `unit` bytes, counted from `from`.
@@ -73,11 +109,34 @@ impl Encoder {
         self
     }
 
+    /// Zeros up to `length` bytes in all.
+    pub(crate) fn fill(&mut self, length: usize) -> &mut Self {
+        self.limit(self.bytes.len(), length as u64, "the bytes of a structure of fixed size");
+        self.bytes.resize(length, 0);
+        self
+    }
+
+    /// The bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when something did not fit in its field.
+    pub(crate) fn finish(self) -> Result<Vec<u8>> {
+        match self.problem {
+            None => Ok(self.bytes),
+            Some(problem) => Err(Error::invalid(problem)),
+        }
+    }
+
     /// The bytes, closed with their checksum.
-    pub(crate) fn summed(mut self) -> Vec<u8> {
+    ///
+    /// # Errors
+    ///
+    /// As [`finish`](Self::finish).
+    pub(crate) fn summed(mut self) -> Result<Vec<u8>> {
         let sum = lookup3(&self.bytes, 0);
         self.u32(sum);
-        self.bytes
+        self.finish()
     }
 }
 
@@ -85,5 +144,63 @@ impl Encoder {
 pub(crate) fn renew_sum(bytes: &mut [u8]) {
     if let Some((body, sum)) = bytes.split_last_chunk_mut::<4>() {
         *sum = lookup3(body, 0).to_le_bytes();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NARROW: Sizes = Sizes { address: 4, length: 2 };
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_named() {
+        let mut out = Encoder::new(NARROW);
+        out.count(65_535_usize, 2, "the name").u8(1);
+        assert_eq!(out.clone().finish().unwrap(), [0xff, 0xff, 1]);
+        out.count(65_536_usize, 2, "the name").u8(1);
+        let error = out.clone().finish().unwrap_err().to_string();
+        assert!(error.contains("the name") && error.contains("65536") && error.contains("65535"), "{error}");
+        assert!(out.summed().is_err());
+        for write in [
+            |out: &mut Encoder| out.address(Some(0xffff_ffff)).len(),
+            |out: &mut Encoder| out.length(0x1_0000).len(),
+            |out: &mut Encoder| out.limit(33_usize, 32, "dimensions").len(),
+        ] {
+            let mut out = Encoder::new(NARROW);
+            write(&mut out);
+            assert!(out.finish().is_err());
+        }
+        let mut out = Encoder::new(NARROW);
+        out.address(None).address(Some(0xffff_fffe));
+        assert_eq!(out.finish().unwrap(), [0xff, 0xff, 0xff, 0xff, 0xfe, 0xff, 0xff, 0xff]);
+    }
+
+    /// A cast to a narrower type truncates without a word: what is written goes through [`Encoder::count`].
+    #[test]
+    fn what_is_written_is_never_cast_to_a_narrower_type() {
+        fn scan(path: &std::path::Path, found: &mut Vec<String>) {
+            if path.is_dir() {
+                for entry in std::fs::read_dir(path).unwrap() {
+                    scan(&entry.unwrap().path(), found);
+                }
+                return;
+            }
+            let text = std::fs::read_to_string(path).unwrap();
+            for (number, line) in text.lines().enumerate() {
+                let code = line.split("//").next().unwrap_or_default();
+                if [" as u8", " as u16", " as u32"].iter().any(|cast| code.contains(cast)) {
+                    found.push(format!("{}:{}: {}", path.display(), number + 1, line.trim()));
+                }
+            }
+        }
+        let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let mut found = Vec::new();
+        for part in
+            ["write", "write.rs", "message", "btree2.rs", "superblock.rs", "symbols.rs", "filters/choose.rs"]
+        {
+            scan(&source.join(part), &mut found);
+        }
+        assert!(found.is_empty(), "{found:#?}");
     }
 }

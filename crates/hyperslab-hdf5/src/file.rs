@@ -7,12 +7,13 @@ use bytes::Bytes;
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Blob, Error, Fields, Place, Result};
 
+use crate::dimensions::Scale;
 use crate::driver;
 use crate::externals::Externals;
 use crate::group::Group;
 use crate::heap::global::Collection;
 use crate::image::CacheImage;
-use crate::paths::Paths;
+use crate::paths::{Paths, Reached};
 use crate::shared::SharedTable;
 use crate::superblock::Superblock;
 
@@ -74,8 +75,39 @@ pub(crate) const fn ones(width: usize) -> u64 {
     if width >= 8 { u64::MAX } else { (1 << (8 * width)) - 1 }
 }
 
-/// How many groups and heap collections are kept between look-ups.
+/// How many groups and heap collections are kept between look-ups, and how many bytes of each. The last one is kept
+/// whatever its size.
 const KEPT: usize = 256;
+const KEPT_BYTES: u64 = 64 << 20;
+
+/// What is kept between look-ups, by address.
+#[derive(Debug)]
+struct Kept<T> {
+    held: HashMap<u64, Arc<T>>,
+    bytes: u64,
+}
+
+impl<T> Default for Kept<T> {
+    fn default() -> Self {
+        Self { held: HashMap::new(), bytes: 0 }
+    }
+}
+
+impl<T> Kept<T> {
+    fn get(&self, address: u64) -> Option<Arc<T>> {
+        self.held.get(&address).cloned()
+    }
+
+    fn keep(&mut self, address: u64, value: &Arc<T>, bytes: u64) {
+        if self.held.len() >= KEPT || self.bytes.saturating_add(bytes) > KEPT_BYTES {
+            self.held.clear();
+            self.bytes = 0;
+        }
+        if self.held.insert(address, Arc::clone(value)).is_none() {
+            self.bytes = self.bytes.saturating_add(bytes);
+        }
+    }
+}
 
 /// An open file.
 #[derive(Debug)]
@@ -92,10 +124,14 @@ pub(crate) struct File {
     /// Structures that stand elsewhere than at their addresses.
     image: CacheImage,
     pub(crate) paths: Mutex<Paths>,
-    groups: Mutex<HashMap<u64, Arc<Group>>>,
-    collections: Mutex<HashMap<u64, Arc<Collection>>>,
+    /// The paths by which callers reached groups.
+    pub(crate) reached: Mutex<Reached>,
+    groups: Mutex<Kept<Group>>,
+    collections: Mutex<Kept<Collection>>,
     /// Of groups, the scales that NetCDF-4 numbered: their addresses by their numbers.
-    dimensions: Mutex<HashMap<u64, Arc<HashMap<i64, u64>>>>,
+    dimensions: Mutex<Kept<HashMap<i64, u64>>>,
+    /// What dimension scales say: every dataset asks for its own.
+    scales: Mutex<Kept<Scale>>,
 }
 
 impl File {
@@ -112,16 +148,20 @@ impl File {
             shared: OnceLock::new(),
             image: CacheImage::default(),
             paths: Mutex::default(),
+            reached: Mutex::default(),
             groups: Mutex::default(),
             collections: Mutex::default(),
             dimensions: Mutex::default(),
+            scales: Mutex::default(),
         };
-        if let Some(whole) = driver::members(&file, &*Arc::clone(&file.externals))? {
+        let whole = file.operation(|| driver::members(&file, &*Arc::clone(&file.externals)))?;
+        if let Some(whole) = whole {
             file.length = whole.len()?;
             file.blob = whole;
         }
         // An extension that cannot be read costs only what it would have told.
-        file.image = CacheImage::read(&file).unwrap_or_default();
+        file.image = file.operation(|| CacheImage::read(&file)).unwrap_or_default();
+        file.join();
         Ok(file)
     }
 
@@ -134,19 +174,25 @@ impl File {
         Place::new(&self.name, structure, self.superblock.base.saturating_add(address))
     }
 
-    /// `length` bytes of a structure at `address`.
+    /// `length` bytes of a structure at `address`, drawn from the budget of the operation.
     pub(crate) fn read(&self, structure: &'static str, address: u64, length: u64) -> Result<Bytes> {
         let place = self.place(structure, address);
         if let Some(held) = self.image.get(address) {
             let range = usize::try_from(length).ok().filter(|length| *length <= held.len());
+            self.spend(range.map_or(0, |length| length as u64), structure)?;
             return range.map(|length| held.slice(..length)).ok_or_else(|| {
                 place.corrupt(format!("{length} bytes expected, the cache image has {}", held.len()))
             });
         }
         let start = self.absolute(place, address)?;
-        match start.checked_add(length) {
-            Some(end) if end <= self.length => self.blob.read_range(start..end),
-            _ => Err(place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length))),
+        let end = start.checked_add(length).filter(|end| *end <= self.length);
+        // A claim of bytes that are not there costs no more than looking at it.
+        self.spend(end.map_or(0, |_| length), structure)?;
+        match end {
+            Some(end) => self.blob.read_range(start..end),
+            None => {
+                Err(place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length)))
+            }
         }
     }
 
@@ -176,21 +222,21 @@ impl File {
 
     /// The group whose object header stands at this address.
     pub(crate) fn group(self: &Arc<Self>, address: u64) -> Result<Arc<Group>> {
-        if let Some(group) = lock(&self.groups).get(&address) {
-            return Ok(Arc::clone(group));
+        if let Some(group) = lock(&self.groups).get(address) {
+            return Ok(group);
         }
         let group = Arc::new(Group::open(self, address)?);
-        keep(&self.groups, address, &group);
+        lock(&self.groups).keep(address, &group, group.bytes());
         Ok(group)
     }
 
     /// The global heap collection at this address.
     pub(crate) fn collection(&self, address: u64) -> Result<Arc<Collection>> {
-        if let Some(collection) = lock(&self.collections).get(&address) {
-            return Ok(Arc::clone(collection));
+        if let Some(collection) = lock(&self.collections).get(address) {
+            return Ok(collection);
         }
         let collection = Arc::new(Collection::read(self, address)?);
-        keep(&self.collections, address, &collection);
+        lock(&self.collections).keep(address, &collection, collection.bytes());
         Ok(collection)
     }
 
@@ -200,12 +246,22 @@ impl File {
         group: u64,
         read: impl FnOnce() -> HashMap<i64, u64>,
     ) -> Arc<HashMap<i64, u64>> {
-        if let Some(dimensions) = lock(&self.dimensions).get(&group) {
-            return Arc::clone(dimensions);
+        if let Some(dimensions) = lock(&self.dimensions).get(group) {
+            return dimensions;
         }
         let dimensions = Arc::new(read());
-        keep(&self.dimensions, group, &dimensions);
+        lock(&self.dimensions).keep(group, &dimensions, 32 * dimensions.len() as u64);
         dimensions
+    }
+
+    /// What the dimension scale at this address says; `read` finds it the first time.
+    pub(crate) fn scale(&self, address: u64, read: impl FnOnce() -> Option<Scale>) -> Option<Arc<Scale>> {
+        if let Some(scale) = lock(&self.scales).get(address) {
+            return Some(scale);
+        }
+        let scale = Arc::new(read()?);
+        lock(&self.scales).keep(address, &scale, scale.0.len() as u64 + 64);
+        Some(scale)
     }
 
     pub(crate) fn unsupported(&self, feature: impl Into<String>) -> Error {
@@ -230,12 +286,4 @@ pub(crate) fn check_sum(bytes: &[u8], place: Place<'_>) -> Result<usize> {
 /// The guard, also when a thread died holding it: what is kept is replaced as a whole, never half changed.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn keep<T>(kept: &Mutex<HashMap<u64, Arc<T>>>, address: u64, value: &Arc<T>) {
-    let mut kept = lock(kept);
-    if kept.len() >= KEPT {
-        kept.clear();
-    }
-    kept.insert(address, Arc::clone(value));
 }

@@ -3,15 +3,16 @@
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 
+use bytes::Bytes;
 use hyperslab_codec::checksum::lookup3;
-use hyperslab_core::{Fields, Result};
+use hyperslab_core::{Fields, Place, Result};
 use smallvec::SmallVec;
 
 use crate::btree2::BTree2;
 use crate::file::{File, FileFields};
 use crate::header::{Header, Kind, kind};
 use crate::heap::fractal::FractalHeap;
-use crate::message::link::{Link, LinkTarget};
+use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbols::SymbolTable;
 
 /// An open group.
@@ -77,6 +78,17 @@ impl Group {
         Ok(Links::Compact(links))
     }
 
+    /// About what it takes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        match &self.links {
+            Links::Symbols(table) => table.names().len() as u64,
+            Links::Compact(links) => {
+                links.iter().map(|link| (size_of::<Link>() + 2 * link.name.len()) as u64).sum()
+            }
+            Links::Dense(_) => 1 << 10,
+        }
+    }
+
     /// All links: in the order of creation where it is kept, else by name.
     pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
         match &self.links {
@@ -84,6 +96,27 @@ impl Group {
             Links::Compact(links) => Ok(links.clone()),
             Links::Dense(dense) => dense.all(file),
         }
+    }
+
+    /// All links as they are stored, in no order that matters: for a group in the new form.
+    pub(crate) fn stored(&self, file: &File, header: &Header) -> Result<Vec<StoredLink>> {
+        let sizes = file.sizes();
+        let mut stored = Vec::new();
+        match &self.links {
+            Links::Symbols(_) => return Err(file.unsupported("links of an old-style group as messages")),
+            Links::Compact(_) => {
+                for message in header.all(kind::LINK) {
+                    let message = header.resolve(file, message)?;
+                    let place = file.place("link message", message.address);
+                    stored.push(StoredLink::parse(&message.body, place, sizes)?);
+                }
+            }
+            Links::Dense(dense) => dense.visit_stored(file, &mut |bytes, place| {
+                stored.push(StoredLink::parse(bytes, place, sizes)?);
+                Ok(())
+            })?,
+        }
+        Ok(stored)
     }
 
     /// The names alone, in the same order: 100,000 of them are sorted faster without what they lead to.
@@ -117,15 +150,32 @@ fn sort(links: &mut [Link]) {
     }
 }
 
+/// Told of a stored link: its message, and where that stands.
+type VisitStored<'a> = &'a mut dyn FnMut(&[u8], Place<'_>) -> Result<()>;
+
 impl Dense {
-    fn link(&self, file: &File, id: &[u8]) -> Result<Link> {
+    fn message(&self, file: &File, id: &[u8]) -> Result<(Bytes, u64)> {
         let (bytes, address) = self.heap.object(file, id)?;
+        file.allocate(bytes.len() as u64, "link message")?;
+        Ok((bytes, address))
+    }
+
+    fn link(&self, file: &File, id: &[u8]) -> Result<Link> {
+        let (bytes, address) = self.message(file, id)?;
         Link::parse(&mut Fields::new(&bytes, file.place("link message", address)), file.sizes())
     }
 
     /// Hands every link to `visit`, in the order in which they stand in the heap: that of their creation, most often, and
     /// often that of their names. The tree has them in the order of their hashes, in which each would be in another block.
     fn visit(&self, file: &File, visit: &mut dyn FnMut(Link)) -> Result<()> {
+        self.visit_stored(file, &mut |bytes, place| {
+            visit(Link::parse(&mut Fields::new(bytes, place), file.sizes())?);
+            Ok(())
+        })
+    }
+
+    /// As [`visit`](Self::visit), with the links as they are stored.
+    fn visit_stored(&self, file: &File, visit: VisitStored<'_>) -> Result<()> {
         let mut ids: Vec<(u64, SmallVec<[u8; 16]>)> = Vec::new();
         self.names.visit(file, &mut |record, place| {
             // The hash, then the heap id.
@@ -135,7 +185,8 @@ impl Dense {
         })?;
         ids.sort_unstable_by_key(|(offset, _)| *offset);
         for (_, id) in &ids {
-            visit(self.link(file, id)?);
+            let (bytes, address) = self.message(file, id)?;
+            visit(&bytes, file.place("link message", address))?;
         }
         Ok(())
     }

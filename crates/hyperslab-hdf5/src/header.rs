@@ -1,6 +1,6 @@
 //! Object headers: the messages that make an object what it is.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
@@ -89,7 +89,7 @@ impl Header {
         let mut reader = Reader {
             file,
             messages: Vec::new(),
-            pending: Vec::new(),
+            pending: VecDeque::new(),
             seen: HashSet::new(),
             blocks: Vec::new(),
         };
@@ -150,7 +150,7 @@ struct Reader<'a> {
     file: &'a File,
     messages: Vec<Message>,
     /// Continuation blocks still to read: address, length.
-    pending: Vec<(u64, u64)>,
+    pending: VecDeque<(u64, u64)>,
     seen: HashSet<u64>,
     blocks: Vec<(u64, u64)>,
 }
@@ -255,17 +255,14 @@ impl Reader<'_> {
         if kind == kind::CONTINUATION {
             let mut fields = Fields::new(&body, self.file.place("continuation message", address));
             let target = (fields.defined(self.file.sizes())?, fields.length(self.file.sizes())?);
-            self.pending.push(target);
+            self.pending.push_back(target);
         }
         self.messages.push(Message { kind, flags, body, address, order });
         Ok(())
     }
 
     fn next_block(&mut self) -> Result<Option<(u64, u64)>> {
-        if self.pending.is_empty() {
-            return Ok(None);
-        }
-        let (address, length) = self.pending.remove(0);
+        let Some((address, length)) = self.pending.pop_front() else { return Ok(None) };
         if !self.seen.insert(address) || self.seen.len() > MAX_BLOCKS {
             return Err(self.file.place(STRUCTURE, address).corrupt("continuation blocks in a circle"));
         }

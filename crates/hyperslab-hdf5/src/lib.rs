@@ -11,11 +11,16 @@
 //! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
 //! | `store`, `externals`, `verify` | paths to nodes, other files, checks |
+//! | `operation` | what a caller started, and the budget that everything done for it draws on |
 //! | `write`, `encode` | new files; what a structure looks like stands beside its parser |
 //!
 //! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
 //! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is cut into slabs
 //! of our own, and its schema says so (`chunked: false`).
+//!
+//! Files are not trusted. Each call into a store or array runs with a [`Budget`](hyperslab_core::Budget) of work and
+//! memory in proportion to the file, and every structure that is read for the call draws on it. A file that leads in
+//! circles, or to more than its size can justify, ends the call with an error; the next call starts with a full budget.
 //!
 //! ```
 //! # fn main() -> hyperslab_core::Result<()> {
@@ -52,6 +57,7 @@ mod heap;
 mod image;
 mod index;
 mod message;
+mod operation;
 mod paths;
 mod references;
 mod selection;

@@ -1,6 +1,9 @@
 //! From addresses back to paths, for references.
 
 use std::collections::HashMap;
+use std::collections::HashSet;
+use std::collections::hash_map::{DefaultHasher, Entry};
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use hyperslab_core::child_path;
@@ -14,6 +17,8 @@ use crate::message::link::LinkTarget;
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<u64, String>,
+    /// Objects that one path alone leads to.
+    sure: HashSet<u64>,
     /// Was the whole tree walked?
     complete: bool,
 }
@@ -24,7 +29,11 @@ pub(crate) fn learn(file: &File, path: &str, group: &Group) {
     let mut paths = lock(&file.paths);
     for link in links {
         if let LinkTarget::Hard(address) = link.target {
-            paths.known.entry(address).or_insert_with(|| child_path(path, &link.name));
+            let Entry::Vacant(unknown) = paths.known.entry(address) else { continue };
+            if file.allocate((path.len() + link.name.len() + 64) as u64, "object paths").is_err() {
+                return;
+            }
+            unknown.insert(child_path(path, &link.name));
         }
     }
 }
@@ -34,8 +43,16 @@ pub(crate) fn path_of(file: &Arc<File>, address: u64) -> Option<String> {
     if address == file.superblock.root {
         return Some("/".to_owned());
     }
-    let known = lock(&file.paths).known.get(&address).cloned();
+    let (known, sure) = {
+        let paths = lock(&file.paths);
+        (paths.known.get(&address).cloned(), paths.complete || paths.sure.contains(&address))
+    };
+    // Many references may lead to one object, whose header is read once.
+    if known.is_some() && sure {
+        return known;
+    }
     if known.is_some() && Header::read(file, address).is_ok_and(|header| header.links <= 1) {
+        lock(&file.paths).sure.insert(address);
         return known;
     }
     if !lock(&file.paths).complete {
@@ -56,6 +73,10 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
         if found.contains_key(&address) {
             continue;
         }
+        // Paths of deep trees are long: what is out of proportion stays unnamed.
+        if file.allocate(2 * path.len() as u64 + 64, "object paths").is_err() {
+            break;
+        }
         found.insert(address, path.clone());
         let Ok(group) = Group::open(file, address) else { continue };
         let Ok(mut links) = group.all(file) else { continue };
@@ -69,4 +90,40 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
         }
     }
     found
+}
+
+/// Paths by which groups may be reached beside the first, and how many more for each group.
+const ALIASES: usize = 1 << 16;
+const ALIASES_PER_GROUP: usize = 16;
+
+/// The paths by which callers reached groups.
+///
+/// Links may lead to one group by many paths: `n` groups with two links each to the next have `2^n` of them. A caller
+/// that walks all paths sees each of the first ones as a group. When they are far more than the groups that they lead to,
+/// the others are reported as links.
+#[derive(Debug, Default)]
+pub(crate) struct Reached {
+    /// By the hash of file and address: the hash of the first path.
+    first: HashMap<u64, u64>,
+    /// The hashes of other paths.
+    others: HashSet<u64>,
+}
+
+impl Reached {
+    /// Notes that a path leads to the group at this address of the file; answers whether it still counts as one.
+    pub(crate) fn reach(&mut self, file: &str, address: u64, path: &str) -> bool {
+        let (group, path) = (hash(&(file, address)), hash(&path));
+        let first = *self.first.entry(group).or_insert(path);
+        if first == path || self.others.contains(&path) {
+            return true;
+        }
+        let most = ALIASES + ALIASES_PER_GROUP * self.first.len();
+        self.others.len() < most && self.others.insert(path)
+    }
+}
+
+fn hash(value: &impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.hash(&mut hasher);
+    hasher.finish()
 }

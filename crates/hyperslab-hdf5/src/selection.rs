@@ -112,12 +112,18 @@ fn hyperslab(fields: &mut Fields<'_>, version: u32) -> Result<Selected> {
         let ones = crate::file::ones(width);
         let wide = |number: u64| if number == ones { UNLIMITED } else { number };
         let slabs = (0..rank).map(|_| {
-            Ok(Slab {
+            let place = fields.place();
+            let slab = Slab {
                 start: fields.uint(width)?,
                 stride: fields.uint(width)?,
                 count: wide(fields.uint(width)?),
                 block: wide(fields.uint(width)?),
-            })
+            };
+            // libhdf5 refuses them too: a cell would be selected twice.
+            if slab.count > 1 && slab.stride < slab.block {
+                return Err(place.corrupt(format!("blocks of {} cells every {}", slab.block, slab.stride)));
+            }
+            Ok(slab)
         });
         return Ok(Selected::Regular(slabs.collect::<Result<_>>()?));
     }

@@ -61,7 +61,7 @@ pub(crate) struct SharedTable {
 
 impl SharedTable {
     fn heap(&self, kind: u16) -> Option<&FractalHeap> {
-        self.heaps.iter().find(|(kinds, _)| kinds >> kind & 1 == 1).map(|(_, heap)| &**heap)
+        self.heaps.iter().find(|(kinds, _)| holds(*kinds, kind)).map(|(_, heap)| &**heap)
     }
 
     fn read(file: &File) -> Result<Option<Self>> {
@@ -94,6 +94,11 @@ impl SharedTable {
     }
 }
 
+/// Does a heap for this set of types hold messages of a type? Types above 15 are never shared.
+fn holds(kinds: u16, kind: u16) -> bool {
+    kinds.checked_shr(u32::from(kind)).is_some_and(|kinds| kinds & 1 == 1)
+}
+
 fn table(file: &File) -> Result<Option<&SharedTable>> {
     if let Some(table) = file.shared.get() {
         return Ok(table.as_ref());
@@ -116,4 +121,18 @@ pub(crate) fn from_heap(file: &File, kind: u16, id: &[u8], place: Place<'_>) -> 
     let heap = table.heap(kind).ok_or_else(|| place.corrupt("no heap for messages of its type"))?;
     let (body, address) = heap.object(file, id)?;
     Ok(Message { kind, flags: 0, body, address, order: 0 })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn types_beyond_the_set_are_not_in_it() {
+        assert!(holds(1 << kind::DATATYPE, kind::DATATYPE));
+        assert!(!holds(1 << kind::DATATYPE, kind::FILL));
+        for kind in [16, kind::ATTRIBUTE_INFO, kind::CACHE_IMAGE, u16::MAX] {
+            assert!(!holds(u16::MAX, kind));
+        }
+    }
 }

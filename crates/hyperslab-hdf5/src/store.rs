@@ -9,7 +9,7 @@ use crate::attributes;
 use crate::convert::Element;
 use crate::dataset::Dataset;
 use crate::externals::External;
-use crate::file::File;
+use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
 use crate::message::datatype::Type;
 use crate::message::link::LinkTarget;
@@ -176,7 +176,8 @@ impl Object {
         self.above.iter().find_map(same)
     }
 
-    fn node(&self) -> Result<Node> {
+    /// The node, which `asked` leads to from the root of `root`.
+    fn node(&self, root: &File, asked: &str) -> Result<Node> {
         let header = Header::read(&self.file, self.address)?;
         // References mostly lead to neighbours and to what stands above them.
         if header.has(kind::ATTRIBUTE) || header.has(kind::ATTRIBUTE_INFO) {
@@ -185,6 +186,10 @@ impl Object {
         match header.kind(&self.file)? {
             Kind::Group => match self.circle() {
                 Some(path) => Ok(Node::Link(path)),
+                None if !lock(&root.reached).reach(&self.file.name, self.address, asked) => {
+                    let path = paths::path_of(&self.file, self.address);
+                    Ok(Node::Link(path.unwrap_or_else(|| self.path.clone())))
+                }
                 None => {
                     let raw = attributes::raw(&self.file, &header)?;
                     Ok(Node::Group(attributes::decode(&self.file, &raw)))
@@ -226,20 +231,21 @@ impl Store for Hdf5Store {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
-        match find(&self.file, &path)? {
+        self.file.operation(|| match find(&self.file, &path)? {
             Found::Object(object) => object.file.group(object.address)?.names(&object.file),
             Found::Dangling(_) => Ok(Vec::new()),
-        }
+        })
     }
 
     fn node(&self, path: &str) -> Result<Node> {
-        match find(&self.file, &normal_path(path))? {
-            Found::Object(object) => object.node(),
+        let path = normal_path(path);
+        self.file.operation(|| match find(&self.file, &path)? {
+            Found::Object(object) => object.node(&self.file, &path),
             Found::Dangling(target) => Ok(Node::Link(target)),
-        }
+        })
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
-        verify::verify(self, depth, report)
+        self.file.whole_operation(|| verify::verify(self, depth, report))
     }
 }

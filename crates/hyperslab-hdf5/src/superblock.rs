@@ -57,36 +57,48 @@ impl Superblock {
     }
 
     /// The superblock of versions 2 and 3.
-    pub(crate) fn encode(&self) -> Vec<u8> {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>> {
         let mut out = Encoder::new(self.sizes);
         out.put(&SIGNATURE).u8(self.version);
-        out.u8(self.sizes.address as u8).u8(self.sizes.length as u8).u8(self.flags);
+        self.put_sizes(&mut out);
+        out.u8(self.flags);
         out.address(Some(self.base)).address(self.extension);
         out.address(Some(self.end)).address(Some(self.root));
         out.summed()
     }
 
+    fn put_sizes(&self, out: &mut Encoder) {
+        out.count(self.sizes.address, 1, "bytes of an address").count(
+            self.sizes.length,
+            1,
+            "bytes of a length",
+        );
+    }
+
     /// What changes in the superblock when the file ends elsewhere: where, and the bytes.
-    pub(crate) fn encode_end(&self) -> (u64, Vec<u8>) {
+    pub(crate) fn encode_end(&self) -> Result<(u64, Vec<u8>)> {
         if self.version >= 2 {
-            return (0, self.encode());
+            return Ok((0, self.encode()?));
         }
         // Behind the signature, the numbers, the base and the address of free space.
         let at = 24 + if self.version == 1 { 4 } else { 0 } + 2 * self.sizes.address;
-        (at as u64, self.end.to_le_bytes()[..self.sizes.address].to_vec())
+        let mut end = Encoder::new(self.sizes);
+        end.address(Some(self.end));
+        Ok((at as u64, end.finish()?))
     }
 
     /// The superblock of version 0, whose root is a group with this tree and heap.
-    pub(crate) fn encode_old(&self, tree: u64, heap: u64) -> Vec<u8> {
+    pub(crate) fn encode_old(&self, tree: u64, heap: u64) -> Result<Vec<u8>> {
         let mut out = Encoder::new(self.sizes);
         out.put(&SIGNATURE).zeros(5);
-        out.u8(self.sizes.address as u8).u8(self.sizes.length as u8).u8(0);
+        self.put_sizes(&mut out);
+        out.u8(0);
         // Half the entries of a symbol node, half the children of a group's tree node, flags that nobody uses.
         out.u16(self.halves.0).u16(self.halves.1).u32(0);
         out.address(Some(self.base)).address(None).address(Some(self.end)).address(None);
         // The root's entry has no name; its scratch space holds what the group's message says.
         out.length(0).address(Some(self.root)).u32(1).u32(0).address(Some(tree)).address(Some(heap));
-        out.bytes
+        out.finish()
     }
 
     fn parse(bytes: &[u8], offset: u64, place: Place<'_>) -> Result<Self> {

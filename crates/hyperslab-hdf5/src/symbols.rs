@@ -23,10 +23,10 @@ pub(crate) struct SymbolTable {
     heap: LocalHeap,
 }
 
-/// An entry of a symbol node: a name, where it stands in the heap, and the entry's bytes.
+/// An entry of a symbol node: a name as it is stored, where it stands in the heap, and the entry's bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct SymbolEntry {
-    pub(crate) name: String,
+    pub(crate) name: Vec<u8>,
     pub(crate) at: u64,
     pub(crate) bytes: Vec<u8>,
 }
@@ -100,7 +100,9 @@ impl SymbolTable {
             let bytes = file.read(NODE, address.saturating_add(8), count * each as u64)?;
             for entry in bytes.chunks_exact(each) {
                 let at = uint(&entry[..file.sizes().length]);
-                entries.push(SymbolEntry { name: self.heap.name(file, at)?, at, bytes: entry.to_vec() });
+                let name = self.heap.bytes(file, at)?;
+                file.allocate(name.len() as u64, NODE)?;
+                entries.push(SymbolEntry { name: name.to_vec(), at, bytes: entry.to_vec() });
             }
         }
         Ok(entries)

@@ -15,8 +15,12 @@ use crate::file::File;
 use crate::group::Group;
 use crate::header::{Header, Kind};
 use crate::message::link::LinkTarget;
+use crate::operation::outside;
 use crate::store::{Found, Hdf5Store, find};
 use crate::virtuals::Virtual;
+
+/// Memory that the check keeps of a chunk.
+const VISITED: u64 = 96;
 
 /// Spans that are compared for overlaps; a file with more is not checked for them.
 const MAX_SPANS: usize = 1 << 24;
@@ -113,7 +117,8 @@ impl Check<'_> {
             if !self.seen.insert(address) {
                 continue;
             }
-            if let Err(error) = self.object(address, &path, &mut pending) {
+            // Nothing of an object is kept.
+            if let Err(error) = self.file.releasing(|| self.object(address, &path, &mut pending)) {
                 self.failed("object", &error, &path);
             }
         }
@@ -207,11 +212,16 @@ impl Check<'_> {
     fn chunks(&mut self, dataset: &Dataset, path: &str) -> Result<()> {
         let mut places = HashSet::new();
         let walk = |put: &mut dyn FnMut((ChunkCoord, ChunkRef))| {
-            dataset.visit_chunks(&mut |chunk, reference| {
+            dataset.walk(&mut |chunk, reference| {
                 if !places.insert(chunk.clone()) {
                     let place = Place::new(dataset.name(), "chunk index", 0);
                     return Err(place.corrupt(format!("chunk {:?} stands in it twice", chunk.as_slice())));
                 }
+                // Chunks that share their bytes are decoded one by one: together they cost what the file can justify.
+                let here = reference.spans().filter(|span| span.blob == BlobKey::Main);
+                let stored = here.fold(0_u64, |sum, span| sum.saturating_add(span.length));
+                dataset.file.spend(stored.min(dataset.file.length), "chunk index")?;
+                dataset.file.allocate(VISITED, "chunk index")?;
                 put((chunk, reference));
                 Ok(ControlFlow::Continue(()))
             })
@@ -288,5 +298,6 @@ fn check_stored(dataset: &Dataset, chunk: &ChunkCoord, reference: &ChunkRef, dep
     if depth == Depth::Quick {
         return Ok(());
     }
-    check_chunk(dataset, chunk, reference)
+    // An operation of its own, as reading the chunk is.
+    outside(|| check_chunk(dataset, chunk, reference))
 }

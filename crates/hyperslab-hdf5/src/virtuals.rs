@@ -22,6 +22,11 @@ use crate::store::{Found, find, open_external};
 use mapping::Mapping;
 use pieces::Piece;
 
+const MAPPING: &str = "virtual dataset mapping";
+
+/// What it costs to read a source, beside its bytes.
+const READ: u64 = 448;
+
 /// Virtual datasets of virtual datasets.
 const MAX_DEPTH: u32 = 16;
 
@@ -63,36 +68,42 @@ impl Virtual {
         if let Some(heap) = heap {
             let collection = file.collection(heap)?;
             let place = file.place("virtual dataset mappings", heap);
-            mappings = mapping::parse(collection.object(file, index)?, file.sizes(), place)?;
+            mappings = mapping::parse(file, collection.object(file, index)?, place)?;
         }
         let sources = Mutex::default();
         let mut made = Self { file: Arc::clone(file), shape: space.shape.clone(), mappings, sources };
-        nested(file, || {
-            made.expand();
-            Ok(())
-        })?;
+        nested(file, || made.expand())?;
         Ok(made)
     }
 
     /// Settles what is unlimited, by what the sources have now.
-    fn expand(&mut self) {
+    fn expand(&mut self) -> Result<()> {
         let shape_of = |file: &str, dataset: &str| {
-            self.source(file, dataset).map(|source| Extents::from_slice(source.schema().shape()))
+            let source = self.source(file, dataset)?;
+            Ok(source.map(|source| Extents::from_slice(source.schema().shape())))
         };
-        let (mappings, shape) = mapping::expand(&self.mappings, &self.shape, &shape_of);
+        let (mappings, shape) = mapping::expand(&self.file, &self.mappings, &self.shape, &shape_of)?;
         self.mappings = mappings;
         self.shape = shape;
+        Ok(())
     }
 
     /// A source; `None` when it is not there, which reads as the fill value.
-    fn source(&self, file: &str, dataset: &str) -> Option<Arc<Dataset>> {
+    fn source(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
         let key = (file.to_owned(), dataset.to_owned());
         if let Some(source) = lock(&self.sources).get(&key) {
-            return source.clone();
+            return Ok(source.clone());
         }
-        let source = self.open(file, dataset).ok().flatten();
+        let source = match self.open(file, dataset) {
+            Ok(source) => source,
+            // A source that cannot be read is not there; one that nothing is left for may well be.
+            Err(_) => {
+                self.file.exhausted(MAPPING)?;
+                None
+            }
+        };
         lock(&self.sources).insert(key, source.clone());
-        source
+        Ok(source)
     }
 
     /// Every source once, by file and path: itself, nothing, or why it cannot be opened.
@@ -129,13 +140,23 @@ impl Virtual {
         region: &Region,
         visit: &mut dyn FnMut(&Dataset, &Piece) -> Result<()>,
     ) -> Result<()> {
+        let item = dataset.schema().dtype.size().unwrap_or(size_of::<(u64, u64)>()) as u64;
         for mapping in &self.mappings {
+            self.file.spend(0, MAPPING)?;
             if !mapping.touches(region) {
                 continue;
             }
-            let Some(source) = self.source(&mapping.file, &mapping.dataset) else { continue };
+            let Some(source) = self.source(&mapping.file, &mapping.dataset)? else { continue };
             let place = Place::new(dataset.name(), "virtual dataset mapping", 0);
-            pieces::visit(mapping, region, source.schema().shape(), &self.shape, place, &mut |piece| {
+            let (own, shape) = (&*self.file, source.schema().shape());
+            pieces::visit(own, mapping, region, shape, &self.shape, place, &mut |piece| {
+                // Whatever sources are read, and however often, is part of one operation.
+                let bytes =
+                    product(&piece.counts()).unwrap_or(u64::MAX).saturating_mul(item).saturating_add(READ);
+                self.file.spend(
+                    bytes.saturating_add(source.decoding(piece.chunks(&source.schema().grid))),
+                    MAPPING,
+                )?;
                 nested(&self.file, || visit(&source, piece))
             })?;
         }
@@ -158,13 +179,14 @@ impl Virtual {
         let region = schema.grid.region(chunk);
         let place = Layout::packed(&region.shape, item);
         self.visit(dataset, &region, &mut |source, piece| {
-            let values = read_serial(source, piece.positions())?;
+            let at = Place::new(dataset.name(), "virtual dataset mapping", 0);
+            let values = read_serial(source, piece.positions(at)?)?;
             let bytes = match values.elements.as_fixed() {
                 Some(bytes) if values.dtype == schema.dtype => bytes.clone(),
                 _ => cast::cast(&values, &schema.dtype).ok_or_else(|| other_type(dataset, source))?.into(),
             };
             let from = Layout::packed(&piece.counts(), item);
-            let to = piece.place(&region, &place);
+            let to = piece.place(&region, &place, at)?;
             copy_box(&bytes, &from, out, &to, &piece.counts(), item)
         })
     }
@@ -185,15 +207,17 @@ impl Virtual {
             if source.schema().dtype != schema.dtype {
                 return Err(other_type(dataset, source));
             }
-            let values = read_serial(source, piece.positions())?;
-            let (counts, to) = (piece.counts(), piece.place(&region, &place));
+            let mapping = Place::new(dataset.name(), "virtual dataset mapping", 0);
+            let values = read_serial(source, piece.positions(mapping)?)?;
+            let (counts, to) = (piece.counts(), piece.place(&region, &place, mapping)?);
             for cell in 0..product(&counts).unwrap_or(0) {
                 let (mut left, mut at) = (cell, to.offset);
                 for axis in (0..counts.len()).rev() {
                     at += (left % counts[axis]) as usize * to.strides[axis].unsigned_abs();
                     left /= counts[axis];
                 }
-                picks[at] = (rows.len(), cell as usize);
+                let pick = picks.get_mut(at).ok_or_else(|| mapping.corrupt("a cell outside its chunk"))?;
+                *pick = (rows.len(), cell as usize);
             }
             rows.push(values.elements);
             Ok(())

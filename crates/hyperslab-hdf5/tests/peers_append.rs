@@ -149,3 +149,52 @@ fn h5py_follows_a_file_that_grows() {
     drain.join().unwrap();
     outcome.unwrap();
 }
+
+/// h5py finds the names that it wrote, whatever their encoding, after we added to the same groups.
+#[test]
+fn names_that_are_no_text_are_still_found() {
+    let run = |script: &str, path: &Path| {
+        let interpreter = std::env::var_os("HYPERSLAB_PEERS").unwrap();
+        let done = Command::new(interpreter).arg("-c").arg(script).arg(path).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    let make = "
+import h5py, sys
+for library in ('earliest', 'latest'):
+    with h5py.File(sys.argv[1] + library, 'w', libver=library) as file:
+        for name in (b'caf\\xe9', b'b\\xff', 'b\\U00010000'.encode(), b'plain'):
+            file.create_group(name).attrs['x'] = name.decode('latin-1')
+        file['soft'] = h5py.SoftLink('/plain')
+        file['elsewhere'] = h5py.ExternalLink('other.h5', '/there')
+        for number in range(12):
+            file['plain'].attrs[str(number)] = number
+";
+    let check = "
+import h5py, sys
+with h5py.File(sys.argv[1]) as file:
+    for name in (b'caf\\xe9', b'b\\xff', 'b\\U00010000'.encode(), b'plain'):
+        assert file[name].attrs['x'] == name.decode('latin-1'), name
+    assert file.get('soft', getlink=True).path == '/plain'
+    link = file.get('elsewhere', getlink=True)
+    assert (link.filename, link.path) == ('other.h5', '/there')
+    assert len(file) == 26 and len(file['plain'].attrs) == 14, (len(file), len(file['plain'].attrs))
+    assert all(file['plain'].attrs[str(number)] == number for number in range(12))
+";
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.");
+    run(make, &path);
+    for library in ["earliest", "latest"] {
+        let path = folder.path().join(format!("x.{library}"));
+        for round in 0..2 {
+            let mut file = Hdf5Append::open(&path, AppendOptions::default()).unwrap();
+            for number in 0..10 {
+                file.group(&format!("/new {round} {number}"), &Attributes::new()).unwrap();
+            }
+            if round == 0 {
+                file.attribute("/plain", "one more", "y").unwrap();
+            }
+            file.close().unwrap();
+        }
+        run(check, &path);
+    }
+}

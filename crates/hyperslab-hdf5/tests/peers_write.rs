@@ -119,3 +119,33 @@ fn netcdf_sees_named_dimensions() {
     assert_eq!(seen["groups"]["below"]["dimensions"], json!({"y": [2, false]}));
     assert!(seen["variables"].as_object().unwrap().get("time").is_none(), "a dimension is no variable");
 }
+
+/// Names and values at the limits of HDF5's fields.
+#[test]
+fn long_names_and_large_attributes_are_read_by_h5py() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("limits.h5");
+    let mut sink = Box::new(Hdf5Sink::create(&path, Hdf5Options::default()).unwrap());
+    let values = |length: usize| {
+        hyperslab_core::Values::new(DType::UInt8, &[length as u64], Elements::fixed(vec![7; length])).unwrap()
+    };
+    let (long, name) = ("n".repeat(65_534), "g".repeat(70_000));
+    sink.group("/a", &Attributes::from_iter([(long.as_str(), values(3))])).unwrap();
+    sink.group("/b", &Attributes::from_iter([("large", values(200_000))])).unwrap();
+    sink.group(&format!("/c/{name}"), &Attributes::from_iter([("x", values(2))])).unwrap();
+    let members = (0..1400).map(|number| (format!("member_number_{number:05}"), DType::Float64));
+    let spec = ArraySpec::new(hyperslab_core::StructType::packed(members).into(), Grid::single(&[1]));
+    sink.array("/compound", &spec).unwrap();
+    sink.commit().unwrap();
+    let script = "
+import h5py, sys
+with h5py.File(sys.argv[1]) as file:
+    assert file['a'].attrs['n' * 65534].tolist() == [7] * 3
+    assert file['b'].attrs['large'].tolist() == [7] * 200000
+    assert file['c']['g' * 70000].attrs['x'].tolist() == [7, 7]
+    assert len(file['compound'].dtype) == 1400
+";
+    let interpreter = std::env::var_os("HYPERSLAB_PEERS").unwrap();
+    let status = Command::new(interpreter).arg("-c").arg(script).arg(&path).status().unwrap();
+    assert!(status.success(), "h5py failed: {status}");
+}

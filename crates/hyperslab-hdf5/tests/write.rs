@@ -52,6 +52,12 @@ fn what_hdf5_cannot_hold_is_refused() {
         ("chunks of 4 GiB", spec(DType::Int8, &[1 << 20, 1 << 20], &[1 << 16, 1 << 16])),
         ("an unknown filter", good().with_filters([Filter::new("magic")])),
         ("a level that gzip lacks", good().with_filters([Filter::new("gzip").with("level", 12)])),
+        ("a level of 33 bits", good().with_filters([Filter::new("zstd").with("level", 1_i64 << 32)])),
+        ("a block of 33 bits", good().with_filters([Filter::new("lz4").with("block_size", 1_i64 << 32)])),
+        (
+            "elements of 33 bits",
+            good().with_filters([Filter::new("shuffle").with("element_size", (1_i64 << 32) + 4)]),
+        ),
         ("Blosc's own codec", good().with_filters([Filter::new("blosc").with("codec", "blosclz")])),
         (
             "scaled text",

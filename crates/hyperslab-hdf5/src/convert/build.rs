@@ -21,7 +21,7 @@ impl Element {
         let built = match &dtype.class {
             Class::Integer(integer) | Class::Bitfield(integer) => number(*integer, dtype.size),
             Class::Time { order } => {
-                let bits = u16::try_from(8 * dtype.size).unwrap_or(u16::MAX);
+                let bits = u16::try_from(dtype.size.saturating_mul(8)).unwrap_or(u16::MAX);
                 number(Integer { order: *order, signed: true, offset: 0, precision: bits }, dtype.size)
             }
             Class::Float(float) => self::float(*float, dtype.size)
@@ -59,7 +59,7 @@ impl Element {
             }
             Class::Array { shape, base } => array(shape, Self::new(base, sizes, name)?),
             Class::Complex(base) => {
-                if base.size * 2 != dtype.size {
+                if base.size.checked_mul(2) != Some(dtype.size) {
                     return corrupt("a complex number");
                 }
                 let base = Self::new(base, sizes, name)?;
@@ -73,7 +73,7 @@ impl Element {
 }
 
 fn number(integer: Integer, stored: usize) -> (DType, Step) {
-    let whole = usize::from(integer.precision) == 8 * stored && integer.offset == 0;
+    let whole = Some(usize::from(integer.precision)) == stored.checked_mul(8) && integer.offset == 0;
     let plan = Step::Integer(IntegerPlan::new(integer, stored));
     match (stored, DType::integer(stored, integer.signed)) {
         (1, Some(dtype)) if whole => (dtype, Step::Copy),
@@ -188,7 +188,8 @@ fn enumeration(base: Element, members: &[(String, Vec<u8>)]) -> (DType, Step) {
 }
 
 fn array(shape: &[usize], base: Element) -> (DType, Step) {
-    let count = shape.iter().product();
+    // The parser has checked that the array fits in memory.
+    let count = shape.iter().fold(1_usize, |count, extent| count.saturating_mul(*extent));
     let dtype = DType::Array(Arc::new(base.dtype.clone()), shape.to_vec());
     let step = match base.step {
         Step::Copy => Step::Copy,

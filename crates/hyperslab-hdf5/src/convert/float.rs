@@ -31,7 +31,11 @@ impl FloatPlan {
         // With an explicit leading bit (x87), infinity has only that bit set.
         let explicit = norm != 2;
         let magnitude = if all_ones && order != Order::Vax {
-            let payload = if explicit && fraction > 0 { m & !(1 << (fraction - 1)) } else { m };
+            let payload = if explicit && fraction > 0 {
+                m & !1_u128.checked_shl(u32::from(mantissa.1) - 1).unwrap_or(0)
+            } else {
+                m
+            };
             if payload == 0 { f64::INFINITY } else { f64::NAN }
         } else if explicit {
             scale(m, e.max(1) - i64::from(bias) - (fraction - 1))

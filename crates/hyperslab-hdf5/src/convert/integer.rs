@@ -31,7 +31,7 @@ impl IntegerPlan {
         }
         let field = bits >> self.offset & ((1 << self.precision) - 1);
         if self.signed && field >> (self.precision - 1) & 1 == 1 {
-            return field as i128 - (1_i128 << self.precision);
+            return (field as i128).wrapping_sub(1_i128 << self.precision);
         }
         field as i128
     }

@@ -9,42 +9,34 @@ use crate::file::{File, FileFields};
 use crate::message::datatype::ReferenceKind;
 use crate::references;
 
-/// What a file may expand to through its heaps, whatever its size: an object may be referred to many times.
-const ALWAYS_ALLOWED: u64 = 256 << 20;
-const EXPANSION: u64 = 16;
-
-/// The heaps of a file, read with a budget.
+/// The heaps of a file. An object may be referred to many times: what elements take in memory is drawn from the budget
+/// of the operation, all attributes of a node together.
 #[derive(Debug)]
 pub(crate) struct Heaps<'a> {
     pub(crate) file: &'a Arc<File>,
-    budget: u64,
     place: Place<'a>,
 }
 
 impl<'a> Heaps<'a> {
-    pub(crate) fn new(file: &'a Arc<File>, place: Place<'a>) -> Self {
-        let budget = file.length.saturating_mul(EXPANSION).saturating_add(ALWAYS_ALLOWED);
-        Self { file, budget, place }
+    pub(crate) const fn new(file: &'a Arc<File>, place: Place<'a>) -> Self {
+        Self { file, place }
     }
 
-    fn spend(&mut self, bytes: u64) -> Result<()> {
-        match self.budget.checked_sub(bytes) {
-            Some(left) => self.budget = left,
-            None => return Err(self.place.corrupt("elements out of proportion to the file")),
-        }
-        Ok(())
+    /// Draws memory for elements, before it is taken.
+    fn allocate(&self, bytes: u64) -> Result<()> {
+        self.file.allocate(bytes, self.place.structure)
     }
 
     /// Appends the bytes that a stored variable-length element (count, heap address, heap index) leads to;
     /// answers the count. `each` bytes make one item.
-    fn fetch(&mut self, stored: &[u8], each: usize, out: &mut Vec<u8>) -> Result<u32> {
+    fn fetch(&self, stored: &[u8], each: usize, out: &mut Vec<u8>) -> Result<u32> {
         let mut fields = Fields::new(stored, self.place);
         let count = fields.u32()?;
         let address = fields.address(self.file.sizes())?.filter(|address| *address != 0);
         let index = fields.u32()?;
         let Some(address) = address.filter(|_| count > 0) else { return Ok(0) };
         let bytes = u64::from(count).saturating_mul(each as u64);
-        self.spend(bytes)?;
+        self.allocate(bytes)?;
         let collection = self.file.collection(address)?;
         let object = collection.object(self.file, index)?;
         match usize::try_from(bytes).ok().and_then(|bytes| object.get(..bytes)) {
@@ -60,11 +52,12 @@ impl<'a> Heaps<'a> {
 
 impl Element {
     /// Turns stored elements of any type into elements.
-    pub(crate) fn elements(&self, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Elements> {
+    pub(crate) fn elements(&self, stored: &[u8], heaps: &Heaps<'_>) -> Result<Elements> {
         let count = stored.len() / self.stored;
         if let Some(size) = self.size {
-            heaps.spend((count as u64).saturating_mul(size as u64))?;
-            let mut out = vec![0; count * size];
+            let bytes =
+                count.checked_mul(size).ok_or_else(|| heaps.place.corrupt("elements larger than memory"))?;
+            let mut out = heaps.file.zeroed(bytes, heaps.place.structure)?;
             if size > 0 {
                 self.convert(&stored[..count * self.stored], &mut out, heaps.place)?;
             }
@@ -86,18 +79,27 @@ impl Element {
         Ok(Elements { data, validity: None })
     }
 
-    fn member(&self, member: &MemberStep, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Elements> {
-        heaps.spend(stored.len() as u64)?;
-        let mut column = Vec::with_capacity(stored.len() / self.stored * member.element.stored);
+    fn member(&self, member: &MemberStep, stored: &[u8], heaps: &Heaps<'_>) -> Result<Elements> {
+        let bytes = stored.len() / self.stored * member.element.stored;
+        heaps.allocate(bytes as u64)?;
+        let mut column = Vec::with_capacity(bytes);
         for element in stored.chunks_exact(self.stored) {
             column.extend_from_slice(&element[member.from..member.from + member.element.stored]);
         }
         member.element.elements(&column, heaps)
     }
 
-    fn texts(&self, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Data> {
-        let (mut offsets, mut bytes) = (Vec::with_capacity(stored.len() / self.stored + 1), Vec::new());
+    /// Room for the offsets of these elements, of which the first is there.
+    fn offsets(&self, stored: &[u8], heaps: &Heaps<'_>) -> Result<Vec<u64>> {
+        let count = stored.len() / self.stored + 1;
+        heaps.allocate(8 * count as u64)?;
+        let mut offsets = Vec::with_capacity(count);
         offsets.push(0);
+        Ok(offsets)
+    }
+
+    fn texts(&self, stored: &[u8], heaps: &Heaps<'_>) -> Result<Data> {
+        let (mut offsets, mut bytes) = (self.offsets(stored, heaps)?, Vec::new());
         for element in stored.chunks_exact(self.stored) {
             let before = bytes.len();
             heaps.fetch(element, 1, &mut bytes)?;
@@ -110,9 +112,8 @@ impl Element {
         Ok(Data::Variable { offsets, bytes: bytes.into() })
     }
 
-    fn lists(&self, base: &Self, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Data> {
-        let (mut offsets, mut items) = (Vec::with_capacity(stored.len() / self.stored + 1), Vec::new());
-        offsets.push(0);
+    fn lists(&self, base: &Self, stored: &[u8], heaps: &Heaps<'_>) -> Result<Data> {
+        let (mut offsets, mut items) = (self.offsets(stored, heaps)?, Vec::new());
         let mut total = 0;
         for element in stored.chunks_exact(self.stored) {
             total += u64::from(heaps.fetch(element, base.stored, &mut items)?);
@@ -121,11 +122,11 @@ impl Element {
         Ok(Data::List { offsets, items: Box::new(base.elements(&items, heaps)?) })
     }
 
-    fn references(&self, kind: ReferenceKind, stored: &[u8], heaps: &mut Heaps<'_>) -> Result<Data> {
-        let (mut offsets, mut bytes) = (vec![0], Vec::new());
+    fn references(&self, kind: ReferenceKind, stored: &[u8], heaps: &Heaps<'_>) -> Result<Data> {
+        let (mut offsets, mut bytes) = (self.offsets(stored, heaps)?, Vec::new());
         for element in stored.chunks_exact(self.stored) {
             let text = references::describe(heaps.file, kind, element, heaps.place)?;
-            heaps.spend(text.len() as u64)?;
+            heaps.allocate(text.len() as u64)?;
             bytes.extend_from_slice(text.as_bytes());
             offsets.push(bytes.len() as u64);
         }

@@ -25,7 +25,19 @@ pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec>
         None | Some(Value::Null) => Ok(default),
         Some(value) => value.as_i64().ok_or_else(|| wrong(filter, name)),
     };
-    let element = || number("element_size", chunks.element as i64).map(|size| size as u32);
+    // Parameters have 32 bits.
+    let small = |name: &str, value: i64| {
+        let refused = || Error::invalid(format!("{}: {name} cannot be {value}", filter.name));
+        u32::try_from(value).map_err(|_| refused())
+    };
+    let signed = |name: &str, value: i64| {
+        let refused = || Error::invalid(format!("{}: {name} cannot be {value}", filter.name));
+        i32::try_from(value).map(i32::cast_unsigned).map_err(|_| refused())
+    };
+    let whole = u32::try_from(chunks.element)
+        .map_err(|_| Error::invalid(format!("{}: elements of {} bytes", filter.name, chunks.element)))?;
+    let element = || small("element_size", number("element_size", i64::from(whole))?);
+    let block = || small("block_size", number("block_size", 0)?.max(0));
     let bytes = u32::try_from(chunks.cells.saturating_mul(chunks.element as u64)).unwrap_or(u32::MAX);
     let (id, name, values) = match filter.name.as_str() {
         "gzip" | "deflate" | "zlib" => {
@@ -33,20 +45,20 @@ pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec>
             if !(0..=9).contains(&level) {
                 return Err(wrong(filter, "level"));
             }
-            (id::DEFLATE, "deflate", vec![level as u32])
+            (id::DEFLATE, "deflate", vec![small("level", level)?])
         }
         "shuffle" => (id::SHUFFLE, "shuffle", vec![element()?]),
         "fletcher32" => (id::FLETCHER32, "fletcher32", Vec::new()),
-        "bzip2" | "bz2" => (id::BZIP2, "bzip2", vec![number("level", 9)?.clamp(1, 9) as u32]),
+        "bzip2" | "bz2" => (id::BZIP2, "bzip2", vec![small("level", number("level", 9)?.clamp(1, 9))?]),
         "lzf" => (id::LZF, "lzf", vec![4, 0x105, bytes]),
-        "zstd" => (id::ZSTD, "zstd", vec![(number("level", 3)? as i32).cast_unsigned()]),
-        "lz4" => (id::LZ4, "lz4", vec![number("block_size", 0)?.max(0) as u32]),
+        "zstd" => (id::ZSTD, "zstd", vec![signed("level", number("level", 3)?)?]),
+        "lz4" => (id::LZ4, "lz4", vec![block()?]),
         "bitshuffle" => {
-            let mut values = vec![0, 4, element()?, number("block_size", 0)?.max(0) as u32];
+            let mut values = vec![0, 4, element()?, block()?];
             match filter.parameters.get("codec").and_then(Value::as_str) {
                 None | Some("none" | "") => values.push(0),
                 Some("lz4") => values.push(2),
-                Some("zstd") => values.extend([3, (number("level", 3)? as i32).cast_unsigned()]),
+                Some("zstd") => values.extend([3, signed("level", number("level", 3)?)?]),
                 Some(_) => return Err(wrong(filter, "codec")),
             }
             (id::BITSHUFFLE, "bitshuffle", values)
@@ -55,18 +67,23 @@ pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec>
             let codecs = ["blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd"];
             let named = filter.parameters.get("codec").or_else(|| filter.parameters.get("cname"));
             let named = named.and_then(Value::as_str).unwrap_or("lz4");
-            let codec = codecs.iter().position(|codec| *codec == named);
-            let codec = codec.ok_or_else(|| wrong(filter, "codec"))? as u32;
-            let level = number("level", number("clevel", 5)?)?.clamp(0, 9) as u32;
+            let codec = (0_u32..).zip(codecs).find(|(_, codec)| *codec == named);
+            let (codec, _) =
+                codec.ok_or_else(|| Error::invalid(format!("{}: codec cannot be {named:?}", filter.name)))?;
+            let level = small("level", number("level", number("clevel", 5)?)?.clamp(0, 9))?;
             let shuffle = match filter.parameters.get("shuffle").and_then(Value::as_str) {
                 Some("noshuffle" | "none") => 0,
                 Some("bitshuffle") => 2,
                 Some(_) => 1,
-                None => number("shuffle", 1)? as u32,
+                None => small("shuffle", number("shuffle", 1)?)?,
             };
-            (id::BLOSC, "blosc", vec![2, 2, chunks.element as u32, bytes, level, shuffle, codec])
+            (id::BLOSC, "blosc", vec![2, 2, whole, bytes, level, shuffle, codec])
         }
-        "scaleoffset" => (id::SCALE_OFFSET, "scaleoffset", scale_offset(filter, chunks, &number)?),
+        "scaleoffset" => (
+            id::SCALE_OFFSET,
+            "scaleoffset",
+            scale_offset(filter, chunks, whole, signed("scale_factor", number("scale_factor", 0)?)?)?,
+        ),
         other => {
             return Err(Error::unsupported("hdf5", format!("writing with the filter {other}")));
         }
@@ -81,11 +98,7 @@ fn wrong(filter: &Filter, parameter: &str) -> Error {
 }
 
 /// The twenty parameters of the scale-offset filter.
-fn scale_offset(
-    filter: &Filter,
-    chunks: &Chunks<'_>,
-    number: &dyn Fn(&str, i64) -> Result<i64>,
-) -> Result<Vec<u32>> {
+fn scale_offset(filter: &Filter, chunks: &Chunks<'_>, element: u32, factor: u32) -> Result<Vec<u32>> {
     let (method, class, sign) = match chunks.dtype {
         dtype if dtype.is_integer() => {
             let signed = matches!(dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
@@ -97,17 +110,16 @@ fn scale_offset(
     if class == 1 && !filter.parameters.contains_key("scale_factor") {
         return Err(Error::invalid("scaleoffset: scale_factor says how many decimal places are kept"));
     }
-    let factor = (number("scale_factor", 0)? as i32).cast_unsigned();
     let cells =
         u32::try_from(chunks.cells).map_err(|_| Error::invalid("scaleoffset: a chunk of 2^32 cells"))?;
-    let mut values = vec![method, factor, cells, class, chunks.element as u32, sign, 0];
+    let mut values = vec![method, factor, cells, class, element, sign, 0];
     // A fill value that nobody set is zero, and counts as defined.
     let mut fill = [0; 8];
     if let Some(bytes) = chunks.fill {
         fill[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
     }
-    let words = u64::from_le_bytes(fill);
-    values.extend([1, words as u32, (words >> 32) as u32]);
+    let [a, b, c, d, e, f, g, h] = fill;
+    values.extend([1, u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])]);
     values.resize(20, 0);
     Ok(values)
 }

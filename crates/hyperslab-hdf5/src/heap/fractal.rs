@@ -39,8 +39,19 @@ pub(crate) struct FractalHeap {
     filters: Option<RootFilter>,
     /// Direct blocks that were read, checked and, where they are filtered, decoded: by the heap offset at which
     /// they start, with their addresses.
-    blocks: Mutex<BTreeMap<u64, (u64, Bytes)>>,
+    blocks: Mutex<Blocks>,
 }
+
+/// Blocks by the heap offset at which they start, and the bytes of all.
+#[derive(Debug, Default)]
+struct Blocks {
+    held: BTreeMap<u64, (u64, Bytes)>,
+    bytes: u64,
+}
+
+/// Blocks that a heap keeps, and bytes of them.
+const KEPT: usize = 1024;
+const KEPT_BYTES: u64 = 64 << 20;
 
 #[derive(Debug)]
 struct RootFilter {
@@ -165,11 +176,13 @@ impl FractalHeap {
 
     fn managed(&self, file: &File, offset: u64, length: u64) -> Result<(Bytes, u64)> {
         if let Some(found) = self.cached(offset, length) {
+            // Many ids may name the same bytes.
+            file.spend(length, STRUCTURE)?;
             return Ok(found);
         }
         let block = self.find(file, offset)?;
         let bytes = self.block(file, &block)?;
-        let within = offset - block.start;
+        let within = offset.saturating_sub(block.start);
         let range = within.checked_add(length).filter(|end| *end <= bytes.len() as u64);
         match range {
             Some(end) => {
@@ -184,7 +197,7 @@ impl FractalHeap {
     /// The object, where its block is at hand.
     fn cached(&self, offset: u64, length: u64) -> Option<(Bytes, u64)> {
         let blocks = lock(&self.blocks);
-        let (start, (address, bytes)) = blocks.range(..=offset).next_back()?;
+        let (start, (address, bytes)) = blocks.held.range(..=offset).next_back()?;
         let within = offset - start;
         let end = within.checked_add(length).filter(|end| *end <= bytes.len() as u64)?;
         Some((bytes.slice(within as usize..end as usize), address.saturating_add(within)))
@@ -212,18 +225,24 @@ impl FractalHeap {
             let row = if within < first_row { 0 } else { u64::from((within / first_row).ilog2()) + 1 };
             let size = self.row_size(row).ok_or_else(|| place.corrupt("a block larger than memory"))?;
             let row_start = if row == 0 { 0 } else { size.saturating_mul(self.width) };
-            let column = (within - row_start) / size;
+            let column = within.saturating_sub(row_start) / size;
             if row >= rows {
                 return Err(place.corrupt(format!("the offset {offset} lies behind the heap's {rows} rows")));
             }
             let (child, stored) = self.child(file, address, rows, row, column, direct_rows)?;
-            let start = base + row_start + column * size;
+            let start = column
+                .checked_mul(size)
+                .and_then(|within| base.checked_add(row_start)?.checked_add(within))
+                .ok_or_else(|| place.corrupt("a block behind the end of every heap"))?;
             if row < direct_rows {
                 return Ok(Block { address: child, size, start, stored });
             }
             (address, base) = (child, start);
             // An indirect block of `size` bytes has as many rows as reach that size.
-            rows = u64::from(size.ilog2()) + 1 - u64::from(first_row.ilog2());
+            rows =
+                (u64::from(size.ilog2()) + 1).checked_sub(u64::from(first_row.ilog2())).ok_or_else(|| {
+                    place.corrupt(format!("an indirect block of {size} bytes, a row has {first_row}"))
+                })?;
         }
         Err(place.corrupt("indirect blocks in a circle"))
     }
@@ -242,8 +261,8 @@ impl FractalHeap {
         let place = file.place(INDIRECT, address);
         let filtered = self.filters.is_some();
         let direct = sizes.address + if filtered { sizes.length + 4 } else { 0 };
-        let direct_children = rows.min(direct_rows) * self.width;
-        let indirect_children = rows.saturating_sub(direct_rows) * self.width;
+        let direct_children = rows.min(direct_rows).saturating_mul(self.width);
+        let indirect_children = rows.saturating_sub(direct_rows).saturating_mul(self.width);
         let head = 5 + sizes.address + self.offset_bytes;
         let length = (direct_children.saturating_mul(direct as u64))
             .saturating_add(indirect_children.saturating_mul(sizes.address as u64))
@@ -253,14 +272,15 @@ impl FractalHeap {
         fields.magic(b"FHIB")?;
         fields.version(&[0])?;
         fields.skip(head - 5)?;
-        let number = row * self.width + column;
+        let number = row.saturating_mul(self.width).saturating_add(column);
         if row < direct_rows {
-            fields.skip(number as usize * direct)?;
+            fields.skip((number as usize).saturating_mul(direct))?;
             let child = fields.defined(sizes)?;
             let stored = if filtered { Some((fields.length(sizes)?, fields.u32()?)) } else { None };
             return Ok((child, stored));
         }
-        let before = direct_children as usize * direct + (number - direct_children) as usize * sizes.address;
+        let indirect = (number.saturating_sub(direct_children) as usize).saturating_mul(sizes.address);
+        let before = (direct_children as usize).saturating_mul(direct).saturating_add(indirect);
         fields.skip(before)?;
         Ok((fields.defined(sizes)?, None))
     }
@@ -270,9 +290,9 @@ impl FractalHeap {
         let place = file.place(DIRECT, block.address);
         let bytes = match (&self.filters, block.stored) {
             (Some(filter), Some((stored, mask))) => {
-                let size = usize::try_from(block.size).ok().filter(|size| *size <= 1 << 30);
-                let size = size.ok_or_else(|| place.corrupt("a block larger than memory"))?;
-                let mut out = vec![0; size];
+                let size =
+                    usize::try_from(block.size).map_err(|_| place.corrupt("a block larger than memory"))?;
+                let mut out = file.zeroed(size, DIRECT)?;
                 filter.pipeline.decode(mask, &file.read(DIRECT, block.address, stored)?, &mut out, place)?;
                 Bytes::from(out)
             }
@@ -286,10 +306,12 @@ impl FractalHeap {
             self.check_block(&bytes, fields.position(), place)?;
         }
         let mut blocks = lock(&self.blocks);
-        if blocks.len() >= 1024 {
-            blocks.clear();
+        if blocks.held.len() >= KEPT || blocks.bytes.saturating_add(bytes.len() as u64) > KEPT_BYTES {
+            *blocks = Blocks::default();
         }
-        blocks.insert(block.start, (block.address, bytes.clone()));
+        if blocks.held.insert(block.start, (block.address, bytes.clone())).is_none() {
+            blocks.bytes += bytes.len() as u64;
+        }
         Ok(bytes)
     }
 
@@ -317,7 +339,7 @@ impl FractalHeap {
             let filter = if filtered { Some((fields.u32()?, fields.length(sizes)?)) } else { None };
             return self.huge_bytes(file, address, length, filter);
         }
-        let key = fields.uint((self.id_length - 1).min(sizes.length).min(8))?;
+        let key = fields.uint(self.id_length.saturating_sub(1).min(sizes.length).min(8))?;
         let tree = self.huge.ok_or_else(|| place.corrupt("a huge object without their B-tree"))?;
         let tree = BTree2::read(file, tree)?;
         let mut found = None;
@@ -355,8 +377,8 @@ impl FractalHeap {
             return Ok((bytes, address));
         };
         let place = file.place(structure, address);
-        let decoded = usize::try_from(decoded).ok().filter(|size| *size <= 1 << 30);
-        let mut out = vec![0; decoded.ok_or_else(|| place.corrupt("an object larger than memory"))?];
+        let decoded = usize::try_from(decoded).map_err(|_| place.corrupt("an object larger than memory"))?;
+        let mut out = file.zeroed(decoded, structure)?;
         filters.pipeline.decode(mask, &bytes, &mut out, place)?;
         Ok((out.into(), address))
     }

@@ -49,6 +49,11 @@ impl Collection {
         Ok(Self { address, bytes, objects })
     }
 
+    /// About what it takes in memory.
+    pub(crate) const fn bytes(&self) -> u64 {
+        (self.bytes.len() + self.objects.len() * size_of::<(u16, usize, usize)>()) as u64
+    }
+
     /// The object with this index.
     pub(crate) fn object(&self, file: &File, index: u32) -> Result<&[u8]> {
         let found = u16::try_from(index)

@@ -43,6 +43,7 @@ impl LocalHeap {
     pub(crate) fn bytes(&self, file: &File, offset: u64) -> Result<&[u8]> {
         let tail = usize::try_from(offset).ok().and_then(|offset| self.data.get(offset..));
         let name = tail.and_then(|tail| Some(&tail[..tail.iter().position(|byte| *byte == 0)?]));
+        file.spend(name.or(tail).map_or(0, <[u8]>::len) as u64, STRUCTURE)?;
         name.ok_or_else(|| {
             file.place(STRUCTURE, self.address)
                 .corrupt(format!("no name at {offset} of its {} bytes", self.data.len()))
@@ -51,6 +52,8 @@ impl LocalHeap {
 
     /// The name at this offset.
     pub(crate) fn name(&self, file: &File, offset: u64) -> Result<String> {
-        Ok(String::from_utf8_lossy(self.bytes(file, offset)?).into_owned())
+        let name = self.bytes(file, offset)?;
+        file.allocate(name.len() as u64, STRUCTURE)?;
+        Ok(String::from_utf8_lossy(name).into_owned())
     }
 }

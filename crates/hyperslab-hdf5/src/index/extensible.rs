@@ -180,6 +180,8 @@ impl Cursor<'_> {
 
     /// The run of elements that holds this one.
     fn load(&mut self, file: &File, number: u64) -> Result<Run> {
+        // Runs that were never written are stepped over without reading anything.
+        file.spend(0, DATA)?;
         let geometry = self.array.geometry;
         let missing = |first, length: u64| Run { first, end: first + length, content: None };
         let Some(spot) = geometry.locate(number) else { return Ok(missing(number, 1)) };

@@ -139,17 +139,19 @@ impl Cursor<'_> {
 
     fn load(&self, file: &File, block: &Block, number: u64) -> Result<Run> {
         let array = self.array;
+        // Pages that were never written are stepped over without reading anything.
+        file.spend(0, DATA)?;
         let Some(pages) = &block.pages else {
             // One checksum for the block's head and elements.
-            let head = block.start - block.address;
-            let whole = array.count.saturating_mul(array.element).saturating_add(head + 4);
+            let head = block.start.saturating_sub(block.address);
+            let whole = array.count.saturating_mul(array.element).saturating_add(head.saturating_add(4));
             let bytes = file.read_checked(DATA, block.address, whole)?.slice(head as usize..);
             return Ok(Run { first: 0, end: array.count, content: Some((block.start, bytes)) });
         };
         let page = number >> array.page_bits;
         let first = page << array.page_bits;
         // The last page is as short as it can be.
-        let end = (first + (1 << array.page_bits)).min(array.count);
+        let end = first.saturating_add(1 << array.page_bits).min(array.count);
         if pages[(page >> 3) as usize] & (0x80 >> (page & 7)) == 0 {
             return Ok(Run { first, end, content: None });
         }
@@ -157,7 +159,7 @@ impl Cursor<'_> {
         let at = page.checked_mul(stride).and_then(|at| at.checked_add(block.start));
         let at =
             at.ok_or_else(|| file.place(DATA, block.address).corrupt("a page behind the end of every file"))?;
-        let length = (end - first) * array.element + 4;
+        let length = (end - first).saturating_mul(array.element).saturating_add(4);
         let bytes = file.read_checked("fixed array page", at, length)?;
         Ok(Run { first, end, content: Some((at, bytes)) })
     }

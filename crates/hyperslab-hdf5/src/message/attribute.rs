@@ -10,10 +10,15 @@ use crate::file::{File, FileFields, Sizes};
 use crate::header::{Message, kind};
 use crate::shared;
 
+/// A type in memory is larger than its message, by this factor at most.
+const TYPE_EXPANSION: u64 = 16;
+
 /// An attribute, its values not yet decoded.
 #[derive(Debug, Clone)]
 pub(crate) struct RawAttribute {
     pub(crate) name: String,
+    /// The name as it is stored: it need not be UTF-8.
+    pub(crate) stored_name: Bytes,
     /// Type, space and bytes, or what is wrong with them: the name is good even so.
     pub(crate) content: Result<Content, String>,
 }
@@ -38,12 +43,15 @@ impl RawAttribute {
         }
         // Version 1 pads each part to a multiple of 8 bytes.
         let padded = |length: usize| if version == 1 { length.next_multiple_of(8) } else { length };
+        let at = fields.position();
         let text = fields.bytes(padded(name))?;
         let text = &text[..text.iter().position(|byte| *byte == 0).unwrap_or(name.min(text.len()))];
+        file.allocate(text.len() as u64, "attribute message")?;
+        let stored_name = message.body.slice(at..at + text.len());
         let name = String::from_utf8_lossy(text).into_owned();
         let parts = Parts { dtype, space, padded: [padded(dtype), padded(space)], flags };
         let content = parts.parse(file, message, &mut fields).map_err(|error| error.to_string());
-        Ok(Self { name, content })
+        Ok(Self { name, stored_name, content })
     }
 }
 
@@ -62,6 +70,8 @@ impl Parts {
         let body = message.body.slice(at..at + self.dtype);
         let address = message.address.saturating_add(at as u64);
         let dtype = shared::body(file, kind::DATATYPE, body, address, self.flags & 1 != 0)?;
+        // Many attributes may share one type, and each holds it.
+        file.allocate(TYPE_EXPANSION * dtype.body.len() as u64, "datatype message")?;
         let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
         let at = fields.position();
         fields.skip(self.padded[1])?;
@@ -80,22 +90,27 @@ impl Parts {
 
 impl Content {
     /// The message of an attribute with this name: version 3, or 1 for old-style objects (type version 2).
-    pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
         let old = version < 3;
-        let dtype = self.dtype.encode(version, sizes);
-        let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes);
+        let dtype = self.dtype.encode(version, sizes)?;
+        let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes)?;
         let mut out = Encoder::new(sizes);
         out.u8(if old { 1 } else { 3 }).u8(0);
-        out.u16(name.len() as u16 + 1).u16(dtype.len() as u16).u16(space.len() as u16);
+        out.count(name.len() + 1, 2, "bytes of an attribute's name");
+        out.count(dtype.len(), 2, "bytes of an attribute's datatype").count(
+            space.len(),
+            2,
+            "bytes of a dataspace",
+        );
         let unit = if old { 8 } else { 1 };
         if !old {
             out.u8(u8::from(!name.is_ascii()));
         }
         for part in [&[name.as_bytes(), &[0]].concat(), &dtype, &space] {
-            let from = out.bytes.len();
+            let from = out.len();
             out.put(part).pad(from, unit);
         }
         out.put(&self.data);
-        out.bytes
+        out.finish()
     }
 }

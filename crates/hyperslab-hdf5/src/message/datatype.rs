@@ -104,10 +104,11 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
     if !(1..=5).contains(&version) {
         return Err(place.corrupt(format!("version {version}")));
     }
-    let bits = fields.uint(3)? as u32;
+    let bits = u32::from_le_bytes([fields.u8()?, fields.u8()?, fields.u8()?, 0]);
     let size = fields.u32()? as usize;
     let order = if bits & 1 == 0 { Order::Little } else { Order::Big };
-    if size == 0 && class != 5 {
+    // libhdf5 makes no type without bytes, opaque ones included.
+    if size == 0 {
         return Err(place.corrupt("elements of no bytes"));
     }
     let class = match class {
@@ -171,7 +172,8 @@ fn float(fields: &mut Fields<'_>, bits: u32) -> Result<Float> {
     let exponent = (fields.u8()?, fields.u8()?);
     let mantissa = (fields.u8()?, fields.u8()?);
     let bias = fields.u32()?;
-    let (norm, sign) = ((bits >> 4 & 3) as u8, (bits >> 8 & 0xff) as u8);
+    let [low, sign, ..] = bits.to_le_bytes();
+    let norm = low >> 4 & 3;
     Ok(Float { order, norm, sign, exponent, mantissa, bias, offset, precision })
 }
 
@@ -211,7 +213,11 @@ fn members(
             if version >= 3 { fields.uint(width(size as u64))? as usize } else { fields.u32()? as usize };
         let mut shape = Vec::new();
         if version == 1 {
+            let place = fields.place();
             let rank = usize::from(fields.u8()?);
+            if rank > 4 {
+                return Err(place.corrupt(format!("a member of {rank} dimensions")));
+            }
             fields.skip(3 + 4 + 4)?;
             for axis in 0..4 {
                 let extent = fields.u32()? as usize;
@@ -223,7 +229,8 @@ fn members(
         let mut member = parse(fields, depth + 1)?;
         if !shape.is_empty() {
             let whole = shape.iter().try_fold(member.size, |size, extent| size.checked_mul(*extent));
-            let whole = whole.ok_or_else(|| place.corrupt("an array larger than memory"))?;
+            let whole = whole.filter(|whole| *whole > 0);
+            let whole = whole.ok_or_else(|| place.corrupt(format!("an array of {shape:?} elements")))?;
             member = Type { class: Class::Array { shape, base: Box::new(member) }, size: whole };
         }
         if offset.checked_add(member.size).is_none_or(|end| end > size) {
@@ -270,20 +277,23 @@ fn array(fields: &mut Fields<'_>, version: u8, size: usize, depth: usize) -> Res
     Ok(Class::Array { shape, base: Box::new(base) })
 }
 
+/// The count of members has 16 bits.
+const MOST_MEMBERS: u64 = 65_535;
+
 /// How types are written: `2` (names padded) for libraries of any age, `3` (packed) for those since 1.8.
 pub(crate) type TypeVersion = u8;
 
 impl Type {
     /// The message of this type. Types of a single number have one form in all versions.
-    pub(crate) fn encode(&self, version: TypeVersion, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         self.write(version, &mut out);
-        out.bytes
+        out.finish()
     }
 
     fn write(&self, version: TypeVersion, out: &mut Encoder) {
         let (class, own, bits) = self.head(version);
-        out.u8(class | own << 4).uint(u64::from(bits), 3).u32(self.size as u32);
+        out.u8(class | own << 4).uint(bits, 3).count(self.size, 4, "bytes of an element");
         match &self.class {
             Class::Integer(integer) | Class::Bitfield(integer) => {
                 out.u16(integer.offset).u16(integer.precision);
@@ -294,14 +304,16 @@ impl Type {
                 out.u32(float.bias);
             }
             Class::Time { .. } => {
-                out.u16((8 * self.size) as u16);
+                out.count(8 * self.size, 2, "bits of a time");
             }
             Class::String { .. } | Class::Reference(_) => {}
             Class::Opaque { tag } => {
-                let from = out.bytes.len();
+                out.limit(tag.len(), 248, "bytes of an opaque type's tag");
+                let from = out.len();
                 out.put(tag.as_bytes()).pad(from, 8);
             }
             Class::Compound { members } => {
+                out.limit(members.len(), MOST_MEMBERS, "members of a compound type");
                 for (name, offset, member) in members {
                     write_name(name, version, out);
                     out.uint(*offset as u64, if version >= 3 { width(self.size as u64) } else { 4 });
@@ -309,6 +321,7 @@ impl Type {
                 }
             }
             Class::Enum { base, members } => {
+                out.limit(members.len(), MOST_MEMBERS, "members of an enumeration");
                 base.write(version, out);
                 members.iter().for_each(|(name, _)| write_name(name, version, out));
                 members.iter().for_each(|(_, value)| {
@@ -319,9 +332,13 @@ impl Type {
             // Text is a sequence of bytes, as libhdf5 makes it from a C string.
             Class::Text { .. } => BYTE.write(version, out),
             Class::Array { shape, base } => {
-                out.u8(shape.len() as u8).zeros(if version < 3 { 3 } else { 0 });
+                out.count(shape.len(), 1, "dimensions of an array type").zeros(if version < 3 {
+                    3
+                } else {
+                    0
+                });
                 shape.iter().for_each(|extent| {
-                    out.u32(*extent as u32);
+                    out.count(*extent, 4, "elements of an array type");
                 });
                 out.zeros(if version < 3 { 4 * shape.len() } else { 0 });
                 base.write(version, out);
@@ -330,13 +347,13 @@ impl Type {
     }
 
     /// Class number, version and class bits.
-    fn head(&self, version: TypeVersion) -> (u8, u8, u32) {
-        let big = |order: &Order| u32::from(*order == Order::Big);
+    fn head(&self, version: TypeVersion) -> (u8, u8, u64) {
+        let big = |order: &Order| u64::from(*order == Order::Big);
         match &self.class {
-            Class::Integer(integer) => (0, 1, big(&integer.order) | u32::from(integer.signed) << 3),
+            Class::Integer(integer) => (0, 1, big(&integer.order) | u64::from(integer.signed) << 3),
             Class::Float(float) => {
                 let order = if float.order == Order::Vax { 0x41 } else { big(&float.order) };
-                (1, 1, order | u32::from(float.norm) << 4 | u32::from(float.sign) << 8)
+                (1, 1, order | u64::from(float.norm) << 4 | u64::from(float.sign) << 8)
             }
             Class::Time { order } => (2, 1, big(order)),
             Class::String { padding, utf8 } => {
@@ -345,15 +362,15 @@ impl Type {
                     Padding::Nul => 1,
                     Padding::Space => 2,
                 };
-                (3, 1, padding | u32::from(*utf8) << 4)
+                (3, 1, padding | u64::from(*utf8) << 4)
             }
             Class::Bitfield(integer) => (4, 1, big(&integer.order)),
-            Class::Opaque { tag } => (5, 1, tag.len().next_multiple_of(8) as u32),
-            Class::Compound { members } => (6, version, members.len() as u32),
-            Class::Reference(kind) => (7, 1, u32::from(*kind == ReferenceKind::Region)),
-            Class::Enum { members, .. } => (8, version, members.len() as u32),
+            Class::Opaque { tag } => (5, 1, tag.len().next_multiple_of(8) as u64),
+            Class::Compound { members } => (6, version, members.len() as u64),
+            Class::Reference(kind) => (7, 1, u64::from(*kind == ReferenceKind::Region)),
+            Class::Enum { members, .. } => (8, version, members.len() as u64),
             Class::Sequence(_) => (9, 1, 0),
-            Class::Text { utf8 } => (9, 1, 1 | u32::from(*utf8) << 8),
+            Class::Text { utf8 } => (9, 1, 1 | u64::from(*utf8) << 8),
             Class::Array { .. } => (10, version, 0),
             Class::Complex(_) => (11, 5, 1),
         }
@@ -367,6 +384,6 @@ pub(crate) const BYTE: Type = Type {
 };
 
 fn write_name(name: &str, version: TypeVersion, out: &mut Encoder) {
-    let from = out.bytes.len();
+    let from = out.len();
     out.put(name.as_bytes()).u8(0).pad(from, if version < 3 { 8 } else { 1 });
 }

@@ -39,25 +39,40 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
 /// When space for elements is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Allocation {
-    Early = 1,
-    Late = 2,
-    Incremental = 3,
+    Early,
+    Late,
+    Incremental,
+}
+
+impl Allocation {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Early => 1,
+            Self::Late => 2,
+            Self::Incremental => 3,
+        }
+    }
 }
 
 /// The message. The value is written where someone set one, "if set" in libhdf5's words.
-pub(crate) fn encode(version: u8, allocation: Allocation, value: Option<&[u8]>, sizes: Sizes) -> Vec<u8> {
+pub(crate) fn encode(
+    version: u8,
+    allocation: Allocation,
+    value: Option<&[u8]>,
+    sizes: Sizes,
+) -> Result<Vec<u8>> {
     const IF_SET: u8 = 2;
     let mut out = Encoder::new(sizes);
     out.u8(version);
     if version == 3 {
-        out.u8(allocation as u8 | IF_SET << 2 | u8::from(value.is_some()) << 5);
+        out.u8(allocation.code() | IF_SET << 2 | u8::from(value.is_some()) << 5);
     } else {
-        out.u8(allocation as u8).u8(IF_SET).u8(1);
+        out.u8(allocation.code()).u8(IF_SET).u8(1);
     }
     if let Some(value) = value {
-        out.u32(value.len() as u32).put(value);
+        out.count(value.len(), 4, "bytes of a fill value").put(value);
     } else if version < 3 {
         out.u32(0);
     }
-    out.bytes
+    out.finish()
 }

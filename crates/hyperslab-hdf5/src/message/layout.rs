@@ -212,37 +212,38 @@ pub(crate) mod defaults {
 }
 
 /// The message of data in the header itself.
-pub(crate) fn encode_compact(data: &[u8], sizes: Sizes) -> Vec<u8> {
+pub(crate) fn encode_compact(data: &[u8], sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
-    out.u8(3).u8(0).u16(data.len() as u16).put(data);
-    out.bytes
+    out.u8(3).u8(0).count(data.len(), 2, "bytes of compact data").put(data);
+    out.finish()
 }
 
 /// The message of data in one piece.
-pub(crate) fn encode_contiguous(address: Option<u64>, size: u64, sizes: Sizes) -> Vec<u8> {
+pub(crate) fn encode_contiguous(address: Option<u64>, size: u64, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(3).u8(1).address(address).length(size);
-    out.bytes
+    out.finish()
 }
 
 impl Chunked {
     /// The message, in the version that the layout has.
-    pub(crate) fn encode(&self, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         out.u8(self.version).u8(2);
         if self.version <= 3 {
-            out.u8(self.shape.len() as u8 + 1).address(self.address);
+            out.count(self.shape.len() + 1, 1, "dimensions of a chunk").address(self.address);
             self.shape.iter().chain([&self.element]).for_each(|extent| {
-                out.u32(*extent as u32);
+                out.count(*extent, 4, "elements of a chunk along a dimension");
             });
-            return out.bytes;
+            return out.finish();
         }
         let filtered = matches!(self.index, IndexKind::Single(Some(_)));
-        out.u8(u8::from(self.plain_edges) | u8::from(filtered) << 1).u8(self.shape.len() as u8 + 1);
+        out.u8(u8::from(self.plain_edges) | u8::from(filtered) << 1);
+        out.count(self.shape.len() + 1, 1, "dimensions of a chunk");
         // libhdf5 2.0 refuses more bytes per dimension than the largest needs, the element's size included.
         let width =
             self.shape.iter().chain([&self.element]).map(|extent| bytes_for(*extent)).max().unwrap_or(1);
-        out.u8(width as u8);
+        out.count(width, 1, "bytes of a chunk dimension");
         self.shape.iter().chain([&self.element]).for_each(|extent| {
             out.uint(*extent, width);
         });
@@ -269,6 +270,6 @@ impl Chunked {
             }
         }
         out.address(self.address);
-        out.bytes
+        out.finish()
     }
 }

@@ -36,8 +36,38 @@ pub(crate) fn check_name(name: &str, place: Place<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A link as it is stored: its name need not be UTF-8, and its target may be of a kind that only its writer knows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StoredLink {
+    pub(crate) name: Vec<u8>,
+    /// The order of creation, where it is tracked.
+    pub(crate) order: Option<i64>,
+    /// The whole message.
+    pub(crate) message: Vec<u8>,
+}
+
+impl StoredLink {
+    /// The link in this message, byte for byte, without what pads the message.
+    pub(crate) fn parse(message: &[u8], place: Place<'_>, sizes: Sizes) -> Result<Self> {
+        let mut fields = Fields::new(message, place);
+        let (link, name) = Link::parse_named(&mut fields, sizes)?;
+        let message = message[..fields.position()].to_vec();
+        Ok(Self { name: name.to_vec(), order: link.order, message })
+    }
+
+    /// A new link.
+    pub(crate) fn new(link: &Link, sizes: Sizes) -> Result<Self> {
+        Ok(Self { name: link.name.clone().into(), order: link.order, message: link.encode(sizes)? })
+    }
+}
+
 impl Link {
     pub(crate) fn parse(fields: &mut Fields<'_>, sizes: Sizes) -> Result<Self> {
+        Ok(Self::parse_named(fields, sizes)?.0)
+    }
+
+    /// The link, and its name as it is stored.
+    fn parse_named<'a>(fields: &mut Fields<'a>, sizes: Sizes) -> Result<(Self, &'a [u8])> {
         fields.version(&[1])?;
         let flags = fields.u8()?;
         let kind = if flags & 8 != 0 { fields.u8()? } else { 0 };
@@ -49,7 +79,8 @@ impl Link {
         let place = fields.place();
         let length = usize::try_from(length).ok().filter(|length| *length <= fields.remaining());
         let length = length.ok_or_else(|| place.corrupt("a name longer than the message"))?;
-        let name = String::from_utf8_lossy(fields.bytes(length)?).into_owned();
+        let stored = fields.bytes(length)?;
+        let name = String::from_utf8_lossy(stored).into_owned();
         check_name(&name, place)?;
         let target = match kind {
             0 => LinkTarget::Hard(fields.defined(sizes)?),
@@ -62,19 +93,28 @@ impl Link {
                 fields.skip(3)?;
                 LinkTarget::External { file: fields.text()?, path: fields.text()? }
             }
-            other => LinkTarget::Other(other),
+            other => {
+                let length = usize::from(fields.u16()?);
+                fields.skip(length)?;
+                LinkTarget::Other(other)
+            }
         };
-        Ok(Self { name, target, order })
+        Ok((Self { name, target, order }, stored))
     }
 }
 
 impl Link {
     /// The message.
-    pub(crate) fn encode(&self, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         let length = self.name.len() as u64;
         // The width of the name's length is a power of two.
-        let exponent = width(length).next_power_of_two().ilog2() as u8;
+        let exponent = match width(length) {
+            1 => 0,
+            2 => 1,
+            3 | 4 => 2,
+            _ => 3,
+        };
         let (kind, utf8) = (self.target.kind(), !self.name.is_ascii());
         let flags =
             exponent | u8::from(self.order.is_some()) << 2 | u8::from(kind != 0) << 3 | u8::from(utf8) << 4;
@@ -94,15 +134,17 @@ impl Link {
                 out.address(Some(*address));
             }
             LinkTarget::Soft(path) => {
-                out.u16(path.len() as u16).put(path.as_bytes());
+                out.count(path.len(), 2, "bytes of a soft link's target").put(path.as_bytes());
             }
             LinkTarget::External { file, path } => {
-                out.u16((file.len() + path.len() + 3) as u16).u8(0);
+                out.count(file.len() + path.len() + 3, 2, "bytes of an external link's target").u8(0);
                 out.put(file.as_bytes()).u8(0).put(path.as_bytes()).u8(0);
             }
-            LinkTarget::Other(_) => {}
+            LinkTarget::Other(kind) => {
+                out.refuse(&format!("a link of kind {kind}, whose target only its writer knows"));
+            }
         }
-        out.bytes
+        out.finish()
     }
 }
 

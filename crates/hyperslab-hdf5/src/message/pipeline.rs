@@ -50,9 +50,9 @@ fn filter(fields: &mut Fields<'_>, version: u8) -> Result<FilterSpec> {
 }
 
 /// The message. Filters that may leave a chunk as it is are marked optional.
-pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Vec<u8> {
+pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
-    out.u8(version).u8(specs.len() as u8);
+    out.u8(version).limit(specs.len(), 32, "filters").count(specs.len(), 1, "filters");
     if version == 1 {
         out.zeros(6);
     }
@@ -61,11 +61,11 @@ pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Vec<u8>
         out.u16(spec.id);
         let unit = if version == 1 { 8 } else { 1 };
         if version == 1 || spec.id >= 256 {
-            out.u16(name.len().next_multiple_of(unit) as u16);
+            out.count(name.len().next_multiple_of(unit), 2, "bytes of a filter's name");
         }
-        out.u16(u16::from(spec.is_optional())).u16(spec.values.len() as u16);
+        out.u16(u16::from(spec.is_optional())).count(spec.values.len(), 2, "parameters of a filter");
         if version == 1 || spec.id >= 256 {
-            let from = out.bytes.len();
+            let from = out.len();
             out.put(&name).pad(from, unit);
         }
         spec.values.iter().for_each(|value| {
@@ -75,7 +75,7 @@ pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Vec<u8>
             out.zeros(4);
         }
     }
-    out.bytes
+    out.finish()
 }
 
 impl FilterSpec {

@@ -51,10 +51,11 @@ impl Space {
     }
 
     /// The message, in version 1 or 2. The maximum always stands in it, so that nothing moves when the shape grows.
-    pub(crate) fn encode(&self, version: u8, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, version: u8, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
-        let rank = self.shape.len() as u8;
-        out.u8(version).u8(rank).u8(u8::from(rank > 0));
+        let rank = self.shape.len();
+        out.u8(version).limit(rank, MAX_RANK as u64, "dimensions").count(rank, 1, "dimensions");
+        out.u8(u8::from(rank > 0));
         if version == 1 {
             out.zeros(5);
         } else {
@@ -67,7 +68,7 @@ impl Space {
         self.max_shape.iter().for_each(|most| {
             out.length(most.unwrap_or(unlimited));
         });
-        out.bytes
+        out.finish()
     }
 
     /// How many elements there are.

@@ -87,8 +87,11 @@ impl Axis {
     /// The run that starts at selected number `first` and ends before `end`.
     pub(crate) fn run(self, first: u64, end: u64) -> Run {
         let (length, end) = (self.run_length(), end.min(self.length));
-        let last =
-            if length == UNLIMITED { end } else { (first / length + 1).saturating_mul(length).min(end) };
+        let last = if length == UNLIMITED {
+            end
+        } else {
+            (first / length.max(1) + 1).saturating_mul(length).min(end)
+        };
         Run { first, count: last.saturating_sub(first), cell: self.cell(first), step: self.step() }
     }
 }

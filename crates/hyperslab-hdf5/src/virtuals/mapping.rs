@@ -3,8 +3,10 @@
 use hyperslab_core::{Extents, Fields, Place, Region, Result};
 
 use super::axis::Axis;
-use crate::file::{FileFields, Sizes, check_sum};
+use crate::file::{File, FileFields, check_sum};
 use crate::selection::{Selected, Slab, UNLIMITED};
+
+const PATTERN: &str = "virtual dataset mapping";
 
 /// Blocks that a pattern of source names may have.
 const MAX_BLOCKS: u64 = 1 << 16;
@@ -31,7 +33,8 @@ pub(crate) struct Settled {
 }
 
 /// The mappings in a global heap object: a version, a count, entries, a checksum.
-pub(super) fn parse(bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Vec<Mapping>> {
+pub(super) fn parse(file: &File, bytes: &[u8], place: Place<'_>) -> Result<Vec<Mapping>> {
+    let sizes = file.sizes();
     let end = check_sum(bytes, place)?;
     let mut fields = Fields::new(&bytes[..end], place);
     let version = fields.version(&[0, 1])?;
@@ -48,14 +51,16 @@ pub(super) fn parse(bytes: &[u8], sizes: Sizes, place: Place<'_>) -> Result<Vec<
             let index = usize::try_from(fields.length(sizes)?).ok();
             index.and_then(|index| mappings.get(index)).ok_or_else(|| place.corrupt("no such earlier entry"))
         };
-        let file = match flags {
+        let source = match flags {
             flags if flags & 4 != 0 => ".".to_owned(),
             flags if flags & 1 != 0 => earlier(&mut fields)?.file.clone(),
             _ => fields.text()?,
         };
         let dataset = if flags & 2 != 0 { earlier(&mut fields)?.dataset.clone() } else { fields.text()? };
         let (from, to) = (Selected::parse(&mut fields)?.regular(), Selected::parse(&mut fields)?.regular());
-        mappings.push(Mapping { file, dataset, from, to, settled: None });
+        // Names that earlier entries have are stored once, and held by each.
+        file.allocate((source.len() + dataset.len() + size_of::<Mapping>()) as u64, place.structure)?;
+        mappings.push(Mapping { file: source, dataset, from, to, settled: None });
     }
     Ok(mappings)
 }
@@ -124,12 +129,16 @@ impl Mapping {
     }
 }
 
+/// The shape of a source, by file and path; `None` when it is not there.
+type ShapeOf<'a> = &'a dyn Fn(&str, &str) -> Result<Option<Extents>>;
+
 /// Settles unlimited selections and patterns of names; answers the mappings and the shape that follows.
 pub(super) fn expand(
+    file: &File,
     mappings: &[Mapping],
     shape: &[u64],
-    shape_of: &dyn Fn(&str, &str) -> Option<Extents>,
-) -> (Vec<Mapping>, Extents) {
+    shape_of: ShapeOf<'_>,
+) -> Result<(Vec<Mapping>, Extents)> {
     let mut settled = Vec::with_capacity(mappings.len());
     // Along axes that some mapping leaves open: how far the sources reach, how far limited mappings do.
     let mut reach: Vec<Option<u64>> = vec![None; shape.len()];
@@ -143,13 +152,15 @@ pub(super) fn expand(
             continue;
         };
         let end = match mapping.from.unlimited() {
-            Some(from) => expand_unlimited(mapping, open, from, shape_of, &mut settled),
-            None => expand_pattern(mapping, open, shape_of, &mut settled),
+            Some(from) => expand_unlimited(mapping, open, from, shape_of, &mut settled)?,
+            None => expand_pattern(file, mapping, open, shape_of, &mut settled)?,
         };
         reach[open] = Some(reach[open].unwrap_or(0).max(end));
     }
     let shape = shape.iter().zip(reach.iter().zip(least));
-    (settled, shape.map(|(stored, (reach, least))| reach.map_or(*stored, |reach| reach.max(least))).collect())
+    let shape =
+        shape.map(|(stored, (reach, least))| reach.map_or(*stored, |reach| reach.max(least))).collect();
+    Ok((settled, shape))
 }
 
 /// Both sides grow together: as far as the source reaches now.
@@ -157,34 +168,40 @@ fn expand_unlimited(
     mapping: &Mapping,
     to: usize,
     from: usize,
-    shape_of: &dyn Fn(&str, &str) -> Option<Extents>,
+    shape_of: ShapeOf<'_>,
     settled: &mut Vec<Mapping>,
-) -> u64 {
-    let Some(shape) = shape_of(&mapping.file, &mapping.dataset) else { return 0 };
-    let (Selected::Regular(theirs), Selected::Regular(ours)) = (&mapping.from, &mapping.to) else { return 0 };
+) -> Result<u64> {
+    let Some(shape) = shape_of(&mapping.file, &mapping.dataset)? else { return Ok(0) };
+    let (Selected::Regular(theirs), Selected::Regular(ours)) = (&mapping.from, &mapping.to) else {
+        return Ok(0);
+    };
     let length = Axis::new(theirs[from], shape.get(from).copied().unwrap_or(0)).length;
     settled.push(Mapping { settled: Some(Settled { from, to, length }), ..mapping.clone() });
-    Axis::new(ours[to], 0).with_length(length).end()
+    Ok(Axis::new(ours[to], 0).with_length(length).end())
 }
 
 /// `%b` in a name is the number of the block: as many as there are sources without a gap.
 fn expand_pattern(
+    owner: &File,
     mapping: &Mapping,
     to: usize,
-    shape_of: &dyn Fn(&str, &str) -> Option<Extents>,
+    shape_of: ShapeOf<'_>,
     settled: &mut Vec<Mapping>,
-) -> u64 {
-    let Selected::Regular(slabs) = &mapping.to else { return 0 };
+) -> Result<u64> {
+    let Selected::Regular(slabs) = &mapping.to else { return Ok(0) };
     let slab = slabs[to];
     let mut end = 0;
     if !mapping.file.contains("%b") && !mapping.dataset.contains("%b") {
-        return 0;
+        return Ok(0);
     }
     for block in 0..MAX_BLOCKS {
         let number = block.to_string();
         let file = mapping.file.replace("%b", &number);
         let dataset = mapping.dataset.replace("%b", &number);
-        if shape_of(&file, &dataset).is_none() {
+        let names = (file.len() + dataset.len()) as u64;
+        owner.spend(names, PATTERN)?;
+        owner.allocate(names + (size_of::<Mapping>() + size_of_val(&slabs[..])) as u64, PATTERN)?;
+        if shape_of(&file, &dataset)?.is_none() {
             break;
         }
         let mut slabs = slabs.clone();
@@ -194,5 +211,5 @@ fn expand_pattern(
         let to = Selected::Regular(slabs);
         settled.push(Mapping { file, dataset, from: mapping.from.clone(), to, settled: None });
     }
-    end
+    Ok(end)
 }

@@ -1,9 +1,10 @@
 //! The parts of a chunk that a mapping covers: boxes of the source, and where each goes.
 
-use hyperslab_core::{AxisPositions, Extents, Layout, Place, Positions, Region, Result, product};
+use hyperslab_core::{AxisPositions, Extents, Grid, Layout, Place, Positions, Region, Result, product};
 
 use super::axis::{Axis, Run};
 use super::mapping::Mapping;
+use crate::file::File;
 use crate::selection::Selected;
 
 /// Selections that are no products of axes are walked cell by cell, up to this many.
@@ -21,14 +22,22 @@ pub(crate) struct Piece {
 
 impl Piece {
     /// What is read of the source.
-    pub(crate) fn positions(&self) -> Positions {
-        let axis = |run: &Run| AxisPositions {
-            start: run.cell,
-            count: run.count,
-            step: run.step as i64,
-            keep: true,
+    pub(crate) fn positions(&self, place: Place<'_>) -> Result<Positions> {
+        let axis = |run: &Run| {
+            let step = i64::try_from(step_of(run));
+            let step = step.map_err(|_| place.corrupt(format!("cells {} apart", run.step)))?;
+            Ok(AxisPositions { start: run.cell, count: run.count, step, keep: true })
         };
-        Positions { axes: self.from.iter().map(axis).collect() }
+        Ok(Positions { axes: self.from.iter().map(axis).collect::<Result<_>>()? })
+    }
+
+    /// About how many chunks of the source it touches.
+    pub(crate) fn chunks(&self, grid: &Grid) -> u64 {
+        let along = |(run, extent): (&Run, &u64)| {
+            let span = run.count.saturating_sub(1).saturating_mul(run.step);
+            (span / (*extent).max(1)).saturating_add(1).min(run.count)
+        };
+        self.from.iter().zip(grid.chunk_shape()).map(along).fold(1, u64::saturating_mul)
     }
 
     /// Cells along the axes that are longer than one.
@@ -37,14 +46,25 @@ impl Piece {
     }
 
     /// Where it goes in a chunk of this region, whose cells stand as `whole` says.
-    pub(crate) fn place(&self, region: &Region, whole: &Layout) -> Layout {
+    pub(crate) fn place(&self, region: &Region, whole: &Layout, place: Place<'_>) -> Result<Layout> {
+        let outside = || place.corrupt("cells outside the chunk that they are selected for");
         let mut offset = whole.offset;
         for (axis, run) in self.to.iter().enumerate() {
-            offset += (run.cell - region.start[axis]) as usize * whole.strides[axis].unsigned_abs();
+            let cell = run.cell.checked_sub(region.start[axis]).and_then(|cell| usize::try_from(cell).ok());
+            let by = cell.and_then(|cell| cell.checked_mul(whole.strides[axis].unsigned_abs()));
+            offset = by.and_then(|by| offset.checked_add(by)).ok_or_else(outside)?;
         }
-        let strides = self.pairs.iter().map(|(to, _)| whole.strides[*to] * self.to[*to].step as isize);
-        Layout { offset, strides: strides.collect() }
+        let strides = self.pairs.iter().map(|(to, _)| {
+            let step = isize::try_from(step_of(&self.to[*to])).ok();
+            step.and_then(|step| whole.strides[*to].checked_mul(step)).ok_or_else(outside)
+        });
+        Ok(Layout { offset, strides: strides.collect::<Result<_>>()? })
     }
+}
+
+/// How far apart the cells of a run are. A single cell has no neighbour, whatever the selection says.
+const fn step_of(run: &Run) -> u64 {
+    if run.count > 1 { run.step } else { 1 }
 }
 
 /// What a selection selects along each axis; `None` when it is no product of axes.
@@ -64,6 +84,7 @@ fn axes(selected: &Selected, shape: &[u64], settled: Option<(usize, u64)>) -> Op
 
 /// Hands each part of the region that the mapping covers to `visit`.
 pub(crate) fn visit(
+    file: &File,
     mapping: &Mapping,
     region: &Region,
     source: &[u64],
@@ -82,7 +103,7 @@ pub(crate) fn visit(
     {
         return product_of_axes(from, to, &pairs, region, source, visit);
     }
-    cell_by_cell(mapping, region, source, whole, place, visit)
+    cell_by_cell(file, mapping, region, source, whole, place, visit)
 }
 
 /// Axes longer than one correspond in order, and are equally long.
@@ -158,54 +179,89 @@ fn walk(
 }
 
 /// The cells of a selection, in its order.
-fn cells(selected: &Selected, shape: &[u64], place: Place<'_>) -> Result<Vec<Extents>> {
-    let too_many = || place.unsupported("a virtual dataset with a large irregular selection");
-    let of_box = |start: &[u64], counts: &[u64], cells: &mut Vec<Extents>| -> Result<()> {
-        let total =
-            product(counts).filter(|total| *total + cells.len() as u64 <= MAX_CELLS).ok_or_else(too_many)?;
-        for number in 0..total {
-            let mut left = number;
-            let mut cell = Extents::from_slice(start);
-            for axis in (0..counts.len()).rev() {
-                cell[axis] = cell[axis].saturating_add(left % counts[axis]);
-                left /= counts[axis];
+enum Cells {
+    Listed(Vec<Extents>),
+    /// All combinations of what the axes select, the last axis fastest.
+    Product(Vec<Axis>, u64),
+}
+
+impl Cells {
+    fn new(file: &File, selected: &Selected, shape: &[u64], place: Place<'_>) -> Result<Self> {
+        let too_many = || place.unsupported("a virtual dataset with a large irregular selection");
+        let mut found: Vec<Extents> = Vec::new();
+        match selected {
+            Selected::None => {}
+            Selected::Points(points) => {
+                file.allocate((points.len() * size_of::<Extents>()) as u64, place.structure)?;
+                found.extend(points.iter().map(|point| Extents::from_slice(point)));
             }
-            cells.push(cell);
-        }
-        Ok(())
-    };
-    let mut found = Vec::new();
-    match selected {
-        Selected::None => {}
-        Selected::Points(points) => found.extend(points.iter().map(|point| Extents::from_slice(point))),
-        Selected::Boxes(boxes) => {
-            for (first, last) in boxes {
-                let counts: Vec<u64> = first
-                    .iter()
-                    .zip(last)
-                    .map(|(first, last)| last.checked_sub(*first).map_or(0, |n| n.saturating_add(1)))
-                    .collect();
-                of_box(first, &counts, &mut found)?;
-            }
-            found.sort_unstable();
-            found.dedup();
-        }
-        Selected::All | Selected::Regular(_) => {
-            let axes = axes(selected, shape, None).unwrap_or_default();
-            let counts: Vec<u64> = axes.iter().map(|axis| axis.length).collect();
-            of_box(&vec![0; counts.len()], &counts, &mut found)?;
-            for cell in &mut found {
-                for (at, axis) in cell.iter_mut().zip(&axes) {
-                    *at = axis.cell(*at);
+            Selected::Boxes(boxes) => {
+                for (first, last) in boxes {
+                    let counts: Extents = first
+                        .iter()
+                        .zip(last)
+                        .map(|(first, last)| last.checked_sub(*first).map_or(0, |n| n.saturating_add(1)))
+                        .collect();
+                    let fits = |total: &u64| {
+                        total.checked_add(found.len() as u64).is_some_and(|all| all <= MAX_CELLS)
+                    };
+                    let total = product(&counts).filter(fits).ok_or_else(too_many)?;
+                    file.allocate(total * size_of::<Extents>() as u64, place.structure)?;
+                    found.extend((0..total).map(|number| {
+                        let within = place_of(number, &counts);
+                        first.iter().zip(&within).map(|(first, by)| first.saturating_add(*by)).collect()
+                    }));
                 }
+                found.sort_unstable();
+                found.dedup();
+            }
+            Selected::All | Selected::Regular(_) => {
+                let axes = axes(selected, shape, None).unwrap_or_default();
+                let counts: Extents = axes.iter().map(|axis| axis.length).collect();
+                let total = product(&counts).filter(|total| *total <= MAX_CELLS).ok_or_else(too_many)?;
+                let total = if axes.len() == shape.len() { total } else { 0 };
+                file.spend(total.saturating_mul(CELL), place.structure)?;
+                return Ok(Self::Product(axes, total));
+            }
+        }
+        found.retain(|cell| cell.len() == shape.len());
+        file.spend((found.len() as u64).saturating_mul(CELL), place.structure)?;
+        Ok(Self::Listed(found))
+    }
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Listed(cells) => cells.len() as u64,
+            Self::Product(_, total) => *total,
+        }
+    }
+
+    fn get(&self, number: u64) -> Extents {
+        match self {
+            Self::Listed(cells) => cells.get(number as usize).cloned().unwrap_or_default(),
+            Self::Product(axes, _) => {
+                let counts: Extents = axes.iter().map(|axis| axis.length).collect();
+                place_of(number, &counts).iter().zip(axes).map(|(at, axis)| axis.cell(*at)).collect()
             }
         }
     }
-    found.retain(|cell| cell.len() == shape.len());
-    Ok(found)
+}
+
+/// What it costs to look at a cell.
+const CELL: u64 = 4;
+
+/// Where cell `number` of a box stands in it.
+fn place_of(number: u64, counts: &[u64]) -> Extents {
+    let (mut left, mut at) = (number, Extents::from_elem(0, counts.len()));
+    for axis in (0..counts.len()).rev() {
+        at[axis] = left % counts[axis].max(1);
+        left /= counts[axis].max(1);
+    }
+    at
 }
 
 fn cell_by_cell(
+    file: &File,
     mapping: &Mapping,
     region: &Region,
     source: &[u64],
@@ -213,16 +269,71 @@ fn cell_by_cell(
     place: Place<'_>,
     visit: &mut dyn FnMut(&Piece) -> Result<()>,
 ) -> Result<()> {
-    let (from, to) = (cells(&mapping.from, source, place)?, cells(&mapping.to, whole, place)?);
+    let from = Cells::new(file, &mapping.from, source, place)?;
+    let to = Cells::new(file, &mapping.to, whole, place)?;
     let runs = |cell: &[u64]| cell.iter().map(|at| Run { first: 0, count: 1, cell: *at, step: 1 }).collect();
-    for (from, to) in from.iter().zip(&to) {
+    for number in 0..from.len().min(to.len()) {
+        let (from, to) = (from.get(number), to.get(number));
         let within = to
             .iter()
             .enumerate()
             .all(|(axis, at)| *at >= region.start[axis] && *at - region.start[axis] < region.shape[axis]);
         if within && from.iter().zip(source).all(|(at, extent)| at < extent) {
-            visit(&Piece { from: runs(from), to: runs(to), pairs: Vec::new() })?;
+            visit(&Piece { from: runs(&from), to: runs(&to), pairs: Vec::new() })?;
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::selection::Slab;
+
+    const PLACE: Place<'_> = Place { store: "test", structure: "virtual dataset mapping", offset: 0 };
+
+    fn file() -> File {
+        let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/latest.h5");
+        let blob = hyperslab_core::MappedBlob::open(&path).unwrap();
+        File::open(std::sync::Arc::new(blob), std::sync::Arc::new(crate::NoExternals), 0).unwrap()
+    }
+
+    fn mapping(from: Selected, to: Selected) -> Mapping {
+        Mapping { file: ".".to_owned(), dataset: "/x".to_owned(), from, to, settled: None }
+    }
+
+    /// Boxes whose cells cannot be counted are refused, whatever was counted before them.
+    #[test]
+    fn counts_of_cells_do_not_wrap() {
+        let boxes = Selected::Boxes(vec![(vec![0], vec![9]), (vec![20], vec![u64::MAX - 1])]);
+        let file = file();
+        assert!(Cells::new(&file, &boxes, &[u64::MAX], PLACE).is_err_and(|error| error.is_unsupported()));
+        let region = Region::new(&[0], &[100]);
+        let both = mapping(boxes.clone(), boxes);
+        assert!(visit(&file, &both, &region, &[u64::MAX], &[u64::MAX], PLACE, &mut |_| Ok(())).is_err());
+    }
+
+    /// Cells further apart than a step can say are refused; a single cell has no step.
+    #[test]
+    fn steps_do_not_wrap() {
+        let slab =
+            |stride: u64, count: u64| Selected::Regular(vec![Slab { start: 0, stride, count, block: 1 }]);
+        let region = Region::new(&[0], &[100]);
+        let whole = Layout::packed(&[100], 8);
+        let far = 1_u64 << 63;
+        for (from, to, good) in [
+            (slab(far, 2), slab(1, 2), false),
+            (slab(1, 2), slab(far, 2), true),
+            (slab(3, 2), slab(2, 2), true),
+        ] {
+            let mut count = 0;
+            visit(&file(), &mapping(from, to), &region, &[u64::MAX], &[u64::MAX], PLACE, &mut |piece| {
+                count += 1;
+                assert_eq!(piece.positions(PLACE).is_ok(), good);
+                piece.place(&region, &whole, PLACE).map(|_| ())
+            })
+            .unwrap();
+            assert_eq!(count, 1);
+        }
+    }
 }

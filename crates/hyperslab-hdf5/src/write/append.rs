@@ -14,7 +14,7 @@ use hyperslab_core::{
 };
 
 use super::array::{NewArray, Shared};
-use super::attributes::values_of;
+use super::attributes::{check_attribute, values_of};
 use super::extend;
 use super::grow::GrownArray;
 use super::index::Patch;
@@ -114,16 +114,17 @@ impl Hdf5Append {
         if options.swmr && superblock.version < 3 {
             return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
         }
-        extend::check_file(&file)?;
+        file.operation(|| extend::check_file(&file))?;
         // Old files say where they end in numbers that count from the base.
         let end = superblock.end.max(file.length) - superblock.base;
-        let output = Output::new(target, Arc::clone(&name), superblock.base, end);
         let sizes = file.sizes();
+        let output =
+            Output::new(target, Arc::clone(&name), superblock.base, end).with_addresses(sizes.address);
         let style = if superblock.version < 2 { Style::Old } else { Style::New };
         let shared = Arc::new(Shared::new(output, sizes, style));
         if options.swmr {
             superblock.flags |= 5;
-            shared.output.write_at(0, &superblock.encode())?;
+            shared.output.write_at(0, &superblock.encode()?)?;
             shared.output.sync()?;
             shared.output.unlock()?;
         }
@@ -171,8 +172,10 @@ impl Hdf5Append {
             if self.grown.contains_key(&normal) {
                 return Err(Error::invalid(format!("{normal} is being made larger already")));
             }
-            let address = self.address(&normal)?;
-            let recorder = Recorder::open(&self.file, address, &normal, axis, &self.shared)?;
+            let recorder = self.file.operation(|| {
+                let address = self.address(&normal)?;
+                Recorder::open(&self.file, address, &normal, axis, &self.shared)
+            })?;
             self.recorders.insert(path.to_owned(), recorder);
         }
         match self.recorders.get_mut(path) {
@@ -219,7 +222,7 @@ impl Hdf5Append {
             self.superblock.end = length + ahead;
             output.set_length(self.superblock.end)?;
             output.sync()?;
-            let (at, bytes) = self.superblock.encode_end();
+            let (at, bytes) = self.superblock.encode_end()?;
             output.write_at(at, &bytes)?;
         }
         output.sync()?;
@@ -245,7 +248,8 @@ impl Hdf5Append {
     pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
         let path = normal_path(path);
         let values = values_of(name, &value.into())?;
-        self.tree.adopt(&path)?;
+        check_attribute(name, &values, self.shared.style, self.shared.sizes)?;
+        self.adopt(&path)?;
         let Some(index) = self.tree.get(&path) else {
             return Err(Error::not_found(Arc::clone(&self.file.name), path));
         };
@@ -255,6 +259,12 @@ impl Hdf5Append {
             None => own.push((name.to_owned(), values)),
         }
         Ok(())
+    }
+
+    /// Takes the nodes on the way to `path` that are in the file into the tree.
+    fn adopt(&mut self, path: &str) -> Result<bool> {
+        let file = Arc::clone(&self.file);
+        file.operation(|| self.tree.adopt(path))
     }
 
     /// The nodes that were added, and what leads to them.
@@ -284,12 +294,13 @@ impl Hdf5Append {
 
     fn finish(&mut self) -> Result<()> {
         self.flush()?;
-        self.publish_nodes()?;
+        let file = Arc::clone(&self.file);
+        file.whole_operation(|| self.publish_nodes())?;
         self.closed = true;
         let output = &self.shared.output;
         self.superblock.end = output.length();
         self.superblock.flags &= !5;
-        let (at, bytes) = self.superblock.encode_end();
+        let (at, bytes) = self.superblock.encode_end()?;
         output.write_at(at, &bytes)?;
         output.sync()?;
         output.set_length(self.superblock.end)?;
@@ -301,8 +312,8 @@ impl Hdf5Append {
 impl Sink for Hdf5Append {
     /// A group; one that is there gets these attributes, and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let new = checked_attributes(attributes)?;
-        if !self.tree.adopt(path)? {
+        let new = checked_attributes(attributes, self.shared.style, self.shared.sizes)?;
+        if !self.adopt(path)? {
             self.tree.check(path)?;
             return self.tree.add(path, NewKind::Group { made: true }, new).map(|_| ());
         }
@@ -326,13 +337,13 @@ impl Sink for Hdf5Append {
             root if root == "/" => "/data".to_owned(),
             path => path,
         };
-        if self.tree.adopt(path)? {
+        if self.adopt(path)? {
             return Err(Error::invalid(format!("{path} is there already")));
         }
         self.tree.check(path)?;
         let name = format!("{}{path}", self.file.name);
         let plan = Plan::new(name, spec, &self.options, self.shared.sizes)?;
-        let attributes = checked_attributes(&spec.attributes)?;
+        let attributes = checked_attributes(&spec.attributes, self.shared.style, self.shared.sizes)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         Ok(array)
@@ -343,14 +354,16 @@ impl Sink for Hdf5Append {
         if self.grown.contains_key(&path) || self.recorders.keys().any(|own| normal_path(own) == path) {
             return Err(Error::invalid(format!("{path} is being added to already")));
         }
-        let array = GrownArray::open(&self.file, self.address(&path)?, &path, shape, &self.shared)?;
+        let array = self
+            .file
+            .operation(|| GrownArray::open(&self.file, self.address(&path)?, &path, shape, &self.shared))?;
         let array = Arc::new(array);
         self.grown.insert(path, Arc::clone(&array));
         Ok(array)
     }
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        for (name, values) in checked_attributes(attributes)? {
+        for (name, values) in checked_attributes(attributes, self.shared.style, self.shared.sizes)? {
             self.attribute(path, &name, values)?;
         }
         Ok(())
@@ -368,7 +381,7 @@ impl Drop for Hdf5Append {
             let _ = self.shared.output.set_length(self.superblock.end.max(self.file.length));
             if self.swmr {
                 self.superblock.flags &= !5;
-                let _ = self.shared.output.write_at(0, &self.superblock.encode());
+                let _ = self.superblock.encode().and_then(|bytes| self.shared.output.write_at(0, &bytes));
             }
             // By name: a process that is being started may hold the file for a moment yet.
             let _ = self.shared.output.unlock();

@@ -19,8 +19,7 @@ use crate::file::{Sizes, lock};
 use crate::header::kind;
 use crate::index::Stored;
 use crate::message::layout::{Chunked, encode_compact, encode_contiguous};
-use crate::message::{fill, pipeline};
-use crate::write::object::{CONSTANT, NewHeader, NewMessage, Style};
+use crate::write::object::{NewHeader, NewMessage, Style};
 
 /// What all datasets of a file share.
 #[derive(Debug)]
@@ -61,7 +60,7 @@ impl Keeper for HeapKeeper<'_> {
         if let Some(address) = stubs.get(&path) {
             return Ok(*address);
         }
-        let length = NewHeader::stub(0, 0, 0, self.shared.style, self.shared.sizes).len();
+        let length = NewHeader::stub(0, 0, 0, self.shared.style, self.shared.sizes)?.len();
         let address = self.shared.output.allocate(length as u64)?;
         stubs.insert(path, address);
         Ok(address)
@@ -150,7 +149,7 @@ impl NewArray {
     }
 
     /// The layout message as it is now.
-    pub(crate) fn layout_message(&self) -> Vec<u8> {
+    pub(crate) fn layout_message(&self) -> Result<Vec<u8>> {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
         match &*lock(&self.data) {
             Data::Compact(bytes, _) => encode_compact(bytes, sizes),
@@ -208,31 +207,18 @@ impl NewArray {
 
     /// The messages that make it a dataset.
     pub(crate) fn messages(&self, header: &mut NewHeader) -> Result<()> {
-        let (plan, sizes) = (&self.plan, self.shared.sizes);
-        let old = header.style == Style::Old;
-        let mut push = |kind: u16, flags: u8, body: Vec<u8>| {
-            header.messages.push(NewMessage::new(kind, flags, body));
-        };
-        push(kind::DATATYPE, CONSTANT, plan.dtype.encode(if old { 2 } else { 3 }, sizes));
-        let version = if old { 2 } else { 3 };
-        push(kind::FILL, CONSTANT, fill::encode(version, plan.allocation(), plan.fill.as_deref(), sizes));
-        if !plan.pipeline.specs.is_empty() {
-            push(
-                kind::PIPELINE,
-                CONSTANT,
-                pipeline::encode(&plan.pipeline.specs, if old { 1 } else { 2 }, sizes),
-            );
-        }
+        header.messages.extend(self.plan.messages(header.style, self.shared.sizes)?);
         Ok(())
     }
 
     /// The messages that may change in their places: they stand last.
-    pub(crate) fn last_messages(&self, header: &mut NewHeader) {
+    pub(crate) fn last_messages(&self, header: &mut NewHeader) -> Result<()> {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
-        let layout = self.layout_message();
-        let space = plan.space().encode(if header.style == Style::Old { 1 } else { 2 }, sizes);
+        let layout = self.layout_message()?;
+        let space = plan.space().encode(if header.style == Style::Old { 1 } else { 2 }, sizes)?;
         header.messages.push(NewMessage::new(kind::LAYOUT, 0, layout));
         header.messages.push(NewMessage::new(kind::DATASPACE, 0, space));
+        Ok(())
     }
 
     /// A chunk's stored elements: all of its cells, those behind the array's edge as fill.

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use hyperslab_core::{Attribute, Attributes, DType, Elements, Error, Extents, Result, Values};
 use serde_json::Value;
 
+use super::object::{Style, shortened};
 use super::types::file_type;
 use crate::convert::{Element, Keeper, utf8_of};
 use crate::file::Sizes;
@@ -76,6 +77,32 @@ fn from_json(document: &Value) -> Values {
             }
         }
         _ => text(),
+    }
+}
+
+/// Refuses an attribute that cannot be stored, before anything is written.
+pub(crate) fn check_attribute(name: &str, values: &Values, style: Style, sizes: Sizes) -> Result<()> {
+    let what = || format!("attribute {:?}", shortened(name));
+    let named = |error: Error| match error {
+        Error::Invalid(why) => Error::invalid(format!("{}: {why}", what())),
+        other => other,
+    };
+    let stored = content(values, sizes, &mut Anywhere).map_err(named)?;
+    let message = stored.encode(name, style.types(), sizes).map_err(named)?;
+    // New-style objects keep large attributes in a heap.
+    if style == Style::Old { style.check_message(&what(), message.len()) } else { Ok(()) }
+}
+
+/// Keeps nothing, and finds every object: for the size of an attribute alone.
+struct Anywhere;
+
+impl Keeper for Anywhere {
+    fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
+        Ok((0, 0))
+    }
+
+    fn object(&mut self, _: &str) -> Result<u64> {
+        Ok(0)
     }
 }
 

@@ -15,6 +15,8 @@ use crate::header::{Header, Message, kind};
 /// For bytes in which no address and no length stands.
 const ANY: Sizes = Sizes { address: 8, length: 8 };
 
+const MESSAGE: &str = "bytes of an object header message";
+
 /// What is changed in an object's header.
 #[derive(Debug)]
 pub(crate) struct HeaderEdit<'a> {
@@ -70,7 +72,7 @@ impl<'a> HeaderEdit<'a> {
         self.forgotten.insert(message.address);
         let mut bytes = Encoder::new(ANY);
         self.put_head(&mut bytes, kind::NIL, message.body.len(), 0, 0);
-        self.replace(message.address - self.head() as u64, &bytes.bytes)
+        self.replace(message.address - self.head() as u64, &bytes.finish()?)
     }
 
     /// A new message for an old one: in its place, in one write, where it is no larger; else in a new block.
@@ -93,15 +95,15 @@ impl<'a> HeaderEdit<'a> {
             bytes.zeros(left - head);
             self.count += 1;
         }
-        self.replace(old.address - head as u64, &bytes.bytes)
+        self.replace(old.address - head as u64, &bytes.finish()?)
     }
 
     /// What stands before a message's body.
     fn put_head(&self, out: &mut Encoder, kind: u16, size: usize, flags: u8, order: u16) {
         if self.is_old() {
-            out.u16(kind).u16(size as u16).u8(flags).zeros(3);
+            out.u16(kind).count(size, 2, MESSAGE).u8(flags).zeros(3);
         } else {
-            out.u8(kind as u8).u16(size as u16).u8(flags);
+            out.count(kind, 1, "a message's type").count(size, 2, MESSAGE).u8(flags);
             if self.header.ordered {
                 out.u16(order);
             }
@@ -185,7 +187,7 @@ impl<'a> HeaderEdit<'a> {
         self.count -= run.len() - 1;
         block.messages.append(&mut self.added);
         self.count += block.messages.len();
-        let block = block.encode_continuation(self.header.ordered, sizes);
+        let block = block.encode_continuation(self.header.ordered, sizes)?;
         let address = self.output.append(&block)?;
         let mut changed = Encoder::new(sizes);
         self.put_head(&mut changed, kind::CONTINUATION, pointer, 0, 0);
@@ -197,7 +199,7 @@ impl<'a> HeaderEdit<'a> {
             self.count += 1;
         }
         self.leads = self.block_of(first).map(|(start, _)| start);
-        self.replace(first - head as u64, &changed.bytes)
+        self.replace(first - head as u64, &changed.finish()?)
     }
 
     /// A message's body with the changes so far.
@@ -246,7 +248,9 @@ impl<'a> HeaderEdit<'a> {
     fn finish_old(mut self) -> Result<Vec<Patch>> {
         let start = self.header.address;
         if self.count != self.header.messages.len() {
-            self.replace(start + 2, &(self.count as u16).to_le_bytes())?;
+            let mut count = Encoder::new(ANY);
+            count.count(self.count, 2, "messages of an old-style object header");
+            self.replace(start + 2, &count.finish()?)?;
         }
         // Version, a byte, the count, links, and at byte 8 the length of the messages from byte 16 on.
         let head = self.output.read(start, 16)?;
@@ -277,7 +281,7 @@ fn close_gap(block: &mut [u8], messages: usize, head: usize) -> Option<usize> {
     // Kind, size, flags, and the order of creation where it is kept.
     while at + head <= end {
         let size = usize::from(u16::from_le_bytes([block[at + 1], block[at + 2]]));
-        if block[at] == kind::NIL as u8 {
+        if u16::from(block[at]) == kind::NIL {
             nothing = Some((at, size));
         }
         at += head + size;

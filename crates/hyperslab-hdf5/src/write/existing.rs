@@ -10,6 +10,7 @@ use super::index::{Entries, IndexWriter, Patch};
 use super::plan::{Plan, PlannedLayout};
 use crate::convert::Element;
 use crate::dataset::Dataset;
+use crate::encode::Encoder;
 use crate::file::{File, lock};
 use crate::filters::Pipeline;
 use crate::header::{Header, Message, kind};
@@ -76,15 +77,16 @@ impl Existing {
         // Parameters that others wrote stay: the message only changes when the index gets its place or moves.
         let mut index = lock(&self.index);
         if self.array.index_address() != *index {
-            edit.set(&self.layout, 0, &self.array.layout_message())?;
+            edit.set(&self.layout, 0, &self.array.layout_message()?)?;
             *index = self.array.index_address();
         }
-        let width = shared.sizes.length;
-        let extents: Vec<u8> =
-            shape.iter().flat_map(|extent| extent.to_le_bytes().into_iter().take(width)).collect();
+        let mut extents = Encoder::new(shared.sizes);
+        for extent in shape {
+            extents.length(*extent);
+        }
         // The extents stand behind version, rank, flags and type; in version 1 behind five reserved bytes.
         let at = if self.space.body.first() == Some(&1) { 8 } else { 4 };
-        edit.set(&self.space, at, &extents)?;
+        edit.set(&self.space, at, &extents.finish()?)?;
         patches.extend(edit.finish(shared.sizes)?);
         Ok(patches)
     }

@@ -2,19 +2,20 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
 
 use super::edit::HeaderEdit;
-use super::group::dense_links;
+use super::group::{dense_links, is_dense};
 use super::index::{Patch, build_btree1_below};
-use super::object::{MOST_COMPACT, MOST_MESSAGE, NewMessage, dense_attributes};
+use super::object::{MOST_ATTRIBUTES, MOST_COMPACT, NewMessage, Style, dense_attributes, shortened};
 use super::output::Output;
 use crate::encode::Encoder;
 use crate::file::{File, FileFields};
 use crate::group::Group;
 use crate::header::{Header, Message, kind};
 use crate::message::attribute::{Content, RawAttribute};
-use crate::message::link::{Link, LinkTarget};
+use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbols::{SymbolEntry, SymbolTable};
 
 /// What is added to an object that exists.
@@ -64,23 +65,24 @@ fn add_links(
     let next = if flags & 1 != 0 { fields.i64()? } else { 0 };
     let at = fields.position();
     let heap = fields.address(sizes)?;
-    let tracked = |(index, link): (usize, Link)| Link {
-        order: (flags & 1 != 0).then_some(next + index as i64),
-        ..link
-    };
-    let new: Vec<Link> = new.into_iter().enumerate().map(tracked).collect();
+    let end = i64::try_from(new.len()).ok().and_then(|count| next.checked_add(count));
+    let end = end
+        .ok_or_else(|| info.fields(file, "link info message").place().corrupt("no numbers left for links"))?;
+    let tracked = |(order, link): (i64, Link)| Link { order: (flags & 1 != 0).then_some(order), ..link };
+    let new: Vec<Link> = (next..end).zip(new).map(tracked).collect();
     if flags & 1 != 0 {
-        edit.set(&info, 2, &(next + new.len() as i64).to_le_bytes())?;
+        edit.set(&info, 2, &end.to_le_bytes())?;
     }
     let compact = header.all(kind::LINK).count();
-    if heap.is_none() && compact + new.len() <= MOST_COMPACT {
-        for link in &new {
-            edit.push(NewMessage::new(kind::LINK, 0, link.encode(sizes)));
+    let new = new.iter().map(|link| StoredLink::new(link, sizes)).collect::<Result<Vec<_>>>()?;
+    if heap.is_none() && compact + new.len() <= MOST_COMPACT && !is_dense(&new) {
+        for link in new {
+            edit.push(NewMessage::new(kind::LINK, 0, link.message));
         }
         return Ok(Vec::new());
     }
-    // A heap is written anew with all links.
-    let mut all = Group::open(file, header.address)?.all(file)?;
+    // A heap is written anew with all links, those that are there byte for byte.
+    let mut all = Group::open(file, header.address)?.stored(file, header)?;
     all.extend(new);
     let [heap, names, orders] = dense_links(&all, sizes, output)?;
     let mut places = Encoder::new(sizes);
@@ -88,7 +90,7 @@ fn add_links(
     if flags & 2 != 0 {
         places.address(Some(orders));
     }
-    edit.set(&info, at, &places.bytes)?;
+    edit.set(&info, at, &places.finish()?)?;
     header.all(kind::LINK).try_for_each(|link| edit.forget(link))?;
     Ok(Vec::new())
 }
@@ -106,21 +108,22 @@ fn add_symbols(file: &Arc<File>, message: &Message, new: &[Link], output: &Outpu
         let LinkTarget::Hard(address) = link.target else {
             return Err(file.unsupported("adding a link to an old-style group"));
         };
-        let at = names.bytes.len() as u64;
+        let at = names.len() as u64;
         names.put(link.name.as_bytes()).u8(0).pad(0, 8);
         let mut bytes = Encoder::new(sizes);
         bytes.length(at).address(Some(address)).zeros(24);
-        entries.push(SymbolEntry { name: link.name.clone(), at, bytes: bytes.bytes });
+        entries.push(SymbolEntry { name: link.name.clone().into(), at, bytes: bytes.finish()? });
     }
-    entries.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
+    entries.sort_by(|a, b| a.name.cmp(&b.name));
     let (leaf, half) = file.superblock.halves;
     let (keys, children) = super::group::symbol_nodes(&entries, leaf, sizes, output)?;
     let root = build_btree1_below(0, usize::from(half), keys, children, sizes, output)?;
-    let data = output.append(&names.bytes)?;
+    let names = names.finish()?;
+    let data = output.append(&names)?;
     let mut head = Encoder::magic(sizes, b"HEAP", 0);
     // Old free blocks would have to be described anew: they are given up.
-    head.zeros(3).length(names.bytes.len() as u64).length(1).address(Some(data));
-    Ok(vec![Patch { address: heap, bytes: head.bytes }, Patch { address: tree, bytes: root }])
+    head.zeros(3).length(names.len() as u64).length(1).address(Some(data));
+    Ok(vec![Patch { address: heap, bytes: head.finish()? }, Patch { address: tree, bytes: root }])
 }
 
 /// Sets attributes: one of the same name is replaced.
@@ -132,20 +135,28 @@ fn set_attributes(
     output: &Output,
 ) -> Result<()> {
     let old = crate::attributes::raw(file, header)?;
-    let is_old = |name: &str| old.iter().any(|own| own.name == name);
+    let is_old = |name: &str| old.iter().any(|own| own.stored_name[..] == *name.as_bytes());
     let fresh = new.iter().filter(|(name, _)| !is_old(name)).count();
-    let (sizes, version) = (file.sizes(), if header.blocks.is_empty() { 2 } else { 3 });
-    let encoded: Vec<(&str, Vec<u8>)> =
-        new.iter().map(|(name, content)| (name.as_str(), content.encode(name, version, sizes))).collect();
+    let sizes = file.sizes();
+    let style = if header.blocks.is_empty() { Style::Old } else { Style::New };
+    let encoded: Vec<(&str, Vec<u8>)> = new
+        .iter()
+        .map(|(name, content)| Ok((name.as_str(), content.encode(name, style.types(), sizes)?)))
+        .collect::<Result<_>>()?;
     let info = header.find(file, kind::ATTRIBUTE_INFO)?;
     let mut next = 0_u16;
+    // Where the order of creation is kept, attributes are numbered in 16 bits.
+    let number = |next: u16| {
+        let end = u16::try_from(fresh).ok().and_then(|fresh| next.checked_add(fresh));
+        end.ok_or_else(|| file.unsupported(format!("more than {MOST_ATTRIBUTES} attributes of one object")))
+    };
     if let Some(info) = &info {
         let mut fields = info.fields(file, "attribute info message");
         fields.version(&[0])?;
         let flags = fields.u8()?;
         if flags & 1 != 0 {
             next = fields.u16()?;
-            edit.set(info, 2, &next.saturating_add(fresh as u16).to_le_bytes())?;
+            edit.set(info, 2, &number(next)?.to_le_bytes())?;
         }
         let at = fields.position();
         if fields.address(sizes)?.is_some() {
@@ -155,18 +166,21 @@ fn set_attributes(
             for place in &places[..count] {
                 bytes.address(Some(*place));
             }
-            return edit.set(info, at, &bytes.bytes);
+            return edit.set(info, at, &bytes.finish()?);
         }
     }
-    if encoded.iter().any(|(_, message)| message.len() > MOST_MESSAGE) {
-        return Err(file.unsupported(
-            "adding an attribute of more than 64 KiB to an object that keeps them in its header",
-        ));
+    if let Some((name, message)) = encoded.iter().find(|(_, message)| message.len() > style.most_message()) {
+        return Err(file.unsupported(format!(
+            "adding attribute {:?} of {} bytes to an object that keeps its attributes in messages of at most {} bytes",
+            shortened(name),
+            message.len(),
+            style.most_message()
+        )));
     }
     if info.is_none() && header.ordered && fresh > 0 {
         let mut body = Encoder::new(sizes);
-        body.u8(0).u8(1).u16(fresh as u16).address(None).address(None);
-        edit.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, body.bytes));
+        body.u8(0).u8(1).u16(number(0)?).address(None).address(None);
+        edit.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, body.finish()?));
     }
     for (name, body) in encoded {
         let message = NewMessage::new(kind::ATTRIBUTE, 0, body);
@@ -188,7 +202,7 @@ fn set_attributes(
 fn held<'a>(file: &File, header: &'a Header, name: &str) -> Result<Option<&'a Message>> {
     for message in header.all(kind::ATTRIBUTE).filter(|message| message.flags & 2 == 0) {
         // A damaged one has no name.
-        if RawAttribute::parse(file, message).is_ok_and(|own| own.name == name) {
+        if RawAttribute::parse(file, message).is_ok_and(|own| own.stored_name[..] == *name.as_bytes()) {
             return Ok(Some(message));
         }
     }
@@ -208,13 +222,13 @@ fn all_dense(
         return Err(file.unsupported("adding to attributes of which some cannot be read or are shared"));
     }
     for (name, body) in new {
-        match bodies.iter_mut().find(|(own, _)| own == name) {
+        match bodies.iter_mut().find(|(own, _)| own[..] == *name.as_bytes()) {
             Some((_, own)) => *own = body,
-            None => bodies.push((name.to_owned(), body)),
+            None => bodies.push((Bytes::copy_from_slice(name.as_bytes()), body)),
         }
     }
-    let (names, bodies): (Vec<String>, Vec<Vec<u8>>) = bodies.into_iter().unzip();
-    dense_attributes(&names, &bodies, file.sizes(), output)
+    let named: Vec<(&[u8], &[u8])> = bodies.iter().map(|(name, body)| (&name[..], &body[..])).collect();
+    dense_attributes(&named, file.sizes(), output)
 }
 
 /// Refuses files whose bookkeeping we would break.

@@ -13,6 +13,7 @@ use crate::message::datatype::width;
 const WIDTH: u64 = 4;
 const MAX_DIRECT: u64 = 65536;
 const MAX_MANAGED: u64 = 4096;
+const BLOCK: &str = "a parameter of a heap";
 /// Bytes of a node of the tree of huge objects, and of the trees of names.
 pub(crate) const NODE: u32 = 512;
 
@@ -33,7 +34,7 @@ pub(crate) const ATTRIBUTES: HeapShape = HeapShape { id_length: 8, bits: 40, sta
 
 /// Writes a heap with these objects; answers its address and the objects' ids.
 pub(crate) fn build(
-    objects: &[Vec<u8>],
+    objects: &[&[u8]],
     shape: HeapShape,
     sizes: Sizes,
     output: &Output,
@@ -47,6 +48,7 @@ pub(crate) fn build(
         header,
         objects: objects
             .iter()
+            .copied()
             .enumerate()
             .filter(|(_, object)| object.len() as u64 <= MAX_MANAGED)
             .collect(),
@@ -60,16 +62,16 @@ pub(crate) fn build(
     let (root, rows) = heap.root()?;
     let mut out = Encoder::magic(sizes, b"FRHP", 0);
     // Direct blocks have checksums.
-    out.u16(shape.id_length as u16).u16(0).u8(2).u32(MAX_MANAGED as u32);
+    out.count(shape.id_length, 2, "bytes of a heap id").u16(0).u8(2).count(MAX_MANAGED, 4, BLOCK);
     out.length(huge.len() as u64).address(huge_tree);
     out.length(heap.free).address(None);
     let managed = if rows == 0 { heap.allocated } else { heap.span(rows) };
     out.length(managed).length(heap.allocated).length(heap.end).length(heap.objects.len() as u64);
     out.length(huge.iter().map(|length| *length as u64).sum()).length(huge.len() as u64);
     out.length(0).length(0);
-    out.u16(WIDTH as u16).length(shape.start).length(MAX_DIRECT).u16(shape.bits as u16).u16(1);
-    out.address(root).u16(rows as u16);
-    output.write_at(header, &out.summed())?;
+    out.count(WIDTH, 2, BLOCK).length(shape.start).length(MAX_DIRECT).count(shape.bits, 2, BLOCK).u16(1);
+    out.address(root).count(rows, 2, "rows of a heap");
+    output.write_at(header, &out.summed()?)?;
     Ok((header, heap.ids))
 }
 
@@ -79,7 +81,7 @@ struct Builder<'a> {
     output: &'a Output,
     header: u64,
     /// The objects that direct blocks hold, with their numbers among all.
-    objects: Vec<(usize, &'a Vec<u8>)>,
+    objects: Vec<(usize, &'a [u8])>,
     next: usize,
     ids: Vec<Vec<u8>>,
     allocated: u64,
@@ -108,7 +110,7 @@ impl Builder<'_> {
     }
 
     /// Objects too large for blocks stand alone, found by a tree of their numbers.
-    fn huge(&mut self, objects: &[Vec<u8>]) -> Result<(Vec<usize>, Option<u64>)> {
+    fn huge(&mut self, objects: &[&[u8]]) -> Result<(Vec<usize>, Option<u64>)> {
         let (mut lengths, mut records) = (Vec::new(), Encoder::new(self.sizes));
         for (number, object) in objects.iter().enumerate().filter(|(_, o)| o.len() as u64 > MAX_MANAGED) {
             let address = self.output.append(object)?;
@@ -117,14 +119,14 @@ impl Builder<'_> {
             records.address(Some(address)).length(object.len() as u64).length(id);
             let mut own = Encoder::new(self.sizes);
             own.u8(0x10).uint(id, self.shape.id_length - 1);
-            own.bytes.resize(self.shape.id_length, 0);
-            self.ids[number] = own.bytes;
+            own.fill(self.shape.id_length);
+            self.ids[number] = own.finish()?;
         }
         if lengths.is_empty() {
             return Ok((lengths, None));
         }
         let record = self.sizes.address + 2 * self.sizes.length;
-        Ok((lengths, Some(tree(1, record, &records.bytes, self.sizes, self.output)?)))
+        Ok((lengths, Some(tree(1, record, &records.finish()?, self.sizes, self.output)?)))
     }
 
     /// The root: nothing, a direct block, or an indirect block with its rows.
@@ -159,24 +161,24 @@ impl Builder<'_> {
         }
         let mut out = Encoder::magic(self.sizes, b"FHDB", 0);
         out.address(Some(self.header)).uint(offset, self.offset_bytes());
-        let sum = out.bytes.len();
+        let sum = out.len();
         out.u32(0);
         while let Some((number, object)) = self.objects.get(self.next) {
-            if !fits(out.bytes.len(), object) {
+            if !fits(out.len(), object) {
                 break;
             }
             let mut id = Encoder::new(self.sizes);
-            id.u8(0).uint(offset + out.bytes.len() as u64, self.offset_bytes());
+            id.u8(0).uint(offset + out.len() as u64, self.offset_bytes());
             id.uint(object.len() as u64, width(MAX_MANAGED).min(width(MAX_DIRECT)));
-            id.bytes.resize(self.shape.id_length, 0);
-            self.ids[*number] = id.bytes;
+            id.fill(self.shape.id_length);
+            self.ids[*number] = id.finish()?;
             out.put(object);
             self.next += 1;
         }
-        self.free += size - out.bytes.len() as u64;
+        self.free += size - out.len() as u64;
         self.allocated += size;
-        let mut block = out.bytes;
-        block.resize(size as usize, 0);
+        out.fill(size as usize);
+        let mut block = out.finish()?;
         // The sum covers the whole block, its own bytes as zeros.
         let value = lookup3(&block, 0);
         block[sum..sum + 4].copy_from_slice(&value.to_le_bytes());
@@ -217,6 +219,6 @@ impl Builder<'_> {
         children.iter().take((rows * WIDTH) as usize).for_each(|child| {
             out.address(*child);
         });
-        Ok((Some(self.output.append(&out.summed())?), rows))
+        Ok((Some(self.output.append(&out.summed()?)?), rows))
     }
 }

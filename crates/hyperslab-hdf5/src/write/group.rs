@@ -10,7 +10,7 @@ use super::output::Output;
 use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::header::kind;
-use crate::message::link::{Link, LinkTarget};
+use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbols::{LEAF_K, SymbolEntry, TREE_K};
 
 /// Adds the messages that make a group of these links. `write` says whether what stands outside the header is written, or
@@ -28,12 +28,14 @@ pub(crate) fn links(
         };
         let mut body = Encoder::new(sizes);
         body.address(Some(tree)).address(Some(heap));
-        header.messages.push(NewMessage::new(kind::SYMBOL_TABLE, 0, body.bytes));
+        header.messages.push(NewMessage::new(kind::SYMBOL_TABLE, 0, body.finish()?));
         return Ok(Some((tree, heap)));
     }
-    let dense = links.len() > MOST_COMPACT;
+    // A link that is too large for a message goes to the heap, whose objects may have any size.
+    let stored = links.iter().map(|link| StoredLink::new(link, sizes)).collect::<Result<Vec<_>>>()?;
+    let dense = is_dense(&stored);
     let places = match write.filter(|_| dense) {
-        Some(output) => dense_links(links, sizes, output)?.map(Some),
+        Some(output) => dense_links(&stored, sizes, output)?.map(Some),
         None => [None; 3],
     };
     let mut info = Encoder::new(sizes);
@@ -43,30 +45,35 @@ pub(crate) fn links(
     places.iter().for_each(|place| {
         info.address(*place);
     });
-    header.messages.push(NewMessage::new(kind::LINK_INFO, 0, info.bytes));
+    header.messages.push(NewMessage::new(kind::LINK_INFO, 0, info.finish()?));
     header.messages.push(NewMessage::new(kind::GROUP_INFO, CONSTANT, vec![0, 0]));
     if !dense {
-        let messages = links.iter().map(|link| NewMessage::new(kind::LINK, 0, link.encode(sizes)));
-        header.messages.extend(messages);
+        let bodies = stored.into_iter().map(|link| link.message);
+        header.messages.extend(bodies.map(|body| NewMessage::new(kind::LINK, 0, body)));
     }
     Ok(None)
 }
 
+/// Do these links stand in a heap? They do when they are many, or one is too large for a message.
+pub(crate) fn is_dense(links: &[StoredLink]) -> bool {
+    links.len() > MOST_COMPACT || links.iter().any(|link| link.message.len() > Style::New.most_message())
+}
+
 /// Links in a heap, with trees by name and by order; answers where the three are.
-pub(crate) fn dense_links(links: &[Link], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
-    let encoded: Vec<_> = links.iter().map(|link| link.encode(sizes)).collect();
-    let (heap, ids) = fractal::build(&encoded, LINKS, sizes, output)?;
-    let mut named: Vec<(u32, &str, usize)> = links
+pub(crate) fn dense_links(links: &[StoredLink], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
+    let messages: Vec<&[u8]> = links.iter().map(|link| &link.message[..]).collect();
+    let (heap, ids) = fractal::build(&messages, LINKS, sizes, output)?;
+    let mut named: Vec<(u32, &[u8], usize)> = links
         .iter()
         .enumerate()
-        .map(|(index, link)| (lookup3(link.name.as_bytes(), 0), link.name.as_str(), index))
+        .map(|(index, link)| (lookup3(&link.name, 0), &link.name[..], index))
         .collect();
     named.sort_unstable();
     let mut records = Encoder::new(sizes);
     named.iter().for_each(|(hash, _, index)| {
         records.u32(*hash).put(&ids[*index]);
     });
-    let names = tree(5, 11, &records.bytes, sizes, output)?;
+    let names = tree(5, 11, &records.finish()?, sizes, output)?;
     let mut ordered: Vec<(i64, usize)> =
         links.iter().enumerate().map(|(index, link)| (link.order.unwrap_or(0), index)).collect();
     ordered.sort_unstable();
@@ -74,7 +81,7 @@ pub(crate) fn dense_links(links: &[Link], sizes: Sizes, output: &Output) -> Resu
     ordered.iter().for_each(|(order, index)| {
         records.put(&order.to_le_bytes()).put(&ids[*index]);
     });
-    let orders = tree(6, 15, &records.bytes, sizes, output)?;
+    let orders = tree(6, 15, &records.finish()?, sizes, output)?;
     Ok([heap, names, orders])
 }
 
@@ -86,7 +93,7 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
     let mut names = Encoder::new(sizes);
     names.zeros(8);
     let mut keep = |name: &str| {
-        let at = names.bytes.len();
+        let at = names.len();
         names.put(name.as_bytes()).u8(0).pad(0, 8);
         at as u64
     };
@@ -101,7 +108,12 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
             }
             LinkTarget::Soft(path) => {
                 let at = keep(path);
-                entry.address(None).u32(2).u32(0).u32(at as u32).zeros(12);
+                entry
+                    .address(None)
+                    .u32(2)
+                    .u32(0)
+                    .count(at, 4, "bytes of an old-style group's names")
+                    .zeros(12);
             }
             _ => {
                 return Err(Error::invalid(format!(
@@ -110,15 +122,16 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
                 )));
             }
         }
-        entries.push(SymbolEntry { name: link.name.clone(), at: name, bytes: entry.bytes });
+        entries.push(SymbolEntry { name: link.name.clone().into(), at: name, bytes: entry.finish()? });
     }
     let (keys, children) = symbol_nodes(&entries, LEAF_K, sizes, output)?;
     let tree = build_btree1(0, usize::from(TREE_K), keys, children, sizes, output)?;
-    let data = output.append(&names.bytes)?;
+    let names = names.finish()?;
+    let data = output.append(&names)?;
     let mut heap = Encoder::magic(sizes, b"HEAP", 0);
     // No free blocks, which libhdf5 says with a 1.
-    heap.zeros(3).length(names.bytes.len() as u64).length(1).address(Some(data));
-    Ok((tree, output.append(&heap.bytes)?))
+    heap.zeros(3).length(names.len() as u64).length(1).address(Some(data));
+    Ok((tree, output.append(&heap.finish()?)?))
 }
 
 /// Writes the nodes of these entries, which are sorted by name; answers the tree's keys and children.
@@ -134,13 +147,13 @@ pub(crate) fn symbol_nodes(
     let (mut keys, mut children) = (vec![key(0)], Vec::new());
     for part in entries.chunks(each) {
         let mut node = Encoder::magic(sizes, b"SNOD", 1);
-        node.u8(0).u16(part.len() as u16);
+        node.u8(0).count(part.len(), 2, "entries of a symbol table node");
         for entry in part {
             node.put(&entry.bytes);
         }
         // Room for as many entries as a node may have.
-        node.bytes.resize(8 + room, 0);
-        children.push(output.append(&node.bytes)?);
+        node.fill(8 + room);
+        children.push(output.append(&node.finish()?)?);
         // The key behind a node is its greatest name.
         keys.push(key(part.last().map_or(0, |entry| entry.at)));
     }

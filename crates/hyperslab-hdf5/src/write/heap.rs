@@ -41,8 +41,7 @@ impl HeapWriter {
     /// Keeps an object; answers its collection's address and its number there.
     pub(crate) fn keep(&mut self, output: &Output, object: &[u8]) -> Result<(u64, u32)> {
         let needed = self.head() + object.len().next_multiple_of(8);
-        let fits =
-            |open: &Collection| open.count < u16::MAX && open.objects.bytes.len() + needed <= open.size;
+        let fits = |open: &Collection| open.count < u16::MAX && open.objects.len() + needed <= open.size;
         if !self.open.as_ref().is_some_and(fits) {
             self.start(output, needed)?;
         }
@@ -50,7 +49,7 @@ impl HeapWriter {
         let Some(open) = &mut self.open else { return Err(Error::invalid("no heap collection")) };
         open.count += 1;
         let out = &mut open.objects;
-        let from = out.bytes.len();
+        let from = out.len();
         out.u16(open.count).u16(0).u32(0).length(object.len() as u64).pad(from, head);
         out.put(object).pad(from, 8);
         Ok((open.address, u32::from(open.count)))
@@ -71,13 +70,13 @@ impl HeapWriter {
     /// whatever happens then.
     pub(crate) fn close(&mut self, output: &Output) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
-        let left = open.size - open.objects.bytes.len();
+        let left = open.size - open.objects.len();
         // Free space counts its own head; less than a head is not described.
         if left >= self.head() {
             open.objects.u64(0).length(left as u64);
         }
-        open.objects.bytes.resize(open.size, 0);
-        output.write_at(open.address, &open.objects.bytes)
+        open.objects.fill(open.size);
+        output.write_at(open.address, &open.objects.finish()?)
     }
 
     /// As [`close`](Self::close), at a flush: the next collection starts small again.

@@ -67,10 +67,10 @@ impl Entries {
     }
 
     /// The bytes of an entry.
-    pub(crate) fn entry(&self, stored: Option<Stored>) -> Vec<u8> {
+    pub(crate) fn entry(&self, stored: Option<Stored>) -> Result<Vec<u8>> {
         let mut out = Encoder::new(self.sizes);
         self.put(stored, &mut out);
-        out.bytes
+        out.finish()
     }
 
     /// Refuses a chunk whose size the entries cannot hold.

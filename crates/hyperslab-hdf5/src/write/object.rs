@@ -13,8 +13,15 @@ use hyperslab_codec::checksum::lookup3;
 
 /// With more attributes than this an object keeps them in a heap.
 pub(crate) const MOST_COMPACT: usize = 8;
-/// A message's size has 16 bits.
-pub(crate) const MOST_MESSAGE: usize = 65_000;
+/// A message's size has 16 bits. libhdf5 has the same limit.
+const MOST_MESSAGE: usize = 65_535;
+/// Attributes are numbered in the order of their creation, in 16 bits.
+pub(crate) const MOST_ATTRIBUTES: usize = 65_535;
+
+/// How the encoder's errors name these counts.
+const MESSAGE: &str = "bytes of an object header message";
+const MESSAGES: &str = "messages of an old-style object header";
+const HEADER: &str = "bytes of an object header";
 
 /// Message flag: it never changes.
 pub(crate) const CONSTANT: u8 = 1;
@@ -27,6 +34,25 @@ pub(crate) enum Style {
 }
 
 impl Style {
+    /// The most bytes of a message. Old-style messages are padded to a multiple of 8 bytes.
+    pub(crate) const fn most_message(self) -> usize {
+        match self {
+            Self::Old => MOST_MESSAGE / 8 * 8,
+            Self::New => MOST_MESSAGE,
+        }
+    }
+
+    /// Refuses a message that is too large for an object header.
+    pub(crate) fn check_message(self, what: &str, length: usize) -> Result<()> {
+        let most = self.most_message();
+        if length <= most {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "{what} takes {length} bytes, but an HDF5 object header message has at most {most}"
+        )))
+    }
+
     /// The version of types inside messages.
     pub(crate) const fn types(self) -> u8 {
         match self {
@@ -71,11 +97,11 @@ impl NewHeader {
         let encoded: Vec<Vec<u8>> = attributes
             .iter()
             .map(|(name, content)| content.encode(name, self.style.types(), sizes))
-            .collect();
-        let large = encoded.iter().any(|message| message.len() > MOST_MESSAGE);
+            .collect::<Result<_>>()?;
+        let large = encoded.iter().any(|message| message.len() > self.style.most_message());
         if self.style == Style::Old {
-            if large {
-                return Err(Error::invalid("an attribute of more than 64 KiB in an old-style file"));
+            for ((name, _), message) in attributes.iter().zip(&encoded) {
+                self.style.check_message(&format!("attribute {:?}", shortened(name)), message.len())?;
             }
             self.messages.extend(encoded.into_iter().map(|body| NewMessage::new(kind::ATTRIBUTE, 0, body)));
             return Ok(());
@@ -86,27 +112,33 @@ impl NewHeader {
         let dense = large || encoded.len() > MOST_COMPACT;
         let places = match write.filter(|_| dense) {
             Some(output) => {
-                let names: Vec<String> = attributes.iter().map(|(name, _)| name.clone()).collect();
-                Some(dense_attributes(&names, &encoded, sizes, output)?)
+                let names = attributes.iter().map(|(name, _)| name.as_bytes());
+                let named: Vec<_> = names.zip(encoded.iter().map(Vec::as_slice)).collect();
+                Some(dense_attributes(&named, sizes, output)?)
             }
             None => None,
         };
         let [heap, names, orders] = places.map_or([None; 3], |places| places.map(Some));
         let mut info = Encoder::new(sizes);
         // The order of creation is kept and indexed.
-        info.u8(0).u8(3).u16(encoded.len() as u16).address(heap).address(names).address(orders);
-        self.messages.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, info.bytes));
+        info.u8(0)
+            .u8(3)
+            .count(encoded.len(), 2, "attributes of an object")
+            .address(heap)
+            .address(names)
+            .address(orders);
+        self.messages.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, info.finish()?));
         if !dense {
-            for (order, body) in encoded.into_iter().enumerate() {
+            for (order, body) in (0_u16..).zip(encoded) {
                 let message = NewMessage::new(kind::ATTRIBUTE, 0, body);
-                self.messages.push(NewMessage { order: order as u16, ..message });
+                self.messages.push(NewMessage { order, ..message });
             }
         }
         Ok(())
     }
 
     /// The header's bytes.
-    pub(crate) fn encode(&self, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode(&self, sizes: Sizes) -> Result<Vec<u8>> {
         match self.style {
             Style::New => self.encode_new(sizes),
             Style::Old => self.encode_old(sizes),
@@ -114,73 +146,83 @@ impl NewHeader {
     }
 
     /// A block of more messages. `ordered`: does the header keep the order of attributes?
-    pub(crate) fn encode_continuation(&self, ordered: bool, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn encode_continuation(&self, ordered: bool, sizes: Sizes) -> Result<Vec<u8>> {
         match self.style {
-            Style::Old => self.old_messages(sizes).bytes,
+            Style::Old => self.old_messages(sizes),
             Style::New => {
                 let mut out = Encoder::new(sizes);
-                out.put(b"OCHK").put(&self.new_messages(ordered, sizes).bytes);
+                out.put(b"OCHK").put(&self.new_messages(ordered, sizes)?);
                 out.summed()
             }
         }
     }
 
-    fn new_messages(&self, ordered: bool, sizes: Sizes) -> Encoder {
+    fn new_messages(&self, ordered: bool, sizes: Sizes) -> Result<Vec<u8>> {
         let mut body = Encoder::new(sizes);
         for message in &self.messages {
-            body.u8(message.kind as u8).u16(message.body.len() as u16).u8(message.flags);
+            body.count(message.kind, 1, "a message's type")
+                .count(message.body.len(), 2, MESSAGE)
+                .u8(message.flags);
             if ordered {
                 body.u16(message.order);
             }
             body.put(&message.body);
         }
-        body
+        body.finish()
     }
 
-    fn encode_new(&self, sizes: Sizes) -> Vec<u8> {
-        let body = self.new_messages(true, sizes);
+    fn encode_new(&self, sizes: Sizes) -> Result<Vec<u8>> {
+        let body = self.new_messages(true, sizes)?;
         let mut out = Encoder::magic(sizes, b"OHDR", 2);
         // The size of the messages has 4 bytes; the order of attributes is kept and indexed.
-        out.u8(2 | 4 | 8).u32(body.bytes.len() as u32).put(&body.bytes);
+        out.u8(2 | 4 | 8).count(body.len(), 4, HEADER).put(&body);
         out.summed()
     }
 
-    fn old_messages(&self, sizes: Sizes) -> Encoder {
+    fn old_messages(&self, sizes: Sizes) -> Result<Vec<u8>> {
         let mut body = Encoder::new(sizes);
         for message in &self.messages {
             let size = message.body.len().next_multiple_of(8);
-            body.u16(message.kind).u16(size as u16).u8(message.flags).zeros(3);
-            let from = body.bytes.len();
+            body.u16(message.kind).count(size, 2, MESSAGE).u8(message.flags).zeros(3);
+            let from = body.len();
             body.put(&message.body).pad(from, 8);
         }
-        body
+        body.finish()
     }
 
-    fn encode_old(&self, sizes: Sizes) -> Vec<u8> {
-        let body = self.old_messages(sizes);
+    fn encode_old(&self, sizes: Sizes) -> Result<Vec<u8>> {
+        let body = self.old_messages(sizes)?;
         let mut out = Encoder::new(sizes);
-        out.u8(1).u8(0).u16(self.messages.len() as u16).u32(1).u32(body.bytes.len() as u32).zeros(4);
-        out.put(&body.bytes);
-        out.bytes
+        out.u8(1).u8(0).count(self.messages.len(), 2, MESSAGES).u32(1).count(body.len(), 4, HEADER);
+        out.zeros(4).put(&body);
+        out.finish()
     }
 
     /// A header that only leads to a block with all its messages.
-    pub(crate) fn stub(block: u64, length: u64, messages: usize, style: Style, sizes: Sizes) -> Vec<u8> {
+    pub(crate) fn stub(
+        block: u64,
+        length: u64,
+        messages: usize,
+        style: Style,
+        sizes: Sizes,
+    ) -> Result<Vec<u8>> {
         let mut body = Encoder::new(sizes);
         body.address(Some(block)).length(length);
-        let only = NewMessage::new(kind::CONTINUATION, 0, body.bytes);
-        let mut bytes = Self { style, messages: vec![only] }.encode(sizes);
+        let only = NewMessage::new(kind::CONTINUATION, 0, body.finish()?);
+        let mut bytes = Self { style, messages: vec![only] }.encode(sizes)?;
         if style == Style::Old {
             // Version 1 headers count the messages of all blocks.
-            bytes[2..4].copy_from_slice(&(messages as u16 + 1).to_le_bytes());
+            let mut count = Encoder::new(sizes);
+            count.count(messages + 1, 2, MESSAGES);
+            bytes[2..4].copy_from_slice(&count.finish()?);
         }
-        bytes
+        Ok(bytes)
     }
 
     /// Takes space for the header. What will be changed in its place (the last messages, and the sum behind them)
     /// stands inside one sector if it can.
     pub(crate) fn place(&self, sizes: Sizes, output: &Output) -> Result<u64> {
-        let length = self.encode(sizes).len();
+        let length = self.encode(sizes)?.len();
         let changing = self
             .messages
             .iter()
@@ -192,30 +234,35 @@ impl NewHeader {
     }
 }
 
-/// Writes attributes into a heap, with trees by name and by order; answers where the three are.
+/// The start of a name, for messages: names may be as long as they like.
+pub(crate) fn shortened(name: &str) -> String {
+    match name.char_indices().nth(60) {
+        Some((end, _)) => format!("{}…", &name[..end]),
+        None => name.to_owned(),
+    }
+}
+
+/// Writes attributes, by name, into a heap, with trees by name and by order; answers where the three are.
 pub(crate) fn dense_attributes(
-    attributes: &[String],
-    encoded: &[Vec<u8>],
+    attributes: &[(&[u8], &[u8])],
     sizes: Sizes,
     output: &Output,
 ) -> Result<[u64; 3]> {
-    let (heap, ids) = fractal::build(encoded, ATTRIBUTES, sizes, output)?;
-    let mut named: Vec<(u32, &str, usize)> = attributes
-        .iter()
-        .enumerate()
-        .map(|(order, name)| (lookup3(name.as_bytes(), 0), name.as_str(), order))
-        .collect();
+    let messages: Vec<&[u8]> = attributes.iter().map(|(_, message)| *message).collect();
+    let (heap, ids) = fractal::build(&messages, ATTRIBUTES, sizes, output)?;
+    let mut named: Vec<(u32, &[u8], usize)> =
+        attributes.iter().enumerate().map(|(order, (name, _))| (lookup3(name, 0), *name, order)).collect();
     named.sort_unstable();
     let mut records = Encoder::new(sizes);
     for (hash, _, order) in &named {
-        records.put(&ids[*order]).u8(0).u32(*order as u32).u32(*hash);
+        records.put(&ids[*order]).u8(0).count(*order, 4, "attributes of an object").u32(*hash);
     }
-    let names = tree(8, 17, &records.bytes, sizes, output)?;
+    let names = tree(8, 17, &records.finish()?, sizes, output)?;
     let mut records = Encoder::new(sizes);
     for (order, id) in ids.iter().enumerate() {
-        records.put(id).u8(0).u32(order as u32);
+        records.put(id).u8(0).count(order, 4, "attributes of an object");
     }
-    let orders = tree(9, 13, &records.bytes, sizes, output)?;
+    let orders = tree(9, 13, &records.finish()?, sizes, output)?;
     Ok([heap, names, orders])
 }
 
@@ -223,4 +270,45 @@ pub(crate) fn dense_attributes(
 pub(crate) fn tree(kind: u8, record: usize, records: &[u8], sizes: Sizes, output: &Output) -> Result<u64> {
     let header = build_btree2((kind, NODE, record), records, &mut Vec::new(), sizes, output)?;
     output.append_within(&header, 0..header.len(), SECTOR)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::write::attributes::c_text;
+
+    const SIZES: Sizes = Sizes { address: 8, length: 8 };
+
+    /// Attributes are numbered, and old-style headers count their messages, in 16 bits.
+    #[test]
+    fn too_many_attributes_are_refused() {
+        for (style, count, good) in [
+            (Style::New, 65_535, true),
+            (Style::New, 65_536, false),
+            (Style::Old, 65_535, true),
+            (Style::Old, 65_536, false),
+        ] {
+            let attributes: Vec<_> = (0..count).map(|number| (number.to_string(), c_text("x"))).collect();
+            let mut header = NewHeader { style, messages: Vec::new() };
+            let done = header.attributes(&attributes, SIZES, None).and_then(|()| header.encode(SIZES));
+            assert_eq!(done.is_ok(), good, "{style:?} {count}");
+        }
+    }
+
+    #[test]
+    fn too_large_messages_are_refused() {
+        for (style, length, good) in [
+            (Style::New, 65_535, true),
+            (Style::New, 65_536, false),
+            (Style::Old, 65_528, true),
+            (Style::Old, 65_529, false),
+        ] {
+            let message = NewMessage::new(kind::DATATYPE, 0, vec![0; length]);
+            let header = NewHeader { style, messages: vec![message] };
+            assert_eq!(header.encode(SIZES).is_ok(), good, "{style:?} {length}");
+            assert_eq!(header.encode_continuation(true, SIZES).is_ok(), good, "{style:?} {length}");
+        }
+        assert!(NewHeader::stub(0, 0, 65_534, Style::Old, SIZES).is_ok());
+        assert!(NewHeader::stub(0, 0, 65_535, Style::Old, SIZES).is_err());
+    }
 }

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::sync::{Arc, Mutex};
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Place, Result};
 
-use crate::file::lock;
+use crate::file::{lock, ones};
 
 /// Pieces up to this size are gathered before they are written.
 const SMALL: usize = 64 << 10;
@@ -21,6 +21,8 @@ pub(crate) struct Output {
     file: File,
     name: Arc<str>,
     base: u64,
+    /// The last address that fits in the file's addresses, all ones excepted.
+    most: u64,
     state: Mutex<State>,
 }
 
@@ -40,7 +42,24 @@ impl Output {
     /// Writes `file` from `end` on; addresses count from `base`.
     pub(crate) fn new(file: File, name: Arc<str>, base: u64, end: u64) -> Self {
         let state = State { end, tail: Vec::new(), tail_at: end, free: BTreeMap::new(), left: Vec::new() };
-        Self { file, name, base, state: Mutex::new(state) }
+        Self { file, name, base, most: (1 << 62) - 1, state: Mutex::new(state) }
+    }
+
+    /// The same, in a file whose addresses have this many bytes.
+    pub(crate) fn with_addresses(mut self, width: usize) -> Self {
+        self.most = self.most.min(ones(width) - 1);
+        self
+    }
+
+    /// The address behind `size` bytes at `address`, unless the file's addresses do not reach so far.
+    fn end_of(&self, address: u64, size: u64) -> Result<u64> {
+        let end = address.checked_add(size).filter(|end| *end <= self.most);
+        end.ok_or_else(|| {
+            Error::invalid(format!(
+                "{}: {size} bytes at {address:#x}, but the file's addresses reach {:#x}",
+                self.name, self.most
+            ))
+        })
     }
 
     pub(crate) const fn name(&self) -> &Arc<str> {
@@ -72,7 +91,7 @@ impl Output {
         let mut state = lock(&self.state);
         let skipped = self.skip(&state, part, unit);
         let address = state.end + skipped;
-        state.end = address + bytes.len() as u64;
+        state.end = self.end_of(address, bytes.len() as u64)?;
         if bytes.len() <= SMALL {
             let filled = state.tail.len() + skipped as usize;
             state.tail.resize(filled, 0);
@@ -106,10 +125,7 @@ impl Output {
         let mut state = lock(&self.state);
         self.write_tail(&mut state)?;
         let address = state.end + self.skip(&state, part, unit);
-        state.end = address
-            .checked_add(size)
-            .filter(|end| *end < 1 << 62)
-            .ok_or_else(|| Error::invalid(format!("{}: {size} bytes are too many for a file", self.name)))?;
+        state.end = self.end_of(address, size)?;
         state.tail_at = state.end;
         Ok(address)
     }
@@ -166,6 +182,13 @@ impl Output {
     /// The bytes at `address`.
     pub(crate) fn read(&self, address: u64, length: usize) -> Result<Vec<u8>> {
         self.flush()?;
+        let end = address.checked_add(length as u64).filter(|end| *end <= self.end());
+        if end.is_none() {
+            let place = Place::new(&self.name, "structure", address);
+            return Err(
+                place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length()))
+            );
+        }
         let mut bytes = vec![0; length];
         read_exact_at(&self.file, &mut bytes, self.base + address).map_err(|source| self.failed(source))?;
         Ok(bytes)
@@ -242,4 +265,20 @@ fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> std::io:
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A file whose addresses have 4 bytes ends below 4 GiB: what comes later is refused, not given a truncated address.
+    #[test]
+    fn addresses_stay_within_their_width() {
+        let output = Output::new(tempfile::tempfile().unwrap(), "test".into(), 0, 100).with_addresses(4);
+        let address = output.allocate(0xffff_ff00).unwrap();
+        assert_eq!(address, 100);
+        assert!(output.append(&[0; 200]).is_err());
+        assert!(output.allocate(200).is_err());
+        assert!(output.append(&[0; 10]).is_ok());
+    }
 }

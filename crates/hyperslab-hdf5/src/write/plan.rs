@@ -2,15 +2,18 @@
 
 use hyperslab_core::{ArraySpec, DType, Error, Fill, Result, product};
 
+use super::object::{CONSTANT, NewMessage, Style};
 use super::options::{Compatibility, DatasetLayout, Hdf5Options};
 use super::types::file_type;
 use crate::convert::{Element, NoKeeper, utf8_of};
 use crate::file::Sizes;
 use crate::filters::Pipeline;
 use crate::filters::choose::{Chunks, choose};
+use crate::header::kind;
 use crate::message::datatype::Type;
-use crate::message::fill::Allocation;
+use crate::message::fill::{self, Allocation};
 use crate::message::layout::IndexKind;
+use crate::message::pipeline;
 use crate::message::space::{MAX_RANK, Space};
 
 /// Compact data stand in a message, whose size has 16 bits.
@@ -64,11 +67,36 @@ impl Plan {
             return refuse("more bytes than can be counted".to_owned());
         }
         let fill = stored_fill(spec, &element).map_err(named)?;
-        let pipeline = pipeline(spec, &element, fill.as_deref()).map_err(named)?;
+        let pipeline = filters_of(spec, &element, fill.as_deref()).map_err(named)?;
         let layout = layout(spec, &element, &pipeline, options).map_err(named)?;
         let pipeline =
             if matches!(layout, PlannedLayout::Chunked { .. }) { pipeline } else { Pipeline::default() };
-        Ok(Self { name, spec: spec.clone(), dtype, element, pipeline, fill, layout })
+        let plan = Self { name, spec: spec.clone(), dtype, element, pipeline, fill, layout };
+        let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
+        match plan.messages(style, sizes) {
+            Ok(_) => Ok(plan),
+            Err(Error::Invalid(why)) => Err(Error::invalid(format!("{}: {why}", plan.name))),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The messages that never change: of the type, the fill value and the filters.
+    pub(crate) fn messages(&self, style: Style, sizes: Sizes) -> Result<Vec<NewMessage>> {
+        let old = style == Style::Old;
+        let dtype = self.dtype.encode(style.types(), sizes)?;
+        style.check_message("the datatype", dtype.len())?;
+        let value = fill::encode(if old { 2 } else { 3 }, self.allocation(), self.fill.as_deref(), sizes)?;
+        style.check_message("the fill value", value.len())?;
+        let mut messages = vec![
+            NewMessage::new(kind::DATATYPE, CONSTANT, dtype),
+            NewMessage::new(kind::FILL, CONSTANT, value),
+        ];
+        if !self.pipeline.specs.is_empty() {
+            let filters = pipeline::encode(&self.pipeline.specs, if old { 1 } else { 2 }, sizes)?;
+            style.check_message("the list of filters", filters.len())?;
+            messages.push(NewMessage::new(kind::PIPELINE, CONSTANT, filters));
+        }
+        Ok(messages)
     }
 
     /// Bytes of all elements.
@@ -121,7 +149,7 @@ fn stored_fill(spec: &ArraySpec, element: &Element) -> Result<Option<Vec<u8>>> {
     Ok(Some(stored).filter(|stored| stored.iter().any(|byte| *byte != 0)))
 }
 
-fn pipeline(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Result<Pipeline> {
+fn filters_of(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Result<Pipeline> {
     let cells = product(spec.grid.chunk_shape()).unwrap_or(u64::MAX);
     let chunks = Chunks { dtype: &spec.dtype, element: element.stored, cells, fill };
     if spec.filters.len() > 32 {

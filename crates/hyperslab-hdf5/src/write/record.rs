@@ -96,7 +96,10 @@ impl Recorder {
         let thickness = spec.grid.chunk_shape()[self.axis];
         let mut done = 0;
         while done < count {
-            let take = (self.start + thickness - self.extent).min(count - done);
+            let take = self.start.saturating_add(thickness).saturating_sub(self.extent).min(count - done);
+            if take == 0 {
+                return Err(Error::invalid("more frames than can be counted"));
+            }
             let mut region = Region::whole(&shape);
             region.start[self.axis] = done;
             region.shape[self.axis] = take;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySpec, Attribute, DType, Elements, Grid, Labels, Result};
+use hyperslab_core::{ArraySpec, Attribute, DType, Elements, Error, Grid, Labels, Result};
 
 use super::array::{NewArray, Shared};
 use super::attributes::{c_text, content, space};
@@ -12,6 +12,7 @@ use super::tree::{NewKind, NewNode, Tree, group_of, upwards};
 use super::types::file_type;
 use crate::convert::Keeper;
 use crate::dimensions::NO_VARIABLE;
+use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::message::attribute::Content;
 use crate::message::datatype::{Class, ReferenceKind, Type};
@@ -25,11 +26,11 @@ pub(crate) enum ScaleAttribute {
     /// The name of the dimension.
     Name(String),
     /// NetCDF-4's number of the dimension.
-    Number(i32),
+    Number(usize),
     /// The scales of a dataset's dimensions, by node.
     List(Vec<usize>),
     /// The datasets and dimensions that a scale serves.
-    References(Vec<(usize, u32)>),
+    References(Vec<(usize, usize)>),
     /// Names alone, where there can be no scale.
     Labels(Vec<String>),
 }
@@ -42,40 +43,41 @@ impl ScaleAttribute {
         keeper: &mut dyn Keeper,
     ) -> Result<(String, Content)> {
         let reference = Type { class: Class::Reference(ReferenceKind::Object), size: sizes.address };
-        let address = |node: usize| tree.nodes[node].address.to_le_bytes()[..sizes.address].to_vec();
         Ok(match self {
             Self::Class => ("CLASS".to_owned(), c_text("DIMENSION_SCALE")),
             Self::Name(name) => ("NAME".to_owned(), c_text(name)),
             Self::Number(number) => {
+                let number = i32::try_from(*number)
+                    .map_err(|_| Error::invalid(format!("{number} dimensions are too many for NetCDF-4")))?;
                 let values = Values::new(DType::Int32, &[], Elements::fixed(number.to_ne_bytes().to_vec()))?;
                 ("_Netcdf4Dimid".to_owned(), content(&values, sizes, keeper)?)
             }
             Self::List(scales) => {
-                let mut data = Vec::new();
+                let mut data = Encoder::new(sizes);
                 for scale in scales {
-                    let (heap, index) = keeper.keep(&address(*scale))?;
-                    data.extend_from_slice(&1_u32.to_le_bytes());
-                    data.extend_from_slice(&heap.to_le_bytes()[..sizes.address]);
-                    data.extend_from_slice(&index.to_le_bytes());
+                    let mut address = Encoder::new(sizes);
+                    address.address(Some(tree.nodes[*scale].address));
+                    let (heap, index) = keeper.keep(&address.finish()?)?;
+                    data.u32(1).address(Some(heap)).u32(index);
                 }
                 let dtype = Type { class: Class::Sequence(Box::new(reference)), size: 8 + sizes.address };
-                let content = Content { dtype, space: space(&[scales.len() as u64]), data: data.into() };
+                let content =
+                    Content { dtype, space: space(&[scales.len() as u64]), data: data.finish()?.into() };
                 ("DIMENSION_LIST".to_owned(), content)
             }
             Self::References(users) => {
-                let mut data = Vec::new();
+                let mut data = Encoder::new(sizes);
                 for (node, axis) in users {
                     let from = data.len();
-                    data.extend_from_slice(&address(*node));
-                    data.extend_from_slice(&axis.to_le_bytes());
-                    data.resize(from + 16, 0);
+                    data.address(Some(tree.nodes[*node].address)).count(*axis, 4, "dimensions").pad(from, 16);
                 }
                 let members = vec![
                     ("dataset".to_owned(), 0, reference),
                     ("dimension".to_owned(), sizes.address, file_type(&DType::Int32, sizes)?),
                 ];
                 let dtype = Type { class: Class::Compound { members }, size: 16 };
-                let content = Content { dtype, space: space(&[users.len() as u64]), data: data.into() };
+                let content =
+                    Content { dtype, space: space(&[users.len() as u64]), data: data.finish()?.into() };
                 ("REFERENCE_LIST".to_owned(), content)
             }
             Self::Labels(names) => {
@@ -106,7 +108,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             tree.nodes[*index].scales.push(ScaleAttribute::Name(words));
         }
     }
-    let mut users: Vec<(usize, Vec<(usize, u32)>)> = Vec::new();
+    let mut users: Vec<(usize, Vec<(usize, usize)>)> = Vec::new();
     for (index, array) in arrays {
         let spec = &array.plan.spec;
         let names: Vec<String> =
@@ -125,7 +127,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             continue;
         }
         for (axis, scale) in scales.iter().enumerate() {
-            let own = (index, axis as u32);
+            let own = (index, axis);
             match users.iter_mut().find(|(known, _)| known == scale) {
                 Some((_, users)) if *scale != index => users.push(own),
                 Some(_) => {}
@@ -156,7 +158,7 @@ fn is_scale_name(name: &str) -> bool {
 }
 
 /// Makes a dataset a scale.
-fn mark(tree: &mut Tree, scale: usize, number: usize, users: Vec<(usize, u32)>) {
+fn mark(tree: &mut Tree, scale: usize, number: usize, users: Vec<(usize, usize)>) {
     let node = &mut tree.nodes[scale];
     let name = node.path.rsplit('/').next().unwrap_or_default().to_owned();
     let bare = node.scales.iter().any(|own| matches!(own, ScaleAttribute::Name(_)));
@@ -165,7 +167,7 @@ fn mark(tree: &mut Tree, scale: usize, number: usize, users: Vec<(usize, u32)>) 
         own.push(ScaleAttribute::Name(name));
     }
     own.append(&mut node.scales);
-    own.push(ScaleAttribute::Number(number as i32));
+    own.push(ScaleAttribute::Number(number));
     if !users.is_empty() {
         own.push(ScaleAttribute::References(users));
     }

@@ -94,7 +94,7 @@ impl Hdf5Sink {
         let name = format!("{}{path}", self.shared.output.name());
         self.tree.check(path)?;
         let plan = Plan::new(name, spec, &options, self.shared.sizes)?;
-        let attributes = checked_attributes(&spec.attributes)?;
+        let attributes = checked_attributes(&spec.attributes, self.shared.style, self.shared.sizes)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         Ok(array)
@@ -119,8 +119,8 @@ impl Hdf5Sink {
             halves: (LEAF_K, TREE_K),
         };
         let head = match symbols {
-            Some((tree, heap)) => superblock.encode_old(tree, heap),
-            None => superblock.encode(),
+            Some((tree, heap)) => superblock.encode_old(tree, heap)?,
+            None => superblock.encode()?,
         };
         output.write_at(0, &head)?;
         output.set_length(superblock.end)
@@ -130,7 +130,7 @@ impl Hdf5Sink {
 impl Sink for Hdf5Sink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         self.tree.check(path)?;
-        let attributes = checked_attributes(attributes)?;
+        let attributes = checked_attributes(attributes, self.shared.style, self.shared.sizes)?;
         self.tree.add(path, NewKind::Group { made: true }, attributes).map(|_| ())
     }
 

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use hyperslab_core::{Attributes, Error, Result, Values, child_path, normal_path};
 
 use super::array::{NewArray, Shared};
-use super::attributes::{content, set_by_people, values_of};
+use super::attributes::{check_attribute, content, set_by_people, values_of};
 use super::extend::Additions;
 use super::group;
-use super::object::{NewHeader, Style};
+use super::object::{MOST_ATTRIBUTES, NewHeader, Style};
 use super::output::Output;
 use super::scales::ScaleAttribute;
 use crate::convert::Keeper;
-use crate::file::{File, lock};
+use crate::file::{File, Sizes, lock};
 use crate::header::{Header, Kind};
 use crate::message::attribute::Content;
 use crate::message::link::{Link, LinkTarget};
@@ -56,8 +56,24 @@ pub(crate) struct Tree {
 }
 
 /// The attributes of a node as they will be stored.
-pub(crate) fn checked_attributes(attributes: &Attributes) -> Result<Vec<(String, Values)>> {
-    set_by_people(attributes).map(|(name, value)| Ok((name.to_owned(), values_of(name, value)?))).collect()
+pub(crate) fn checked_attributes(
+    attributes: &Attributes,
+    style: Style,
+    sizes: Sizes,
+) -> Result<Vec<(String, Values)>> {
+    let mut checked = Vec::new();
+    for (name, value) in set_by_people(attributes) {
+        let values = values_of(name, value)?;
+        check_attribute(name, &values, style, sizes)?;
+        checked.push((name.to_owned(), values));
+    }
+    if checked.len() > MOST_ATTRIBUTES {
+        return Err(Error::invalid(format!(
+            "{} attributes of one object, but HDF5 numbers at most {MOST_ATTRIBUTES}",
+            checked.len()
+        )));
+    }
+    Ok(checked)
 }
 
 impl Tree {
@@ -213,7 +229,10 @@ impl Tree {
             let stub = lock(&shared.stubs).get(&self.nodes[index].path).copied();
             self.nodes[index].address = match stub {
                 Some(address) => address,
-                None => header.place(shared.sizes, &shared.output)?,
+                None => {
+                    let placed = header.place(shared.sizes, &shared.output);
+                    placed.map_err(|error| named(&self.nodes[index].path, error))?
+                }
             };
         }
         let mut root = None;
@@ -221,11 +240,11 @@ impl Tree {
             let mut keeper = AttributeKeeper { shared, tree: self };
             let (header, symbols) = self.header(index, &mut keeper, Some(&shared.output), shared)?;
             let bytes = if lock(&shared.stubs).contains_key(&self.nodes[index].path) {
-                let block = header.encode_continuation(true, shared.sizes);
+                let block = header.encode_continuation(true, shared.sizes)?;
                 let at = shared.output.append(&block)?;
-                NewHeader::stub(at, block.len() as u64, header.messages.len(), self.style, shared.sizes)
+                NewHeader::stub(at, block.len() as u64, header.messages.len(), self.style, shared.sizes)?
             } else {
-                header.encode(shared.sizes)
+                header.encode(shared.sizes).map_err(|error| named(&self.nodes[index].path, error))?
             };
             shared.output.write_at(self.nodes[index].address, &bytes)?;
             if index == 0 {
@@ -264,10 +283,7 @@ impl Tree {
         shared: &Shared,
     ) -> Result<(NewHeader, Option<(u64, u64)>)> {
         let node = &self.nodes[index];
-        let named = |error: Error| match error {
-            Error::Invalid(why) => Error::invalid(format!("{}: {why}", node.path)),
-            other => other,
-        };
+        let named = |error: Error| named(&node.path, error);
         let mut header = NewHeader { style: self.style, messages: Vec::new() };
         let mut symbols = None;
         match &node.kind {
@@ -286,7 +302,7 @@ impl Tree {
         }
         header.attributes(&attributes, shared.sizes, write).map_err(named)?;
         if let NewKind::Array(array) = &node.kind {
-            array.last_messages(&mut header);
+            array.last_messages(&mut header).map_err(named)?;
         }
         Ok((header, symbols))
     }
@@ -309,6 +325,14 @@ impl Tree {
             Link { name, target: LinkTarget::Hard(child.address), order }
         };
         children.iter().enumerate().map(link).collect()
+    }
+}
+
+/// The error, with the node that it is about.
+fn named(path: &str, error: Error) -> Error {
+    match error {
+        Error::Invalid(why) => Error::invalid(format!("{path}: {why}")),
+        other => other,
     }
 }
 

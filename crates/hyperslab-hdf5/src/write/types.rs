@@ -86,7 +86,7 @@ fn compound(dtype: &DType, fields: &hyperslab_core::StructType, sizes: Sizes) ->
     if fields.members.is_empty() || fields.members.len() > usize::from(u16::MAX) {
         return Err(Error::invalid(format!("HDF5 has no compound of {} members", fields.members.len())));
     }
-    let mut end = 0;
+    let (mut end, fixed) = (0, dtype.is_fixed());
     let mut members = Vec::with_capacity(fields.members.len());
     for member in &fields.members {
         if member.name.is_empty() || member.name.contains('\0') {
@@ -94,33 +94,32 @@ fn compound(dtype: &DType, fields: &hyperslab_core::StructType, sizes: Sizes) ->
         }
         let own = file_type(&member.dtype, sizes)?;
         // Offsets are kept where elements have a fixed size; else members stand back to back.
-        let offset = if dtype.is_fixed() { member.offset } else { end };
+        let offset = if fixed { member.offset } else { end };
         end = offset + own.size;
         members.push((member.name.clone(), offset, own));
     }
-    let size = small(if dtype.is_fixed() { fields.size.max(end) } else { end })?;
+    let size = small(if fixed { fields.size.max(end) } else { end })?;
     Ok(Type { class: Class::Compound { members }, size })
 }
 
-fn integer(size: usize, signed: bool) -> Type {
-    let precision = 8 * size as u16;
+fn integer(size: u8, signed: bool) -> Type {
+    let (precision, size) = (8 * u16::from(size), usize::from(size));
     Type { class: Class::Integer(Integer { order: Order::Little, signed, offset: 0, precision }), size }
 }
 
-fn float(size: usize, mantissa: u8, exponent: u8) -> Type {
-    let precision = 8 * size as u16;
+fn float(size: u8, mantissa: u8, exponent: u8) -> Type {
     Type {
         class: Class::Float(Float {
             order: Order::Little,
             norm: 2,
-            sign: precision as u8 - 1,
+            sign: 8 * size - 1,
             exponent: (mantissa, exponent),
             mantissa: (0, mantissa),
             bias: (1 << (exponent - 1)) - 1,
             offset: 0,
-            precision,
+            precision: 8 * u16::from(size),
         }),
-        size,
+        size: usize::from(size),
     }
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn build_below(
         for index in 0..count {
             let length = children.len() / count + usize::from(index < children.len() % count);
             let mut out = Encoder::magic(sizes, b"TREE", kind);
-            out.u8(level).u16(length as u16);
+            out.u8(level).count(length, 2, "children of a B-tree node");
             out.address((index > 0).then(|| at(index - 1)));
             out.address((index + 1 < count).then(|| at(index + 1)));
             for child in start..start + length {
@@ -58,11 +58,12 @@ pub(crate) fn build_below(
                 out.put(last);
             }
             // Room for as many as a node may ever have.
-            out.bytes.resize(node, 0);
+            out.fill(node);
+            let bytes = out.finish()?;
             if count == 1 {
-                return Ok(out.bytes);
+                return Ok(bytes);
             }
-            output.write_at(at(index), &out.bytes)?;
+            output.write_at(at(index), &bytes)?;
             upper_keys.extend(keys.get(start).cloned());
             upper.push(at(index));
             start += length;
@@ -118,22 +119,23 @@ impl Tree1Writer {
         }
         let key = |chunk: &[u64], stored: Option<Stored>| {
             let mut out = Encoder::new(self.entries.sizes);
-            out.u32(stored.map_or(0, |stored| stored.size as u32))
+            out.count(stored.map_or(0, |stored| stored.size), 4, "bytes of a chunk")
                 .u32(stored.map_or(0, |stored| stored.mask));
             for (at, extent) in chunk.iter().zip(&self.chunk) {
-                out.u64(at * extent);
+                out.u64(at.saturating_mul(*extent));
             }
             out.u64(0);
-            out.bytes
+            out.finish()
         };
-        let mut keys: Vec<_> = self.chunks.iter().map(|(chunk, stored)| key(chunk, Some(*stored))).collect();
+        let mut keys: Vec<_> =
+            self.chunks.iter().map(|(chunk, stored)| key(chunk, Some(*stored))).collect::<Result<_>>()?;
         // The last key is only an upper bound.
         if let Some((last, _)) = self.chunks.last_key_value() {
             let mut behind = last.clone();
             if let Some(first) = behind.first_mut() {
-                *first += 1;
+                *first = first.saturating_add(1);
             }
-            keys.push(key(&behind, None));
+            keys.push(key(&behind, None)?);
         }
         let children = self.chunks.values().map(|stored| stored.address).collect();
         self.root = Some(build(1, CHUNK_K, keys, children, self.entries.sizes, output)?);

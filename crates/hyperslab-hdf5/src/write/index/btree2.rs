@@ -39,7 +39,7 @@ pub(crate) fn build(
         output.release(address, u64::from(node_size));
     }
     let (root, root_count, total) = root.map_or((None, 0, 0), |(root, own, total)| (Some(root), own, total));
-    Ok(builder.plan.encode(root, root_count, total, sizes))
+    builder.plan.encode(root, root_count, total, sizes)
 }
 
 struct Builder<'a> {
@@ -84,7 +84,7 @@ impl Builder<'_> {
 
     /// Writes a node, unless it stands there already.
     fn node(&mut self, level: usize, index: usize, records: &[u8], children: &[Child]) -> Result<Child> {
-        let bytes = self.plan.encode_node(level, records, children, self.sizes);
+        let bytes = self.plan.encode_node(level, records, children, self.sizes)?;
         let own = (records.len() / self.record) as u64;
         let total = own + children.iter().map(|(_, _, total)| total).sum::<u64>();
         if self.kept.len() == level {
@@ -177,7 +177,7 @@ impl Tree2Writer {
         let record = self.entries.size() + 8 * self.rank;
         let (node_size, ..) = defaults::TREE;
         let kind = 10 + self.entries.client();
-        let made = build((kind, node_size, record), &records.bytes, &mut self.nodes, sizes, output)?;
+        let made = build((kind, node_size, record), &records.finish()?, &mut self.nodes, sizes, output)?;
         let address = match self.header {
             Some(header) => header,
             None => {

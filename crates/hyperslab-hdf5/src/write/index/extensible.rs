@@ -90,9 +90,10 @@ impl ExtensibleWriter {
         fields.magic(b"EAHD")?;
         fields.version(&[0])?;
         let (client, element) = (fields.u8()?, usize::from(fields.u8()?));
-        let mut number = || fields.u8().map(u64::from);
-        let (max_bits, index_elements, data_min) = (number()? as u32, number()?, number()?);
-        let (super_min, page_bits) = (number()?, number()? as u32);
+        let number = |fields: &mut Fields<'_>| fields.u8().map(u64::from);
+        let (max_bits, index_elements, data_min) =
+            (u32::from(fields.u8()?), number(&mut fields)?, number(&mut fields)?);
+        let (super_min, page_bits) = (number(&mut fields)?, u32::from(fields.u8()?));
         let geometry = Geometry { max_bits, index_elements, data_min, super_min, page_bits };
         if !geometry.is_valid() || client != entries.client() || element != entries.size() {
             return Err(
@@ -111,7 +112,7 @@ impl ExtensibleWriter {
         let index = fields.address(sizes)?;
         let mut array = Self { geometry, statistics, header: Some(address), ..Self::new(entries) };
         if let Some(index) = index {
-            let length = array.new_index(address).bytes.len();
+            let length = array.new_index(address)?.bytes.len();
             array.index = Some(array.read(output, index, length)?);
         }
         Ok(array)
@@ -141,29 +142,31 @@ impl ExtensibleWriter {
         out
     }
 
-    fn new_index(&self, header: u64) -> Block {
+    fn new_index(&self, header: u64) -> Result<Block> {
         let mut out = self.start(b"EAIB", header, None);
         (0..self.geometry.index_elements).for_each(|_| self.entries.put(None, &mut out));
         let supers = self.geometry.super_blocks() - self.geometry.direct_super_blocks();
         (0..self.geometry.direct_blocks() + u64::from(supers)).for_each(|_| {
             out.address(None);
         });
-        Block { address: None, changed: true, bytes: out.summed() }
+        Ok(Block { address: None, changed: true, bytes: out.summed()? })
     }
 
-    fn new_super(&self, header: u64, u: u32) -> Block {
+    fn new_super(&self, header: u64, u: u32) -> Result<Block> {
+        check_block(self.geometry.bitmap_bytes(u).saturating_add(Geometry::blocks(u).saturating_mul(8)))?;
         let mut out = self.start(b"EASB", header, Some(self.geometry.start_element(u)));
         out.zeros(self.geometry.bitmap_bytes(u) as usize);
         (0..Geometry::blocks(u)).for_each(|_| {
             out.address(None);
         });
-        Block { address: None, changed: true, bytes: out.summed() }
+        Ok(Block { address: None, changed: true, bytes: out.summed()? })
     }
 
-    fn new_data(&self, u: u32) -> DataWriter {
+    fn new_data(&self, u: u32) -> Result<DataWriter> {
         let elements = self.geometry.elements(u);
-        let bytes = self.entries.entry(None).repeat(elements as usize);
-        DataWriter { block: Block { address: None, changed: true, bytes }, left: elements }
+        check_block(elements.saturating_mul(self.entries.size() as u64))?;
+        let bytes = self.entries.entry(None)?.repeat(elements as usize);
+        Ok(DataWriter { block: Block { address: None, changed: true, bytes }, left: elements })
     }
 
     /// Sets an element; answers whether it was not set before.
@@ -181,10 +184,10 @@ impl ExtensibleWriter {
             }
         };
         if self.index.is_none() {
-            self.index = Some(self.new_index(header));
+            self.index = Some(self.new_index(header)?);
             self.statistics.elements += self.geometry.index_elements;
         }
-        let entry = self.entries.entry(Some(stored));
+        let entry = self.entries.entry(Some(stored))?;
         let fresh = match spot {
             Spot::Index(at) => {
                 let at = self.prefix(false) + at as usize * entry.len();
@@ -222,7 +225,7 @@ impl ExtensibleWriter {
             let data = match self.pointer(u, number) {
                 Some(address) => self.read_data(output, u, number, address)?,
                 None => {
-                    let data = self.new_data(u);
+                    let data = self.new_data(u)?;
                     self.statistics.data_blocks += 1;
                     self.statistics.data_bytes += self.data_length(u);
                     self.statistics.elements += self.geometry.elements(u);
@@ -242,7 +245,7 @@ impl ExtensibleWriter {
         }
         let slot = self.super_slot(u);
         let address = self.index.as_ref().and_then(|index| defined(&index.bytes[slot..][..self.width()]));
-        let mut block = self.new_super(header, u);
+        let mut block = self.new_super(header, u)?;
         match address {
             Some(address) => block = self.read(output, address, block.bytes.len())?,
             None => {
@@ -299,15 +302,15 @@ impl ExtensibleWriter {
     }
 
     fn read_data(&mut self, output: &Output, u: u32, number: u64, address: u64) -> Result<DataWriter> {
-        let mut data = self.new_data(u);
+        let mut data = self.new_data(u)?;
         data.block.address = Some(address);
         data.block.changed = false;
         if self.geometry.is_paged(u) {
-            let first = address + self.prefix(true) as u64 + 4;
+            let first = address.saturating_add(self.prefix(true) as u64 + 4);
             let (page, pages) = (self.page(), self.geometry.pages(u));
             for at in 0..pages {
                 if self.is_page_set(u, number * pages + at) {
-                    let block = self.read(output, first + at * (page as u64 + 4), page + 4)?;
+                    let block = self.read(output, first.saturating_add(at * (page as u64 + 4)), page + 4)?;
                     data.block.bytes[at as usize * page..][..page].copy_from_slice(&block.bytes[..page]);
                 }
             }
@@ -349,7 +352,7 @@ impl ExtensibleWriter {
         self.blocks.retain(|_, data| data.left > 0);
         let Some(index) = self.index.as_mut().filter(|index| index.changed) else { return Ok(Vec::new()) };
         let index = write_block(index, output)?;
-        Ok(vec![Patch { address: header, bytes: self.encode_header(index) }])
+        Ok(vec![Patch { address: header, bytes: self.encode_header(index)? }])
     }
 
     fn write_data(&mut self, header: u64, u: u32, number: u64, output: &Output) -> Result<()> {
@@ -365,12 +368,12 @@ impl ExtensibleWriter {
         }
         let address = output.space(length)?;
         if self.geometry.is_paged(u) {
-            let prefix = out.summed();
+            let prefix = out.summed()?;
             output.write_at(address, &prefix)?;
             self.write_pages(u, number, &data, address + prefix.len() as u64, output)?;
         } else {
             out.put(&data.block.bytes);
-            output.write_at(address, &out.summed())?;
+            output.write_at(address, &out.summed()?)?;
         }
         let (slot, width) = (self.data_slot(u, number), self.width());
         if let Some(parent) = self.parent(u) {
@@ -399,7 +402,7 @@ impl ExtensibleWriter {
             }
             let mut out = Encoder::new(self.entries.sizes);
             out.put(elements);
-            output.write_at(first + at as u64 * (page as u64 + 4), &out.summed())?;
+            output.write_at(first + at as u64 * (page as u64 + 4), &out.summed()?)?;
             // One string of bits for all blocks, highest first: not byte-aligned per block.
             let bit = number * pages + at as u64;
             if let Some(block) = self.supers.get_mut(&u) {
@@ -409,17 +412,28 @@ impl ExtensibleWriter {
         Ok(())
     }
 
-    fn encode_header(&self, index: u64) -> Vec<u8> {
+    fn encode_header(&self, index: u64) -> Result<Vec<u8>> {
         let (geometry, counts) = (&self.geometry, &self.statistics);
         let mut out = Encoder::magic(self.entries.sizes, b"EAHD", 0);
-        out.u8(self.entries.client()).u8(self.entries.size() as u8);
-        out.u8(geometry.max_bits as u8).u8(geometry.index_elements as u8);
-        out.u8(geometry.data_min as u8).u8(geometry.super_min as u8).u8(geometry.page_bits as u8);
+        let parameter = "a parameter of an extensible array";
+        out.u8(self.entries.client()).count(self.entries.size(), 1, parameter);
+        out.count(geometry.max_bits, 1, parameter).count(geometry.index_elements, 1, parameter);
+        out.count(geometry.data_min, 1, parameter).count(geometry.super_min, 1, parameter);
+        out.count(geometry.page_bits, 1, parameter);
         out.length(counts.super_blocks).length(counts.super_bytes);
         out.length(counts.data_blocks).length(counts.data_bytes);
         out.length(counts.end).length(counts.elements).address(Some(index));
         out.summed()
     }
+}
+
+/// Refuses blocks that only unusual parameters make so large: each that is changed is held in memory.
+fn check_block(bytes: u64) -> Result<()> {
+    const MOST: u64 = 256 << 20;
+    if bytes <= MOST {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("an index block of {bytes} bytes, but at most {MOST} are written")))
 }
 
 /// Puts an entry in its place; answers whether none stood there.

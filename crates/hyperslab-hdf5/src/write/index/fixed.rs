@@ -65,7 +65,8 @@ impl FixedWriter {
         fields.magic(b"FAHD")?;
         fields.version(&[0])?;
         let (client, element, page_bits) = (fields.u8()?, usize::from(fields.u8()?), u32::from(fields.u8()?));
-        if client != entries.client() || element != entries.size() || page_bits > 31 {
+        // libhdf5 makes pages of 2^10 elements. Each page that is changed is held in memory.
+        if client != entries.client() || element != entries.size() || page_bits > 20 {
             return Err(place.corrupt(format!("elements of {element} bytes of client {client}")));
         }
         let count = fields.length(sizes)?;
@@ -115,7 +116,9 @@ impl FixedWriter {
     }
 
     fn page_at(&self, block: u64, page: u64) -> u64 {
-        block + self.prefix() + page * ((self.entries.size() as u64) << self.page_bits) + 4 * page
+        // The array's size was checked: only the block's address is any number.
+        let offset = self.prefix() + page * ((self.entries.size() as u64) << self.page_bits) + 4 * page;
+        block.saturating_add(offset)
     }
 
     /// Sets an element; answers whether it was not set before.
@@ -130,7 +133,7 @@ impl FixedWriter {
             self.pages.insert(page, loaded);
         }
         let Some(own) = self.pages.get_mut(&page) else { return Ok(false) };
-        let entry = self.entries.entry(Some(stored));
+        let entry = self.entries.entry(Some(stored))?;
         let first = if self.count > 1 << self.page_bits { page << self.page_bits } else { 0 };
         let at = (number - first) as usize * entry.len();
         let place = &mut own.bytes[at..at + entry.len()];
@@ -145,7 +148,7 @@ impl FixedWriter {
         let length = elements as usize * self.entries.size();
         let written = !self.is_paged() || self.bitmap[(page >> 3) as usize] & (0x80 >> (page & 7)) != 0;
         match self.block.filter(|_| written) {
-            None => Ok(Page { bytes: self.entries.entry(None).repeat(elements as usize), changed: false }),
+            None => Ok(Page { bytes: self.entries.entry(None)?.repeat(elements as usize), changed: false }),
             Some(block) => {
                 // Without pages the sum covers the prefix too.
                 let (at, skip) =
@@ -194,16 +197,16 @@ impl FixedWriter {
                 page.changed = false;
                 let mut out = Encoder::new(sizes);
                 out.put(&page.bytes);
-                patches.push(Patch { address: at, bytes: out.summed() });
+                patches.push(Patch { address: at, bytes: out.summed()? });
             }
             start.put(&self.bitmap);
-            patches.push(Patch { address: block, bytes: start.summed() });
+            patches.push(Patch { address: block, bytes: start.summed()? });
         } else {
             for page in self.pages.values_mut() {
                 start.put(&page.bytes);
                 page.changed = false;
             }
-            patches.push(Patch { address: block, bytes: start.summed() });
+            patches.push(Patch { address: block, bytes: start.summed()? });
         }
         if !in_place {
             // Nothing leads here yet: it can be written at once.
@@ -213,9 +216,10 @@ impl FixedWriter {
         }
         self.block = Some(block);
         let mut out = Encoder::magic(sizes, b"FAHD", 0);
-        out.u8(self.entries.client()).u8(self.entries.size() as u8).u8(self.page_bits as u8);
+        out.u8(self.entries.client()).count(self.entries.size(), 1, "bytes of an index entry");
+        out.count(self.page_bits, 1, "a parameter of a fixed array");
         out.length(self.count).address(Some(block));
-        patches.push(Patch { address: header, bytes: out.summed() });
+        patches.push(Patch { address: header, bytes: out.summed()? });
         Ok(patches)
     }
 }

@@ -7,7 +7,7 @@ use hyperslab::{OpenStore, Result, Selection};
 pub(crate) fn node_and_selection(words: &[String]) -> Result<(Option<String>, Selection)> {
     let (mut node, mut selection) = (None, Selection::all());
     for word in words {
-        let looks = !word.starts_with('/') && (word.trim_end().ends_with(']') || word.contains('='));
+        let looks = !word.starts_with('/') && (word.trim_end().ends_with(']') || word.contains(['=', '~']));
         if node.is_none() && !looks {
             node = Some(word.clone());
         } else {

@@ -1,6 +1,6 @@
 //! Points in time as people write them.
 
-use hyperslab::{Error, Result};
+use hyperslab::{Calendar, Error, Result};
 
 /// `T` or `FROM:TO` as milliseconds since 1970; `T` alone means everything up to then.
 pub(crate) fn window(text: &str) -> Result<(u64, u64)> {
@@ -29,7 +29,9 @@ fn moment(text: &str) -> Option<u64> {
     let (date, time) = text.split_once(['T', 't', ' ']).unwrap_or((text, "00:00:00Z"));
     let mut parts = date.split('-');
     let mut part = |length: usize| parts.next().filter(|part| part.len() == length)?.parse::<u32>().ok();
-    let days = days_since_1970(part(4)?, part(2)?, part(2)?)?;
+    let date = (part(4)?, part(2)?, part(2)?);
+    let days = Calendar::ProlepticGregorian.day(date.0.into(), date.1.into(), date.2.into())?;
+    let days = i64::try_from(days).ok()?;
     if parts.next().is_some() {
         return None;
     }
@@ -57,24 +59,6 @@ fn time_of_day(text: &str) -> Option<i64> {
         }
     };
     Some((number(hour, 24)? * 60 + number(minute, 60)? - offset) * 60_000 + (second * 1000.0).round() as i64)
-}
-
-/// Days of a date of the Gregorian calendar.
-fn days_since_1970(year: u32, month: u32, day: u32) -> Option<i64> {
-    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
-    let length = match month {
-        2 => 28 + u32::from(leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    if !(1..=length).contains(&day) {
-        return None;
-    }
-    // Years that begin in March have their leap day at the end.
-    let (year, month) = if month > 2 { (year, month - 3) } else { (year.checked_sub(1)?, month + 9) };
-    let days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * month + 2) / 5 + day - 1;
-    Some(i64::from(days) - 719_468)
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | `dtype` | [`DType`]: element types and their names |
 //! | `elements` | [`Elements`], [`Values`]: elements in memory, as Arrow holds them, and as JSON |
 //! | `attributes` | [`Attributes`]: what people write beside their data |
+//! | `calendar` | [`Calendar`], [`TimeAxis`]: dates, and times counted from one |
 //! | `grid` | [`Grid`], [`Region`]: how a shape is cut into chunks |
 //! | `selection` | [`Selection`] as people say it, [`Positions`] as numbers |
 //! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
@@ -47,6 +48,7 @@ mod attributes;
 mod blob;
 mod budget;
 mod buffer;
+mod calendar;
 mod check;
 mod chunk;
 mod copy;
@@ -79,6 +81,7 @@ pub use blob::{
 };
 pub use budget::Budget;
 pub use buffer::Buffer;
+pub use calendar::{Calendar, TimeAxis, date_tick};
 pub use check::{check_chunk, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span};
 pub use copy::{Layout, copy_box};

@@ -99,6 +99,13 @@ pub enum SelectionItem {
         /// Was one label given rather than a range? It drops the axis.
         single: bool,
     },
+    /// `lat~50.1`: the position whose label is nearest. It drops the axis.
+    Nearest {
+        /// The dimension.
+        dimension: String,
+        /// A number or a date.
+        label: String,
+    },
 }
 
 /// Which cells are wanted, as the caller said it. Several items are applied to different axes.
@@ -185,7 +192,7 @@ impl Selection {
                 SelectionItem::Named(name, selection) => {
                     put(dimension_axis(dimensions, name)?, *selection)?;
                 }
-                SelectionItem::Labels { dimension, .. } => {
+                SelectionItem::Labels { dimension, .. } | SelectionItem::Nearest { dimension, .. } => {
                     return Err(Error::invalid(format!("dimension {dimension} has no coordinate labels")));
                 }
             }

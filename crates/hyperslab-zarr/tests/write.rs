@@ -104,7 +104,7 @@ proptest! {
     ) {
         let shape: Vec<u64> = dims.iter().map(|dim| dim.0).collect();
         let chunk: Vec<u64> = dims.iter().map(|dim| dim.1).collect();
-        let shard: Vec<u64> = dims.iter().map(|dim| dim.2).collect();
+        let shard: Vec<u64> = dims.iter().map(|dim| dim.2.next_multiple_of(dim.1)).collect();
         let v2 = v2 && !sharded;
         let mut filters = match pipeline {
             0 => vec![],

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use hyperslab_core::{
     ArraySchema, AxisSelection, DType, Error, Labels, Node, Positions, Result, Selection, SelectionItem,
-    Store, Values, dimension_axis, element_to_json, read_serial, time_text,
+    Store, TimeAxis, Values, dimension_axis, element_to_json, read_serial, time_text,
 };
 
 /// The selection with every label replaced by positions.
@@ -15,7 +15,12 @@ pub(crate) fn resolve(selection: &Selection, schema: &ArraySchema, store: &dyn S
         .map(|item| match item {
             SelectionItem::Labels { dimension, from, to, single } => {
                 let axis = dimension_axis(&schema.dimensions, dimension)?;
-                let range = positions(schema, axis, dimension, (from.as_deref(), to.as_deref()), store)?;
+                let ends = if *single {
+                    Ends::one(from.as_deref())
+                } else {
+                    Ends::range(from.as_deref(), to.as_deref())
+                };
+                let range = positions(schema, axis, dimension, ends, store)?;
                 let axis = if *single && range.1 - range.0 == 1 {
                     AxisSelection::Index(range.0)
                 } else {
@@ -23,13 +28,41 @@ pub(crate) fn resolve(selection: &Selection, schema: &ArraySchema, store: &dyn S
                 };
                 Ok(SelectionItem::Named(dimension.clone(), axis))
             }
+            SelectionItem::Nearest { dimension, label } => {
+                let axis = dimension_axis(&schema.dimensions, dimension)?;
+                let at = nearest(schema, axis, dimension, label, store)?;
+                Ok(SelectionItem::Named(dimension.clone(), AxisSelection::Index(at)))
+            }
             other => Ok(other.clone()),
         })
         .collect::<Result<_>>()?;
     Ok(Selection { items })
 }
 
-type Ends<'a> = (Option<&'a str>, Option<&'a str>);
+/// What is asked for along a dimension: both ends of a range, or one label, which must be there.
+#[derive(Debug, Clone, Copy)]
+struct Ends<'a> {
+    from: Option<&'a str>,
+    to: Option<&'a str>,
+    single: bool,
+}
+
+impl<'a> Ends<'a> {
+    const fn range(from: Option<&'a str>, to: Option<&'a str>) -> Self {
+        Self { from, to, single: false }
+    }
+
+    /// One label. `30:60` means a range where both parts are numbers, as people write it from habit.
+    fn one(label: Option<&'a str>) -> Self {
+        let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
+        match label.and_then(|label| label.split_once(':')) {
+            Some((from, to)) if is_number(from) && is_number(to) => {
+                Self::range(Some(from.trim()), Some(to.trim()))
+            }
+            _ => Self { from: label, to: label, single: true },
+        }
+    }
+}
 
 /// The half-open range of positions between two labels.
 fn positions(
@@ -40,23 +73,93 @@ fn positions(
     store: &dyn Store,
 ) -> Result<(i64, i64)> {
     let extent = schema.shape()[axis];
-    let none = || Error::invalid(format!("dimension {dimension} has no coordinate labels"));
     match schema.labels.get(axis).unwrap_or(&Labels::None) {
-        Labels::None => Err(none()),
+        // A dimension without labels is labelled by its positions, as in xarray.
+        Labels::None => by_domain(0, &DType::Int64, extent, dimension, ends),
         Labels::Texts(texts) => by_text(texts, dimension, ends),
         Labels::Domain { first, dtype } => by_domain(*first, dtype, extent, dimension, ends),
-        Labels::Node(path) => match store.node(path)? {
-            Node::Array(array) if array.schema().shape() == [extent] => {
-                let values = read_serial(&*array, Positions::whole(&[extent]))?;
-                by_value(&values, dimension, ends)
-            }
-            _ => Err(none()),
-        },
+        Labels::Node(path) => {
+            let (values, times) = coordinate(store, path, extent, dimension)?;
+            by_value(&values, times, dimension, ends)
+        }
     }
 }
 
+/// The position whose label is nearest to a number or a time; the first of two that are equally near.
+fn nearest(
+    schema: &ArraySchema,
+    axis: usize,
+    dimension: &str,
+    label: &str,
+    store: &dyn Store,
+) -> Result<i64> {
+    let extent = schema.shape()[axis];
+    let (numbers, target) = match schema.labels.get(axis).unwrap_or(&Labels::None) {
+        Labels::Node(path) => {
+            let (values, times) = coordinate(store, path, extent, dimension)?;
+            let numbers = numbers_of(&values);
+            let numbers =
+                numbers.ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numbers")))?;
+            let date = times.and_then(|times| Some((times, times.calendar().span(label)?)));
+            match (date, label.parse::<f64>()) {
+                (Some((times, (start, _))), _) => {
+                    let distance = |number: f64| {
+                        times.instant(number).map_or(f64::INFINITY, |instant| (instant - start) as f64)
+                    };
+                    (numbers.into_iter().map(distance).collect(), 0.0)
+                }
+                (_, Ok(number)) => (numbers, number),
+                (None, Err(_)) => return Err(not_a(dimension, label, "number")),
+            }
+        }
+        Labels::Texts(texts) => {
+            let numbers: Option<Vec<f64>> = texts.iter().map(|text| text.parse().ok()).collect();
+            let numbers =
+                numbers.ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numbers")))?;
+            (numbers, label.parse().map_err(|_| not_a(dimension, label, "number"))?)
+        }
+        other => {
+            let first = if let Labels::Domain { first, .. } = other { *first } else { 0 };
+            let number: f64 = label.parse().map_err(|_| not_a(dimension, label, "number"))?;
+            let last = extent.saturating_sub(1) as f64;
+            return Ok((number - first as f64).round().clamp(0.0, last) as i64);
+        }
+    };
+    let distances = numbers.iter().map(|number| (number - target).abs());
+    let best = distances.enumerate().filter(|(_, distance)| distance.is_finite());
+    let best = best.min_by(|(_, one), (_, other)| one.total_cmp(other));
+    best.map(|(at, _)| at as i64).ok_or_else(|| Error::invalid(format!("dimension {dimension} is empty")))
+}
+
+/// The values of a coordinate array, and how they count time, where they do.
+fn coordinate(
+    store: &dyn Store,
+    path: &str,
+    extent: u64,
+    dimension: &str,
+) -> Result<(Values, Option<TimeAxis>)> {
+    match store.node(path)? {
+        Node::Array(array) if array.schema().shape() == [extent] => {
+            let text = |name: &str| array.schema().attributes.get(name).and_then(|value| value.as_text());
+            let times = text("units")
+                .and_then(|units| TimeAxis::parse(&units, &text("calendar").unwrap_or_default()));
+            Ok((read_serial(&*array, Positions::whole(&[extent]))?, times))
+        }
+        _ => Err(Error::invalid(format!("dimension {dimension}: {path} does not hold its labels"))),
+    }
+}
+
+fn numbers_of(values: &Values) -> Option<Vec<f64>> {
+    let number = |index| element_to_json(&values.dtype, &values.elements, index).as_f64();
+    (0..values.len()).map(number).collect()
+}
+
+fn not_a(dimension: &str, label: &str, kind: &str) -> Error {
+    Error::invalid(format!("dimension {dimension}: {label} is not a {kind}"))
+}
+
 /// By exact text; where all labels are numbers, by number.
-fn by_text(texts: &[String], dimension: &str, (from, to): Ends<'_>) -> Result<(i64, i64)> {
+fn by_text(texts: &[String], dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
     let find = |label: &str, last: bool| {
         let same = |text: &String| text == label;
         let found = if last { texts.iter().rposition(same) } else { texts.iter().position(same) };
@@ -64,10 +167,10 @@ fn by_text(texts: &[String], dimension: &str, (from, to): Ends<'_>) -> Result<(i
     };
     let numbers: Option<Vec<f64>> = texts.iter().map(|text| text.parse().ok()).collect();
     if let Some(numbers) = numbers {
-        return by_number(&numbers, dimension, (from, to));
+        return by_number(&numbers, None, dimension, ends);
     }
-    let start = from.map_or(Ok(0), |label| find(label, false))?;
-    let end = to.map_or(Ok(texts.len()), |label| find(label, true).map(|at| at + 1))?;
+    let start = ends.from.map_or(Ok(0), |label| find(label, false))?;
+    let end = ends.to.map_or(Ok(texts.len()), |label| find(label, true).map(|at| at + 1))?;
     Ok((start as i64, end.max(start) as i64))
 }
 
@@ -76,13 +179,7 @@ fn unknown<'a>(dimension: &str, label: &str, all: impl Iterator<Item = &'a str>)
     Error::invalid(format!("dimension {dimension} has no label {label}; it begins {}", some.join(", ")))
 }
 
-fn by_domain(
-    first: i64,
-    dtype: &DType,
-    extent: u64,
-    dimension: &str,
-    (from, to): Ends<'_>,
-) -> Result<(i64, i64)> {
+fn by_domain(first: i64, dtype: &DType, extent: u64, dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
     let tick = |label: &str, round_up: bool| -> Result<i128> {
         if let DType::DateTime(unit) = dtype {
             // Dates compare as text of the same precision: walk to the first that is not before the label.
@@ -93,8 +190,14 @@ fn by_domain(
             .parse()
             .map_err(|_| Error::invalid(format!("dimension {dimension}: {label} is not a whole number")))
     };
-    let low = from.map_or(Ok(i128::from(first)), |label| tick(label, false))?;
-    let high = to.map_or(Ok(i128::from(first) + i128::from(extent) - 1), |label| tick(label, true))?;
+    let last = i128::from(first) + i128::from(extent) - 1;
+    let low = ends.from.map_or(Ok(i128::from(first)), |label| tick(label, false))?;
+    let high = ends.to.map_or(Ok(last), |label| tick(label, true))?;
+    if let Some(label) = ends.from.filter(|_| ends.single && (low > last || high < i128::from(first))) {
+        return Err(Error::invalid(format!(
+            "dimension {dimension} has no label {label}; it runs from {first} to {last}"
+        )));
+    }
     let clamp = |value: i128| value.clamp(0, i128::from(extent)) as i64;
     let start = clamp(low - i128::from(first));
     Ok((start, clamp(high - i128::from(first) + 1).max(start)))
@@ -129,36 +232,83 @@ fn date_position(
     Some(i128::from(first) + i128::from(low) - i128::from(round_up))
 }
 
-fn by_value(values: &Values, dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
-    let json: Vec<_> =
-        (0..values.len()).map(|index| element_to_json(&values.dtype, &values.elements, index)).collect();
-    if let Some(numbers) = json.iter().map(serde_json::Value::as_f64).collect::<Option<Vec<_>>>() {
-        return by_number(&numbers, dimension, ends);
+fn by_value(values: &Values, times: Option<TimeAxis>, dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
+    if let Some(numbers) = numbers_of(values) {
+        return by_number(&numbers, times, dimension, ends);
     }
-    let texts: Vec<String> = json.iter().map(|value| value.as_str().unwrap_or_default().to_owned()).collect();
+    let json = |index| element_to_json(&values.dtype, &values.elements, index);
+    let texts: Vec<String> =
+        (0..values.len()).map(|index| json(index).as_str().unwrap_or_default().to_owned()).collect();
     if !matches!(values.dtype, DType::DateTime(_)) {
         return by_text(&texts, dimension, ends);
     }
     let inside = |text: &String| {
-        let low = ends.0.is_none_or(|from| text.as_str() >= from);
-        let high = ends.1.is_none_or(|to| text.get(..to.len()).unwrap_or(text) <= to);
+        let low = ends.from.is_none_or(|from| text.as_str() >= from);
+        let high = ends.to.is_none_or(|to| text.get(..to.len()).unwrap_or(text) <= to);
         low && high
     };
     let chosen: Vec<bool> = texts.iter().map(inside).collect();
+    if let Some(label) = ends.from.filter(|_| ends.single && !chosen.contains(&true)) {
+        return Err(unknown(dimension, label, texts.iter().map(String::as_str)));
+    }
     one_run(&chosen, dimension)
 }
 
-/// By number, ascending or descending coordinates alike.
-fn by_number(numbers: &[f64], dimension: &str, (from, to): Ends<'_>) -> Result<(i64, i64)> {
-    let number = |label: &str| {
-        label
-            .parse::<f64>()
-            .map_err(|_| Error::invalid(format!("dimension {dimension}: {label} is not a number")))
+/// By number or by date, ascending or descending coordinates alike.
+fn by_number(
+    numbers: &[f64],
+    times: Option<TimeAxis>,
+    dimension: &str,
+    ends: Ends<'_>,
+) -> Result<(i64, i64)> {
+    let kind = if times.is_some() { "date such as 2000-01-31, nor a number" } else { "number" };
+    let limit = |label: &str| {
+        // Along time, 2000 is a year.
+        if let Some((start, end)) = times.and_then(|times| times.calendar().span(label)) {
+            return Ok(Limit::Span(start, end));
+        }
+        label.parse().map(Limit::Number).map_err(|_| not_a(dimension, label, kind))
     };
-    let (low, high) = (from.map(number).transpose()?, to.map(number).transpose()?);
-    let inside = |value: &f64| low.is_none_or(|low| *value >= low) && high.is_none_or(|high| *value <= high);
+    let (low, high) = (ends.from.map(limit).transpose()?, ends.to.map(limit).transpose()?);
+    let instant = |number: f64| times.and_then(|times| times.instant(number));
+    let inside = |number: &f64| {
+        low.is_none_or(|low| match low {
+            Limit::Number(low) => *number >= low,
+            Limit::Span(start, _) => instant(*number).is_some_and(|at| at >= start),
+        }) && high.is_none_or(|high| match high {
+            Limit::Number(high) => *number <= high,
+            Limit::Span(_, end) => instant(*number).is_some_and(|at| at < end),
+        })
+    };
     let chosen: Vec<bool> = numbers.iter().map(inside).collect();
+    if let (Some(label), Some(low)) = (ends.from.filter(|_| ends.single && !chosen.contains(&true)), low) {
+        return Err(no_label(numbers, times, dimension, label, low));
+    }
     one_run(&chosen, dimension)
+}
+
+/// An end of a range: a number, or a date and everything that it names.
+#[derive(Debug, Clone, Copy)]
+enum Limit {
+    Number(f64),
+    Span(i128, i128),
+}
+
+/// The error of a label that is not there: it names the neighbours.
+fn no_label(numbers: &[f64], times: Option<TimeAxis>, dimension: &str, label: &str, limit: Limit) -> Error {
+    let instant = |number: f64| times.and_then(|times| times.instant(number));
+    let is_below = |number: f64| match limit {
+        Limit::Number(limit) => number < limit,
+        Limit::Span(start, _) => instant(number).is_some_and(|at| at < start),
+    };
+    let text = |number: f64| times.map_or_else(|| number.to_string(), |times| times.text(number));
+    let below = numbers.iter().copied().filter(|number| is_below(*number)).max_by(f64::total_cmp);
+    let above = numbers.iter().copied().filter(|number| !is_below(*number)).min_by(f64::total_cmp);
+    let near: Vec<String> = below.into_iter().chain(above).map(text).collect();
+    Error::invalid(format!(
+        "dimension {dimension} has no label {label}; its neighbours are {}. Use {dimension}~{label} for the nearest",
+        near.join(" and ")
+    ))
 }
 
 /// The chosen positions as one range.

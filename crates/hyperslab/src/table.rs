@@ -1,7 +1,6 @@
 //! Reading tables: selections by dimension, columns by name, rows batch after batch.
 
 mod bounds;
-mod dates;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Reductions of arrays with missing and packed values: our answers are xarray's.
 
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;
@@ -8,10 +8,10 @@ use std::process::Command;
 use hyperslab::query::{Operation, Query};
 use serde_json::Value;
 
-/// Writes the files and prints xarray's answers, computed in float64: file, array, operation, axes, values.
-fn answers(folder: &Path) -> Vec<Value> {
+/// Writes files and prints xarray's answers: file, array, question, values.
+fn answers(script: &str, folder: &Path) -> Vec<Value> {
     let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with xarray");
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/cf_reductions.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(script);
     let output = Command::new(python).arg(script).arg(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
@@ -35,7 +35,7 @@ fn close(a: Option<f64>, b: Option<f64>) -> bool {
 #[test]
 fn answers_are_those_of_xarray() {
     let folder = tempfile::tempdir().unwrap();
-    let answers = answers(folder.path());
+    let answers = answers("cf_reductions.py", folder.path());
     assert!(answers.len() > 100, "{} answers", answers.len());
     for answer in &answers {
         let text = |name: &str| answer[name].as_str().unwrap();
@@ -64,6 +64,35 @@ fn answers_are_those_of_xarray() {
         assert!(same, "{answer}: {own:?}");
         if let Some(missing) = found.missing {
             assert_eq!(Some(missing), answer["missing"].as_u64(), "{answer}");
+        }
+    }
+}
+
+#[test]
+fn dates_select_what_xarray_selects() {
+    let folder = tempfile::tempdir().unwrap();
+    let answers = answers("cf_times.py", folder.path());
+    assert!(answers.len() > 50, "{} answers", answers.len());
+    for answer in &answers {
+        let text = |name: &str| answer[name].as_str().unwrap();
+        let store = hyperslab::open(folder.path().join(text("file"))).unwrap();
+        let found = store.array("/v").unwrap().read(&text("selection").parse().unwrap());
+        match answer["values"].as_array() {
+            Some(values) => {
+                let values: Vec<i32> = values.iter().map(|value| value.as_i64().unwrap() as i32).collect();
+                let found = found.unwrap_or_else(|why| panic!("{answer}: {why}"));
+                let mut cells = Vec::new();
+                flat(&found.to_json(), &mut cells);
+                let cells: Vec<i32> = cells.into_iter().map(|cell| cell.unwrap() as i32).collect();
+                let ends =
+                    cells.first().zip(cells.last()).map(|(first, last)| [*first, *last, cells.len() as i32]);
+                assert_eq!(ends.map_or(Vec::new(), Vec::from), values, "{answer}");
+            }
+            // xarray raises where there is no such label.
+            None => {
+                let why = found.expect_err(&answer.to_string()).to_string();
+                assert!(why.contains("has no label") && why.contains("neighbours"), "{why}");
+            }
         }
     }
 }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Number, Value};
 
 use super::{Data, Elements, Values};
-use crate::{DType, TimeUnit};
+use crate::calendar::year_text;
+use crate::{Calendar, DType, TimeUnit};
 
 /// A number held in these bytes; `None` when they are of another length.
 macro_rules! number {
@@ -267,22 +268,9 @@ pub fn time_text(ticks: i64, unit: TimeUnit) -> Option<String> {
     Some(text)
 }
 
-fn year_text(year: i128) -> String {
-    if year < 0 { format!("-{:04}", -year) } else { format!("{year:04}") }
-}
-
 /// The date of a day counted from 1970-01-01, in the proleptic Gregorian calendar.
 fn date_text(day: i128) -> String {
-    // Eras of 400 years (146,097 days) that begin on a 1 March, so that leap days come last.
-    let day = day + 719_468;
-    let era = day.div_euclid(146_097);
-    let of_era = day.rem_euclid(146_097);
-    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
-    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * of_year + 2) / 153;
-    let date = of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    let year = year_of_era + era * 400 + i128::from(month <= 2);
+    let (year, month, date) = Calendar::ProlepticGregorian.date(day);
     format!("{}-{month:02}-{date:02}", year_text(year))
 }
 

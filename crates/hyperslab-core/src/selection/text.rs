@@ -1,4 +1,4 @@
-//! Selections as people write them: `[0, 10:20, ::2]`, `time[3:7]`, `time=2020-01-01..2020-02-01`.
+//! Selections as people write them: `[0, 10:20, ::2]`, `time[3:7]`, `time=2020-01-01..2020-02-01`, `lat~50.1`.
 
 use std::str::FromStr;
 
@@ -20,8 +20,14 @@ impl FromStr for Selection {
             }
         } else if let Some((name, labels)) = text.split_once('=') {
             labels_of(name.trim(), labels.trim()).ok_or_else(|| bad("a label is missing"))?
+        } else if let Some((name, label)) = text.split_once('~') {
+            let (dimension, label) = (name.trim().to_owned(), label.trim().to_owned());
+            if dimension.is_empty() || label.is_empty() {
+                return Err(bad("a label is missing"));
+            }
+            SelectionItem::Nearest { dimension, label }
         } else {
-            return Err(bad("expected '[0, 10:20, ::2]', 'time[3:7]' or 'time=FIRST..LAST'"));
+            return Err(bad("expected '[0, 10:20, ::2]', 'time[3:7]', 'time=FIRST..LAST' or 'lat~NEAREST'"));
         };
         Ok(Self { items: vec![item] })
     }

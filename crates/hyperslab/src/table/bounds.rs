@@ -1,8 +1,6 @@
 //! The ends of a range, as people write them, in the type of a dimension. Both ends are included.
 
-use hyperslab_core::{Bound, Bounds, Column, DType, Error, Result};
-
-use super::dates;
+use hyperslab_core::{Bound, Bounds, Column, DType, Error, Result, date_tick};
 
 /// The range between two labels of a dimension.
 pub(super) fn bounds(column: &Column, from: Option<&str>, to: Option<&str>) -> Result<Bounds> {
@@ -28,7 +26,7 @@ fn bound(dtype: &DType, label: &str, high: bool) -> Option<Bound> {
             let number: f64 = label.parse().ok()?;
             (!number.is_nan()).then_some(Bound::Float(number))
         }
-        DType::DateTime(unit) => dates::tick(label, *unit, high).map(Bound::Integer),
+        DType::DateTime(unit) => date_tick(label, *unit, high).map(Bound::Integer),
         DType::String | DType::Bytes | DType::Reference | DType::FixedBytes(_) | DType::FixedText(_) => {
             Some(Bound::Bytes(label.as_bytes().to_vec()))
         }

@@ -1,0 +1,368 @@
+//! Calendars: those of the CF conventions, dates as people write them, and times counted from a date.
+//!
+//! Instants are attoseconds since 1970-01-01 in their calendar, as `i128`: exact for every unit that a format has.
+
+use crate::TimeUnit;
+
+/// Attoseconds, the shortest ticks that there are, in a second.
+const PER_SECOND: i128 = 1_000_000_000_000_000_000;
+const PER_DAY: i128 = 86_400 * PER_SECOND;
+/// The first day of the Gregorian calendar, 1582-10-15, and the last of the Julian one.
+const FIRST_GREGORIAN: (i128, i128, i128) = (1582, 10, 15);
+const LAST_JULIAN: (i128, i128, i128) = (1582, 10, 4);
+/// Days before each month of a year without a leap day.
+const BEFORE_MONTH: [i128; 12] = [0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
+
+/// A calendar of the CF conventions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub enum Calendar {
+    /// Julian up to 1582-10-04, Gregorian from 1582-10-15 on: `standard`, `gregorian`.
+    Standard,
+    /// Gregorian at all times: `proleptic_gregorian`. The calendar of NumPy's dates.
+    #[default]
+    ProlepticGregorian,
+    /// Julian at all times: `julian`.
+    Julian,
+    /// Years of 365 days: `noleap`, `365_day`.
+    NoLeap,
+    /// Years of 366 days: `all_leap`, `366_day`.
+    AllLeap,
+    /// Years of twelve months of 30 days: `360_day`.
+    Days360,
+}
+
+impl Calendar {
+    /// The calendar of this name; CF's default, `standard`, for an empty one.
+    ///
+    /// ```
+    /// use hyperslab_core::Calendar;
+    /// assert_eq!(Calendar::from_name("365_day"), Some(Calendar::NoLeap));
+    /// assert_eq!(Calendar::from_name("none"), None);
+    /// ```
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Some(match name.trim().to_ascii_lowercase().as_str() {
+            "" | "standard" | "gregorian" => Self::Standard,
+            "proleptic_gregorian" => Self::ProlepticGregorian,
+            "julian" => Self::Julian,
+            "noleap" | "365_day" => Self::NoLeap,
+            "all_leap" | "366_day" => Self::AllLeap,
+            "360_day" => Self::Days360,
+            _ => return None,
+        })
+    }
+
+    /// Days from 1970-01-01 to a date; `None` for a date that the calendar does not have.
+    #[must_use]
+    pub fn day(self, year: i128, month: i128, day: i128) -> Option<i128> {
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year.abs() > 1 << 62 {
+            return None;
+        }
+        let number = self.day_number(year, month, day)?;
+        (self.date(number) == (year, month, day)).then_some(number)
+    }
+
+    fn day_number(self, year: i128, month: i128, day: i128) -> Option<i128> {
+        let date = (year, month, day);
+        Some(match self {
+            Self::ProlepticGregorian => gregorian(year, month, day),
+            Self::Julian => julian(year, month, day),
+            Self::Standard if date >= FIRST_GREGORIAN => gregorian(year, month, day),
+            Self::Standard if date <= LAST_JULIAN => julian(year, month, day),
+            Self::Standard => return None,
+            Self::NoLeap => 365 * (year - 1970) + BEFORE_MONTH[(month - 1) as usize] + day - 1,
+            Self::AllLeap => {
+                let leap = i128::from(month > 2);
+                366 * (year - 1970) + BEFORE_MONTH[(month - 1) as usize] + leap + day - 1
+            }
+            Self::Days360 => 360 * (year - 1970) + 30 * (month - 1) + day - 1,
+        })
+    }
+
+    /// The year, month and day of a day counted from 1970-01-01.
+    #[must_use]
+    pub fn date(self, day: i128) -> (i128, i128, i128) {
+        let (first, last) = (gregorian(1582, 10, 15), |days: &[i128; 12], of_year: i128, leap: i128| {
+            let before = |month: usize| days[month] + if month > 1 { leap } else { 0 };
+            let month = (0..12).rfind(|month| before(*month) <= of_year).unwrap_or(0);
+            (month as i128 + 1, of_year - before(month) + 1)
+        });
+        match self {
+            Self::ProlepticGregorian => from_gregorian(day),
+            Self::Standard if day >= first => from_gregorian(day),
+            Self::Standard | Self::Julian => from_julian(day),
+            Self::NoLeap => {
+                let (month, date) = last(&BEFORE_MONTH, day.rem_euclid(365), 0);
+                (1970 + day.div_euclid(365), month, date)
+            }
+            Self::AllLeap => {
+                let (month, date) = last(&BEFORE_MONTH, day.rem_euclid(366), 1);
+                (1970 + day.div_euclid(366), month, date)
+            }
+            Self::Days360 => {
+                let of_year = day.rem_euclid(360);
+                (1970 + day.div_euclid(360), of_year / 30 + 1, of_year % 30 + 1)
+            }
+        }
+    }
+
+    /// The time that a label names: its first instant and the first one after it.
+    ///
+    /// A label is `2020`, `2020-02`, `2020-02-29`, `2020-02-29T12`, … `2020-02-29T12:00:00.5`, with a `Z` at its end or not.
+    #[must_use]
+    pub fn span(self, label: &str) -> Option<(i128, i128)> {
+        let label = label.trim().trim_end_matches(['Z', 'z']);
+        let (date, time) = match label.split_once(['T', 't', ' ']) {
+            Some((date, time)) => (date, Some(time)),
+            None => (label, None),
+        };
+        let (negative, date) = date.strip_prefix('-').map_or((false, date), |date| (true, date));
+        let mut parts = date.split('-');
+        let year = number(parts.next()?, 4..=12)? * if negative { -1 } else { 1 };
+        let month = parts.next().map_or(Some(None), |month| within(month, 1..=12).map(Some))?;
+        let day = parts.next().map_or(Some(None), |day| within(day, 1..=31).map(Some))?;
+        if parts.next().is_some() {
+            return None;
+        }
+        let (Some(month), Some(day)) = (month, day) else {
+            let (next_year, next) = month.map_or((year + 1, 1), |month| (year + month / 12, month % 12 + 1));
+            let start = self.day(year, month.unwrap_or(1), 1)? * PER_DAY;
+            return time.is_none().then_some((start, self.day(next_year, next, 1)? * PER_DAY));
+        };
+        let (within_day, length) = time.map_or(Some((0, PER_DAY)), time_of_day)?;
+        let start = self.day(year, month, day)? * PER_DAY + within_day;
+        Some((start, start + length))
+    }
+
+    /// An instant as text, as short as its precision allows: `2000-01-05`, `2000-01-05T06:00`.
+    #[must_use]
+    pub fn text(self, instant: i128) -> String {
+        let (year, month, day) = self.date(instant.div_euclid(PER_DAY));
+        let mut text = format!("{}-{month:02}-{day:02}", year_text(year));
+        let rest = instant.rem_euclid(PER_DAY);
+        if rest == 0 {
+            return text;
+        }
+        let seconds = rest / PER_SECOND;
+        text.push_str(&format!("T{:02}:{:02}", seconds / 3600, seconds / 60 % 60));
+        if rest % (60 * PER_SECOND) != 0 {
+            text.push_str(&format!(":{:02}", seconds % 60));
+        }
+        let fraction = format!("{:018}", rest % PER_SECOND);
+        let fraction = fraction.trim_end_matches('0');
+        if !fraction.is_empty() {
+            text.push_str(&format!(".{fraction}"));
+        }
+        text
+    }
+}
+
+/// Numbers that count time from a date: `hours since 1990-01-01`, in a calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeAxis {
+    calendar: Calendar,
+    /// Where counting starts.
+    epoch: i128,
+    /// Attoseconds of a unit.
+    unit: i128,
+}
+
+impl TimeAxis {
+    /// From CF's `units` and `calendar`; `None` where the units do not count time from a date, or the calendar is unknown.
+    ///
+    /// ```
+    /// use hyperslab_core::TimeAxis;
+    /// let axis = TimeAxis::parse("hours since 2000-01-01 06:00", "noleap").unwrap();
+    /// assert_eq!(axis.text(18.0), "2000-01-02");
+    /// assert!(TimeAxis::parse("K", "").is_none());
+    /// ```
+    #[must_use]
+    pub fn parse(units: &str, calendar: &str) -> Option<Self> {
+        let calendar = Calendar::from_name(calendar)?;
+        let (unit, start) = units.trim().split_once(" since ")?;
+        let unit = match unit.trim().to_ascii_lowercase().as_str() {
+            "days" | "day" | "d" => PER_DAY,
+            "hours" | "hour" | "hrs" | "hr" | "h" => 3600 * PER_SECOND,
+            "minutes" | "minute" | "mins" | "min" => 60 * PER_SECOND,
+            "seconds" | "second" | "secs" | "sec" | "s" => PER_SECOND,
+            "milliseconds" | "millisecond" | "millisecs" | "millisec" | "msecs" | "msec" | "ms" => {
+                PER_SECOND / 1000
+            }
+            "microseconds" | "microsecond" | "microsecs" | "microsec" => PER_SECOND / 1_000_000,
+            "nanoseconds" | "nanosecond" | "nanosecs" | "nanosec" => PER_SECOND / 1_000_000_000,
+            // A month has a length of its own in one calendar alone.
+            "months" | "month" if calendar == Calendar::Days360 => 30 * PER_DAY,
+            _ => return None,
+        };
+        Some(Self { calendar, epoch: reference(start.trim(), calendar)?, unit })
+    }
+
+    /// The calendar.
+    #[must_use]
+    pub const fn calendar(&self) -> Calendar {
+        self.calendar
+    }
+
+    /// The instant of a number, to the microsecond: numbers of days with a fraction are seldom exact.
+    #[must_use]
+    pub fn instant(&self, number: f64) -> Option<i128> {
+        const MICROSECOND: i128 = PER_SECOND / 1_000_000;
+        if !number.is_finite() || number.abs() > 1e15 {
+            return None;
+        }
+        let whole = number.floor();
+        let fraction = ((number - whole) * (self.unit / MICROSECOND).max(1) as f64).round() as i128;
+        let fraction = if self.unit < MICROSECOND { 0 } else { fraction * MICROSECOND };
+        Some(self.epoch + whole as i128 * self.unit + fraction)
+    }
+
+    /// A number as text; the number itself where it is no time.
+    #[must_use]
+    pub fn text(&self, number: f64) -> String {
+        self.instant(number).map_or_else(|| number.to_string(), |instant| self.calendar.text(instant))
+    }
+}
+
+/// The instant from which time is counted: a date with or without a time and an offset from UTC.
+fn reference(text: &str, calendar: Calendar) -> Option<i128> {
+    let (date, rest) = match text.find(['T', 't', ' ']) {
+        Some(at) => (&text[..at], text[at + 1..].trim()),
+        None => (text, ""),
+    };
+    // Years of fewer than four digits are common here: `days since 1-1-1`.
+    let (negative, date) = date.strip_prefix('-').map_or((false, date), |date| (true, date));
+    let mut parts = date.split('-');
+    let year = number(parts.next()?, 1..=12)? * if negative { -1 } else { 1 };
+    let month = within(parts.next().unwrap_or("1"), 1..=12)?;
+    let day = within(parts.next().unwrap_or("1"), 1..=31)?;
+    let start = calendar.day(year, month, day).filter(|_| parts.next().is_none())? * PER_DAY;
+    let rest = rest.trim_end_matches("UTC").trim_end_matches(['Z', 'z']).trim();
+    let (clock, zone) = rest.find(['+', '-']).map_or((rest, ""), |at| rest.split_at(at));
+    let clock = clock.trim();
+    let clock = if clock.is_empty() { 0 } else { time_of_day(clock)?.0 };
+    let offset = if zone.is_empty() {
+        0
+    } else {
+        let digits = zone[1..].replace(':', "");
+        let minutes = match digits.len() {
+            1 | 2 => number(&digits, 1..=2)? * 60,
+            4 => number(&digits[..2], 2..=2)? * 60 + number(&digits[2..], 2..=2)?,
+            _ => return None,
+        };
+        if zone.starts_with('-') { -minutes } else { minutes }
+    };
+    Some(start + clock - offset * 60 * PER_SECOND)
+}
+
+/// The tick that bounds a range at a label: the first that is not before it, or with `high` the last inside the year,
+/// month, day, hour, minute or second that it names. `None` when the label is no date. In the calendar of NumPy's dates.
+#[must_use]
+pub fn date_tick(label: &str, unit: TimeUnit, high: bool) -> Option<i128> {
+    let calendar = Calendar::ProlepticGregorian;
+    let (start, end) = calendar.span(label)?;
+    let floor = |instant: i128| {
+        let (year, month, _) = calendar.date(instant.div_euclid(PER_DAY));
+        match unit {
+            TimeUnit::Year => year - 1970,
+            TimeUnit::Month => (year - 1970) * 12 + month - 1,
+            _ => instant.div_euclid(length(unit)),
+        }
+    };
+    // The first tick that is not before: the one after the last that ends before.
+    Some(if high { floor(end - 1) } else { floor(start - 1) + 1 })
+}
+
+/// Attoseconds of a tick that always has the same length.
+const fn length(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Year | TimeUnit::Month | TimeUnit::Week => 7 * PER_DAY,
+        TimeUnit::Day => PER_DAY,
+        TimeUnit::Hour => 3600 * PER_SECOND,
+        TimeUnit::Minute => 60 * PER_SECOND,
+        TimeUnit::Second => PER_SECOND,
+        TimeUnit::Millisecond => PER_SECOND / 1_000,
+        TimeUnit::Microsecond => PER_SECOND / 1_000_000,
+        TimeUnit::Nanosecond => PER_SECOND / 1_000_000_000,
+        TimeUnit::Picosecond => PER_SECOND / 1_000_000_000_000,
+        TimeUnit::Femtosecond => PER_SECOND / 1_000_000_000_000_000,
+        TimeUnit::Attosecond => 1,
+    }
+}
+
+/// A time of day and how long what it names lasts.
+fn time_of_day(text: &str) -> Option<(i128, i128)> {
+    let mut parts = text.split(':');
+    let hour = within(parts.next()?, 0..=23)? * 3600 * PER_SECOND;
+    let Some(minute) = parts.next() else { return Some((hour, 3600 * PER_SECOND)) };
+    let minute = hour + within(minute, 0..=59)? * 60 * PER_SECOND;
+    let Some(second) = parts.next() else { return Some((minute, 60 * PER_SECOND)) };
+    if parts.next().is_some() {
+        return None;
+    }
+    let (whole, fraction) =
+        second.split_once('.').map_or((second, ""), |(whole, fraction)| (whole, fraction));
+    let start = minute + within(whole, 0..=59)? * PER_SECOND;
+    if fraction.is_empty() {
+        return (whole.len() == second.len()).then_some((start, PER_SECOND));
+    }
+    let digits = number(fraction, 1..=18)?;
+    let length = PER_SECOND / 10_i128.pow(u32::try_from(fraction.len()).ok()?);
+    Some((start + digits * length, length))
+}
+
+fn number(text: &str, digits: std::ops::RangeInclusive<usize>) -> Option<i128> {
+    let plain = digits.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+fn within(text: &str, range: std::ops::RangeInclusive<i128>) -> Option<i128> {
+    number(text, 1..=2).filter(|number| range.contains(number))
+}
+
+/// A year as text, with four digits at least.
+pub(crate) fn year_text(year: i128) -> String {
+    if year < 0 { format!("-{:04}", -year) } else { format!("{year:04}") }
+}
+
+/// Days of a year that starts in March, so that the leap day is its last.
+fn of_march_year(month: i128, day: i128) -> i128 {
+    (153 * ((month + 9) % 12) + 2) / 5 + day - 1
+}
+
+fn gregorian(year: i128, month: i128, day: i128) -> i128 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_march_year(month, day) - 719_468
+}
+
+fn julian(year: i128, month: i128, day: i128) -> i128 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let (era, of_era) = (year.div_euclid(4), year.rem_euclid(4));
+    era * 1461 + of_era * 365 + of_march_year(month, day) - 719_470
+}
+
+fn from_gregorian(day: i128) -> (i128, i128, i128) {
+    let day = day + 719_468;
+    let (era, of_era) = (day.div_euclid(146_097), day.rem_euclid(146_097));
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    from_march_year(era * 400 + year_of_era, of_year)
+}
+
+fn from_julian(day: i128) -> (i128, i128, i128) {
+    let day = day + 719_470;
+    let (era, of_era) = (day.div_euclid(1461), day.rem_euclid(1461));
+    let year_of_era = (of_era - of_era / 1460) / 365;
+    from_march_year(era * 4 + year_of_era, of_era - 365 * year_of_era)
+}
+
+fn from_march_year(year: i128, of_year: i128) -> (i128, i128, i128) {
+    let march_month = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * march_month + 2) / 5 + 1;
+    let month = if march_month < 10 { march_month + 3 } else { march_month - 9 };
+    (year + i128::from(month <= 2), month, day)
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use hyperslab::query::Operation;
-use hyperslab::{ArrayReader, Buffer, Fill, Labels, Plan, Threads, Values, needs_elements};
+use hyperslab::{
+    ArrayReader, AxisPick, Buffer, Fill, Labels, Plan, Selection, SelectionItem, Threads, Values,
+    needs_elements,
+};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyEllipsis, PyTuple};
+use pyo3::types::{PyDict, PyEllipsis, PySlice, PyString, PyTuple};
+use smallvec::SmallVec;
 
 use crate::errors::{bad_index, detached, invalid, raised};
 use crate::key::{self, Key};
@@ -224,7 +228,51 @@ impl Array {
         if let Some(points) = whole_mask(key, self.shape_of())? {
             return self.read_points(py, &points, &[points.first().map_or(0, Vec::len) as u64]);
         }
+        if let Some(selection) = text_selection(py, key)? {
+            return self.read_selection(py, &selection);
+        }
         self.read(py, &Key::parse(key, self.shape_of())?)
+    }
+
+    /// Selects by label, as xarray does: ``a.sel(lat=slice(30, 60), time="2000-01")``. Slices include both ends. A label
+    /// that is not there is an error; ``method="nearest"`` takes the nearest.
+    #[pyo3(signature = (*, method=None, **labels))]
+    fn sel<'py>(
+        &self,
+        py: Python<'py>,
+        method: Option<&str>,
+        labels: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let nearest = match method {
+            None => false,
+            Some("nearest") => true,
+            Some(other) => return Err(invalid(py, format!("method {other:?}: only \"nearest\" is known"))),
+        };
+        let mut selection = Selection::all();
+        for (dimension, label) in labels.into_iter().flatten() {
+            let dimension: String = dimension.extract()?;
+            let item = if let Ok(slice) = label.cast::<PySlice>() {
+                let end = |name: &str| slice.getattr(name).and_then(|end| label_text(&end));
+                if !slice.getattr("step")?.is_none() {
+                    return Err(invalid(py, format!("{dimension}: a slice of labels has no step")));
+                }
+                SelectionItem::Labels { dimension, from: end("start")?, to: end("stop")?, single: false }
+            } else {
+                let text = label_text(&label)?;
+                let text = text.ok_or_else(|| invalid(py, format!("{dimension}: a label is missing")))?;
+                match nearest {
+                    true => SelectionItem::Nearest { dimension, label: text },
+                    false => SelectionItem::Labels {
+                        dimension,
+                        from: Some(text.clone()),
+                        to: Some(text),
+                        single: true,
+                    },
+                }
+            };
+            selection.items.push(item);
+        }
+        self.read_selection(py, &selection)
     }
 
     fn __len__(&self) -> PyResult<usize> {
@@ -488,7 +536,41 @@ impl Array {
     }
 }
 
+/// Selections in brackets, as the command line takes them: ``a["lat=30..60"]``, ``a["time=2000", "lat~50"]``.
+fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Selection>> {
+    let texts: Vec<Bound<'_, PyAny>> = match key.cast::<PyTuple>() {
+        Ok(items) => items.iter().collect(),
+        Err(_) => vec![key.clone()],
+    };
+    if texts.is_empty() || !texts.iter().all(|text| text.is_instance_of::<PyString>()) {
+        return Ok(None);
+    }
+    let mut selection = Selection::all();
+    for text in texts {
+        let item: Selection = text.extract::<String>()?.parse().map_err(|error| raised(py, &error))?;
+        selection = selection.and(item);
+    }
+    Ok(Some(selection))
+}
+
+/// A label as text: dates in ISO 8601, numbers by their digits.
+fn label_text(label: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    if label.is_none() {
+        return Ok(None);
+    }
+    let text =
+        if label.hasattr("isoformat")? { label.call_method0("isoformat")? } else { label.str()?.into_any() };
+    text.extract().map(Some)
+}
+
 impl Array {
+    /// The cells of a selection by label.
+    fn read_selection<'py>(&self, py: Python<'py>, selection: &Selection) -> PyResult<Bound<'py, PyAny>> {
+        let positions = detached(py, || self.reader.resolve(selection))?;
+        let axes = positions.axes.iter().map(|axis| AxisPick::Even(*axis)).collect();
+        self.read(py, &Key { axes, new_axes: SmallVec::new(), listed: false, ellipsis: false })
+    }
+
     /// Cells one by one, in the shape asked for.
     fn read_points<'py>(
         &self,

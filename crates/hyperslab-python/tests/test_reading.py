@@ -357,3 +357,22 @@ def test_types(tmp_path: Path) -> None:
     assert store["scalar"][()] == 4.5 and store["scalar"].shape == ()
     assert store["lists"][0].tolist() == [1, 2, 3] and store["lists"][1].tolist() == []
     assert store["empty"][...].shape == (0, 3)
+
+
+def test_labels_select_as_in_xarray(tmp_path: Path) -> None:
+    xr = pytest.importorskip("xarray")
+    path = tmp_path / "x.nc"
+    time = np.datetime64("2000-01-01", "ns") + np.arange(40) * np.timedelta64(1, "D")
+    values = np.arange(40 * 5).reshape(40, 5)
+    lat = [50.0, 40.0, 30.0, 20.0, 10.0]
+    xr.Dataset({"t": (("time", "lat"), values)}, {"time": time, "lat": lat}).to_netcdf(path, engine="h5netcdf")
+    a, t = hyperslab.open(path)["t"], xr.open_dataset(path, engine="h5netcdf").t
+    np.testing.assert_array_equal(a["lat=20..40"], values[:, 1:4])
+    np.testing.assert_array_equal(a["time=2000-02", "lat=30"], values[31:, 2])
+    np.testing.assert_array_equal(a.sel(lat=slice(20, 40)), values[:, 1:4])
+    np.testing.assert_array_equal(a.sel(time="2000-02"), t.sel(time="2000-02"))
+    np.testing.assert_array_equal(a.sel(time=slice("2000-01-30", "2000-02")), t.sel(time=slice("2000-01-30", "2000-02")))
+    np.testing.assert_array_equal(a.sel(time=np.datetime64("2000-01-05"), lat=10), values[4, 4])
+    np.testing.assert_array_equal(a.sel(lat=33, method="nearest"), t.sel(lat=33, method="nearest"))
+    with pytest.raises(hyperslab.InvalidError, match="neighbours are 30 and 40"):
+        a.sel(lat=33)

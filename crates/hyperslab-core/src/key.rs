@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use hyperslab_core::{Error, Result};
+use crate::{Error, Result};
 
 /// A 256-bit key.
 #[derive(Clone)]

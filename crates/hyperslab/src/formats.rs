@@ -167,7 +167,7 @@ pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
     if hyperslab_zvf::probe_fragment_index(&head) {
         return Ok(Some(Format::Zvf));
     }
-    Ok(if head.starts_with(npy::MAGIC) {
+    Ok(if head.starts_with(b"\x93NUMPY") {
         Some(Format::Npy)
     } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
         Some(Format::Npz)

@@ -92,6 +92,11 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "writing geometry to"))
     }
 
+    /// Can a geometry have this column?
+    fn takes_column(&self, column: &GeometryColumn) -> bool {
+        column.dtype.is_numeric()
+    }
+
     /// Finds the fixes that are safe and, unless `dry_run`, applies them. Formats without any leave it at that.
     ///
     /// # Errors

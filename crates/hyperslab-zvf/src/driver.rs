@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, Error, FormatDriver, FormatInfo, GeometryData, GeometrySink, GeometrySpec,
-    Glimpse, OpenContext, Recognition, Result, Store, StoreForm, Values,
+    Capabilities, Content, Error, FormatDriver, FormatInfo, GeometryColumn, GeometryData, GeometrySink,
+    GeometrySpec, Glimpse, OpenContext, Recognition, Result, Store, StoreForm, Values,
 };
 
 use crate::{ColumnSpec, Kind, WriteOptions, ZvfWriter};
@@ -41,8 +41,12 @@ impl FormatDriver for ZvfDriver {
         })
     }
 
+    fn takes_column(&self, column: &GeometryColumn) -> bool {
+        crate::meta::dtype(&column.dtype.to_string()).is_some()
+    }
+
     fn create_geometry(&self, target: &Path, spec: &GeometrySpec) -> Result<Box<dyn GeometrySink>> {
-        let column = |column: &hyperslab_core::GeometryColumn| ColumnSpec {
+        let column = |column: &GeometryColumn| ColumnSpec {
             name: column.name.clone(),
             dtype: column.dtype.clone(),
             width: column.width,

@@ -16,7 +16,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `formats` | the formats of this build: [`Format`], [`create`] |
+//! | `formats` | the table of drivers: [`Format`], [`create`], [`register`] |
 //! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
@@ -37,8 +37,8 @@
 //! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
 #![deny(unsafe_code)]
 
-#[cfg(feature = "arrow")]
 mod adapt;
+#[cfg(feature = "arrow")]
 pub mod arrow;
 mod catalog;
 pub mod conventions;
@@ -61,7 +61,7 @@ mod table;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
-pub use formats::{CreateOptions, Format, Variant, create, format_named, format_of_extension};
+pub use formats::{Format, create, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
 pub use hyperslab_npy as npy;
 pub use open::{OpenOptions, OpenStore, open, open_with};

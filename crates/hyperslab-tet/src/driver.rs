@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Blob, Capabilities, Content, CreateOptions, Depth, FileBlob, Fix, FormatDriver, FormatInfo, Glimpse,
-    MappedBlob, OpenContext, Recognition, Repairs, Result, Sink, Store, StoreForm,
+    Capabilities, Content, CreateOptions, Depth, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Repairs, Result, Sink, Store, StoreForm,
 };
 
 use crate::{HistoryRow, TetAppend, TetOptions, TetSink};
@@ -44,18 +44,10 @@ impl FormatDriver for TetDriver {
 
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
         match content {
-            Content::File(blob) => {
-                // An append that was cut off after its commit is completed, where that can be; without one this looks
-                // for a file and finds none.
-                let blob: Arc<dyn Blob> = match context.path {
-                    Some(path) if crate::recover(path).unwrap_or(false) => match context.mapped {
-                        true => Arc::new(MappedBlob::open(path)?),
-                        false => Arc::new(FileBlob::open(path)?),
-                    },
-                    _ => blob,
-                };
-                Ok(Arc::new(crate::open(blob)?))
-            }
+            Content::File(blob) => Ok(Arc::new(match context.path {
+                Some(path) => crate::package::open_file(blob, path, context.mapped)?,
+                None => crate::open(blob)?,
+            })),
             Content::Directory(directory) => Ok(Arc::new(crate::open_package(&*directory)?)),
         }
     }

@@ -23,6 +23,7 @@
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | `table` | [`TableReader`]: rows of a table by dimension and column |
 //! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
+//! | `memory` | the memory that the process may use |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
@@ -51,6 +52,7 @@ pub mod fragments;
 pub mod geometry;
 pub mod hash;
 mod labels;
+mod memory;
 mod open;
 pub mod query;
 mod read;

@@ -1,7 +1,7 @@
 //! Opening: the format is recognised from the bytes, not the name.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Capabilities, Content, Error, FileBlob, LocalDirectory, MappedBlob, Node, OpenContext, Report,
@@ -10,6 +10,7 @@ use hyperslab_core::{
 
 use crate::catalog::Catalog;
 use crate::geometry::GeometryReader;
+use crate::memory::process_memory;
 use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
@@ -40,25 +41,9 @@ impl Default for OpenOptions {
     }
 }
 
-/// Three quarters of the machine's memory.
+/// Three quarters of the memory that the process may use.
 fn default_memory() -> u64 {
-    machine_memory() / 4 * 3
-}
-
-/// The machine's memory, where it can be asked; else what a small one has. Asked once: the answer takes the system
-/// longer than opening a file.
-pub(crate) fn machine_memory() -> u64 {
-    static MEMORY: LazyLock<u64> = LazyLock::new(ask_memory);
-    *MEMORY
-}
-
-fn ask_memory() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").ok();
-    let total = told.as_deref().and_then(|told| {
-        let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    total.map_or(10 << 30, |kib| kib * 1024)
+    process_memory() / 4 * 3
 }
 
 /// Opens a file or directory in any format.

@@ -7,6 +7,7 @@ use crate::run::{root, say};
 const HOUSE: &[(&str, &[&str])] = &[
     ("hyperslab-core", &[]),
     ("hyperslab-codec", &[]),
+    ("hyperslab-npy", &["hyperslab-core"]),
     ("hyperslab-tet", &["hyperslab-core", "hyperslab-codec"]),
     ("hyperslab-hdf5", &["hyperslab-core", "hyperslab-codec"]),
     ("hyperslab-tiledb", &["hyperslab-core", "hyperslab-codec"]),
@@ -17,6 +18,7 @@ const HOUSE: &[(&str, &[&str])] = &[
         &[
             "hyperslab-core",
             "hyperslab-codec",
+            "hyperslab-npy",
             "hyperslab-tet",
             "hyperslab-hdf5",
             "hyperslab-tiledb",

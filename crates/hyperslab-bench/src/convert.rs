@@ -16,10 +16,10 @@ const SCRIPT: &str = "convert.py";
 
 /// Same chunks and same codec: the name of the line, the source, the target.
 const STORED: [(&str, &str, Format); 4] = [
-    ("convert tet zstd to tet, stored bytes", "zstd.tet", Format::Tet),
-    ("convert zarr zstd to zarr, stored bytes", "zarr_zstd", Format::Zarr),
-    ("convert hdf5 shuffle zstd to zarr, stored bytes", "hdf5_zstd", Format::Zarr),
-    ("convert tet zstd to zarr, stored bytes", "zstd.tet", Format::Zarr),
+    ("convert tet zstd to tet, stored bytes", "zstd.tet", Format::TET),
+    ("convert zarr zstd to zarr, stored bytes", "zarr_zstd", Format::ZARR),
+    ("convert hdf5 shuffle zstd to zarr, stored bytes", "hdf5_zstd", Format::ZARR),
+    ("convert tet zstd to zarr, stored bytes", "zstd.tet", Format::ZARR),
 ];
 
 pub(crate) fn run(bench: &mut Bench) -> Outcome {
@@ -47,7 +47,7 @@ fn once(source: &Path, target: &Path, format: Format, options: &ConvertOptions) 
 }
 
 fn target_of(bench: &Bench, format: Format) -> PathBuf {
-    bench.files.join(format!("converted.{}", format.endings()[0]))
+    bench.files.join(format!("converted.{}", format.info().extensions[0]))
 }
 
 fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcome {
@@ -91,11 +91,11 @@ fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcom
 /// Everything is decoded and encoded again.
 fn recoded(bench: &mut Bench, line: &str) -> Outcome {
     let source = file(bench, "hdf5_gzip")?;
-    let target = target_of(bench, Format::Zarr);
+    let target = target_of(bench, Format::ZARR);
     let filters = Some(vec![Filter::new("zstd").with("level", 3)]);
     let options = ConvertOptions { filters, ..ConvertOptions::default() };
     let ours =
-        timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::Zarr, &options).map(drop))?;
+        timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::ZARR, &options).map(drop))?;
     clear(&target)?;
     let python = timed_in(bench, SCRIPT, "h5py and zarr-python", "hdf5_to_zarr", [&source, &target])?;
     clear(&target)?;
@@ -129,7 +129,7 @@ fn gdal(source: &Path, target: &Path) -> Outcome<Option<(String, f64)>> {
 /// Chunks that cross all source chunks of a slab.
 fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
     let source = file(bench, "raw.tet")?;
-    let target = target_of(bench, Format::Tet);
+    let target = target_of(bench, Format::TET);
     let options = ConvertOptions {
         chunk_shape: Some(vec![1, 512, 512]),
         memory: 512 << 20,
@@ -137,11 +137,11 @@ fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
     };
     let watch = Watch::start();
     let ours =
-        timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::Tet, &options).map(drop))?;
+        timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::TET, &options).map(drop))?;
     let peak = watch.peak().unwrap_or(0).div_ceil(1 << 20);
     clear(&target)?;
     let zarr = file(bench, "zarr_raw")?;
-    let planes = target_of(bench, Format::Zarr);
+    let planes = target_of(bench, Format::ZARR);
     let python =
         timed_in(bench, SCRIPT, "zarr-python, slabs of 64 planes", "zarr_to_planes", [&zarr, &planes])?;
     clear(&planes)?;

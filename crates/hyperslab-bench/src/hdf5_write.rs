@@ -71,7 +71,7 @@ fn field(bench: &mut Bench, line: &str, case: &str, filters: &[Filter]) -> Outco
     let ours = timed(OURS, || {
         // Removed by the clock, as h5py empties it by the clock.
         let _ = std::fs::remove_file(&target);
-        convert(&hyperslab::open(&source)?, &target, Format::Hdf5, &options, &Progress::default())?;
+        convert(&hyperslab::open(&source)?, &target, Format::HDF5, &options, &Progress::default())?;
         Ok(())
     })?;
     let note = watch.peak().map_or(String::new(), |peak| format!("{} MiB of memory", mebibytes(peak)));

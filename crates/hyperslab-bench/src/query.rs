@@ -60,7 +60,7 @@ pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
     bench.file(name, |path| match name.strip_suffix(".tet") {
         Some(kind) => {
             let filters = if kind == "raw" { vec![] } else { vec![Filter::new("zstd").with("level", 3)] };
-            chunked(&source, path, Format::Tet, &data::CHUNK, filters)
+            chunked(&source, path, Format::TET, &data::CHUNK, filters)
         }
         None => match (name.strip_prefix("tiledb-"), name.strip_prefix("zarr_")) {
             (Some(filters), _) => {

@@ -47,7 +47,7 @@ fn make(source: &Path, path: &Path, level: Option<i64>) -> Outcome {
         filters: Some(level.map(|level| Filter::new("zstd").with("level", level)).into_iter().collect()),
         ..ConvertOptions::default()
     };
-    convert(&hyperslab::open(source)?, path, Format::Tet, &options, &Progress::default())?;
+    convert(&hyperslab::open(source)?, path, Format::TET, &options, &Progress::default())?;
     Ok(())
 }
 
@@ -87,7 +87,7 @@ fn view(bench: &mut Bench, npy: &Path) -> Outcome {
         let shape = data::shape(std::fs::metadata(npy)?.len());
         let options =
             ConvertOptions { chunk_shape: Some(vec![1, shape[1], shape[2]]), ..ConvertOptions::default() };
-        convert(&hyperslab::open(npy)?, path, Format::Tet, &options, &Progress::default())?;
+        convert(&hyperslab::open(npy)?, path, Format::TET, &options, &Progress::default())?;
         Ok(())
     })?;
     let reader = array(&path)?;
@@ -161,7 +161,7 @@ fn open(bench: &mut Bench) -> Outcome {
         let npy = path.with_extension("npy");
         export::write(&values, &npy, true)?;
         let options = ConvertOptions { chunk_shape: Some(vec![1]), ..ConvertOptions::default() };
-        convert(&hyperslab::open(&npy)?, path, Format::Tet, &options, &Progress::default())?;
+        convert(&hyperslab::open(&npy)?, path, Format::TET, &options, &Progress::default())?;
         Ok(())
     })?;
     let seconds = median(|| {

@@ -137,7 +137,7 @@ fn write(bench: &mut Bench, name: &str, source: &Path, filters: &str, ours: Ours
         OURS,
         || clear(&target),
         || {
-            convert(&store, &target, Format::TileDb, &options, &Progress::default())?;
+            convert(&store, &target, Format::TILEDB, &options, &Progress::default())?;
             Ok(())
         },
     )?;

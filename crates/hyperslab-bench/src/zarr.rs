@@ -105,7 +105,7 @@ fn write(bench: &mut Bench, line: &str, kind: &str, source: &Path, file: &Path) 
         "hyperslab",
         || clear(&target),
         || {
-            convert(&field, &target, Format::Zarr, &options, &Progress::default())?;
+            convert(&field, &target, Format::ZARR, &options, &Progress::default())?;
             Ok(())
         },
     )?];

@@ -146,7 +146,7 @@ fn wrong_questions_are_answered_with_the_next_step() {
         assert!(told.contains(why), "{words:?}: {told}");
     }
     std::fs::write(folder.path().join("noise"), b"not an array at all").expect("a file");
-    assert!(told(folder.path(), 2, &["info", "noise"]).contains("not one of"));
+    assert!(told(folder.path(), 2, &["info", "noise"]).contains("unknown signature"));
 }
 
 #[test]

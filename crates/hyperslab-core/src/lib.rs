@@ -24,6 +24,8 @@
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
+//! | `format` | [`FormatDriver`], [`FormatInfo`]: how a format is described, recognised, opened, created and repaired |
+//! | `key` | [`EncryptionKey`] |
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
 //! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
@@ -55,8 +57,10 @@ mod copy;
 mod dtype;
 mod elements;
 mod error;
+mod format;
 mod geometry;
 mod grid;
+mod key;
 mod names;
 mod parse;
 mod pending;
@@ -88,8 +92,13 @@ pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
+pub use format::{
+    Capabilities, Content, CreateOptions, Fix, FormatDriver, FormatInfo, GeometryColumn, GeometrySink,
+    GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, StoreForm, Variant, VariantInfo,
+};
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
+pub use key::EncryptionKey;
 pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pending::PendingFile;

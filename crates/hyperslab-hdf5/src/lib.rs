@@ -12,6 +12,7 @@
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
 //! | `store`, `externals`, `verify` | paths to nodes, other files, checks |
 //! | `operation` | what a caller started, and the budget that everything done for it draws on |
+//! | `format` | the format, as the engine knows it: [`Hdf5Driver`] |
 //! | `write`, `encode` | new files; what a structure looks like stands beside its parser |
 //!
 //! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
@@ -51,6 +52,7 @@ mod encode;
 mod externals;
 mod file;
 mod filters;
+mod format;
 mod group;
 mod header;
 mod heap;
@@ -75,6 +77,7 @@ use std::sync::Arc;
 use hyperslab_core::{Blob, MappedBlob, Result};
 
 pub use externals::{External, Externals, Folder, NoExternals};
+pub use format::Hdf5Driver;
 pub use store::Hdf5Store;
 pub use write::{
     AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink, set_by_people,

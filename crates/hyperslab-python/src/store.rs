@@ -175,5 +175,5 @@ impl Store {
 /// The names of the formats of this build.
 #[pyfunction]
 pub(crate) fn formats() -> Vec<&'static str> {
-    Format::ALL.iter().map(|format| format.name()).collect()
+    Format::all().into_iter().map(Format::name).collect()
 }

@@ -4,6 +4,7 @@
 //! copied to the end; everything else stays where it is. The design note `docs/notes/0001-tet-append.md` says why the
 //! steps are in this order, and what every reader sees between them.
 
+mod completed;
 mod redo;
 
 use std::collections::{BTreeMap, HashMap};
@@ -11,10 +12,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, Attributes, Error, Extents, Fill, Filter, Grid, Result, Sink, Store,
-    normal_path,
+    Array, ArraySink, ArraySpec, Attributes, Error, Extents, FileBlob, Fill, Filter, Grid, Result, Sink,
+    Store, normal_path,
 };
 
+pub(crate) use self::completed::completed;
 use self::redo::{Redo, redo_path};
 use crate::checksums::Checksums;
 use crate::dataset::Dataset;
@@ -37,7 +39,8 @@ const ALIGNMENT: u64 = 64;
 /// An existing file that gets more. Nothing changes before [`commit`](Sink::commit).
 ///
 /// New payloads are collected in a file beside the target. Killed at any instant, the target is the old file or the new
-/// one: an append that was cut off after its commit is completed when the file is next opened by its path.
+/// one. An append that was cut off after its commit is read from its redo file, and completed by the next append or by a
+/// repair.
 #[derive(Debug)]
 pub struct TetAppend {
     old: TetStore,
@@ -291,7 +294,8 @@ fn collect_names(store: &TetStore, group: &str, names: &mut Names) {
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the file cannot be written; it can be read all the same unless its head was being written.
+/// [`Io`](Error::Io) when the file cannot be written. It can be read all the same: readers take what is missing from the
+/// redo file.
 pub fn recover(path: &Path) -> Result<bool> {
     let path = &real_path(path);
     let redo = redo_path(path);
@@ -305,8 +309,8 @@ pub fn recover(path: &Path) -> Result<bool> {
     }
     let source = Disk::open(&redo)?;
     // A file that is no redo file, or of another target, is none of our business.
-    let Ok((trailer, head, old_head)) = Redo::read(&source) else { return Ok(false) };
-    if !trailer.belongs_to(&target, &head, &old_head)? {
+    let Ok((trailer, head, old_head)) = Redo::read(&FileBlob::open(&redo)?) else { return Ok(false) };
+    if !trailer.belongs_to(&FileBlob::open(path)?, &head, &old_head)? {
         return Ok(false);
     }
     apply(&source, &redo, &target)?;
@@ -322,7 +326,7 @@ fn real_path(path: &Path) -> std::path::PathBuf {
 /// The footer comes first: from then on the file is the old one with a newer footer, which ends it as the old head
 /// demands. The payloads fill the hole before it. The head, last, makes them known.
 fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
-    let (trailer, head, _) = Redo::read(source)?;
+    let (trailer, head, _) = Redo::read(&FileBlob::open(redo)?)?;
     let payloads = trailer.tail_length - trailer.footer_length;
     let footer_at = trailer.tail_start + payloads;
     let mut footer = vec![0; trailer.footer_length as usize];

@@ -24,6 +24,7 @@
 //! | `write` | a new file: [`TetSink`] |
 //! | `append` | more chunks and arrays for an existing file: [`TetAppend`] |
 //! | `verify`, `repair` | is it whole, and what can be done about it |
+//! | `driver` | the format, as the engine knows it: [`TetDriver`] |
 //! | `disk` | positional writes, temporary names |
 //!
 //! What a damaged file costs: a damaged superblock, directory or index header, everything; a damaged footer, the
@@ -58,6 +59,7 @@ mod array;
 mod checksums;
 mod dataset;
 mod disk;
+mod driver;
 mod footer;
 #[cfg(test)]
 mod hostile;
@@ -76,6 +78,7 @@ pub use append::{TetAppend, recover};
 pub use array::TetArray;
 pub use checksums::Checksums;
 pub use dataset::{Dataset, MAX_RANK, code_of_dtype, dtype_of_code};
+pub use driver::TetDriver;
 pub use footer::{
     CoordAxis, DatasetMetadata, FileMetadata, Footer, FooterState, HistoryRow, Metadata, Own, OwnDataset,
     SpillRef,

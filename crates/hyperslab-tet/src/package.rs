@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{Directory, Error, LocalDirectory, MappedBlob, Place, Report, Result};
+use hyperslab_core::{Blob, Directory, Error, LocalDirectory, MappedBlob, Place, Report, Result};
 
-use crate::store::{TetStore, open};
+use crate::store::{TetStore, open, open_pending};
 
 /// Is this folder a package?
 ///
@@ -61,8 +61,8 @@ fn small_file(directory: &dyn Directory, key: &'static str) -> Result<bytes::Byt
     directory.read(key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))
 }
 
-/// Opens the file or the package at a path. Files are mapped; an [append](crate::TetAppend) that was cut off after its
-/// commit is completed first.
+/// Opens the file or the package at a path, and changes nothing there. Files are mapped; an [append](crate::TetAppend) that
+/// was cut off after its commit is read from its redo file.
 ///
 /// # Errors
 ///
@@ -71,10 +71,15 @@ pub fn open_path(path: &Path) -> Result<TetStore> {
     if path.is_dir() {
         return open_package(&LocalDirectory::new(path));
     }
-    // An append that was cut off after its commit is completed. Where that cannot be (a folder that is read-only), the
-    // file is opened as it is: before the head is written it is the old one.
-    let _ = crate::append::recover(path);
-    open(Arc::new(MappedBlob::open(path)?))
+    open_file(Arc::new(MappedBlob::open(path)?), path, true)
+}
+
+/// Opens the file in `blob`, which is at `path`, with the append that its redo file holds.
+pub(crate) fn open_file(blob: Arc<dyn Blob>, path: &Path, mapped: bool) -> Result<TetStore> {
+    match crate::append::completed(&blob, path, mapped)? {
+        Some(completed) => open_pending(completed),
+        None => open(blob),
+    }
 }
 
 /// Checks what a package says of its current generation: the length of its file, and the hash of the bytes before

@@ -2,6 +2,7 @@
 //!
 //! | code | what is wrong | what is done |
 //! |---|---|---|
+//! | `pending_append` | an append was cut off after its commit | it is applied |
 //! | `footer_invalid` | the footer cannot be read | a new one is written, with what can be saved of the old |
 //! | `footer_flag` | the superblock does not say whether a footer ends the file | it does |
 //! | `trailing_bytes` | bytes after the last payload belong to nothing | they are cut off |
@@ -24,6 +25,9 @@ use crate::superblock::{FLAG_FOOTER, Superblock};
 use crate::verify::last_byte;
 use crate::write::{encode_footer, encode_head, now, rows_checksum};
 use crate::zone::ZoneMaps;
+
+/// The fix of an append that was cut off.
+const PENDING: &str = "pending_append";
 
 /// What would be done to a file.
 #[derive(Debug, Clone, Serialize)]
@@ -56,6 +60,9 @@ pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
     store.verify(depth, &mut report)?;
     let mut plan = RepairPlan { path: path.to_owned(), fixes: Vec::new(), left: Vec::new() };
     let mut fix = |code, message: String| plan.fixes.push(Fix { code, message });
+    if store.file.pending_append {
+        fix(PENDING, "apply the append that was committed and cut off".to_owned());
+    }
     if store.file.index.strays() > 0 {
         fix("unreachable_rows", format!("remove {} rows that no array can reach", store.file.index.strays()));
     }
@@ -118,6 +125,13 @@ impl RepairPlan {
             )));
         }
         if self.is_empty() {
+            return Ok(());
+        }
+        // The other fixes are to the file as it is then.
+        if self.has(PENDING) && !crate::recover(&self.path)? {
+            return Err(Error::invalid(format!("{}: another append is at work", self.path.display())));
+        }
+        if self.fixes.iter().all(|fix| fix.code == PENDING) {
             return Ok(());
         }
         let store = crate::package::open_path(&self.path)?;

@@ -43,6 +43,11 @@ pub fn open(blob: Arc<dyn Blob>) -> Result<TetStore> {
     Ok(TetStore { file: Arc::new(Inner::open(blob)?) })
 }
 
+/// Opens a file together with an append that was committed and is not applied yet.
+pub(crate) fn open_pending(blob: Arc<dyn Blob>) -> Result<TetStore> {
+    Ok(TetStore { file: Arc::new(Inner { pending_append: true, ..Inner::open(blob)? }) })
+}
+
 /// An opened `.tet` file.
 #[derive(Debug, Clone)]
 pub struct TetStore {
@@ -61,6 +66,8 @@ pub(crate) struct Inner {
     pub(crate) footer: FooterState,
     pub(crate) payload_end: u64,
     pub(crate) tree: Tree,
+    /// Some of the bytes come from a redo file.
+    pub(crate) pending_append: bool,
 }
 
 impl Inner {
@@ -80,7 +87,18 @@ impl Inner {
         let own = footer.whole().and_then(|footer| footer.metadata.own.as_ref());
         let groups = own.into_iter().flat_map(|own| own.groups.keys().map(String::as_str));
         let tree = Tree::new(&datasets, groups);
-        Ok(Self { blob, length, superblock, header, datasets, index, footer, payload_end, tree })
+        Ok(Self {
+            blob,
+            length,
+            superblock,
+            header,
+            datasets,
+            index,
+            footer,
+            payload_end,
+            tree,
+            pending_append: false,
+        })
     }
 
     /// Where a row stands, for messages.

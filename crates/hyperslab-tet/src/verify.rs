@@ -10,6 +10,7 @@
 //! | `payload_order` | gaps between payloads, which cost others a fast path (a warning) |
 //! | `chunk_decode`, `chunk_checksums` | what is stored decodes, and is what was written |
 //! | `footer`, `footer_flag`, `trailing_bytes`, `footer_metadata`, `zone_maps` | the end of the file |
+//! | `pending_append` | an append that was cut off after its commit (a warning) |
 //! | `dataset_names`, `reserved` | what cannot be reached by name, fields that should be zero (warnings) |
 
 mod chunks;
@@ -101,6 +102,12 @@ pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
 /// What [`Store::verify`] does.
 pub(crate) fn verify(store: &TetStore, depth: Depth, report: &mut Report) -> Result<()> {
     report.passed("superblock", "");
+    if store.file.pending_append {
+        report.warning(
+            "pending_append",
+            "a committed append is not applied yet; it was read from the redo file",
+        );
+    }
     report.passed("dataset_directory", format!("{} datasets", store.datasets().len()));
     report.passed("chunk_index", format!("{} rows", store.index_header().rows));
     chunks::rows(store, report);
@@ -173,6 +180,11 @@ fn recommend(path: &str, report: &mut Report) {
         .collect();
     for check in failed {
         match check.as_str() {
+            "pending_append" => report.recommend(
+                "pending_append",
+                "An append was cut off after its commit. Complete it.",
+                repair(),
+            ),
             "footer" => report.recommend(
                 "footer_invalid",
                 "The footer is damaged: history and metadata are lost, the arrays are not. Write a new one.",

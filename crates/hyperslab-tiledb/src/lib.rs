@@ -22,6 +22,7 @@
 //! | `field`, `cells` | decoded tiles as elements |
 //! | `dense`, `sparse` | the core's arrays and tables |
 //! | `store`, `verify`, `stale` | the core's store, its checks, what killed writers leave |
+//! | `driver` | the format, as the engine knows it: [`TileDbDriver`] |
 //! | `write` | new arrays, new fragments, consolidation, vacuum, repair |
 //!
 //! Versions 1 to 23 are read, 22 is written. The webp filter, sparse fragments in dense arrays and dimension labels are
@@ -55,6 +56,7 @@ mod cells;
 mod condition;
 mod datatype;
 mod dense;
+mod driver;
 mod field;
 mod fragment;
 #[doc(hidden)]
@@ -76,6 +78,7 @@ mod verify;
 mod write;
 
 pub use datatype::{CellValues, Datatype, Number};
+pub use driver::TileDbDriver;
 pub use key::Key;
 pub use names::Window as TimeWindow;
 pub use pipeline::{Filter, Pipeline};

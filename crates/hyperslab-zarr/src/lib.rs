@@ -24,6 +24,7 @@
 //! | `elements`, `pieces` | [`ElementStream`]: the latter one after the other; long chunks decoded ahead |
 //! | `dtype`, `fill`, `attributes`, `json` | data types, fill values, attributes, documents |
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
+//! | `driver` | the format, as the engine knows it: [`ZarrDriver`] |
 //! | `verify` | checks |
 //!
 //! ```
@@ -46,6 +47,7 @@
 mod array;
 mod attributes;
 mod codec;
+mod driver;
 mod dtype;
 mod elements;
 mod fill;
@@ -62,6 +64,7 @@ mod verify;
 mod vlen;
 
 pub use array::ZarrArray;
+pub use driver::ZarrDriver;
 pub use elements::ElementStream;
 pub use sink::{NODE_NAMES, WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, probe};

@@ -24,6 +24,7 @@
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
 //! | `info`, `verify` | statistics of chunks and fragments; checks |
 //! | `write` | [`ZvfWriter`], [`write`]: new stores, in bounded memory, on all cores |
+//! | `driver` | the format, as the engine knows it: [`ZvfDriver`] |
 //! | `pyramid` | [`build_pyramid`]: coarser levels of what is stored |
 //!
 //! ```
@@ -42,6 +43,7 @@
 
 mod cells;
 mod coord;
+mod driver;
 mod fragment;
 mod geometry;
 mod info;
@@ -58,6 +60,7 @@ mod store;
 mod verify;
 mod write;
 
+pub use driver::ZvfDriver;
 pub use fragment::{Fragment, FragmentIndex, MAGIC, encode as encode_fragments};
 pub use geometry::ZvfGeometry;
 pub use pyramid::{PyramidOptions, build_pyramid};

@@ -2,7 +2,6 @@
 
 mod blocks;
 mod copy;
-#[cfg(feature = "zvf")]
 mod geometry;
 mod netcdf;
 mod provenance;
@@ -15,7 +14,6 @@ use std::sync::atomic::Ordering;
 use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
-#[cfg(feature = "zvf")]
 pub use geometry::GeometryOptions;
 pub use hyperslab_core::Progress;
 pub use provenance::PROVENANCE;
@@ -23,8 +21,7 @@ pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
 pub(crate) use spec::portable_attributes;
 
-#[cfg(feature = "zvf")]
-use crate::formats::{Shape, check_replaceable};
+use crate::formats::check_replaceable;
 use crate::{CreateOptions, Format, OpenStore, Variant, create};
 use copy::Copy;
 
@@ -58,7 +55,6 @@ pub struct ConvertOptions {
     /// Memory for elements on their way.
     pub memory: u64,
     /// How geometry is written.
-    #[cfg(feature = "zvf")]
     pub geometry: GeometryOptions,
 }
 
@@ -78,7 +74,6 @@ impl Default for ConvertOptions {
             variant: None,
             provenance: false,
             memory: 256 << 20,
-            #[cfg(feature = "zvf")]
             geometry: GeometryOptions::default(),
         }
     }
@@ -165,12 +160,11 @@ pub fn convert(
     }
     let nodes = chosen_nodes(source, options.node.as_deref())?;
     let same_format = source.format() == format.name();
-    #[cfg(feature = "zvf")]
-    if format == Format::Zvf {
+    if format.writes_geometry() {
         if options.replace {
-            check_replaceable(target, Shape::Folder)?;
+            check_replaceable(target, format.info().created_form())?;
         }
-        return geometry::convert(source, &nodes, target, options, progress);
+        return geometry::convert(source, &nodes, (target, format), options, progress);
     }
     let holds_values = |node: &Node| matches!(node, Node::Array(array) if !array.schema().is_dimension);
     let arrays = nodes.iter().filter(|(_, node)| holds_values(node)).count();
@@ -185,9 +179,12 @@ pub fn convert(
         shard_shape: options.shard_shape.clone(),
         variant: options.variant.or_else(|| {
             let own = source.inner().variant().filter(|_| same_format)?;
-            Variant::from_name(own)
+            format.info().variant(own)
         }),
     };
+    // Names that the source's reader made up stay in its format.
+    let generated_dimension =
+        source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
     let mut sink = create(target, format, &create_options)?;
     let mut report = ConvertReport::default();
     let (mut copies, mut filters, mut refused) = (Vec::new(), Vec::new(), None);
@@ -218,14 +215,14 @@ pub fn convert(
             }
             Node::Array(array) => {
                 let (array, change) = match create_options.variant {
-                    Some(Variant::NetCdf4) => netcdf::adapted(array)?,
+                    Some(variant) if variant.info().netcdf_types => netcdf::adapted(array)?,
                     _ => (std::sync::Arc::clone(array), None),
                 };
                 change.into_iter().for_each(|change| report.change(path, change));
                 let reader = source.reader(array);
                 let mut copy = Copy::new(reader, options, same_format)?;
-                if !same_format {
-                    spec::drop_generated_names(&mut copy.spec, source.format());
+                if let Some(prefix) = generated_dimension {
+                    spec::drop_generated_names(&mut copy.spec, prefix);
                 }
                 copy.spec.attributes = attributes_of(path, &copy.spec.attributes, &mut report);
                 let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());

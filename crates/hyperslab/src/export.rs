@@ -6,9 +6,8 @@ use std::path::Path;
 use hyperslab_core::{
     DType, Elements, Error, PendingFile, Result, Values, element_to_json, element_to_text, product,
 };
+use hyperslab_npy::encode_header;
 use serde_json::Value;
-
-use crate::npy::Header;
 
 /// Writes values in the form that the ending of `path` means. The file appears whole or not at all.
 ///
@@ -65,7 +64,7 @@ pub fn write_npy(values: &Values, out: &mut impl Write) -> Result<()> {
         shape.extend(inner.iter().map(|extent| *extent as u64));
         dtype = (**base).clone();
     }
-    let header = Header { dtype, swapped: false, fortran: false, shape }.encode()?;
+    let header = encode_header(&dtype, &shape)?;
     let bytes = values.elements.as_fixed().ok_or_else(|| {
         Error::invalid(format!("NumPy files cannot hold elements of {}; write .json", values.dtype))
     })?;

@@ -12,7 +12,7 @@ use crate::OpenStore;
 pub(crate) fn own_field(store: &OpenStore, path: &str, node: &Node) -> Result<Option<Node>> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let bare = matches!(node, Node::Group(attributes) if attributes.is_empty());
-    if store.format() != "tiledb" || name.is_empty() || !bare || store.children(path)? != [name] {
+    if !store.capabilities().field_arrays || name.is_empty() || !bare || store.children(path)? != [name] {
         return Ok(None);
     }
     let field = store.node(&child_path(path, name))?;

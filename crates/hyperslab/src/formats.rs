@@ -1,98 +1,130 @@
-//! The formats of this build: names, endings, recognition, opening and creating. The one place that knows them all.
+//! The formats of this build: the table of drivers, and what is asked of all of them. The one place that knows them all.
 
+use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::path::Path;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
-use hyperslab_core::{Blob, Directory, Error, FileBlob, LocalDirectory, Result, Sink, Store};
+use hyperslab_core::{
+    Content, CreateOptions, Error, FileBlob, FormatDriver, FormatInfo, Glimpse, LocalDirectory, Recognition,
+    Result, Sink, StoreForm, Variant,
+};
 
-use crate::{OpenOptions, npy};
+/// The drivers of this build, in the order in which they are asked to recognise a store.
+macro_rules! built_in {
+    ($($(#[doc = $doc:literal])+ $(#[cfg(feature = $feature:literal)])? $name:ident = $driver:path;)*) => {
+        impl Format {
+            $($(#[doc = $doc])+ $(#[cfg(feature = $feature)])? pub const $name: Self = Self(&$driver);)*
 
-/// A format that can be opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Format {
-    /// Single-file `.tet`, and packages of them.
-    #[cfg(feature = "tet")]
-    Tet,
-    /// HDF5, and NetCDF-4 on top of it.
-    #[cfg(feature = "hdf5")]
-    Hdf5,
-    /// TileDB arrays and groups.
-    #[cfg(feature = "tiledb")]
-    TileDb,
-    /// Zarr v2 and v3 directories.
-    #[cfg(feature = "zarr")]
-    Zarr,
-    /// Zarr Vectors stores, and bare fragment indexes.
-    #[cfg(feature = "zvf")]
-    Zvf,
-    /// NumPy's `.npy`: one array.
-    Npy,
-    /// NumPy's `.npz`: several.
-    Npz,
+            const BUILT_IN: &'static [Self] = &[$($(#[cfg(feature = $feature)])? Self::$name),*];
+        }
+    };
 }
 
+built_in! {
+    /// Single-file `.tet`, and packages of them.
+    #[cfg(feature = "tet")]
+    TET = hyperslab_tet::TetDriver;
+    /// HDF5, and NetCDF-4 on top of it.
+    #[cfg(feature = "hdf5")]
+    HDF5 = hyperslab_hdf5::Hdf5Driver;
+    /// TileDB arrays and groups.
+    #[cfg(feature = "tiledb")]
+    TILEDB = hyperslab_tiledb::TileDbDriver;
+    /// Zarr v2 and v3 directories.
+    #[cfg(feature = "zarr")]
+    ZARR = hyperslab_zarr::ZarrDriver;
+    /// Zarr Vectors stores, and bare fragment indexes.
+    #[cfg(feature = "zvf")]
+    ZVF = hyperslab_zvf::ZvfDriver;
+    /// NumPy's `.npy`: one array.
+    NPY = hyperslab_npy::NpyDriver;
+    /// NumPy's `.npz`: several arrays.
+    NPZ = hyperslab_npy::NpzDriver;
+}
+
+/// Drivers of the application.
+static REGISTERED: RwLock<Vec<Format>> = RwLock::new(Vec::new());
+
+/// A format: a handle to its driver. Two are equal when their names are.
+#[derive(Clone, Copy)]
+pub struct Format(&'static dyn FormatDriver);
+
 impl Format {
-    /// All formats of this build, in the order in which they are recognised.
-    pub const ALL: &'static [Self] = &[
-        #[cfg(feature = "tet")]
-        Self::Tet,
-        #[cfg(feature = "hdf5")]
-        Self::Hdf5,
-        #[cfg(feature = "tiledb")]
-        Self::TileDb,
-        #[cfg(feature = "zarr")]
-        Self::Zarr,
-        #[cfg(feature = "zvf")]
-        Self::Zvf,
-        Self::Npy,
-        Self::Npz,
-    ];
+    /// All formats: those of this build, then those that were [registered](register).
+    #[must_use]
+    pub fn all() -> Vec<Self> {
+        let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+        Self::BUILT_IN.iter().chain(&*registered).copied().collect()
+    }
+
+    /// The format of this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        let named = |format: &&Self| format.name() == name;
+        let registered = || {
+            let registered = REGISTERED.read().unwrap_or_else(PoisonError::into_inner);
+            registered.iter().find(named).copied()
+        };
+        Self::BUILT_IN.iter().find(named).copied().or_else(registered)
+    }
+
+    /// The format that a file name's extension means.
+    #[must_use]
+    pub fn from_extension(path: &Path) -> Option<Self> {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        Self::all().into_iter().find(|format| format.info().extensions.contains(&extension.as_str()))
+    }
 
     /// The name, as `--format` and `--to` take it.
     #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            #[cfg(feature = "tet")]
-            Self::Tet => "tet",
-            #[cfg(feature = "hdf5")]
-            Self::Hdf5 => "hdf5",
-            #[cfg(feature = "tiledb")]
-            Self::TileDb => "tiledb",
-            #[cfg(feature = "zarr")]
-            Self::Zarr => "zarr",
-            #[cfg(feature = "zvf")]
-            Self::Zvf => "zvf",
-            Self::Npy => "npy",
-            Self::Npz => "npz",
-        }
+    pub fn name(self) -> &'static str {
+        self.info().name
     }
 
-    /// The endings that mean the format where a file does not exist yet.
+    /// Name, extensions, variants and capabilities.
     #[must_use]
-    pub const fn endings(self) -> &'static [&'static str] {
-        match self {
-            #[cfg(feature = "tet")]
-            Self::Tet => &["tet"],
-            #[cfg(feature = "hdf5")]
-            Self::Hdf5 => &["h5", "hdf5", "he5", "nc", "nc4"],
-            #[cfg(feature = "tiledb")]
-            Self::TileDb => &["tiledb", "tdb"],
-            #[cfg(feature = "zarr")]
-            Self::Zarr => &["zarr"],
-            #[cfg(feature = "zvf")]
-            Self::Zvf => &["zarrvectors", "zv"],
-            Self::Npy => &["npy"],
-            Self::Npz => &["npz"],
-        }
+    pub fn info(self) -> &'static FormatInfo {
+        self.0.info()
     }
 
-    /// The format that a file name's ending means.
+    /// The driver itself.
     #[must_use]
-    pub fn from_ending(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        Self::ALL.iter().copied().find(|format| format.endings().contains(&ending.as_str()))
+    pub const fn driver(self) -> &'static dyn FormatDriver {
+        self.0
+    }
+
+    /// Is geometry written in this format, rather than arrays?
+    #[must_use]
+    pub fn writes_geometry(self) -> bool {
+        !self.info().geometry_kinds.is_empty()
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl Hash for Format {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Format").field(&self.name()).finish()
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -100,45 +132,46 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::ALL.iter().copied().find(|format| format.name() == name).ok_or_else(|| {
-            let names: Vec<_> = Self::ALL.iter().map(|format| format.name()).collect();
-            Error::invalid(format!("no format {name}; there are {}", names.join(", ")))
-        })
+        Self::from_name(name)
+            .ok_or_else(|| Error::invalid(format!("no format {name}; there are {}", names())))
     }
 }
 
-/// A form of a format that can be chosen when writing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Variant {
-    /// Zarr v2: `.zarray` and `.zattrs`.
-    Zarr2,
-    /// Zarr v3: `zarr.json`.
-    Zarr3,
-    /// HDF5 that the NetCDF-4 library opens: types that it lacks are stored in the form that its users know.
-    NetCdf4,
+/// The names of all formats, for messages.
+fn names() -> String {
+    let names: Vec<_> = Format::all().into_iter().map(Format::name).collect();
+    names.join(", ")
 }
 
-impl Variant {
-    /// All of them, with the format that each belongs to.
-    const ALL: &'static [(Self, &'static str, &'static str)] =
-        &[(Self::Zarr2, "zarr2", "zarr"), (Self::Zarr3, "zarr3", "zarr"), (Self::NetCdf4, "netcdf4", "hdf5")];
-
-    /// The variant of this name.
-    #[must_use]
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(_, own, _)| *own == name).map(|(variant, ..)| *variant)
+/// Adds a format of the application to those of this build, for as long as the process lives. Its stores are recognised,
+/// opened and created like any others. Where several formats share an extension, the one that was registered first has it.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when another format or variant has one of its names.
+pub fn register(driver: &'static dyn FormatDriver) -> Result<Format> {
+    let format = Format(driver);
+    let info = format.info();
+    let mut registered = REGISTERED.write().unwrap_or_else(PoisonError::into_inner);
+    for name in info.variants.iter().map(|variant| variant.name).chain([info.name]) {
+        let is_taken = |other: &Format| other.name() == name || other.info().variant(name).is_some();
+        if name.is_empty() || Format::BUILT_IN.iter().chain(&*registered).any(is_taken) {
+            return Err(Error::invalid(format!("cannot register a format: the name {name:?} is taken")));
+        }
     }
+    registered.push(format);
+    Ok(format)
 }
 
 /// The format and variant that a name means: `zarr`, `zarr2`, `netcdf4`.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for a name that this build does not have.
+/// [`Invalid`](Error::Invalid) for a name that no format and no variant has.
 pub fn format_named(name: &str) -> Result<(Format, Option<Variant>)> {
-    match Variant::ALL.iter().find(|(_, own, _)| *own == name) {
-        Some((variant, _, format)) => Ok((format.parse()?, Some(*variant))),
+    let of_variant = |format: Format| Some((format, Some(format.info().variant(name)?)));
+    match Format::all().into_iter().find_map(of_variant) {
+        Some(found) => Ok(found),
         None => Ok((name.parse()?, None)),
     }
 }
@@ -146,169 +179,34 @@ pub fn format_named(name: &str) -> Result<(Format, Option<Variant>)> {
 /// The format and variant that a file name's extension means.
 #[must_use]
 pub fn format_of_extension(path: &Path) -> Option<(Format, Option<Variant>)> {
-    let format = Format::from_ending(path)?;
-    let extension = path.extension().unwrap_or_default().to_ascii_lowercase();
-    let is_netcdf = extension == "nc" || extension == "nc4";
-    Some((format, is_netcdf.then_some(Variant::NetCdf4)))
+    let format = Format::from_extension(path)?;
+    let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+    let variants = format.info().variants;
+    let own = variants.iter().find(|variant| variant.extensions.contains(&extension.as_str()));
+    Some((format, own.and_then(|variant| format.info().variant(variant.name))))
 }
 
-/// The format whose bytes these are.
-pub(crate) fn recognise(blob: &dyn Blob) -> Result<Option<Format>> {
-    #[cfg(feature = "tet")]
-    if hyperslab_tet::probe(blob)? {
-        return Ok(Some(Format::Tet));
-    }
-    #[cfg(feature = "hdf5")]
-    if hyperslab_hdf5::probe(blob)? {
-        return Ok(Some(Format::Hdf5));
-    }
-    let head = blob.read_range(0..blob.len()?.min(16))?;
-    #[cfg(feature = "zvf")]
-    if hyperslab_zvf::probe_fragment_index(&head) {
-        return Ok(Some(Format::Zvf));
-    }
-    Ok(if head.starts_with(npy::MAGIC) {
-        Some(Format::Npy)
-    } else if head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06") {
-        Some(Format::Npz)
-    } else {
-        None
-    })
-}
-
-/// The format whose names these are.
-pub(crate) fn recognise_directory(directory: &dyn Directory) -> Result<Option<Format>> {
-    // A Zarr Vectors store is a Zarr store too.
-    #[cfg(feature = "zvf")]
-    if hyperslab_zvf::probe(directory)? {
-        return Ok(Some(Format::Zvf));
-    }
-    #[cfg(feature = "zarr")]
-    if hyperslab_zarr::probe(directory)? {
-        return Ok(Some(Format::Zarr));
-    }
-    #[cfg(feature = "tiledb")]
-    if hyperslab_tiledb::probe(directory)? {
-        return Ok(Some(Format::TileDb));
-    }
-    #[cfg(feature = "tet")]
-    if hyperslab_tet::probe_package(directory)? {
-        return Ok(Some(Format::Tet));
-    }
-    Ok(None)
-}
-
-/// Opens a file of a known format.
-pub(crate) fn open_file(format: Format, blob: Arc<dyn Blob>, path: &Path) -> Result<Arc<dyn Store>> {
-    Ok(match format {
-        #[cfg(feature = "tet")]
-        Format::Tet => Arc::new(hyperslab_tet::open(blob)?),
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => {
-            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-            let folder = hyperslab_hdf5::Folder::new(folder.unwrap_or_else(|| Path::new(".")));
-            Arc::new(hyperslab_hdf5::open(blob, Arc::new(folder))?)
+/// The format of this content. A driver that is certain is preferred over one that sees a container.
+pub(crate) fn recognise(content: &Content) -> Result<Option<Format>> {
+    let glimpse = Glimpse::new(content)?;
+    let mut container = None;
+    for format in Format::all().into_iter().filter(|format| format.info().forms.contains(&content.form())) {
+        match format.0.recognise(&glimpse)? {
+            Recognition::Yes => return Ok(Some(format)),
+            Recognition::Container => container = container.or(Some(format)),
+            Recognition::No => {}
         }
-        #[cfg(feature = "zvf")]
-        Format::Zvf => Arc::new(hyperslab_zvf::open_fragment_index(&*blob)?),
-        Format::Npy => Arc::new(npy::NpyStore::open(blob)?),
-        Format::Npz => Arc::new(npy::NpzStore::open(blob)?),
-        #[cfg(any(feature = "tiledb", feature = "zarr"))]
-        directory => {
-            return Err(Error::invalid(format!("{}: {} is a directory", path.display(), directory.name())));
-        }
-    })
-}
-
-/// Opens a directory of a known format.
-pub(crate) fn open_directory(
-    format: Format,
-    directory: Arc<dyn Directory>,
-    path: &Path,
-    options: &OpenOptions,
-) -> Result<Arc<dyn Store>> {
-    #[cfg(not(feature = "tiledb"))]
-    let _ = options;
-    Ok(match format {
-        #[cfg(feature = "tet")]
-        Format::Tet => Arc::new(hyperslab_tet::open_package(&*directory)?),
-        #[cfg(feature = "tiledb")]
-        Format::TileDb => {
-            let mut tiledb = hyperslab_tiledb::OpenOptions::default();
-            if let Some((start, end)) = options.at {
-                tiledb.at = hyperslab_tiledb::TimeWindow { start, end };
-            }
-            tiledb.key = options.key.as_ref().map(crate::EncryptionKey::to_tiledb);
-            if options.mapped {
-                Arc::new(hyperslab_tiledb::open_path(path, tiledb)?)
-            } else {
-                Arc::new(hyperslab_tiledb::open(directory, tiledb)?)
-            }
-        }
-        #[cfg(feature = "zarr")]
-        Format::Zarr => Arc::new(hyperslab_zarr::open(directory)?),
-        #[cfg(feature = "zvf")]
-        Format::Zvf => Arc::new(hyperslab_zvf::open(directory)?),
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => {
-            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
-        }
-        Format::Npy | Format::Npz => {
-            return Err(Error::invalid(format!("{}: {} is a file", path.display(), format.name())));
-        }
-    })
-}
-
-/// How to create a store.
-#[derive(Debug, Clone, Default)]
-pub struct CreateOptions {
-    /// Replace the store that stands there.
-    pub replace: bool,
-    /// Add to what stands there, in formats that can.
-    pub append: bool,
-    /// When adding to TileDB: an array is a new fragment of the one of its name, or of the only one that there is.
-    pub only_array: bool,
-    /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
-    pub source: Option<String>,
-    /// Chunks are gathered in shards of this shape, in formats that have them.
-    pub shard_shape: Option<Vec<u64>>,
-    /// The variant to write, in formats that have several.
-    pub variant: Option<Variant>,
-}
-
-/// Can a store of the format be added to?
-fn adds(format: Format) -> bool {
-    match format {
-        #[cfg(feature = "tet")]
-        Format::Tet => true,
-        #[cfg(feature = "tiledb")]
-        Format::TileDb => true,
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => true,
-        #[cfg(feature = "zarr")]
-        Format::Zarr => true,
-        _ => false,
     }
+    Ok(container)
 }
 
-/// What a new store or file is on the disk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shape {
-    File,
-    Folder,
-}
-
-/// What a store of the format is on the disk.
-pub(crate) fn shape(format: Format) -> Shape {
-    match format {
-        #[cfg(feature = "tiledb")]
-        Format::TileDb => Shape::Folder,
-        #[cfg(feature = "zarr")]
-        Format::Zarr => Shape::Folder,
-        #[cfg(feature = "zvf")]
-        Format::Zvf => Shape::Folder,
-        _ => Shape::File,
-    }
+/// The error of content that no driver recognises.
+pub(crate) fn unrecognised(path: &Path, form: StoreForm) -> Error {
+    let problem = match form {
+        StoreForm::File => "unknown signature",
+        StoreForm::Directory => "the directory is not a store",
+    };
+    Error::invalid(format!("{}: {problem}; expected one of {}", path.display(), names()))
 }
 
 /// Refuses to replace what is not ours to replace. A store of any format here may be replaced, and so may an empty folder
@@ -318,7 +216,7 @@ pub(crate) fn shape(format: Format) -> Shape {
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) when something else stands at the target; [`Io`](Error::Io) when it cannot be looked at.
-pub(crate) fn check_replaceable(target: &Path, new: Shape) -> Result<()> {
+pub(crate) fn check_replaceable(target: &Path, new: StoreForm) -> Result<()> {
     let name = target.display();
     let metadata = match target.symlink_metadata() {
         Ok(metadata) => metadata,
@@ -331,7 +229,7 @@ pub(crate) fn check_replaceable(target: &Path, new: Shape) -> Result<()> {
         )));
     }
     let is_ours = if metadata.is_dir() {
-        if new == Shape::File {
+        if new == StoreForm::File {
             return Err(Error::invalid(format!(
                 "{name} is a folder, which a file cannot replace; remove it or choose another target"
             )));
@@ -340,17 +238,17 @@ pub(crate) fn check_replaceable(target: &Path, new: Shape) -> Result<()> {
             .map_err(|problem| Error::io(name.to_string(), problem))?
             .next()
             .is_none();
-        is_empty || recognise_directory(&LocalDirectory::new(target))?.is_some()
+        is_empty || is_store(&Content::Directory(Arc::new(LocalDirectory::new(target))))?
     } else {
-        metadata.is_file() && (metadata.len() == 0 || is_store_file(target)?)
+        metadata.is_file()
+            && (metadata.len() == 0 || is_store(&Content::File(Arc::new(FileBlob::open(target)?)))?)
     };
     if is_ours {
         return Ok(());
     }
-    let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
     Err(Error::invalid(format!(
         "{name} exists and is not a store of {}, so it is not replaced; remove it or choose another target",
-        names.join(", ")
+        names()
     )))
 }
 
@@ -363,105 +261,37 @@ pub(crate) fn check_replaceable(target: &Path, new: Shape) -> Result<()> {
 pub(crate) fn check_replaceable_file(target: &Path) -> Result<()> {
     match target.symlink_metadata() {
         Ok(metadata) if metadata.is_file() => Ok(()),
-        _ => check_replaceable(target, Shape::File),
+        _ => check_replaceable(target, StoreForm::File),
     }
 }
 
-/// Is this file a store? Documents of other programs are zip archives too: as `.npz` counts one that holds arrays.
-fn is_store_file(path: &Path) -> Result<bool> {
-    let blob: Arc<dyn Blob> = Arc::new(FileBlob::open(path)?);
-    Ok(match recognise(&*blob)? {
-        Some(Format::Npz) => npy::NpzStore::open(blob)
-            .and_then(|archive| archive.children("/"))
-            .is_ok_and(|members| !members.is_empty()),
-        found => found.is_some(),
-    })
+/// Is this certainly a store?
+fn is_store(content: &Content) -> Result<bool> {
+    match recognise(content)? {
+        Some(format) => format.0.is_store(content),
+        None => Ok(false),
+    }
 }
 
-/// Starts a new store of a format. Nothing stands at `target` before it is committed.
+/// Starts a new store of a format, or adds to one. Nothing changes at `target` before the sink is committed.
 ///
 /// With [`replace`](CreateOptions::replace), a store that stands at the target is replaced, as is an empty folder or file.
 /// Anything else there is refused, a symbolic link included.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Io`](Error::Io) when its folder cannot be
-/// written.
+/// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Unsupported`](Error::Unsupported) when the
+/// format cannot be written or added to; [`Io`](Error::Io) when its folder cannot be written.
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
     let exists = target.symlink_metadata().is_ok();
     if !options.replace && !options.append && exists {
         return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
     }
-    let append = options.append && exists;
-    if append && !adds(format) {
-        return Err(Error::unsupported(target.display().to_string(), format!("adding to {}", format.name())));
+    if options.append && exists {
+        return format.0.append(target, options);
     }
-    if options.replace && !append {
-        check_replaceable(target, shape(format))?;
+    if options.replace {
+        check_replaceable(target, format.info().created_form())?;
     }
-    Ok(match format {
-        #[cfg(feature = "tet")]
-        Format::Tet => {
-            let mut tet = hyperslab_tet::TetOptions::default();
-            tet.overwrite = options.replace;
-            tet.tool = concat!("hyperslab ", env!("CARGO_PKG_VERSION")).to_owned();
-            if let Some(source) = &options.source {
-                tet.history.push(hyperslab_tet::HistoryRow::now("convert", source));
-            }
-            if append {
-                Box::new(hyperslab_tet::TetAppend::open(target, tet)?)
-            } else {
-                Box::new(hyperslab_tet::TetSink::create(target, tet)?)
-            }
-        }
-        Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
-        Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
-        #[cfg(feature = "zarr")]
-        Format::Zarr if append => {
-            Box::new(hyperslab_zarr::ZarrAppend::open(target, options.shard_shape.clone())?)
-        }
-        #[cfg(feature = "zarr")]
-        Format::Zarr => {
-            let zarr = hyperslab_zarr::WriteOptions {
-                replace: options.replace,
-                shard_shape: options.shard_shape.clone(),
-                format: match options.variant {
-                    Some(Variant::Zarr2) => hyperslab_zarr::ZarrFormat::V2,
-                    _ => hyperslab_zarr::ZarrFormat::V3,
-                },
-                consolidated: true,
-            };
-            Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
-        }
-        #[cfg(feature = "tiledb")]
-        Format::TileDb => {
-            let tiledb = hyperslab_tiledb::WriteOptions {
-                force: options.replace,
-                by_name: !options.only_array,
-                ..hyperslab_tiledb::WriteOptions::default()
-            };
-            if append {
-                Box::new(hyperslab_tiledb::append(target, tiledb)?)
-            } else {
-                Box::new(hyperslab_tiledb::create(target, tiledb)?)
-            }
-        }
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 if append => {
-            Box::new(hyperslab_hdf5::Hdf5Append::open(target, hyperslab_hdf5::AppendOptions::default())?)
-        }
-        #[cfg(feature = "hdf5")]
-        Format::Hdf5 => {
-            let mut hdf5 = hyperslab_hdf5::Hdf5Options::default();
-            hdf5.replace = options.replace;
-            Box::new(hyperslab_hdf5::Hdf5Sink::create(target, hdf5)?)
-        }
-        #[cfg(feature = "zvf")]
-        other => {
-            return Err(Error::unsupported(
-                target.display().to_string(),
-                format!("writing {}", other.name()),
-            ));
-        }
-    })
+    format.0.create(target, options)
 }

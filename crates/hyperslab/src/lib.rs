@@ -16,13 +16,14 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `formats` | the formats of this build: [`Format`], [`create`] |
+//! | `formats` | the table of drivers: [`Format`], [`create`], [`register`] |
 //! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | `table` | [`TableReader`]: rows of a table by dimension and column |
 //! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
+//! | `memory` | the memory that the process may use |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
@@ -37,8 +38,8 @@
 //! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
 #![deny(unsafe_code)]
 
-#[cfg(feature = "arrow")]
 mod adapt;
+#[cfg(feature = "arrow")]
 pub mod arrow;
 mod catalog;
 pub mod conventions;
@@ -50,9 +51,8 @@ mod formats;
 pub mod fragments;
 pub mod geometry;
 pub mod hash;
-mod key;
 mod labels;
-pub mod npy;
+mod memory;
 mod open;
 pub mod query;
 mod read;
@@ -63,9 +63,9 @@ mod table;
 pub mod verify;
 
 pub use catalog::{Catalog, CatalogNode};
-pub use formats::{CreateOptions, Format, Variant, create, format_named, format_of_extension};
+pub use formats::{Format, create, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
-pub use key::EncryptionKey;
+pub use hyperslab_npy as npy;
 pub use open::{OpenOptions, OpenStore, open, open_with};
 pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};

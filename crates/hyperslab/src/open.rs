@@ -1,15 +1,16 @@
 //! Opening: the format is recognised from the bytes, not the name.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Blob, Directory, Error, FileBlob, LocalDirectory, MappedBlob, Node, Report, Result, Store,
-    child_path, normal_path,
+    Array, Capabilities, Content, Error, FileBlob, LocalDirectory, MappedBlob, Node, OpenContext, Report,
+    Result, Store, child_path, normal_path,
 };
 
 use crate::catalog::Catalog;
 use crate::geometry::GeometryReader;
+use crate::memory::process_memory;
 use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
 
 /// How to open a store.
@@ -27,31 +28,22 @@ pub struct OpenOptions {
     pub key: Option<EncryptionKey>,
 }
 
+impl OpenOptions {
+    /// What a driver is told of them.
+    pub(crate) fn context<'a>(&self, path: &'a Path) -> OpenContext<'a> {
+        OpenContext { path: Some(path), mapped: self.mapped, at: self.at, key: self.key.clone() }
+    }
+}
+
 impl Default for OpenOptions {
     fn default() -> Self {
         Self { format: None, mapped: true, memory: default_memory(), at: None, key: None }
     }
 }
 
-/// Three quarters of the machine's memory.
+/// Three quarters of the memory that the process may use.
 fn default_memory() -> u64 {
-    machine_memory() / 4 * 3
-}
-
-/// The machine's memory, where it can be asked; else what a small one has. Asked once: the answer takes the system
-/// longer than opening a file.
-pub(crate) fn machine_memory() -> u64 {
-    static MEMORY: LazyLock<u64> = LazyLock::new(ask_memory);
-    *MEMORY
-}
-
-fn ask_memory() -> u64 {
-    let told = std::fs::read_to_string("/proc/meminfo").ok();
-    let total = told.as_deref().and_then(|told| {
-        let line = told.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    });
-    total.map_or(10 << 30, |kib| kib * 1024)
+    process_memory() / 4 * 3
 }
 
 /// Opens a file or directory in any format.
@@ -73,44 +65,24 @@ pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenSt
     let path = path.as_ref();
     let name = path.display().to_string();
     let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
-    let store = if metadata.is_dir() { open_directory(path, options)? } else { open_file(path, options)? };
-    Ok(OpenStore { store, memory: options.memory, path: path.to_owned() })
-}
-
-fn open_directory(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
-    let local = LocalDirectory::new(path);
-    let directory: Arc<dyn Directory> = Arc::new(if options.mapped { local } else { local.unmapped() });
-    let format = match options.format {
-        Some(format) => format,
-        None => formats::recognise_directory(&*directory)?
-            .ok_or_else(|| unrecognised(path, "the directory holds none of the names that they have"))?,
+    let content = if metadata.is_dir() {
+        let local = LocalDirectory::new(path);
+        Content::Directory(Arc::new(if options.mapped { local } else { local.unmapped() }))
+    } else if options.mapped {
+        Content::File(Arc::new(MappedBlob::open(path)?))
+    } else {
+        Content::File(Arc::new(FileBlob::open(path)?))
     };
-    formats::open_directory(format, directory, path, options)
-}
-
-fn open_file(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Store>> {
-    let blob = open_blob(path, options)?;
+    let form = content.form();
     let format = match options.format {
+        Some(format) if !format.info().forms.contains(&form) => {
+            return Err(format.info().wrong_form(&name, form));
+        }
         Some(format) => format,
-        None => formats::recognise(&*blob)?
-            .ok_or_else(|| unrecognised(path, "the first bytes are none of theirs"))?,
+        None => formats::recognise(&content)?.ok_or_else(|| formats::unrecognised(path, form))?,
     };
-    // An append that was cut off after its commit is completed, where that can be; without one this looks for a file
-    // and finds none.
-    #[cfg(feature = "tet")]
-    if format == Format::Tet && hyperslab_tet::recover(path).unwrap_or(false) {
-        return formats::open_file(format, open_blob(path, options)?, path);
-    }
-    formats::open_file(format, blob, path)
-}
-
-fn open_blob(path: &Path, options: &OpenOptions) -> Result<Arc<dyn Blob>> {
-    Ok(if options.mapped { Arc::new(MappedBlob::open(path)?) } else { Arc::new(FileBlob::open(path)?) })
-}
-
-fn unrecognised(path: &Path, why: &str) -> Error {
-    let names: Vec<_> = Format::ALL.iter().map(|format| format.name()).collect();
-    Error::invalid(format!("{}: not one of {}: {why}", path.display(), names.join(", ")))
+    let store = format.driver().open(content, &options.context(path))?;
+    Ok(OpenStore { store, driver: Some(format), memory: options.memory, path: path.to_owned() })
 }
 
 /// Links may lead to one node by many paths, and a hostile file can make those paths endless.
@@ -120,6 +92,7 @@ const MOST_NODES: u64 = 1 << 22;
 #[derive(Debug, Clone)]
 pub struct OpenStore {
     store: Arc<dyn Store>,
+    driver: Option<Format>,
     memory: u64,
     path: PathBuf,
 }
@@ -127,7 +100,19 @@ pub struct OpenStore {
 impl OpenStore {
     /// A store that was opened by other means, under this path in messages.
     pub fn from_store(store: Arc<dyn Store>, path: impl Into<PathBuf>) -> Self {
-        Self { store, memory: default_memory(), path: path.into() }
+        let driver = Format::from_name(store.format());
+        Self { store, driver, memory: default_memory(), path: path.into() }
+    }
+
+    /// The format, unless the store was opened by other means and is of none that is registered.
+    #[must_use]
+    pub const fn driver(&self) -> Option<Format> {
+        self.driver
+    }
+
+    /// What the format can hold.
+    pub(crate) fn capabilities(&self) -> Capabilities {
+        self.driver.map_or(Capabilities::NONE, |format| format.info().capabilities)
     }
 
     /// The format's name.

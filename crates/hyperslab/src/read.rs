@@ -128,7 +128,7 @@ impl ArrayReader {
     /// not taken.
     pub(crate) fn working_memory(&self) -> u64 {
         const LEAST: u64 = 1 << 20;
-        let advised = self.store.advised_memory(crate::open::machine_memory());
+        let advised = self.store.advised_memory(crate::memory::process_memory());
         advised.map_or(self.memory(), |advised| self.memory().min(advised.max(LEAST)))
     }
 

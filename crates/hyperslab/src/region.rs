@@ -301,7 +301,7 @@ mod tests {
     }
 
     fn write(path: &Path, chunk: &[u64], values: &Values) {
-        let mut sink = create(path, Format::Tet, &CreateOptions::default()).unwrap();
+        let mut sink = create(path, Format::TET, &CreateOptions::default()).unwrap();
         sink.group("/", &Attributes::new()).unwrap();
         let spec = ArraySpec::new(values.dtype.clone(), Grid::new(&values.shape, chunk).unwrap());
         let array = RegionWriter::new(sink.array("/t", &spec).unwrap(), values.dtype.clone(), Fill::Zero);
@@ -326,7 +326,7 @@ mod tests {
             let new = numbers(&added, 10_000);
             let options = CreateOptions { append: true, ..CreateOptions::default() };
             let store = crate::open(&path).unwrap();
-            let mut sink = create(&path, Format::Tet, &options).unwrap();
+            let mut sink = create(&path, Format::TET, &options).unwrap();
             extend(&mut *sink, &store.array("/t").unwrap(), "/t", axis, &new).unwrap();
             sink.commit().unwrap();
             drop(store);
@@ -351,7 +351,7 @@ mod tests {
         let store = crate::open(&path).unwrap();
         let array = store.array("/t").unwrap();
         let options = CreateOptions { append: true, ..CreateOptions::default() };
-        let mut sink = create(&path, Format::Tet, &options).unwrap();
+        let mut sink = create(&path, Format::TET, &options).unwrap();
         assert!(extend(&mut *sink, &array, "/t", 0, &numbers(&[1, 3], 0)).is_err());
         assert!(extend(&mut *sink, &array, "/t", 2, &numbers(&[3, 4], 0)).is_err());
         assert!(extend(&mut *sink, &array, "/none", 0, &numbers(&[1, 4], 0)).is_err());
@@ -359,7 +359,7 @@ mod tests {
         assert!(extend(&mut *sink, &array, "/t", 0, &floats).is_err());
         let folder = tempfile::tempdir().unwrap();
         let mut sink =
-            create(&folder.path().join("new.npy"), Format::Npy, &CreateOptions::default()).unwrap();
+            create(&folder.path().join("new.npy"), Format::NPY, &CreateOptions::default()).unwrap();
         assert!(sink.grow("/t", &[4]).unwrap_err().is_unsupported());
     }
 }

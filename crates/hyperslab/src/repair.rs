@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use hyperslab_core::{Depth, Result, Severity};
+pub use hyperslab_core::Fix;
+use hyperslab_core::{Depth, Repairs, Result, Severity};
 
 use crate::verify::verify_path;
 use crate::{OpenOptions, open_with};
@@ -18,15 +19,6 @@ pub struct Repair {
     pub remaining: Vec<String>,
 }
 
-/// One fix.
-#[derive(Debug, Clone)]
-pub struct Fix {
-    /// Its stable name.
-    pub code: String,
-    /// What it does.
-    pub message: String,
-}
-
 /// Plans the safe fixes of a file and, unless `dry_run`, applies them: the new file is built beside the old one, which
 /// stays until the new one is in place.
 ///
@@ -34,48 +26,14 @@ pub struct Fix {
 ///
 /// [`Io`](hyperslab_core::Error::Io) when the system refuses.
 pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
-    match recognised(path, options) {
-        #[cfg(feature = "tet")]
-        Some("tet") => repair_tet(path, dry_run),
-        #[cfg(feature = "tiledb")]
-        Some("tiledb") => repair_tiledb(path, options, dry_run),
-        _ => {
-            let _ = dry_run;
-            Ok(Repair { remaining: damage(path, options)?, ..Repair::default() })
-        }
-    }
-}
-
-/// The format, when it can be told.
-fn recognised(path: &Path, options: &OpenOptions) -> Option<&'static str> {
-    let opened = || open_with(path, options).ok().map(|store| store.format());
-    options.format.map(crate::Format::name).or_else(opened)
-}
-
-#[cfg(feature = "tiledb")]
-fn repair_tiledb(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
-    let key = options.key.as_ref().map(crate::EncryptionKey::to_tiledb);
-    let tiledb = hyperslab_tiledb::WriteOptions { key, ..hyperslab_tiledb::WriteOptions::default() };
-    let fixes = hyperslab_tiledb::repair(path, &tiledb, dry_run)?;
-    let fixes: Vec<Fix> =
-        fixes.into_iter().map(|(code, message)| Fix { code: code.to_owned(), message }).collect();
-    let applied = !dry_run && !fixes.is_empty();
-    Ok(Repair { fixes, applied, remaining: damage(path, options)? })
-}
-
-#[cfg(feature = "tet")]
-fn repair_tet(path: &Path, dry_run: bool) -> Result<Repair> {
-    let plan = hyperslab_tet::plan_repair(path, Depth::Quick)?;
-    let fixes = plan
-        .fixes
-        .iter()
-        .map(|fix| Fix { code: fix.code.to_owned(), message: fix.message.clone() })
-        .collect();
-    let applied = !dry_run && !plan.is_empty();
-    if applied {
-        plan.apply()?;
-    }
-    Ok(Repair { fixes, applied, remaining: plan.left })
+    let opened = || open_with(path, options).ok().and_then(|store| store.driver());
+    let found = match options.format.or_else(opened) {
+        Some(format) => format.driver().repair(path, &options.context(path), dry_run)?,
+        None => Repairs::default(),
+    };
+    let applied = !dry_run && !found.fixes.is_empty();
+    let remaining = found.remaining.map_or_else(|| damage(path, options), Ok)?;
+    Ok(Repair { fixes: found.fixes, applied, remaining })
 }
 
 /// What a check still calls damage.

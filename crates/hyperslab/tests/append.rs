@@ -17,28 +17,30 @@ use serde_json::json;
 struct Kind {
     format: Format,
     filters: Vec<Filter>,
-    shards: Option<Vec<u64>>,
+    /// Chunks of a shard along each axis.
+    shards: Option<u64>,
 }
 
 fn kinds() -> Vec<Kind> {
     let mut kinds = Vec::new();
-    for format in [Format::Tet, Format::Hdf5, Format::TileDb, Format::Zarr] {
+    for format in [Format::TET, Format::HDF5, Format::TILEDB, Format::ZARR] {
         for filters in [Vec::new(), vec![Filter::new("zstd").with("level", 1)]] {
             kinds.push(Kind { format, filters, shards: None });
         }
     }
-    kinds.push(Kind { format: Format::Zarr, filters: vec![Filter::new("zstd")], shards: Some(vec![5]) });
+    kinds.push(Kind { format: Format::ZARR, filters: vec![Filter::new("zstd")], shards: Some(2) });
     kinds
 }
 
 impl Kind {
     fn path(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("t.{}", self.format.endings()[0]))
+        folder.join(format!("t.{}", self.format.info().extensions[0]))
     }
 
     /// `/t` of these values, which may grow without end.
     fn write(&self, path: &Path, chunk: &[u64], values: &Values) {
-        let options = CreateOptions { shard_shape: self.shards.clone(), ..CreateOptions::default() };
+        let shard_shape = self.shards.map(|each| chunk.iter().map(|extent| extent * each).collect());
+        let options = CreateOptions { shard_shape, ..CreateOptions::default() };
         let mut sink = create(path, self.format, &options).unwrap();
         sink.group("/", &Attributes::new()).unwrap();
         let mut spec = ArraySpec::new(values.dtype.clone(), Grid::new(&values.shape, chunk).unwrap())
@@ -148,7 +150,7 @@ fn texts_are_appended_into_chunks_that_are_not_full() {
     let texts = |words: &[&str]| {
         Values::new(DType::String, &[words.len() as u64], Elements::variable(words)).unwrap()
     };
-    for kind in kinds().into_iter().filter(|kind| kind.format != Format::Tet) {
+    for kind in kinds().into_iter().filter(|kind| kind.format != Format::TET) {
         let folder = tempfile::tempdir().unwrap();
         let path = kind.path(folder.path());
         kind.write(&path, &[4], &texts(&["a", "", "ccc", "dd", "e"]));
@@ -179,7 +181,7 @@ fn what_is_not_committed_is_not_there() {
 /// does not find what the dead one left.
 #[test]
 fn a_commit_that_was_cut_off_is_not_there() {
-    for kind in kinds().into_iter().filter(|kind| matches!(kind.format, Format::Zarr | Format::TileDb)) {
+    for kind in kinds().into_iter().filter(|kind| [Format::ZARR, Format::TILEDB].contains(&kind.format)) {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let (path, done) = (kind.path(folder.path()), kind.path(other.path()));
         let old = numbers(&[5, 3], 1);
@@ -208,7 +210,7 @@ fn a_commit_that_was_cut_off_is_not_there() {
 
 #[test]
 fn nodes_and_attributes_are_added_and_replaced() {
-    for format in [Format::Hdf5, Format::Zarr] {
+    for format in [Format::HDF5, Format::ZARR] {
         let folder = tempfile::tempdir().unwrap();
         let kind = Kind { format, filters: Vec::new(), shards: None };
         let path = kind.path(folder.path());
@@ -255,7 +257,7 @@ fn nodes_and_attributes_are_added_and_replaced() {
 fn what_a_format_cannot_do_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let options = CreateOptions { append: true, ..CreateOptions::default() };
-    for (format, words) in [(Format::Hdf5, "has room for 3"), (Format::TileDb, "is full")] {
+    for (format, words) in [(Format::HDF5, "has room for 3"), (Format::TILEDB, "is full")] {
         let kind = Kind { format, filters: vec![Filter::new("zstd")], shards: None };
         let path = kind.path(folder.path());
         let mut sink = create(&path, format, &CreateOptions::default()).unwrap();
@@ -272,7 +274,7 @@ fn what_a_format_cannot_do_is_named() {
         assert!(why.to_string().contains(words), "{why}");
         assert!(sink.grow("/t", &[2]).is_err());
         assert!(sink.grow("/none", &[9]).is_err());
-        if format == Format::TileDb {
+        if format == Format::TILEDB {
             let why = sink.array("/new", &spec).unwrap_err();
             assert!(why.is_unsupported(), "{why}");
             assert!(sink.group("/new", &Attributes::new()).unwrap_err().is_unsupported());
@@ -280,12 +282,12 @@ fn what_a_format_cannot_do_is_named() {
         }
     }
     let tet = folder.path().join("t.tet");
-    Kind { format: Format::Tet, filters: Vec::new(), shards: None }.write(&tet, &[2], &numbers(&[3], 1));
-    let mut sink = create(&tet, Format::Tet, &options).unwrap();
+    Kind { format: Format::TET, filters: Vec::new(), shards: None }.write(&tet, &[2], &numbers(&[3], 1));
+    let mut sink = create(&tet, Format::TET, &options).unwrap();
     let note = Attributes::from_iter([("a", "b")]);
     assert!(sink.attributes("/t", &note).unwrap_err().is_unsupported());
     let two = numbers(&[3, 4], 1);
-    let kind = Kind { format: Format::TileDb, filters: Vec::new(), shards: None };
+    let kind = Kind { format: Format::TILEDB, filters: Vec::new(), shards: None };
     let path = folder.path().join("two.tiledb");
     kind.write(&path, &[2, 2], &two);
     assert!(kind.append(&path).grow("/t", &[5, 6]).unwrap_err().is_unsupported());
@@ -295,7 +297,7 @@ fn what_a_format_cannot_do_is_named() {
 #[test]
 fn metadata_of_tiledb_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
-    let kind = Kind { format: Format::TileDb, filters: Vec::new(), shards: None };
+    let kind = Kind { format: Format::TILEDB, filters: Vec::new(), shards: None };
     let path = kind.path(folder.path());
     kind.write(&path, &[2], &numbers(&[3], 1));
     for words in ["one", "another"] {

@@ -21,7 +21,7 @@ fn sample(folder: &Path) -> PathBuf {
 }
 
 fn to(source: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
-    let format = Format::from_ending(target).unwrap();
+    let format = Format::from_extension(target).unwrap();
     convert(&hyperslab::open(source)?, target, format, options, &Progress::default())
 }
 
@@ -175,7 +175,7 @@ fn chunks_by_size_and_axes_that_grow() {
 fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("both.zarr");
-    let mut sink = hyperslab::create(&source, Format::Zarr, &CreateOptions::default()).unwrap();
+    let mut sink = hyperslab::create(&source, Format::ZARR, &CreateOptions::default()).unwrap();
     sink.group("/", &Attributes::new()).unwrap();
     for (path, dtype) in [("/flags", DType::Bool), ("/numbers", DType::UInt8)] {
         let array = sink.array(path, &ArraySpec::new(dtype, Grid::new(&[3], &[3]).unwrap())).unwrap();
@@ -207,7 +207,7 @@ fn trees_come_back_from_tiledb_as_they_were() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let mut sink = hyperslab::create(&path("a.zarr"), Format::Zarr, &CreateOptions::default()).unwrap();
+    let mut sink = hyperslab::create(&path("a.zarr"), Format::ZARR, &CreateOptions::default()).unwrap();
     let mut attributes = Attributes::new();
     attributes.set("units", "K");
     sink.group("/", &Attributes::new()).unwrap();
@@ -256,7 +256,7 @@ fn the_books_of_one_format_are_not_the_attributes_of_another() {
 
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let mut sink = hyperslab::create(&path("a.h5"), Format::Hdf5, &CreateOptions::default()).unwrap();
+    let mut sink = hyperslab::create(&path("a.h5"), Format::HDF5, &CreateOptions::default()).unwrap();
     sink.group("/", &Attributes::new()).unwrap();
     for (node, shape, names) in
         [("/x", &[3][..], vec![Some("x".to_owned())]), ("/v", &[2, 3][..], vec![None, Some("x".to_owned())])]

@@ -16,20 +16,20 @@ use proptest::prelude::*;
 /// The formats that hold an array of any shape and simple type, with their filters.
 fn writable() -> Vec<(Format, Vec<Filter>)> {
     let zstd = || vec![Filter::new("zstd").with("level", 1)];
-    let mut formats = vec![(Format::Npy, Vec::new()), (Format::Npz, Vec::new())];
+    let mut formats = vec![(Format::NPY, Vec::new()), (Format::NPZ, Vec::new())];
     #[cfg(feature = "tet")]
-    formats.extend([(Format::Tet, Vec::new()), (Format::Tet, zstd())]);
+    formats.extend([(Format::TET, Vec::new()), (Format::TET, zstd())]);
     #[cfg(feature = "hdf5")]
-    formats.extend([(Format::Hdf5, Vec::new()), (Format::Hdf5, zstd())]);
+    formats.extend([(Format::HDF5, Vec::new()), (Format::HDF5, zstd())]);
     #[cfg(feature = "tiledb")]
-    formats.extend([(Format::TileDb, Vec::new()), (Format::TileDb, zstd())]);
+    formats.extend([(Format::TILEDB, Vec::new()), (Format::TILEDB, zstd())]);
     #[cfg(feature = "zarr")]
-    formats.extend([(Format::Zarr, Vec::new()), (Format::Zarr, zstd())]);
+    formats.extend([(Format::ZARR, Vec::new()), (Format::ZARR, zstd())]);
     formats
 }
 
 fn file_of(folder: &Path, format: Format) -> std::path::PathBuf {
-    folder.join(format!("x.{}", format.endings()[0]))
+    folder.join(format!("x.{}", format.info().extensions[0]))
 }
 
 /// Element `i` is `i`, in as many bytes as the type has.
@@ -154,9 +154,9 @@ fn any_format_into_any_other() -> Result<()> {
     for (from, filters) in writable() {
         for (to, target_filters) in writable() {
             let folder = tempfile::tempdir().unwrap();
-            let source = folder.path().join(format!("source.{}", from.endings()[0]));
+            let source = folder.path().join(format!("source.{}", from.info().extensions[0]));
             write(&source, from, &values, &[3, 4, 2], &filters)?;
-            let target = folder.path().join(format!("target.{}", to.endings()[0]));
+            let target = folder.path().join(format!("target.{}", to.info().extensions[0]));
             // Little memory, so that the array goes over in several blocks.
             let options = ConvertOptions {
                 chunk_shape: Some(vec![2, 5, 5]),
@@ -184,20 +184,20 @@ fn a_selection_is_converted_and_a_stop_leaves_nothing() -> Result<()> {
     let options = ConvertOptions { selection: "[::-2, 1]".parse()?, ..ConvertOptions::default() };
     let store = hyperslab::open(&source)?;
     let target = folder.path().join("target.npz");
-    convert(&store, &target, Format::Npz, &options, &Progress::default())?;
+    convert(&store, &target, Format::NPZ, &options, &Progress::default())?;
     let read = hyperslab::open(&target)?.array("/arr_0")?.read(&Selection::all())?;
     assert_eq!(read.as_slice::<u8>(), Some(&[21, 13, 5][..]));
 
     let stopped = Progress::default();
     stopped.stop.store(true, Ordering::Relaxed);
     let other = folder.path().join("other.npy");
-    assert!(convert(&store, &other, Format::Npy, &ConvertOptions::default(), &stopped).is_err());
-    assert!(convert(&store, &target, Format::Npz, &ConvertOptions::default(), &Progress::default()).is_err());
+    assert!(convert(&store, &other, Format::NPY, &ConvertOptions::default(), &stopped).is_err());
+    assert!(convert(&store, &target, Format::NPZ, &ConvertOptions::default(), &Progress::default()).is_err());
     assert!(
         convert(
             &store,
             &source,
-            Format::Npy,
+            Format::NPY,
             &ConvertOptions { replace: true, ..ConvertOptions::default() },
             &Progress::default()
         )
@@ -211,7 +211,7 @@ fn a_selection_is_converted_and_a_stop_leaves_nothing() -> Result<()> {
 #[test]
 fn a_contiguous_selection_of_raw_chunks_is_a_view() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
-    for (format, chunk) in [(Format::Npy, [8, 6]), (Format::Npz, [8, 6])] {
+    for (format, chunk) in [(Format::NPY, [8, 6]), (Format::NPZ, [8, 6])] {
         let path = file_of(folder.path(), format);
         let values = Values::new(DType::UInt8, &[8, 6], counted(&DType::UInt8, 48))?;
         write(&path, format, &values, &chunk, &[])?;

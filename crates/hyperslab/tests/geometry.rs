@@ -28,7 +28,7 @@ fn bytes<T: bytemuck::NoUninit>(numbers: &[T]) -> Elements {
 fn arrays(folder: &Path, name: &str, parts: Vec<(&str, DType, Vec<u64>, Elements)>) -> PathBuf {
     let path = folder.join(name);
     let mut sink =
-        create(&path, Format::Npz, &CreateOptions { replace: true, ..CreateOptions::default() }).unwrap();
+        create(&path, Format::NPZ, &CreateOptions { replace: true, ..CreateOptions::default() }).unwrap();
     let mut sinks = Vec::new();
     for (name, dtype, shape, elements) in parts {
         let spec = ArraySpec::new(dtype, Grid::new(&shape, &shape).unwrap());
@@ -56,7 +56,7 @@ fn points(folder: &Path) -> PathBuf {
 }
 
 fn to(source: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertReport> {
-    convert(&hyperslab::open(source)?, target, Format::Zvf, options, &Progress::default())
+    convert(&hyperslab::open(source)?, target, Format::ZVF, options, &Progress::default())
 }
 
 fn geometry(kind: Option<&str>, levels: usize) -> ConvertOptions {

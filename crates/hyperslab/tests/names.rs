@@ -47,7 +47,7 @@ impl Store for Hostile {
 }
 
 fn write_npy(path: &Path) -> Result<()> {
-    let mut sink = create(path, Format::Npy, &CreateOptions::default())?;
+    let mut sink = create(path, Format::NPY, &CreateOptions::default())?;
     let array = sink.array("/", &ArraySpec::new(DType::UInt8, Grid::new(&[3], &[3])?))?;
     let chunk = [0].as_slice().into();
     array.write(&chunk, array.encode(&chunk, &Elements::fixed(vec![1, 2, 3]))?)?;
@@ -81,13 +81,13 @@ fn hostile_names_are_refused_and_nothing_is_written() -> Result<()> {
     let timed = "__1_1_0123456789abcdef0123456789abcdef_22";
     let tiledb = ["__schema", "__meta", "__fragments", "__commits", "__labels", "__tiledb_group.tdb", timed];
     for (format, target, reserved) in [
-        (Format::Zarr, "out.zarr", &zarr[..]),
-        (Format::TileDb, "out.tiledb", &tiledb[..]),
-        (Format::Npz, "out.npz", &["x.npy"][..]),
+        (Format::ZARR, "out.zarr", &zarr[..]),
+        (Format::TILEDB, "out.tiledb", &tiledb[..]),
+        (Format::NPZ, "out.npz", &["x.npy"][..]),
     ] {
         for name in everywhere.iter().chain(reserved) {
             for (group, array) in [(*name, "a"), ("group", *name)] {
-                if format == Format::Npz && group == "x.npy" {
+                if format == Format::NPZ && group == "x.npy" {
                     continue; // Only the last part gets an ending.
                 }
                 let source = Hostile {

@@ -98,7 +98,7 @@ fn sums_of_tiles_are_those_of_numpy() {
         let own = folder.path().join(format!("{case_number}-own.tiledb"));
         let source = hyperslab::open(folder.path().join(format!("{case_number}.npy"))).unwrap();
         let options = ConvertOptions { chunk_shape: Some(tile), ..ConvertOptions::default() };
-        convert(&source, &own, Format::TileDb, &options, &Progress::default()).unwrap();
+        convert(&source, &own, Format::TILEDB, &options, &Progress::default()).unwrap();
         for path in [own, folder.path().join(format!("{case_number}.tiledb"))] {
             let store = hyperslab::open(&path).unwrap();
             let array = store.array(&store.only_node().unwrap()).unwrap();

@@ -15,7 +15,7 @@ fn numbered(folder: &std::path::Path, shape: &[u64], chunk: &[u64], packed: bool
     if packed {
         spec = spec.with_filters([Filter::new("zstd")]);
     }
-    let mut sink = create(&path, Format::Tet, &CreateOptions::default()).unwrap();
+    let mut sink = create(&path, Format::TET, &CreateOptions::default()).unwrap();
     sink.group("/", &hyperslab::Attributes::new()).unwrap();
     let array = sink.array("/x", &spec).unwrap();
     let strides = hyperslab::CellOrder::RowMajor.strides(shape);

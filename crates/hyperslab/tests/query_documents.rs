@@ -21,7 +21,7 @@ fn file(
     chunk: &[u64],
     fill: Option<&str>,
 ) -> Result<OpenStore> {
-    let mut sink = create(path, Format::Tet, &CreateOptions::default())?;
+    let mut sink = create(path, Format::TET, &CreateOptions::default())?;
     sink.group("/", &Attributes::new())?;
     let mut spec = ArraySpec::new(dtype.clone(), Grid::new(shape, chunk)?);
     if let Some(fill) = fill {

@@ -4,20 +4,20 @@
 use std::path::Path;
 
 use hyperslab::convert::{ConvertOptions, Progress, convert, convert_to_rows};
-use hyperslab::{ArraySpec, CreateOptions, DType, Elements, Format, Grid, Result, create, open};
+use hyperslab::{ArraySpec, CreateOptions, DType, Elements, Format, Grid, Result, StoreForm, create, open};
 
 fn write(path: &Path, format: Format, replace: bool) -> Result<()> {
     let options = CreateOptions { replace, ..CreateOptions::default() };
     let mut sink = create(path, format, &options)?;
     let spec = ArraySpec::new(DType::UInt8, Grid::new(&[3], &[3])?);
-    let array = sink.array(if format == Format::Npy { "/" } else { "/a" }, &spec)?;
+    let array = sink.array(if format == Format::NPY { "/" } else { "/a" }, &spec)?;
     let chunk = [0].as_slice().into();
     array.write(&chunk, array.encode(&chunk, &Elements::fixed(vec![1, 2, 3]))?)?;
     sink.commit()
 }
 
 const WRITTEN: [Format; 6] =
-    [Format::Tet, Format::Hdf5, Format::TileDb, Format::Zarr, Format::Npy, Format::Npz];
+    [Format::TET, Format::HDF5, Format::TILEDB, Format::ZARR, Format::NPY, Format::NPZ];
 
 #[test]
 fn foreign_folders_and_files_are_kept() -> Result<()> {
@@ -36,9 +36,9 @@ fn foreign_folders_and_files_are_kept() -> Result<()> {
         }
     }
     let source = folder.path().join("source.npy");
-    write(&source, Format::Npy, false)?;
+    write(&source, Format::NPY, false)?;
     let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
-    for format in WRITTEN.into_iter().chain([Format::Zvf]) {
+    for format in WRITTEN.into_iter().chain([Format::ZVF]) {
         assert!(convert(&open(&source)?, &documents, format, &options, &Progress::default()).is_err());
     }
     let rows = folder.path().join("rows.csv");
@@ -58,7 +58,7 @@ fn stores_and_empty_targets_are_replaced() -> Result<()> {
         for new in WRITTEN {
             let target = folder.path().join(format!("{}-{}", old.name(), new.name()));
             write(&target, old, false)?;
-            let into_file = target.is_dir() && !matches!(new, Format::Zarr | Format::TileDb);
+            let into_file = target.is_dir() && new.info().created_form() == StoreForm::File;
             match write(&target, new, true) {
                 Ok(()) => assert_eq!(open(&target)?.format(), new.name()),
                 Err(error) => assert!(into_file, "{old:?} by {new:?}: {error}"),
@@ -68,7 +68,7 @@ fn stores_and_empty_targets_are_replaced() -> Result<()> {
     }
     for format in WRITTEN {
         let target = folder.path().join(format!("empty-{}", format.name()));
-        if matches!(format, Format::Zarr | Format::TileDb) {
+        if format.info().created_form() == StoreForm::Directory {
             std::fs::create_dir(&target).unwrap();
         } else {
             std::fs::write(&target, "").unwrap();
@@ -77,7 +77,7 @@ fn stores_and_empty_targets_are_replaced() -> Result<()> {
         assert_eq!(open(&target)?.format(), format.name());
     }
     let (source, rows) = (folder.path().join("source.npy"), folder.path().join("rows.csv"));
-    write(&source, Format::Npy, false)?;
+    write(&source, Format::NPY, false)?;
     let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
     for _ in 0..2 {
         convert_to_rows(&open(&source)?, &rows, &options, &Progress::default())?;
@@ -108,11 +108,11 @@ fn links_are_kept() -> Result<()> {
 fn a_store_above_the_source_is_kept() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("target");
-    write(&target, Format::Zarr, false)?;
+    write(&target, Format::ZARR, false)?;
     let source = target.join("source.npy");
-    write(&source, Format::Npy, false)?;
+    write(&source, Format::NPY, false)?;
     let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
-    assert!(convert(&open(&source)?, &target, Format::Zarr, &options, &Progress::default()).is_err());
+    assert!(convert(&open(&source)?, &target, Format::ZARR, &options, &Progress::default()).is_err());
     assert!(source.exists());
     Ok(())
 }

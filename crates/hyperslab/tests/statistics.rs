@@ -7,7 +7,7 @@ use hyperslab::{ArraySpec, CreateOptions, DType, Elements, Format, Grid, Result,
 
 /// A TileDB array of 4 × 6 in tiles of 2 × 2, whose values count up from `first`.
 fn write(path: &std::path::Path, dtype: DType, cell: impl Fn(u64) -> Vec<u8>) -> Result<()> {
-    let mut sink = hyperslab::create(path, Format::TileDb, &CreateOptions::default())?;
+    let mut sink = hyperslab::create(path, Format::TILEDB, &CreateOptions::default())?;
     let grid = Grid::new(&[4, 6], &[2, 2])?;
     let array = sink.array("/a", &ArraySpec::new(dtype, grid.clone()))?;
     for number in 0..grid.chunks().unwrap_or(0) {

@@ -45,12 +45,13 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     }
     options.geometry.kind.clone_from(&args.geometry);
     options.geometry.levels = args.levels;
-    if format == Some(Format::Zvf) {
+    let writes_geometry = format.is_some_and(Format::writes_geometry);
+    if writes_geometry {
         options.geometry.chunk_shape = args.chunks.as_deref().map(sizes_in_space).transpose()?;
     } else if args.geometry.is_some() || args.levels > 0 {
         return Err(Error::invalid("--geometry and --levels are for geometry, in a store that ends in .zv"));
     }
-    match args.chunks.as_deref().filter(|_| format != Some(Format::Zvf)).map(chunks).transpose()? {
+    match args.chunks.as_deref().filter(|_| !writes_geometry).map(chunks).transpose()? {
         Some(Chunks::Shape(shape)) => options.chunk_shape = Some(shape),
         Some(Chunks::Bytes(bytes)) => options.chunk_bytes = Some(bytes),
         None => {}
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         let arrays = match (report.rows, report.arrays) {
             (0, 1) => "1 array".to_owned(),
             (0, arrays) => format!("{arrays} arrays"),
-            (rows, _) if format == Some(Format::Zvf) => format!("{rows} vertices"),
+            (rows, _) if writes_geometry => format!("{rows} vertices"),
             (rows, _) => format!("{rows} rows"),
         };
         let speed = pretty::bytes((report.bytes as f64 / started.elapsed().as_secs_f64().max(1e-9)) as u64);

@@ -12,9 +12,11 @@
 
 use std::path::{Path, PathBuf};
 
+use bytes::Bytes;
 use hyperslab_codec::checksum::crc32c;
-use hyperslab_core::{Fields, Place, Result};
+use hyperslab_core::{Blob, Fields, Place, Result};
 
+use super::{ALIGNMENT, FREED};
 use crate::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"HSREDO\x01\0";
@@ -57,9 +59,13 @@ impl Redo {
         head: &[u8],
     ) -> Result<Self> {
         let old_length = target.length()?;
-        let old_head = first_bytes(target, old_length, head.len())?;
+        let mut old_head = vec![0; head.len()];
+        let there = usize::try_from(old_length).unwrap_or(head.len()).min(head.len());
+        target.read_at(&mut old_head[..there], 0)?;
         // Only bytes that the append leaves as they are.
         let guard_start = old_length.saturating_sub(GUARD).max(head.len() as u64).min(old_length);
+        let mut guard = vec![0; (old_length - guard_start) as usize];
+        target.read_at(&mut guard, guard_start)?;
         let own = Self {
             old_length,
             tail_start,
@@ -67,7 +73,7 @@ impl Redo {
             footer_length,
             head_length: head.len() as u64,
             guard_start,
-            guard_sum: sum_of(target, guard_start, old_length)?,
+            guard_sum: crc32c(&guard),
             head_sum: crc32c(head),
             old_sum: crc32c(&old_head),
         };
@@ -112,37 +118,37 @@ impl Redo {
     }
 
     /// Reads the trailer of a redo file, the new and the old head, and checks that they belong together.
-    pub(super) fn read(redo: &Disk) -> Result<(Self, Vec<u8>, Vec<u8>)> {
-        let length = redo.length()?;
-        let name = redo.path().display().to_string();
+    pub(super) fn read(redo: &dyn Blob) -> Result<(Self, Bytes, Bytes)> {
+        let length = redo.len()?;
         let at = length.saturating_sub(Self::LEN as u64);
-        let place = Place::new(&name, "redo trailer", at);
-        let mut trailer = vec![0; (length - at) as usize];
-        redo.read_at(&mut trailer, at)?;
-        let own = Self::parse(&trailer, place)?;
+        let place = Place::new(redo.name(), "redo trailer", at);
+        let own = Self::parse(&redo.read_range(at..length)?, place)?;
         let parts = [own.tail_length, own.head_length, own.head_length, Self::LEN as u64];
         let sum = parts.iter().try_fold(0_u64, |sum, part| sum.checked_add(*part));
         let reach = own.tail_start.checked_add(own.tail_length);
         if sum != Some(length)
             || reach.is_none()
             || own.footer_length > own.tail_length
-            || own.tail_start < own.old_length.max(own.head_length)
+            || own.gap().is_none_or(|gap| gap > FREED.max(own.head_length / 2) + ALIGNMENT)
         {
             return Err(place.corrupt("lengths that do not fit"));
         }
-        let mut head = vec![0; own.head_length as usize];
-        redo.read_at(&mut head, own.tail_length)?;
-        let mut old_head = vec![0; own.head_length as usize];
-        redo.read_at(&mut old_head, own.tail_length + own.head_length)?;
+        let head = redo.read_at(own.tail_length, own.head_length)?;
+        let old_head = redo.read_at(own.tail_length + own.head_length, own.head_length)?;
         if (crc32c(&head), crc32c(&old_head)) != (own.head_sum, own.old_sum) {
             return Err(place.corrupt("checksum of the head"));
         }
         Ok((own, head, old_head))
     }
 
+    /// Bytes between the end of the old file, or of the new head, and the tail. Nothing is written there.
+    fn gap(&self) -> Option<u64> {
+        self.tail_start.checked_sub(self.old_length.max(self.head_length))
+    }
+
     /// Is this the file that the append was for, wherever the append was cut off?
-    pub(super) fn belongs_to(&self, target: &Disk, head: &[u8], old_head: &[u8]) -> Result<bool> {
-        let length = target.length()?;
+    pub(super) fn belongs_to(&self, target: &dyn Blob, head: &[u8], old_head: &[u8]) -> Result<bool> {
+        let length = target.len()?;
         if length < self.old_length || length > self.tail_start + self.tail_length {
             return Ok(false);
         }
@@ -150,22 +156,19 @@ impl Redo {
             return Ok(false);
         }
         // Each byte of the head is still old, or new already.
-        let found = first_bytes(target, length, head.len())?;
+        let found = first_bytes(target, head.len())?;
         Ok(found.iter().zip(old_head).zip(head).all(|((found, old), new)| found == old || found == new))
     }
 }
 
 /// The checksum of bytes of a file.
-fn sum_of(disk: &Disk, start: u64, end: u64) -> Result<u32> {
-    let mut bytes = vec![0; end.saturating_sub(start) as usize];
-    disk.read_at(&mut bytes, start)?;
-    Ok(crc32c(&bytes))
+fn sum_of(blob: &dyn Blob, start: u64, end: u64) -> Result<u32> {
+    Ok(crc32c(&blob.read_range(start.min(end)..end)?))
 }
 
 /// The first `count` bytes of a file. What is past its end counts as zeros.
-fn first_bytes(disk: &Disk, length: u64, count: usize) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; count];
-    let there = usize::try_from(length).unwrap_or(count).min(count);
-    disk.read_at(&mut bytes[..there], 0)?;
+fn first_bytes(blob: &dyn Blob, count: usize) -> Result<Vec<u8>> {
+    let mut bytes = blob.read_range(0..blob.len()?.min(count as u64))?.to_vec();
+    bytes.resize(count, 0);
     Ok(bytes)
 }

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use hyperslab_core::{DType, Depth, Elements, Values};
+use hyperslab_core::{Blob, Content, DType, Depth, Elements, FormatDriver, OpenContext, Values};
 
 use super::*;
 use crate::open_path;
@@ -58,8 +58,36 @@ fn assert_old(store: &TetStore) {
     assert_eq!(array_at(store, "/a").schema().attributes.to_json()["units"], "K");
 }
 
-/// The file after the append.
+/// The file after the append, whether or not the append was cut off after its commit. Reading it changes nothing, and what
+/// is read is what is there once the append is applied.
 fn assert_new(path: &Path) {
+    let before = content(path);
+    assert_appended(path);
+    let base: Arc<dyn Blob> = Arc::new(FileBlob::open(path).unwrap());
+    let completed = [false, true].map(|mapped| super::completed(&base, path, mapped).unwrap());
+    assert_eq!(content(path), before);
+    assert_eq!(recover(path).unwrap(), completed[0].is_some());
+    assert!(!redo_path(path).exists());
+    let after = std::fs::read(path).unwrap();
+    for completed in completed.iter().flatten() {
+        assert_eq!(completed.read_range(0..completed.len().unwrap()).unwrap(), after);
+        let step = after.len() / 7 + 1;
+        for start in (0..after.len()).step_by(step) {
+            let end = after.len().min(start + 2 * step);
+            let part = completed.read_range(start as u64..end as u64).unwrap();
+            assert_eq!(part, after[start..end]);
+        }
+        assert!(completed.read_range(0..after.len() as u64 + 1).unwrap_err().is_corrupt());
+    }
+    assert_appended(path);
+}
+
+/// The bytes of the file and of its redo file.
+fn content(path: &Path) -> (Vec<u8>, Option<Vec<u8>>) {
+    (std::fs::read(path).unwrap(), std::fs::read(redo_path(path)).ok())
+}
+
+fn assert_appended(path: &Path) {
     let store = open_path(path).unwrap();
     assert_old(&store);
     assert_eq!(bytes_of(&read_all(&store, "/g/holes").unwrap()), sample(&DType::Int16, &[5, 4]));
@@ -73,7 +101,6 @@ fn assert_new(path: &Path) {
     for check in ["chunk_checksums", "zone_maps"] {
         assert!(report.report.findings.iter().any(|finding| finding.check == check && finding.ok), "{check}");
     }
-    assert!(!redo_path(path).exists());
 }
 
 /// Dies as soon as the redo file is there.
@@ -148,6 +175,44 @@ fn killed_at_any_byte_it_is_the_old_file_or_the_new_one() -> Result<()> {
         }
         assert!(olds > 10 && news > 10, "{olds} {news}");
     }
+    Ok(())
+}
+
+/// An append that was cut off is read from a folder that cannot be written, through the driver. Only a repair completes it.
+#[test]
+fn opening_never_writes() -> Result<()> {
+    let (folder, path) = scratch();
+    old_file(&path, 0)?;
+    let original = std::fs::read(&path).unwrap();
+    commit_without_applying(&path, &original);
+    let set_readonly = |readonly: bool| {
+        for path in [redo_path(&path).as_path(), &path, folder.path()] {
+            let mut permissions = std::fs::metadata(path).unwrap().permissions();
+            permissions.set_readonly(readonly);
+            std::fs::set_permissions(path, permissions).unwrap();
+        }
+    };
+    set_readonly(true);
+    let state = || (content(&path), std::fs::metadata(&path).unwrap().modified().unwrap());
+    let before = state();
+    for mapped in [false, true] {
+        let blob = Content::File(Arc::new(FileBlob::open(&path)?));
+        let context = OpenContext { path: Some(&path), mapped, ..OpenContext::default() };
+        let store = crate::TetDriver.open(blob, &context)?;
+        assert_eq!(store.children("/g")?, ["holes", "new"]);
+        let mut report = hyperslab_core::Report::default();
+        store.verify(Depth::Deep, &mut report)?;
+        assert!(report.ok());
+        assert!(report.findings.iter().any(|finding| finding.check == "pending_append"));
+        assert_eq!(report.recommendations[0].code, "pending_append");
+        let repairs = crate::TetDriver.repair(&path, &context, true)?;
+        assert_eq!(repairs.fixes.iter().map(|fix| fix.code.as_str()).collect::<Vec<_>>(), ["pending_append"]);
+    }
+    assert_eq!(state(), before);
+    set_readonly(false);
+    crate::TetDriver.repair(&path, &OpenContext::default(), false)?;
+    assert!(!redo_path(&path).exists());
+    assert_appended(&path);
     Ok(())
 }
 

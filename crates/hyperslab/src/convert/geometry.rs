@@ -1,4 +1,4 @@
-//! A new Zarr Vectors store out of a geometry, of arrays, or of a table.
+//! A new store of geometry, such as Zarr Vectors, out of a geometry, of arrays, or of a table.
 //!
 //! | source | vertices | objects | links | attributes |
 //! |---|---|---|---|---|
@@ -12,16 +12,20 @@
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use hyperslab_core::{Batch, Column, DType, Elements, Error, GeometryQuery, Node, Result, Selection, Values};
-use hyperslab_zvf::{ColumnSpec, GeometrySpec, Kind, WriteOptions, ZvfWriter};
+use hyperslab_core::{
+    ArraySchema, Batch, Column, DType, Elements, Error, GeometryColumn, GeometryQuery, GeometrySpec, Node,
+    Result, Selection, Values,
+};
 
 use super::{ConvertOptions, ConvertReport, Progress};
-use crate::{ArrayReader, OpenStore, TableReader};
+use crate::{ArrayReader, Format, OpenStore, TableReader};
 
 /// Names under which people keep the parts.
 const VERTICES: [&str; 4] = ["vertices", "positions", "points", "coordinates"];
 const OBJECTS: [&str; 5] = ["object_id", "object_ids", "object", "objects", "ids"];
 const LINKS: [&str; 3] = ["links", "edges", "faces"];
+/// The kind of geometry that has vertices and nothing else.
+const POINTS: &str = "point_cloud";
 const AXES: [&str; 4] = ["x", "y", "z", "w"];
 /// Rows that are on their way together.
 const BATCH: u64 = 1 << 17;
@@ -44,7 +48,7 @@ pub struct GeometryOptions {
 pub(super) fn convert(
     source: &OpenStore,
     nodes: &[(String, Node)],
-    target: &Path,
+    (target, format): (&Path, Format),
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
@@ -54,7 +58,7 @@ pub(super) fn convert(
             "selections, shards, filters and adding when geometry is written",
         ));
     }
-    let mut job = Job { target, options, progress, report: ConvertReport::default() };
+    let mut job = Job { target, format, options, progress, report: ConvertReport::default() };
     let of_kind = |wanted: fn(&Node) -> bool| nodes.iter().filter(move |(_, node)| wanted(node));
     let geometries: Vec<_> = of_kind(|node| matches!(node, Node::Geometry(_))).collect();
     let tables: Vec<_> = of_kind(|node| matches!(node, Node::Table(_))).collect();
@@ -75,6 +79,7 @@ pub(super) fn convert(
 
 struct Job<'a> {
     target: &'a Path,
+    format: Format,
     options: &'a ConvertOptions,
     progress: &'a Progress,
     report: ConvertReport,
@@ -89,16 +94,18 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn kind(&self, suggested: Kind) -> Result<Kind> {
-        let Some(name) = &self.options.geometry.kind else { return Ok(suggested) };
-        Kind::from_name(name).ok_or_else(|| {
-            let all = Kind::ALL.map(Kind::name).join(", ");
-            Error::invalid(format!("{name:?} is no kind of geometry; there are {all}"))
-        })
+    fn kind(&self, suggested: &str) -> Result<String> {
+        let Some(name) = &self.options.geometry.kind else { return Ok(suggested.to_owned()) };
+        let kinds = self.format.info().geometry_kinds;
+        if !kinds.contains(&name.as_str()) {
+            let all = kinds.join(", ");
+            return Err(Error::invalid(format!("{name:?} is no kind of geometry; there are {all}")));
+        }
+        Ok(name.clone())
     }
 
-    /// How to write so many vertices within these corners.
-    fn write_options(&self, bounds: &Bounds, count: u64, axes: Option<Vec<String>>) -> WriteOptions {
+    /// Geometry of this kind, with so many vertices within these corners and nothing but vertices yet.
+    fn spec(&self, kind: String, dtype: DType, bounds: &Bounds, count: u64) -> GeometrySpec {
         let rank = bounds.low.len();
         let chunk_shape = match self.options.geometry.chunk_shape.as_deref() {
             Some([size]) => vec![*size; rank],
@@ -109,12 +116,35 @@ impl Job<'_> {
                 bounds.low.iter().zip(&bounds.high).map(size).collect()
             }
         };
-        let mut options = WriteOptions::new(chunk_shape);
-        options.factors = vec![2.0; self.options.geometry.levels];
-        options.memory = usize::try_from(self.options.memory).unwrap_or(usize::MAX);
-        options.replace = self.options.replace;
-        options.axes = axes;
-        options
+        GeometrySpec {
+            kind,
+            rank,
+            dtype,
+            attributes: Vec::new(),
+            link_width: None,
+            objects: false,
+            groups: Vec::new(),
+            axes: None,
+            chunk_shape,
+            levels: self.options.geometry.levels,
+            memory: self.options.memory,
+            replace: self.options.replace,
+        }
+    }
+
+    /// The column that an array with a row per vertex makes, where the format takes it.
+    fn column_of(&self, name: &str, schema: &ArraySchema) -> Option<GeometryColumn> {
+        match *schema.shape() {
+            [_] => self.column(name, &schema.dtype, None),
+            [_, width] if width > 0 => self.column(name, &schema.dtype, Some(width)),
+            _ => None,
+        }
+    }
+
+    /// The column of these values, where the format takes it.
+    fn column(&self, name: &str, dtype: &DType, width: Option<u64>) -> Option<GeometryColumn> {
+        let column = GeometryColumn { name: name.to_owned(), dtype: dtype.clone(), width };
+        Some(column).filter(|column| self.format.driver().takes_column(column))
     }
 
     fn done(&mut self, rows: u64, bytes: u64) -> Result<()> {
@@ -128,17 +158,15 @@ impl Job<'_> {
     fn geometry(&mut self, source: &OpenStore, path: &str) -> Result<()> {
         let reader = source.geometry(path)?;
         let schema = reader.schema();
-        let own = schema.kinds.first().and_then(|name| Kind::from_name(name)).unwrap_or(Kind::PointCloud);
-        let kind = self.kind(own)?;
+        let known = self.format.info().geometry_kinds;
+        let own = schema.kinds.first().map(String::as_str).filter(|own| known.contains(own));
+        let kind = self.kind(own.unwrap_or(POINTS))?;
         let coarser = reader.inner().levels()?.len().saturating_sub(1);
         if coarser > 0 && self.options.geometry.levels == 0 {
             self.leave_out(path, format!("{coarser} coarser levels are left out, and can be made anew"))?;
         }
         if schema.kinds.len() > 1 {
-            self.leave_out(
-                path,
-                format!("of the kinds {}, only {} is named", schema.kinds.join(", "), kind.name()),
-            )?;
+            self.leave_out(path, format!("of the kinds {}, only {kind} is named", schema.kinds.join(", ")))?;
         }
         if !super::rows::own_attributes(&schema.attributes) {
             self.leave_out(path, "its attributes are left out".to_owned())?;
@@ -147,10 +175,11 @@ impl Job<'_> {
         let rows = data.vertices.shape[0];
         let mut bounds = Bounds::new(schema.axes.len());
         bounds.add(&numbers(&data.vertices.dtype, &data.vertices.elements)?);
-        let mut options = self.write_options(&bounds, rows, Some(schema.axes.clone()));
-        options.groups = groups(&reader)?;
+        let mut spec = self.spec(kind, data.vertices.dtype.clone(), &bounds, rows);
+        spec.axes = Some(schema.axes.clone());
+        spec.groups = groups(&reader)?;
         self.progress.check_cancelled()?;
-        hyperslab_zvf::write(self.target, kind, &data, &options)?;
+        self.format.driver().write_geometry(self.target, &spec, &data)?;
         self.done(rows, data.vertices.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64))
     }
 
@@ -176,7 +205,7 @@ impl Job<'_> {
         for (path, array) in arrays {
             let name = path.rsplit('/').next().unwrap_or_default().to_owned();
             let fits = array.schema().shape().first() == Some(&rows) && array.schema().shape().len() <= 2;
-            match column_of(&name, &array).filter(|_| fits) {
+            match self.column_of(&name, array.schema()).filter(|_| fits) {
                 Some(spec) => attributes.push((spec, array)),
                 None => {
                     self.leave_out(&path, format!("not a column of numbers with {rows} rows, left out"))?
@@ -191,9 +220,9 @@ impl Job<'_> {
             },
         };
         let kind = self.kind(match width {
-            None => Kind::PointCloud,
-            Some(2) => Kind::Graph,
-            Some(_) => Kind::Mesh,
+            None => POINTS,
+            Some(2) => "graph",
+            Some(_) => "mesh",
         })?;
         let item = vertices.schema().dtype.size().unwrap_or(8) as u64;
         self.progress.total.fetch_add(rows.saturating_mul(rank).saturating_mul(item), Ordering::Relaxed);
@@ -205,16 +234,11 @@ impl Job<'_> {
                 self.progress.check_cancelled()?;
             }
         }
-        let spec = GeometrySpec {
-            kind,
-            rank: rank as usize,
-            dtype: vertices.schema().dtype.clone(),
-            attributes: attributes.iter().map(|(spec, _)| spec.clone()).collect(),
-            link_width: width,
-            link_attributes: Vec::new(),
-            objects: objects.is_some(),
-        };
-        let mut writer = ZvfWriter::create(self.target, spec, self.write_options(&bounds, rows, None))?;
+        let mut spec = self.spec(kind, vertices.schema().dtype.clone(), &bounds, rows);
+        spec.attributes = attributes.iter().map(|(column, _)| column.clone()).collect();
+        spec.link_width = width;
+        spec.objects = objects.is_some();
+        let mut writer = self.format.driver().create_geometry(self.target, &spec)?;
         for part in batches(rows) {
             let values = vertices.read(&part)?;
             let owners = match &objects {
@@ -235,7 +259,7 @@ impl Job<'_> {
                 let ends = ends.ok_or_else(|| {
                     Error::invalid(format!("{path}: a link to a vertex that is not one of the {rows}"))
                 })?;
-                writer.links(&ends, &[])?;
+                writer.links(&ends)?;
                 self.progress.check_cancelled()?;
             }
         }
@@ -257,7 +281,8 @@ impl Job<'_> {
         let mut attributes = Vec::new();
         for (at, column) in columns.iter().enumerate() {
             let other = !axes.contains(&at) && objects != Some(at);
-            if other && plain_number(column) {
+            let plain = !column.nullable && self.column(&column.name, &column.dtype, None).is_some();
+            if other && plain {
                 attributes.push(at);
             } else if other {
                 self.leave_out(&column.name, format!("{} is not a plain number, left out", column.dtype))?;
@@ -274,25 +299,20 @@ impl Job<'_> {
                 self.progress.check_cancelled()?;
             }
         }
-        let kind = self.kind(Kind::PointCloud)?;
+        let kind = self.kind(POINTS)?;
         let single = axes.iter().all(|axis| columns[*axis].dtype == DType::Float32);
         let names = axes.iter().map(|axis| columns[*axis].name.clone()).collect();
-        let spec_of = |at: &usize| ColumnSpec {
+        let column_of = |at: &usize| GeometryColumn {
             name: columns[*at].name.clone(),
             dtype: columns[*at].dtype.clone(),
             width: None,
         };
-        let spec = GeometrySpec {
-            kind,
-            rank: axes.len(),
-            dtype: if single { DType::Float32 } else { DType::Float64 },
-            attributes: attributes.iter().map(spec_of).collect(),
-            link_width: None,
-            link_attributes: Vec::new(),
-            objects: objects.is_some(),
-        };
-        let mut writer =
-            ZvfWriter::create(self.target, spec.clone(), self.write_options(&bounds, rows, Some(names)))?;
+        let dtype = if single { DType::Float32 } else { DType::Float64 };
+        let mut spec = self.spec(kind, dtype, &bounds, rows);
+        spec.attributes = attributes.iter().map(column_of).collect();
+        spec.objects = objects.is_some();
+        spec.axes = Some(names);
+        let mut writer = self.format.driver().create_geometry(self.target, &spec)?;
         for batch in all()?.batches {
             let batch = batch?;
             let positions = coordinates(&batch, columns, &axes)?;
@@ -362,19 +382,6 @@ fn batches(rows: u64) -> impl Iterator<Item = Selection> {
         let (start, end) = (batch * BATCH, rows.min((batch + 1) * BATCH));
         format!("[{start}:{end}]").parse().ok()
     })
-}
-
-fn column_of(name: &str, array: &ArrayReader) -> Option<ColumnSpec> {
-    let schema = array.schema();
-    let mut shape = schema.shape().to_vec();
-    *shape.first_mut()? = 0;
-    let empty = Values::new(schema.dtype.clone(), &shape, Elements::empty(&schema.dtype)).ok()?;
-    ColumnSpec::of(name, &empty).ok()
-}
-
-fn plain_number(column: &Column) -> bool {
-    let empty = Values::new(column.dtype.clone(), &[0], Elements::empty(&column.dtype));
-    !column.nullable && empty.is_ok_and(|empty| ColumnSpec::of(&column.name, &empty).is_ok())
 }
 
 /// The coordinates of a batch, vertex after vertex.

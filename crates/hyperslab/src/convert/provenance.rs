@@ -22,7 +22,8 @@ pub(super) fn noted(attributes: &Attributes, path: &str, source: &OpenStore, for
 
 /// Does the format keep attributes, and no history of its own?
 fn keeps_attributes(format: Format) -> bool {
-    !matches!(format.name(), "tet" | "npy" | "npz")
+    let capabilities = format.info().capabilities;
+    capabilities.attributes && !capabilities.history
 }
 
 fn now() -> String {

@@ -13,7 +13,7 @@ use crate::{Format, OpenStore, export, geometry};
 #[must_use]
 pub fn is_file_of_rows(target: &Path) -> bool {
     let ending = rows::ending(target);
-    Format::from_ending(target).is_none()
+    Format::from_extension(target).is_none()
         && (rows::writes(target) || geometry::ENDINGS.contains(&ending.as_str()))
 }
 

@@ -8,6 +8,7 @@ use hyperslab_core::{
 };
 
 use super::ConvertOptions;
+use crate::Format;
 
 /// What the target is told of an array.
 pub(super) fn spec_of(
@@ -66,24 +67,20 @@ pub(super) fn spec_of(
     Ok(spec)
 }
 
-/// Drops the names that TileDB gives to dimensions without one.
-pub(super) fn drop_generated_names(spec: &mut ArraySpec, source: &str) {
-    if source == "tiledb" {
-        for (axis, name) in spec.dimensions.iter_mut().enumerate() {
-            name.take_if(|name| *name == format!("__dim_{axis}"));
-        }
+/// Drops the names that a reader made up for dimensions without one: this prefix and the axis.
+pub(super) fn drop_generated_names(spec: &mut ArraySpec, prefix: &str) {
+    for (axis, name) in spec.dimensions.iter_mut().enumerate() {
+        name.take_if(|name| *name == format!("{prefix}{axis}"));
     }
 }
 
-/// The attributes of a node without HDF5's bookkeeping attributes for dimension scales and, where they go to another
-/// format, without those of the NetCDF-4 library.
+/// The attributes of a node without any format's bookkeeping, such as that of HDF5's dimension scales.
 pub(crate) fn portable_attributes(attributes: &Attributes, same_format: bool) -> Vec<(&str, &Attribute)> {
-    #[cfg(feature = "hdf5")]
-    return hyperslab_hdf5::set_by_people(attributes)
-        .filter(|(name, _)| same_format || !matches!(*name, "_NCProperties" | "_nc3_strict"))
+    let bookkeeping: Vec<&str> = Format::all()
+        .into_iter()
+        .flat_map(|format| format.driver().bookkeeping(attributes, !same_format))
         .collect();
-    #[cfg(not(feature = "hdf5"))]
-    return attributes.iter().collect();
+    attributes.iter().filter(|(name, _)| !bookkeeping.contains(name)).collect()
 }
 
 /// Chunks of about a mebibyte, as near to cubes as the shape allows: good for slices in any direction.

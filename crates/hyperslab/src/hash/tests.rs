@@ -47,7 +47,7 @@ fn formats_and_chunks_do_not_matter() -> Result<()> {
         let target = folder.path().join(format!("{number}.zarr"));
         let options =
             convert::ConvertOptions { chunk_shape: Some(chunks), ..convert::ConvertOptions::default() };
-        convert::convert(&source, &target, crate::Format::Zarr, &options, &convert::Progress::default())?;
+        convert::convert(&source, &target, crate::Format::ZARR, &options, &convert::Progress::default())?;
         let store = crate::open(&target)?;
         assert_eq!(array(&store.array(&store.only_node()?)?)?, expected);
     }

@@ -3,9 +3,9 @@
 use std::io::{Seek, SeekFrom, Write};
 
 use hyperslab_core::{Batch, Column, DType, Error, Result, StructType};
+use hyperslab_npy::encode_header;
 
 use super::Rows;
-use crate::npy::Header;
 
 /// Writes a one-dimensional structured array, a field per column. Text and bytes become as long as the longest,
 /// for which all rows are gathered in memory; columns of fixed size are written as they come.
@@ -38,9 +38,7 @@ fn write_fixed<W: Write + Seek>(rows: Rows<'_>, out: &mut W) -> Result<()> {
         rows.columns.iter().map(|column| (column.name.clone(), column.dtype.clone())),
     ));
     // The number of rows is known at the end: leave as much room as the largest needs.
-    let header = |rows: u64| {
-        Header { dtype: dtype.clone(), swapped: false, fortran: false, shape: vec![rows] }.encode()
-    };
+    let header = |rows: u64| encode_header(&dtype, &[rows]);
     let room = header(u64::MAX)?.len();
     out.write_all(&vec![0; room]).map_err(failed)?;
     let mut count = 0;

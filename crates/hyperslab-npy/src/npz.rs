@@ -11,7 +11,8 @@ use hyperslab_core::{
 };
 use zip::{CompressionMethod, ZipArchive};
 
-use super::{Header, NpyArray, no_attributes, swap_elements};
+use crate::array::{NpyArray, no_attributes, swap_elements};
+use crate::header::Header;
 
 /// The header of a compressed member is looked for in this many of its first bytes.
 const HEADER_ROOM: u64 = 1 << 20;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use hyperslab_core::{Error, Result, SecretKey, wipe};
+use crate::{Error, Result, SecretKey, wipe};
 
 /// A 256-bit key. It is wiped from memory when it is dropped.
 #[derive(Clone)]
@@ -56,10 +56,10 @@ impl EncryptionKey {
         self.0.bytes()
     }
 
-    /// The key as TileDB takes it.
-    #[cfg(feature = "tiledb")]
-    pub(crate) fn to_tiledb(&self) -> hyperslab_tiledb::Key {
-        self.0.clone().into()
+    /// The key, in memory that is wiped.
+    #[must_use]
+    pub const fn secret(&self) -> &SecretKey {
+        &self.0
     }
 }
 

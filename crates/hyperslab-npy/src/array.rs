@@ -1,9 +1,4 @@
-//! NumPy's own files: `.npy` (one array) and `.npz` (a zip archive of them), read and written like any format.
-
-mod header;
-mod literal;
-mod npz;
-mod sink;
+//! `.npy`: one array, its elements one after the other.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,12 +9,10 @@ use hyperslab_core::{
     Error, Grid, Node, Place, Report, Result, Store, product,
 };
 
-pub(crate) use header::{Header, MAGIC};
-pub use npz::NpzStore;
-pub use sink::{NpySink, NpzSink};
+use crate::header::Header;
 
 /// A contiguous array is read in slabs of about this size, so that all cores have work.
-const SLAB_BYTES: u64 = 4 << 20;
+pub(crate) const SLAB_BYTES: u64 = 4 << 20;
 
 /// An open `.npy` file: one array at `/`.
 #[derive(Debug)]
@@ -79,7 +72,7 @@ pub(crate) struct NpyArray {
 
 impl NpyArray {
     /// The array whose header stands at `offset`; its bytes end at `end`, or with the blob.
-    fn open(blob: Arc<dyn Blob>, offset: u64, end: Option<u64>, name: Arc<str>) -> Result<Self> {
+    pub(crate) fn open(blob: Arc<dyn Blob>, offset: u64, end: Option<u64>, name: Arc<str>) -> Result<Self> {
         let place = Place::new(&name, "npy header", offset);
         let end = end.map_or_else(|| blob.len(), Ok)?;
         let (header, length) = Header::read(&*blob, offset..end, place)?;
@@ -115,7 +108,7 @@ impl NpyArray {
 
 impl Header {
     /// The array that it describes. C order is cut into slabs, Fortran order is one chunk.
-    fn schema(&self) -> ArraySchema {
+    pub(crate) fn schema(&self) -> ArraySchema {
         let item = self.dtype.size().unwrap_or(1) as u64;
         let grid =
             if self.fortran { Grid::single(&self.shape) } else { Grid::slabs(&self.shape, item, SLAB_BYTES) };
@@ -200,11 +193,11 @@ pub(crate) fn swap_elements(dtype: &DType, bytes: &mut [u8]) {
 }
 
 /// No attributes: the format has none.
-const fn no_attributes() -> Attributes {
+pub(crate) const fn no_attributes() -> Attributes {
     Attributes::new()
 }
 
 /// How many bytes an array of this shape and type has, as the format's writers need it.
-fn data_bytes(dtype: &DType, shape: &[u64]) -> Option<u64> {
+pub(crate) fn data_bytes(dtype: &DType, shape: &[u64]) -> Option<u64> {
     product(shape)?.checked_mul(dtype.size()? as u64)
 }

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use hyperslab_core::{Blob, DType, Error, Member, OpaqueType, Place, Result, StructType, TimeUnit};
 
-use super::literal::Literal;
+use crate::literal::Literal;
 
 /// What a file starts with.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
@@ -26,7 +26,7 @@ pub(crate) struct Header {
 
 impl Header {
     /// Reads the header at the start of `range`, and its length in bytes.
-    pub(super) fn read(blob: &dyn Blob, range: Range<u64>, place: Place<'_>) -> Result<(Self, u64)> {
+    pub(crate) fn read(blob: &dyn Blob, range: Range<u64>, place: Place<'_>) -> Result<(Self, u64)> {
         let available = range.end.saturating_sub(range.start);
         let head = blob.read_at(range.start, available.min(12))?;
         if !head.starts_with(MAGIC) || head.len() < 10 {
@@ -114,6 +114,15 @@ impl Header {
         header.push(b'\n');
         Ok(header)
     }
+}
+
+/// The header of a file whose elements are in C order and in the machine's byte order. The elements follow it.
+///
+/// # Errors
+///
+/// [`Unsupported`](Error::Unsupported) for a type that NumPy's files cannot hold.
+pub fn encode_header(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
+    Header { dtype: dtype.clone(), swapped: false, fortran: false, shape: shape.to_vec() }.encode()
 }
 
 /// The byte order of a type's numbers.

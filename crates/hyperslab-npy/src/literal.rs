@@ -2,7 +2,7 @@
 
 /// A value of such a literal.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Literal {
+pub(crate) enum Literal {
     Bool(bool),
     Number(i64),
     Text(String),
@@ -16,7 +16,7 @@ const DEEPEST: usize = 32;
 
 impl Literal {
     /// Reads one literal that is the whole text.
-    pub(super) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader { rest: text };
         let literal = reader.value(0)?;
         match reader.skip_space() {

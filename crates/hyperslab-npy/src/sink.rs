@@ -12,7 +12,8 @@ use hyperslab_core::{
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::{Header, SLAB_BYTES, data_bytes};
+use crate::array::{SLAB_BYTES, data_bytes};
+use crate::header::encode_header;
 
 /// Makes a `.npy` file, which holds one array.
 #[derive(Debug)]
@@ -148,7 +149,7 @@ impl SlabSink {
             shape.extend(inner.iter().map(|extent| *extent as u64));
             dtype = (**base).clone();
         }
-        let header = Header { dtype, swapped: false, fortran: false, shape }.encode()?;
+        let header = encode_header(&dtype, &shape)?;
         let bytes = data_bytes(&spec.dtype, spec.grid.shape())
             .ok_or_else(|| Error::invalid(format!("{target}: the array is larger than 2^64 bytes")))?;
         let data = header.len() as u64;

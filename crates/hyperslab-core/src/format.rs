@@ -1,0 +1,277 @@
+//! Formats: how each is described, recognised, opened, created and repaired.
+//!
+//! A format crate implements [`FormatDriver`] once. Everything that differs between formats is a field of [`FormatInfo`] or a
+//! method of the driver, so the engine never asks which format it has.
+
+mod geometry;
+mod info;
+mod options;
+
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use geometry::{GeometryColumn, GeometrySink, GeometrySpec};
+pub use info::{Capabilities, FormatInfo, StoreForm, Variant, VariantInfo};
+pub use options::{CreateOptions, OpenContext};
+
+use crate::{Attributes, Blob, Directory, Error, GeometryData, Result, Sink, Store};
+
+/// One format. Drivers hold no state: a store, a sink or a repair holds its own.
+pub trait FormatDriver: Send + Sync + Debug {
+    /// Name, extensions, variants and capabilities.
+    fn info(&self) -> &'static FormatInfo;
+
+    /// Does this look like a store of the format? Called for every driver whose [`FormatInfo::forms`] has the form of what
+    /// is there, so it should read as little as possible.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the bytes cannot be read.
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition>;
+
+    /// Opens a store for reading. Must not write, wherever the store is.
+    ///
+    /// # Errors
+    ///
+    /// Whatever is wrong with the store. [`Invalid`](Error::Invalid) for a [form](StoreForm) that the format does not have.
+    fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>>;
+
+    /// Is this certainly a store of the format, so that replacing it loses nothing else? A format whose signature is shared
+    /// with other programs' files looks closer here than in [`recognise`](Self::recognise).
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the bytes cannot be read.
+    fn is_store(&self, content: &Content) -> Result<bool> {
+        Ok(self.recognise(&Glimpse::new(content)?)? != Recognition::No)
+    }
+
+    /// Starts a new store. Nothing is visible at `target` before the sink is committed.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) when the format cannot be written; [`Invalid`](Error::Invalid) when something is
+    /// at the target and [`replace`](CreateOptions::replace) is not set; [`Io`](Error::Io) when the system refuses.
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        let _ = options;
+        Err(self.unsupported(target, "writing"))
+    }
+
+    /// Opens an existing store to add to it. Nothing changes before the sink is committed.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) when stores of the format cannot be added to; otherwise as
+    /// [`create`](Self::create).
+    fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        let _ = options;
+        Err(self.unsupported(target, "adding to"))
+    }
+
+    /// Starts a new store of one geometry, to be written in batches. Only for formats with
+    /// [`geometry_kinds`](FormatInfo::geometry_kinds).
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    fn create_geometry(&self, target: &Path, spec: &GeometrySpec) -> Result<Box<dyn GeometrySink>> {
+        let _ = spec;
+        Err(self.unsupported(target, "writing geometry to"))
+    }
+
+    /// Writes a new store of one geometry that is in memory, with its objects and their groups.
+    ///
+    /// # Errors
+    ///
+    /// As [`create_geometry`](Self::create_geometry).
+    fn write_geometry(&self, target: &Path, spec: &GeometrySpec, data: &GeometryData) -> Result<()> {
+        let _ = (spec, data);
+        Err(self.unsupported(target, "writing geometry to"))
+    }
+
+    /// Can a geometry have this column?
+    fn takes_column(&self, column: &GeometryColumn) -> bool {
+        column.dtype.is_numeric()
+    }
+
+    /// Finds the fixes that are safe and, unless `dry_run`, applies them. Formats without any leave it at that.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the store is too damaged to plan a repair; [`Io`](Error::Io) when the system refuses.
+    fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {
+        let _ = (path, context, dry_run);
+        Ok(Repairs::default())
+    }
+
+    /// Merges the fragments that separate writes left. `progress` is told how many stored bytes are done, of how many, and
+    /// returns whether to go on. Returns how many fragments were merged.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) when the format has no fragments; otherwise whatever reading and writing say.
+    fn consolidate(
+        &self,
+        path: &Path,
+        context: &OpenContext<'_>,
+        progress: &(dyn Fn(u64, u64) -> bool + Sync),
+    ) -> Result<u64> {
+        let _ = (context, progress);
+        Err(self.unsupported(path, "consolidating"))
+    }
+
+    /// Removes the fragments that [`consolidate`](Self::consolidate) replaced. Returns how many.
+    ///
+    /// # Errors
+    ///
+    /// As [`consolidate`](Self::consolidate).
+    fn vacuum(&self, path: &Path, context: &OpenContext<'_>) -> Result<u64> {
+        let _ = context;
+        Err(self.unsupported(path, "vacuuming"))
+    }
+
+    /// The names of those attributes of a node that are the format's own bookkeeping: readers turn them into schemas, and
+    /// writers make them anew. `elsewhere` is set for attributes that leave the format. Asked of every driver, whatever the
+    /// source: bookkeeping that another program copied along is not content either.
+    fn bookkeeping<'a>(&self, attributes: &'a Attributes, elsewhere: bool) -> Vec<&'a str> {
+        let _ = (attributes, elsewhere);
+        Vec::new()
+    }
+
+    /// The error of an operation that the format does not have.
+    fn unsupported(&self, path: &Path, operation: &str) -> Error {
+        Error::unsupported(path.display().to_string(), format!("{operation} {}", self.info().name))
+    }
+}
+
+/// The bytes of a store: one file, or a directory of them.
+#[derive(Debug, Clone)]
+pub enum Content {
+    /// A file.
+    File(Arc<dyn Blob>),
+    /// A directory.
+    Directory(Arc<dyn Directory>),
+}
+
+impl Content {
+    /// Whether it is a file or a directory.
+    #[must_use]
+    pub const fn form(&self) -> StoreForm {
+        match self {
+            Self::File(_) => StoreForm::File,
+            Self::Directory(_) => StoreForm::Directory,
+        }
+    }
+
+    /// The file's bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a directory.
+    pub fn into_file(self, info: &FormatInfo) -> Result<Arc<dyn Blob>> {
+        match self {
+            Self::File(blob) => Ok(blob),
+            Self::Directory(directory) => Err(info.wrong_form(directory.name(), StoreForm::Directory)),
+        }
+    }
+
+    /// The directory.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a file.
+    pub fn into_directory(self, info: &FormatInfo) -> Result<Arc<dyn Directory>> {
+        match self {
+            Self::Directory(directory) => Ok(directory),
+            Self::File(blob) => Err(info.wrong_form(blob.name(), StoreForm::File)),
+        }
+    }
+}
+
+/// A first look at what may be a store. The first bytes of a file are read once for all drivers.
+#[derive(Debug)]
+pub struct Glimpse<'a> {
+    head: Bytes,
+    content: &'a Content,
+}
+
+impl<'a> Glimpse<'a> {
+    /// Bytes of a file that are read ahead.
+    const HEAD: u64 = 64;
+
+    /// Looks at this content.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the bytes cannot be read.
+    pub fn new(content: &'a Content) -> Result<Self> {
+        let head = match content {
+            Content::File(blob) => blob.read_range(0..blob.len()?.min(Self::HEAD))?,
+            Content::Directory(_) => Bytes::new(),
+        };
+        Ok(Self { head, content })
+    }
+
+    /// The first bytes of a file, at most 64; none of a directory.
+    #[must_use]
+    pub fn head(&self) -> &[u8] {
+        &self.head
+    }
+
+    /// The file, for signatures that are not at its start.
+    #[must_use]
+    pub fn blob(&self) -> Option<&'a dyn Blob> {
+        match self.content {
+            Content::File(blob) => Some(&**blob),
+            Content::Directory(_) => None,
+        }
+    }
+
+    /// The directory, to look for names.
+    #[must_use]
+    pub fn directory(&self) -> Option<&'a dyn Directory> {
+        match self.content {
+            Content::Directory(directory) => Some(&**directory),
+            Content::File(_) => None,
+        }
+    }
+}
+
+/// What a driver makes of a glimpse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Recognition {
+    /// Not a store of this format.
+    No,
+    /// A container that other formats are built on, such as a zip archive or a Zarr hierarchy. The driver opens it when no
+    /// other driver answers `Yes`.
+    Container,
+    /// A store of this format.
+    Yes,
+}
+
+impl From<bool> for Recognition {
+    fn from(is_store: bool) -> Self {
+        if is_store { Self::Yes } else { Self::No }
+    }
+}
+
+/// The safe fixes that a driver found or applied.
+#[derive(Debug, Clone, Default)]
+pub struct Repairs {
+    /// The fixes, in the order in which they apply.
+    pub fixes: Vec<Fix>,
+    /// Damage that no safe fix covers; `None` when a check of the store tells.
+    pub remaining: Option<Vec<String>>,
+}
+
+/// One fix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fix {
+    /// Its stable name.
+    pub code: String,
+    /// What it does.
+    pub message: String,
+}

@@ -1,0 +1,183 @@
+//! What a format is called, and what its stores can hold.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use crate::Error;
+
+/// The description of a format.
+///
+/// ```
+/// use hyperslab_core::{Capabilities, FormatInfo};
+/// static INFO: FormatInfo = FormatInfo {
+///     extensions: &["rows"],
+///     capabilities: Capabilities { create: true, ..Capabilities::NONE },
+///     ..FormatInfo::new("rows")
+/// };
+/// assert_eq!(INFO.name, "rows");
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct FormatInfo {
+    /// The name, as `--format` and `--to` take it. [`Store::format`](crate::Store::format) returns the same.
+    pub name: &'static str,
+    /// The extensions of its files, in lower case and without a dot.
+    pub extensions: &'static [&'static str],
+    /// What can be chosen when writing.
+    pub variants: &'static [VariantInfo],
+    /// The forms of its stores. The first one is created.
+    pub forms: &'static [StoreForm],
+    /// What its stores can hold, and what can be done with them.
+    pub capabilities: Capabilities,
+    /// The kinds of geometry that can be written, in the format's words; none when it holds no geometry.
+    pub geometry_kinds: &'static [&'static str],
+    /// Its readers name a dimension that has no name by this prefix and the axis: other formats need no such name.
+    pub generated_dimension: Option<&'static str>,
+}
+
+impl FormatInfo {
+    /// A format of files that can be read and nothing else.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self {
+            name,
+            extensions: &[],
+            variants: &[],
+            forms: &[StoreForm::File],
+            capabilities: Capabilities::NONE,
+            geometry_kinds: &[],
+            generated_dimension: None,
+        }
+    }
+
+    /// The form of a new store.
+    #[must_use]
+    pub fn created_form(&self) -> StoreForm {
+        self.forms.first().copied().unwrap_or(StoreForm::File)
+    }
+
+    /// The variant of this name.
+    #[must_use]
+    pub fn variant(&'static self, name: &str) -> Option<Variant> {
+        self.variants.iter().find(|variant| variant.name == name).map(Variant)
+    }
+
+    /// The error of a store that has the wrong form for this format.
+    #[must_use]
+    pub fn wrong_form(&self, path: &str, found: StoreForm) -> Error {
+        let expected = match found {
+            StoreForm::File => StoreForm::Directory,
+            StoreForm::Directory => StoreForm::File,
+        };
+        Error::invalid(format!("{path} is a {found}, but {} needs a {expected}", self.name))
+    }
+}
+
+/// What stores of a format can hold, and what can be done with them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capabilities {
+    /// New stores can be written.
+    pub create: bool,
+    /// Existing stores can be added to.
+    pub append: bool,
+    /// Arrays of existing stores can become longer.
+    pub grow: bool,
+    /// A store holds several arrays, and groups of them. Otherwise it holds one array, at `/`.
+    pub several_arrays: bool,
+    /// A store holds tables.
+    pub tables: bool,
+    /// Nodes have attributes.
+    pub attributes: bool,
+    /// A store keeps a history of its own.
+    pub history: bool,
+    /// Each write is kept apart, until fragments are [consolidated](super::FormatDriver::consolidate).
+    pub fragments: bool,
+    /// An array is a group of fields. A group with one field of its own name is one array to other formats.
+    pub field_arrays: bool,
+    /// Some names of nodes are reserved for the format's own files.
+    pub reserved_names: bool,
+}
+
+impl Capabilities {
+    /// None of them.
+    pub const NONE: Self = Self {
+        create: false,
+        append: false,
+        grow: false,
+        several_arrays: false,
+        tables: false,
+        attributes: false,
+        history: false,
+        fragments: false,
+        field_arrays: false,
+        reserved_names: false,
+    };
+}
+
+/// A file or a directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum StoreForm {
+    /// A single file.
+    File,
+    /// A directory.
+    Directory,
+}
+
+impl fmt::Display for StoreForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::File => "file",
+            Self::Directory => "directory",
+        })
+    }
+}
+
+/// A variant of a format that can be chosen when writing.
+#[derive(Debug, Clone, Copy)]
+pub struct VariantInfo {
+    /// The name, as `--to` takes it: `zarr2`.
+    pub name: &'static str,
+    /// Those of the format's extensions that mean this variant.
+    pub extensions: &'static [&'static str],
+    /// Types that the NetCDF-4 library lacks are stored in the form in which its users know them.
+    pub netcdf_types: bool,
+}
+
+impl VariantInfo {
+    /// A variant that must be asked for.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self { name, extensions: &[], netcdf_types: false }
+    }
+}
+
+/// A variant of a registered format. Two are equal when their names are.
+#[derive(Debug, Clone, Copy)]
+pub struct Variant(&'static VariantInfo);
+
+impl Variant {
+    /// The name, as `--to` takes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// The description.
+    #[must_use]
+    pub const fn info(self) -> &'static VariantInfo {
+        self.0
+    }
+}
+
+impl PartialEq for Variant {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Variant {}
+
+impl Hash for Variant {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.name().hash(state);
+    }
+}

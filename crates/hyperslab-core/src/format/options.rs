@@ -1,0 +1,36 @@
+//! What a driver is told when it opens or creates a store.
+
+use std::path::Path;
+
+use super::Variant;
+use crate::EncryptionKey;
+
+/// What a driver is told besides the bytes of a store. A driver ignores what its format does not have.
+#[derive(Debug, Clone, Default)]
+pub struct OpenContext<'a> {
+    /// Where the store is on this machine, for files beside it; `None` when it is elsewhere.
+    pub path: Option<&'a Path>,
+    /// Map other files of the store, or read them by position: safe for files that others may truncate.
+    pub mapped: bool,
+    /// Only what was written between these milliseconds since 1970.
+    pub at: Option<(u64, u64)>,
+    /// The key of an encrypted store.
+    pub key: Option<EncryptionKey>,
+}
+
+/// How to create a store. A driver ignores what its format does not have.
+#[derive(Debug, Clone, Default)]
+pub struct CreateOptions {
+    /// Replace the store at the target.
+    pub replace: bool,
+    /// Add to the store at the target, in formats that can.
+    pub append: bool,
+    /// When adding to a format of fragments: an array is a new fragment of the one of its name, or of the only one there is.
+    pub only_array: bool,
+    /// Where the content comes from (`npy`, `hdf5` …), for formats that keep a history.
+    pub source: Option<String>,
+    /// Gather chunks in shards of this shape, in formats that have them.
+    pub shard_shape: Option<Vec<u64>>,
+    /// The variant to write, in formats that have several.
+    pub variant: Option<Variant>,
+}

@@ -1,0 +1,94 @@
+//! HDF5 as a format of the engine. (`driver` is about libhdf5's file drivers.)
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Attributes, Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Result, Sink, Store, VariantInfo,
+};
+
+use crate::{AppendOptions, Externals, Folder, Hdf5Append, Hdf5Options, Hdf5Sink, NoExternals};
+
+/// HDF5, and NetCDF-4 on top of it.
+#[derive(Debug)]
+pub struct Hdf5Driver;
+
+static INFO: FormatInfo = FormatInfo {
+    extensions: &["h5", "hdf5", "he5", "nc", "nc4"],
+    variants: &[VariantInfo {
+        extensions: &["nc", "nc4"],
+        netcdf_types: true,
+        ..VariantInfo::new("netcdf4")
+    }],
+    capabilities: Capabilities {
+        create: true,
+        append: true,
+        grow: true,
+        several_arrays: true,
+        attributes: true,
+        ..Capabilities::NONE
+    },
+    ..FormatInfo::new("hdf5")
+};
+
+impl FormatDriver for Hdf5Driver {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        Ok(glimpse.blob().map(crate::probe).transpose()?.unwrap_or(false).into())
+    }
+
+    fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        let externals: Arc<dyn Externals> = match context.path {
+            Some(path) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+                Arc::new(Folder::new(folder.unwrap_or_else(|| Path::new("."))))
+            }
+            None => Arc::new(NoExternals),
+        };
+        Ok(Arc::new(crate::open(content.into_file(&INFO)?, externals)?))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        let mut hdf5 = Hdf5Options::default();
+        hdf5.replace = options.replace;
+        Ok(Box::new(Hdf5Sink::create(target, hdf5)?))
+    }
+
+    fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(Hdf5Append::open(target, AppendOptions::default())?))
+    }
+
+    /// Attributes of dimension scales and, outside HDF5, those of the NetCDF-4 library.
+    fn bookkeeping<'a>(&self, attributes: &'a Attributes, elsewhere: bool) -> Vec<&'a str> {
+        let mut content = crate::set_by_people(attributes).map(|(name, _)| name).peekable();
+        let mut bookkeeping = Vec::new();
+        for (name, _) in attributes.iter() {
+            let is_content = content.next_if_eq(&name).is_some();
+            if !is_content || elsewhere && matches!(name, "_NCProperties" | "_nc3_strict") {
+                bookkeeping.push(name);
+            }
+        }
+        bookkeeping
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bookkeeping_is_told_from_content() {
+        let mut attributes = Attributes::new();
+        for name in ["units", "_Netcdf4Dimid", "NAME", "CLASS", "_NCProperties"] {
+            attributes.set(name, "x");
+        }
+        assert_eq!(Hdf5Driver.bookkeeping(&attributes, false), ["_Netcdf4Dimid"]);
+        assert_eq!(Hdf5Driver.bookkeeping(&attributes, true), ["_Netcdf4Dimid", "_NCProperties"]);
+        attributes.set("CLASS", "DIMENSION_SCALE");
+        assert_eq!(Hdf5Driver.bookkeeping(&attributes, false), ["_Netcdf4Dimid", "NAME", "CLASS"]);
+    }
+}

@@ -1,0 +1,85 @@
+//! NumPy's files as formats of the engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
+    Result, Sink, Store,
+};
+
+use crate::header::MAGIC;
+use crate::{NpySink, NpyStore, NpzSink, NpzStore};
+
+/// `.npy`: one array.
+#[derive(Debug)]
+pub struct NpyDriver;
+
+/// `.npz`: several.
+#[derive(Debug)]
+pub struct NpzDriver;
+
+static NPY: FormatInfo = FormatInfo {
+    extensions: &["npy"],
+    capabilities: Capabilities { create: true, ..Capabilities::NONE },
+    ..FormatInfo::new("npy")
+};
+
+static NPZ: FormatInfo = FormatInfo {
+    extensions: &["npz"],
+    capabilities: Capabilities {
+        create: true,
+        several_arrays: true,
+        reserved_names: true,
+        ..Capabilities::NONE
+    },
+    ..FormatInfo::new("npz")
+};
+
+impl FormatDriver for NpyDriver {
+    fn info(&self) -> &'static FormatInfo {
+        &NPY
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        Ok(glimpse.head().starts_with(MAGIC).into())
+    }
+
+    fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(NpyStore::open(content.into_file(&NPY)?)?))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(NpySink::create(target, options.replace)?))
+    }
+}
+
+impl FormatDriver for NpzDriver {
+    fn info(&self) -> &'static FormatInfo {
+        &NPZ
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        let head = glimpse.head();
+        let is_zip = head.starts_with(b"PK\x03\x04") || head.starts_with(b"PK\x05\x06");
+        Ok(if is_zip { Recognition::Container } else { Recognition::No })
+    }
+
+    fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(NpzStore::open(content.into_file(&NPZ)?)?))
+    }
+
+    /// Documents of other programs are zip archives too: only one that holds arrays is a store.
+    fn is_store(&self, content: &Content) -> Result<bool> {
+        let Content::File(blob) = content else { return Ok(false) };
+        if self.recognise(&Glimpse::new(content)?)? == Recognition::No {
+            return Ok(false);
+        }
+        let members = NpzStore::open(Arc::clone(blob)).and_then(|archive| archive.children("/"));
+        Ok(members.is_ok_and(|members| !members.is_empty()))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(NpzSink::create(target, options.replace)?))
+    }
+}

@@ -1,0 +1,96 @@
+//! TileDB as a format of the engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Capabilities, Content, CreateOptions, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
+    Repairs, Result, Sink, Store, StoreForm,
+};
+
+use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
+
+/// Arrays and groups.
+#[derive(Debug)]
+pub struct TileDbDriver;
+
+static INFO: FormatInfo = FormatInfo {
+    extensions: &["tiledb", "tdb"],
+    forms: &[StoreForm::Directory],
+    capabilities: Capabilities {
+        create: true,
+        append: true,
+        grow: true,
+        several_arrays: true,
+        tables: true,
+        attributes: true,
+        fragments: true,
+        field_arrays: true,
+        reserved_names: true,
+        ..Capabilities::NONE
+    },
+    generated_dimension: Some("__dim_"),
+    ..FormatInfo::new("tiledb")
+};
+
+impl FormatDriver for TileDbDriver {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        Ok(glimpse.directory().map(crate::probe).transpose()?.unwrap_or(false).into())
+    }
+
+    fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        let directory = content.into_directory(&INFO)?;
+        let options = OpenOptions { at: window(context), key: key(context) };
+        Ok(Arc::new(match context.path {
+            // A path also resolves members of groups that are named by absolute addresses.
+            Some(path) if context.mapped => crate::open_path(path, options)?,
+            _ => crate::open(directory, options)?,
+        }))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(crate::create(target, write_options(options))?))
+    }
+
+    fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(crate::append(target, write_options(options))?))
+    }
+
+    fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {
+        let options = WriteOptions { key: key(context), ..WriteOptions::default() };
+        let fixes = crate::repair(path, &options, dry_run)?;
+        let fixes = fixes.into_iter().map(|(code, message)| Fix { code: code.to_owned(), message });
+        Ok(Repairs { fixes: fixes.collect(), remaining: None })
+    }
+
+    fn consolidate(
+        &self,
+        path: &Path,
+        context: &OpenContext<'_>,
+        progress: &(dyn Fn(u64, u64) -> bool + Sync),
+    ) -> Result<u64> {
+        let options = ConsolidateOptions { at: window(context), key: key(context), progress };
+        Ok(crate::consolidate(path, &options)? as u64)
+    }
+
+    fn vacuum(&self, path: &Path, context: &OpenContext<'_>) -> Result<u64> {
+        let options = WriteOptions { key: key(context), ..WriteOptions::default() };
+        Ok(crate::vacuum(path, &options)? as u64)
+    }
+}
+
+fn key(context: &OpenContext<'_>) -> Option<Key> {
+    context.key.as_ref().map(|key| Key::from(key.secret().clone()))
+}
+
+fn window(context: &OpenContext<'_>) -> TimeWindow {
+    context.at.map_or_else(TimeWindow::default, |(start, end)| TimeWindow { start, end })
+}
+
+fn write_options(options: &CreateOptions) -> WriteOptions {
+    WriteOptions { force: options.replace, by_name: !options.only_array, ..WriteOptions::default() }
+}

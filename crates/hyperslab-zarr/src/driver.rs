@@ -1,0 +1,61 @@
+//! Zarr as a format of the engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
+    Result, Sink, Store, StoreForm, VariantInfo,
+};
+
+use crate::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
+
+/// Zarr v2 and v3 directories.
+#[derive(Debug)]
+pub struct ZarrDriver;
+
+static INFO: FormatInfo = FormatInfo {
+    extensions: &["zarr"],
+    variants: &[VariantInfo::new("zarr2"), VariantInfo::new("zarr3")],
+    forms: &[StoreForm::Directory],
+    capabilities: Capabilities {
+        create: true,
+        append: true,
+        grow: true,
+        several_arrays: true,
+        attributes: true,
+        reserved_names: true,
+        ..Capabilities::NONE
+    },
+    ..FormatInfo::new("zarr")
+};
+
+impl FormatDriver for ZarrDriver {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        let is_zarr = glimpse.directory().map(crate::probe).transpose()?.unwrap_or(false);
+        Ok(if is_zarr { Recognition::Container } else { Recognition::No })
+    }
+
+    fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(crate::open(content.into_directory(&INFO)?)?))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        let is_v2 = options.variant.is_some_and(|variant| variant.name() == "zarr2");
+        let zarr = WriteOptions {
+            replace: options.replace,
+            shard_shape: options.shard_shape.clone(),
+            format: if is_v2 { ZarrFormat::V2 } else { ZarrFormat::V3 },
+            consolidated: true,
+        };
+        Ok(Box::new(ZarrSink::create(target, zarr)?))
+    }
+
+    fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(ZarrAppend::open(target, options.shard_shape.clone())?))
+    }
+}

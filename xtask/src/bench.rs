@@ -8,14 +8,14 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     let python = peers::python()?;
     let mut bench = cargo();
     bench
-        .args(["run", "--release", "--package", "hyperslab-bench", "--features", "crates", "--"])
+        .args(["run", "--profile", "dist", "--package", "hyperslab-bench", "--features", "crates", "--"])
         .args(words);
     bench.env("HYPERSLAB_PEERS", python).env("HYPERSLAB_BENCH_FILES", target().join("bench"));
     // Options come in pairs; what is left chooses cases.
     let is_option = |at: usize| words[at].starts_with("--") || at > 0 && words[at - 1].starts_with("--");
     let cases: Vec<&String> = (0..words.len()).filter(|at| !is_option(*at)).map(|at| &words[at]).collect();
     if cases.is_empty() || cases.iter().any(|word| word.contains("python")) {
-        bench.env("HYPERSLAB_PYTHON", python::environment("python-bench", "release")?);
+        bench.env("HYPERSLAB_PYTHON", python::environment("python-bench", "dist")?);
     }
     crate::run::run(&mut bench)
 }

@@ -18,7 +18,7 @@ Examples:
   tet diff data.npy data.tet               same values?
   tet verify data.tet --deep               is it whole?")]
 pub(crate) struct Args {
-    /// Threads to use; all cores when left out.
+    /// Number of threads [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "HYPERSLAB_NUM_THREADS", hide_env = true)]
     threads: Option<usize>,
 
@@ -33,9 +33,26 @@ impl Args {
     }
 }
 
+impl Args {
+    /// The stores that the command reads, for hints.
+    pub(crate) fn stores(&self) -> Vec<String> {
+        let open: Vec<&PathBuf> = match &self.command {
+            Command::Info(args) => vec![&args.open.path],
+            Command::Read(args) => vec![&args.open.path],
+            Command::Query(args) => args.target.iter().chain([&args.open.path]).collect(),
+            Command::Convert(args) => vec![&args.open.path],
+            Command::Diff(args) => vec![&args.a, &args.b],
+            Command::Hash(args) => vec![&args.open.path],
+            Command::Verify(args) => vec![&args.open.path],
+            _ => vec![],
+        };
+        open.into_iter().map(|path| path.display().to_string()).collect()
+    }
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Show what is in a file: nodes, shapes, types, filters, attributes
+    /// Show nodes, shapes, types, filters and attributes
     Info(InfoArgs),
     /// Print or save the values of a selection
     Read(ReadArgs),
@@ -43,19 +60,19 @@ pub(crate) enum Command {
     Query(Box<QueryArgs>),
     /// Convert any format to any other
     Convert(ConvertArgs),
-    /// Tell whether two files hold the same values, whatever their formats and chunks
+    /// Compare two files, whatever their formats and chunks
     Diff(DiffArgs),
     /// Print a hash of the values, the same in every format and chunking
     Hash(HashArgs),
-    /// Check whether a file is whole
+    /// Check a file for damage
     Verify(VerifyArgs),
-    /// Mend what can be mended safely
+    /// Apply the fixes that are safe
     Repair(RepairArgs),
-    /// Put the fragments of a TileDB array together into one
+    /// Merge the fragments of a TileDB array into one
     Consolidate(ConsolidateArgs),
-    /// Remove the fragments of a TileDB array that consolidated ones replaced
+    /// Remove TileDB fragments that consolidation has replaced
     Vacuum(VacuumArgs),
-    /// Make a small sample and walk through the commands
+    /// Create a small sample in every format and walk through the commands
     Demo(DemoArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
@@ -66,7 +83,7 @@ pub(crate) enum Command {
 /// How every command opens a store.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenArgs {
-    /// The file or directory
+    /// File or directory
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: PathBuf,
 
@@ -74,11 +91,11 @@ pub(crate) struct OpenArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,
 
-    /// As of then: T or FROM:TO, in milliseconds since 1970 or as 2020-01-31T12:00:00Z (TileDB)
+    /// Open the array as of a time: T or FROM:TO, in milliseconds since 1970 or as 2020-01-31T12:00:00Z (TileDB)
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<String>,
 
-    /// Read by position instead of mapping the file: safe when another program may cut it short
+    /// Do not memory-map files; safe when another program may truncate them
     #[arg(long)]
     pub(crate) no_map: bool,
 }
@@ -94,19 +111,19 @@ pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// Also list the chunks
+    /// List the chunks as well
     #[arg(long)]
     pub(crate) chunks: bool,
 
-    /// Chunks to list for each array; 0 for all
+    /// Number of chunks to list for each array; 0 lists all
     #[arg(short, value_name = "N", default_value_t = 32)]
     pub(crate) n: u64,
 
-    /// Everything: layout, nodes, chunks and history
+    /// Show everything: layout, nodes, chunks and history
     #[arg(long)]
     pub(crate) all: bool,
 
-    /// One JSON document
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -125,31 +142,31 @@ pub(crate) struct ReadArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// NODE (may be left out where there is one) and selections
+    /// Node (optional if the file has only one) and selections
     #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
 
-    /// Only these columns of a table, members of structs or attributes of a geometry
+    /// Columns of a table, members of structs or attributes of a geometry to read
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) columns: Option<Vec<String>>,
 
-    /// Of a geometry: only what a closed box holds, as x0,y0,z0,x1,y1,z1
+    /// Geometry: read only this closed box, as x0,y0,z0,x1,y1,z1
     #[arg(long = "box", value_name = "CORNERS", allow_hyphen_values = true)]
     pub(crate) region: Option<String>,
 
-    /// Of a geometry: only this object; several may be given
+    /// Geometry: read only this object; repeatable
     #[arg(long, value_name = "ID", allow_hyphen_values = true)]
     pub(crate) object: Vec<i64>,
 
-    /// Of a geometry: only the objects of this group; several may be given
+    /// Geometry: read only the objects of this group; repeatable
     #[arg(long, value_name = "G")]
     pub(crate) group: Vec<u64>,
 
-    /// Of a geometry: the level of detail; 0 is the finest
+    /// Geometry: level of detail; 0 is the finest
     #[arg(long, value_name = "K")]
     pub(crate) level: Option<usize>,
 
-    /// Write to this file instead of the terminal
+    /// Write to a file: .npy, .json, .csv, .arrow or .parquet, by its extension
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
@@ -161,7 +178,7 @@ pub(crate) struct ReadArgs {
     #[arg(long)]
     pub(crate) decode: bool,
 
-    /// Print all values, however many
+    /// Print all values instead of a summary
     #[arg(long)]
     pub(crate) full: bool,
 
@@ -169,7 +186,7 @@ pub(crate) struct ReadArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// The most memory that the result may take, such as 4GiB
+    /// Memory limit for the result, such as 4GiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 }
@@ -195,54 +212,54 @@ pub(crate) struct QueryArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// NODE (may be left out where there is one) and selections
+    /// Node (optional if the file has only one) and selections
     #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
 
     #[command(flatten)]
     pub(crate) operations: OperationArgs,
 
-    /// The axes to reduce, for operations that take another value
+    /// Axes to reduce, for operations whose option takes another value
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) over: Vec<String>,
 
-    /// Only values for which this holds: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'
+    /// Use only values that meet a condition: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub(crate) conditions: Vec<String>,
 
-    /// Only positions with this label: AXIS=LABEL
+    /// Use only positions with this label: AXIS=LABEL
     #[arg(long, value_name = "AXIS=LABEL")]
     pub(crate) label: Vec<String>,
 
-    /// Leave out values that are not a number
+    /// Ignore NaN
     #[arg(long)]
     pub(crate) skip_nan: bool,
 
-    /// Use stored values: no missing-value markers, no scale_factor, no add_offset
+    /// Use stored values; ignore missing-value markers, scale_factor and add_offset
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// Leave out values outside valid_min, valid_max or valid_range as well
+    /// Also ignore values outside valid_min, valid_max or valid_range
     #[arg(long, conflicts_with = "raw")]
     pub(crate) valid: bool,
 
-    /// One answer per position along these axes
+    /// Return one result per position along these axes
     #[arg(long, value_name = "AXES", value_delimiter = ',', conflicts_with = "group_by_label")]
     pub(crate) group_by: Vec<String>,
 
-    /// One answer per distinct label along these axes
+    /// Return one result per distinct label along these axes
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) group_by_label: Vec<String>,
 
-    /// Windows side by side: AXIS:SIZE
+    /// Reduce adjacent windows: AXIS:SIZE
     #[arg(long, value_name = "AXIS:SIZE", conflicts_with = "rolling")]
     pub(crate) bins: Option<String>,
 
-    /// Overlapping windows: AXIS:SIZE or AXIS:SIZE:STEP
+    /// Reduce overlapping windows: AXIS:SIZE or AXIS:SIZE:STEP
     #[arg(long, value_name = "AXIS:SIZE[:STEP]")]
     pub(crate) rolling: Option<String>,
 
-    /// What stands for the positions of a window outside the array
+    /// Padding for windows that reach outside the array
     #[arg(long, value_name = "VALUE", value_parser = ["none", "0", "nan", "fill"], default_value = "none")]
     pub(crate) pad: String,
 
@@ -250,23 +267,23 @@ pub(crate) struct QueryArgs {
     #[arg(long)]
     pub(crate) from_end: bool,
 
-    /// No answer for windows with fewer values
+    /// Return nothing for windows with fewer values than this
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) min_count: u64,
 
-    /// The most memory for chunks, partial results and the answer, such as 256MiB
+    /// Memory limit for chunks, partial results and the result, such as 256MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Let answers rest on statistics that nothing ties to the values, such as .tet zone maps
+    /// Trust statistics that no checksum protects, such as .tet zone maps
     #[arg(long)]
     pub(crate) trust_hints: bool,
 
-    /// Show chunks, bytes, requests and memory, and read nothing
+    /// Show the chunks, bytes, requests and memory that the query needs, without running it
     #[arg(long)]
     pub(crate) explain: bool,
 
-    /// Write to this file instead of the terminal: .npy, .json, .csv, .arrow, .parquet by the ending
+    /// Write the result to a file: .npy, .json, .csv, .arrow or .parquet, by its extension
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
@@ -274,7 +291,7 @@ pub(crate) struct QueryArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Print all values, however many
+    /// Print all values instead of a summary
     #[arg(long)]
     pub(crate) full: bool,
 
@@ -282,96 +299,96 @@ pub(crate) struct QueryArgs {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// PATH is a query document: the file to ask
+    /// File to query, when PATH is a query document
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath)]
     pub(crate) target: Option<PathBuf>,
 
-    /// PATH is a query document: run it, rather than only check it
+    /// Run the query document instead of only checking it
     #[arg(short = 'x', long, requires = "target")]
     pub(crate) execute: bool,
 
-    /// PATH is a query document: values to show of a result
+    /// Number of values to show, when PATH is a query document
     #[arg(long, value_name = "N", default_value_t = 16)]
     pub(crate) preview: usize,
 }
 
-/// What is made of the values. Several may be asked for; AXES are reduced, all when left out.
+/// Operations. Several can be combined; each reduces AXES, or all axes if none are given.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Operations")]
 pub(crate) struct OperationArgs {
-    /// How many
+    /// Number of values
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) count: Option<String>,
-    /// Exact for integers, compensated for floats
+    /// Sum; exact for integers, compensated for floats
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) sum: Option<String>,
-    /// The mean
+    /// Mean
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) mean: Option<String>,
-    /// The smallest
+    /// Smallest value
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) min: Option<String>,
-    /// The largest
+    /// Largest value
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) max: Option<String>,
-    /// The variance
+    /// Variance
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) var: Option<String>,
-    /// The standard deviation
+    /// Standard deviation
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) std: Option<String>,
     /// Degrees of freedom lost in --var and --std: 0 for a population, 1 for a sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) ddof: u32,
-    /// The product
+    /// Product
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) product: Option<String>,
-    /// The sum of magnitudes
+    /// Sum of absolute values
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) norm_l1: Option<String>,
-    /// The root of the sum of squares
+    /// Square root of the sum of squares
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) norm_l2: Option<String>,
-    /// Where the smallest is
+    /// Position of the smallest value
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) argmin: Option<String>,
-    /// Where the largest is
+    /// Position of the largest value
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) argmax: Option<String>,
-    /// The middle value
+    /// Median
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) median: Option<String>,
-    /// The value below which this share lies; axes with --over
+    /// Quantile, between 0 and 1; choose axes with --over
     #[arg(long, value_name = "Q")]
     pub(crate) quantile: Option<f64>,
-    /// Counts in this many bins; axes with --over
+    /// Histogram with this many bins; choose axes with --over
     #[arg(long, value_name = "BINS")]
     pub(crate) histogram: Option<usize>,
-    /// From where to where a histogram counts: LOW,HIGH
+    /// Range of the histogram: LOW,HIGH
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) range: Option<String>,
-    /// The covariance with another array of the store
+    /// Covariance with another array of the file
     #[arg(long, value_name = "NODE", conflicts_with = "correlation")]
     pub(crate) covariance: Option<String>,
-    /// The correlation with another array of the store
+    /// Correlation with another array of the file
     #[arg(long, value_name = "NODE")]
     pub(crate) correlation: Option<String>,
-    /// Is every value finite?
+    /// Whether every value is finite
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) all_finite: Option<String>,
-    /// Is any value not a number?
+    /// Whether any value is NaN
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) any_nan: Option<String>,
-    /// Is any value infinite?
+    /// Whether any value is infinite
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) any_inf: Option<String>,
-    /// How many are not a number
+    /// Number of NaN values
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) nan_count: Option<String>,
-    /// How many are infinite
+    /// Number of infinite values
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) inf_count: Option<String>,
-    /// How many are missing
+    /// Number of missing values
     #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
     pub(crate) null_count: Option<String>,
 }
@@ -396,35 +413,35 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
 
-    /// Only this node and what is below it
+    /// Restrict to this node and its children
     #[arg(long)]
     pub(crate) node: Option<String>,
 
-    /// Only this part of the array; several may be given
+    /// Convert only this part of the array; repeatable
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
 
-    /// The new chunks, such as 64,64,64, or their size, such as 4MiB; of geometry, their sizes in space
+    /// Chunk shape, such as 64,64,64, or chunk size, such as 4MiB; for geometry, the extents of a chunk in space
     #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<String>,
 
-    /// Axes that may grow without end, by number or name (HDF5)
+    /// Unlimited axes, by number or name (HDF5)
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) unlimited: Vec<String>,
 
-    /// Gather chunks in shards of this shape (Zarr), such as 512,512,512; a single number is rounded up to whole chunks
+    /// Shard shape (Zarr), such as 512,512,512; a single number applies to all axes, rounded up to whole chunks
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) shards: Option<Vec<u64>>,
 
-    /// The new pipeline, such as shuffle,zstd:3; 'none' for no filter; the source's own when left out
+    /// Filters, such as shuffle,zstd:3, or 'none' [default: those of the source]
     #[arg(long, value_name = "FILTERS")]
     pub(crate) filter: Option<String>,
 
-    /// The kind of geometry, such as point_cloud, streamline or mesh (.zv)
+    /// Kind of geometry, such as point_cloud, streamline or mesh (.zv)
     #[arg(long, value_name = "KIND")]
     pub(crate) geometry: Option<String>,
 
-    /// Coarser levels of the geometry (.zv)
+    /// Number of coarser levels of the geometry (.zv)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) levels: usize,
 
@@ -436,23 +453,23 @@ pub(crate) struct ConvertArgs {
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
 
-    /// Write nothing when the new format cannot hold something
+    /// Fail if the output format cannot hold everything; write nothing
     #[arg(long)]
     pub(crate) strict: bool,
 
-    /// Succeed even when the new format cannot hold something
+    /// Exit with 0 even if the output format cannot hold everything
     #[arg(long, conflicts_with = "strict")]
     pub(crate) skip_unsupported: bool,
 
-    /// Note the source in an attribute of the root
+    /// Record the source in an attribute of the root
     #[arg(long)]
     pub(crate) provenance: bool,
 
-    /// Memory for values on their way, such as 256MiB
+    /// Memory limit for values in transit, such as 256MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Say nothing but what the new format could not hold
+    /// Print only warnings
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -470,47 +487,47 @@ Examples:
 
 Exit status: 0 they are the same, 1 they differ, 2 they could not be compared.")]
 pub(crate) struct DiffArgs {
-    /// The one file or directory
+    /// First file or directory
     #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
     pub(crate) a: PathBuf,
 
-    /// The other
+    /// Second file or directory
     #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
     pub(crate) b: PathBuf,
 
-    /// Only this node and what is below it
+    /// Restrict to this node and its children
     #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
 
-    /// The node of B, where it has another name
+    /// Node of B, if its name differs
     #[arg(value_name = "NODE_B")]
     pub(crate) other_node: Option<String>,
 
-    /// Floats may be apart by this much of the second's magnitude
+    /// Relative tolerance for floats
     #[arg(long, value_name = "R", default_value_t = 0.0)]
     pub(crate) rtol: f64,
 
-    /// Floats may be apart by this much
+    /// Absolute tolerance for floats
     #[arg(long, value_name = "D", default_value_t = 0.0)]
     pub(crate) atol: f64,
 
-    /// Leave attributes aside
+    /// Ignore attributes
     #[arg(long)]
     pub(crate) no_attributes: bool,
 
-    /// List every difference, however many
+    /// List every difference
     #[arg(long)]
     pub(crate) full: bool,
 
-    /// Say nothing: the exit status is the answer
+    /// Print nothing; only set the exit status
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Memory for values on their way, such as 256MiB
+    /// Memory limit for values in transit, such as 256MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// One JSON document
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -524,11 +541,11 @@ pub(crate) struct HashArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// Only this node and what is below it
+    /// Restrict to this node and its children
     #[arg(value_name = "NODE")]
     pub(crate) node: Option<String>,
 
-    /// One JSON document
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -549,11 +566,11 @@ pub(crate) struct VerifyArgs {
     #[arg(long)]
     pub(crate) deep: bool,
 
-    /// Say nothing but the verdict
+    /// Print only the verdict
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// One JSON document
+    /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -567,7 +584,7 @@ pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// Only say what would be done
+    /// Show the fixes without applying them
     #[arg(long)]
     pub(crate) dry_run: bool,
 
@@ -612,7 +629,7 @@ Examples:
   tet demo
   tet demo ./samples                       keep the samples there")]
 pub(crate) struct DemoArgs {
-    /// Where to make the samples; a temporary folder when left out
+    /// Folder for the samples [default: a temporary folder]
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) folder: Option<PathBuf>,
 }
@@ -623,6 +640,6 @@ Examples:
   tet completions bash > ~/.local/share/bash-completion/completions/tet
   tet completions zsh > ~/.zfunc/_tet")]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell
     pub(crate) shell: Shell,
 }

@@ -37,12 +37,13 @@ fn main() -> ExitCode {
         // Fails only when the pool exists already, which nothing before this makes.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
+    let stores = args.stores();
     match commands::run(args) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error);
+            output::complain(&error, &stores);
             ExitCode::from(2)
         }
     }

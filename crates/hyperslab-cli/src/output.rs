@@ -40,21 +40,29 @@ pub(crate) fn is_closed_pipe(error: &Error) -> bool {
 }
 
 /// Says what went wrong, and the next step where there is an obvious one.
-pub(crate) fn complain(error: &Error) {
+pub(crate) fn complain(error: &Error, stores: &[String]) {
     // Nothing can be done about a stderr that is gone.
     let mut err = anstream::stderr();
     let _ = writeln!(err, "{}: {error}", paint::bad("error"));
-    if let Some(step) = next_step(error) {
+    if let Some(step) = next_step(error, stores) {
         let _ = writeln!(err, "{}: {step}", paint::dim("next"));
     }
 }
 
-fn next_step(error: &Error) -> Option<String> {
+/// `stores` are those that the command reads.
+fn next_step(error: &Error, stores: &[String]) -> Option<String> {
+    // Damage is reported with the node or the file inside a store; commands take the store.
+    let store_of = |name: &str| {
+        let own = stores.iter().find(|store| name.starts_with(store.as_str()));
+        own.map_or_else(|| name.to_owned(), Clone::clone)
+    };
     match error {
-        Error::Corrupt(corrupt) => Some(format!("tet verify {} tells what is damaged", corrupt.store)),
-        Error::NotFound { store, .. } => Some(format!("tet info {store} lists what there is")),
-        Error::Invalid(message) if message.contains("which node?") => {
-            Some("name one of them after the path, or with --node".to_owned())
+        Error::Corrupt(corrupt) => {
+            Some(format!("`tet verify {} --deep` lists the damage", store_of(&corrupt.store)))
+        }
+        Error::NotFound { store, .. } => Some(format!("`tet info {}` lists the nodes", store_of(store))),
+        Error::Invalid(message) if message.contains("has several nodes") => {
+            Some("put its name after the path, or use --node".to_owned())
         }
         _ => None,
     }

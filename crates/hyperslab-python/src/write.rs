@@ -32,8 +32,12 @@ pub(crate) struct Writer {
 fn format_of(py: Python<'_>, path: &std::path::Path, format: Option<&str>) -> PyResult<Format> {
     match format {
         Some(format) => format.parse().map_err(|error| raised(py, &error)),
-        None => Format::from_extension(path)
-            .ok_or_else(|| invalid(py, format!("{}: the ending says no format; give one", path.display()))),
+        None => Format::from_extension(path).ok_or_else(|| {
+            invalid(
+                py,
+                format!("{}: cannot infer the format from the extension; pass format=", path.display()),
+            )
+        }),
     }
 }
 

@@ -190,7 +190,7 @@ pub(crate) fn join(root: &str, path: &str) -> String {
     }
 }
 
-/// Attributes compare as JSON: formats differ in how they type them. Where a store came from, and the books that HDF5 keeps
+/// Attributes compare as JSON: formats differ in how they type them. Where a store came from, and HDF5's bookkeeping
 /// of dimension scales, are not content.
 fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attributes) {
     let [a, b] = [a, b].map(|attributes| {

@@ -287,7 +287,7 @@ impl OpenStore {
                 let some: Vec<_> = several.iter().take(8).map(String::as_str).collect();
                 let more = if several.len() > some.len() { ", …" } else { "" };
                 Err(Error::invalid(format!(
-                    "{}: which node? there are {}{more}",
+                    "{}: the file has several nodes; choose one of: {}{more}",
                     self.name(),
                     some.join(", ")
                 )))

@@ -43,7 +43,7 @@ pub fn extend(
         && (0..values.shape.len()).all(|other| other == axis || values.shape[other] == schema.shape()[other]);
     if !fits {
         return Err(Error::invalid(format!(
-            "{:?} values cannot stand behind {:?} along axis {axis}",
+            "cannot append shape {:?} to shape {:?} along axis {axis}",
             values.shape,
             schema.shape()
         )));

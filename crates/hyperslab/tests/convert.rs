@@ -251,7 +251,7 @@ fn trees_come_back_from_tiledb_as_they_were() {
 /// dimension named that had no name.
 #[cfg(feature = "hdf5")]
 #[test]
-fn the_books_of_one_format_are_not_the_attributes_of_another() {
+fn bookkeeping_attributes_stay_in_their_format() {
     use hyperslab::diff;
 
     let folder = tempfile::tempdir().unwrap();

@@ -34,7 +34,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     let operations = operations(&args.operations)?;
     if operations.is_empty() {
         return Err(Error::invalid(
-            "what is to be made of the values? --mean, --sum, --max …: tet query --help",
+            "no operation given; use --mean, --sum, --max or another one listed by tet query --help",
         ));
     }
     let mut base = Query::new(Operation::Count).select(selection);

@@ -25,6 +25,7 @@
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
+//! | [`storage`] | stages: files, folders and changes that become visible whole or not at all |
 //! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
@@ -61,6 +62,7 @@ mod plan;
 mod report;
 mod selection;
 mod sink;
+pub mod storage;
 mod store;
 mod stored;
 mod table;

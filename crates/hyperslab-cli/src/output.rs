@@ -53,6 +53,7 @@ fn next_step(error: &Error) -> Option<String> {
     match error {
         Error::Corrupt(corrupt) => Some(format!("tet verify {} tells what is damaged", corrupt.store)),
         Error::NotFound { store, .. } => Some(format!("tet info {store} lists what there is")),
+        Error::Exists { .. } => Some("use --force to replace it".to_owned()),
         Error::Invalid(message) if message.contains("which node?") => {
             Some("name one of them after the path, or with --node".to_owned())
         }

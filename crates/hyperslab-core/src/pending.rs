@@ -89,7 +89,7 @@ impl PendingFile {
 }
 
 fn exists(target: &Path) -> Error {
-    Error::invalid(format!("{} exists; --force replaces it", target.display()))
+    Error::exists(target)
 }
 
 fn folder_of(target: &Path) -> &Path {
@@ -139,7 +139,7 @@ mod tests {
         assert!(!target.exists());
         pending.commit()?;
         assert_eq!(std::fs::read(&target).unwrap(), b"new");
-        assert!(PendingFile::create(&target, false).unwrap_err().to_string().contains("--force"));
+        assert!(matches!(PendingFile::create(&target, false), Err(Error::Exists { .. })));
         PendingFile::create(&target, true)?.commit()?;
         assert_eq!(std::fs::read(&target).unwrap(), b"");
         Ok(())

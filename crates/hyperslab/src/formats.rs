@@ -313,7 +313,7 @@ pub(crate) fn shape(format: Format) -> Shape {
 
 /// Refuses to replace what is not ours to replace. A store of any format here may be replaced, and so may an empty folder
 /// or file: nothing is lost with them. Everything else stays, however the caller insists: a folder of documents under a
-/// mistyped name must survive `--force`. A symbolic link is not followed, so that a store elsewhere survives too.
+/// mistyped name must survive the option. A symbolic link is not followed, so that a store elsewhere survives too.
 ///
 /// # Errors
 ///
@@ -385,12 +385,12 @@ fn is_store_file(path: &Path) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Io`](Error::Io) when its folder cannot be
-/// written.
+/// [`Exists`](Error::Exists) when the target exists and is not to be replaced, [`Invalid`](Error::Invalid) when it is nothing
+/// that may be replaced; [`Io`](Error::Io) when its folder cannot be written.
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
     let exists = target.symlink_metadata().is_ok();
     if !options.replace && !options.append && exists {
-        return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
+        return Err(Error::exists(target));
     }
     let append = options.append && exists;
     if append && !adds(format) {
@@ -430,6 +430,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
                     _ => hyperslab_zarr::ZarrFormat::V3,
                 },
                 consolidated: true,
+                ..hyperslab_zarr::WriteOptions::default()
             };
             Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
         }

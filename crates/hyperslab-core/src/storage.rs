@@ -53,7 +53,7 @@ pub use file::StagedFile;
 pub use folder::StagedFolder;
 pub use local::LocalFile;
 pub use trace::{Step, Trace};
-pub use writer::StageWriter;
+pub use writer::{StageObject, StageWriter};
 
 use std::fs::File;
 use std::path::Path;

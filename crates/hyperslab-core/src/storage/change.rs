@@ -88,6 +88,20 @@ impl StagedChange {
     /// [`Io`](crate::Error::Io) when the system refuses. What has moved by then stays: objects to which none of `last` leads,
     /// unless the failure came after them.
     pub fn publish<K: AsRef<str>>(self, last: &[K]) -> Result<()> {
+        self.place_except(last)?;
+        last.iter().try_for_each(|key| self.move_last(key.as_ref()))
+    }
+
+    /// Moves all objects that were written so far to their places, durably. More may follow.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the system refuses.
+    pub fn place_all(&self) -> Result<()> {
+        self.place_except::<&str>(&[])
+    }
+
+    fn place_except<K: AsRef<str>>(&self, last: &[K]) -> Result<()> {
         let content = self.writer.folder();
         system::sync_tree(content).map_err(|source| failed(&self.target, source))?;
         let mut paths = Vec::with_capacity(last.len());
@@ -99,7 +113,7 @@ impl StagedChange {
         for folder in touched {
             system::sync_folder(&folder).map_err(|source| failed(&folder, source))?;
         }
-        last.iter().try_for_each(|key| self.move_last(key.as_ref()))
+        Ok(())
     }
 
     /// Moves an object that is synced.

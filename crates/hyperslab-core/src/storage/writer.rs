@@ -92,21 +92,11 @@ impl StageWriter {
     /// # Errors
     ///
     /// As [`put`](Self::put).
-    pub fn create(&self, key: &str) -> Result<File> {
+    pub fn create(&self, key: &str) -> Result<StageObject> {
         let path = join_inside(&self.folder, key)?;
         let file = self.open(&path, || File::create(&path)).map_err(|source| failed(&path, source))?;
         record(|| Step::Create(path));
-        Ok(file)
-    }
-
-    /// Makes a folder, with those above it.
-    ///
-    /// # Errors
-    ///
-    /// As [`put`](Self::put).
-    pub fn create_folder(&self, key: &str) -> Result<()> {
-        let path = join_inside(&self.folder, key)?;
-        self.folders(&path).map_err(|source| failed(&path, source))
+        Ok(StageObject(file))
     }
 
     /// The bytes of an object that was written; `None` when there is none.
@@ -184,5 +174,19 @@ impl StageWriter {
         }
         record(|| Step::Create(folder.to_owned()));
         Ok(())
+    }
+}
+
+/// An object of a stage that is written as a stream.
+#[derive(Debug)]
+pub struct StageObject(File);
+
+impl Write for StageObject {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
     }
 }

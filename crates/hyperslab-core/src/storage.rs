@@ -7,7 +7,7 @@
 //! | [`StagedFile`] | a target that is one file |
 //! | [`StagedFolder`] | a target that is a folder of objects |
 //! | [`StagedChange`] | additions to a folder store that exists |
-//! | [`LocalFile`] | a file that is changed in place, under an ordered or journalled protocol of its format |
+//! | [`LocalFile`] | a file that is changed in place, under an ordered or journalled protocol of its format; scratch |
 //!
 //! # Durability
 //!
@@ -55,10 +55,9 @@ pub use local::LocalFile;
 pub use trace::{Step, Trace};
 pub use writer::{StageObject, StageWriter};
 
-use std::fs::File;
 use std::path::Path;
 
-use crate::{Error, Result};
+use crate::Error;
 
 /// How a stage is published.
 ///
@@ -90,15 +89,6 @@ impl StageOptions {
         self.sync = sync;
         self
     }
-}
-
-/// A nameless file in a folder, for data that does not fit in memory. It disappears with its last handle.
-///
-/// # Errors
-///
-/// [`Io`](Error::Io) when the folder cannot be written.
-pub fn scratch_file(folder: &Path) -> Result<File> {
-    tempfile::tempfile_in(folder).map_err(|source| failed(folder, source))
 }
 
 /// The folder that a path is in.

@@ -40,7 +40,17 @@ impl LocalFile {
         Ok(Self { file, path: staged.path().to_owned() })
     }
 
-    /// The path that it was opened by.
+    /// A nameless file in a folder, for what does not fit in memory. It disappears with the handle.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the folder cannot be written.
+    pub fn scratch(folder: &Path) -> Result<Self> {
+        let file = tempfile::tempfile_in(folder).map_err(|source| failed(folder, source))?;
+        Ok(Self { file, path: folder.to_owned() })
+    }
+
+    /// The path that it was opened by; of a nameless file that of its folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

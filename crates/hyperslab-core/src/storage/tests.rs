@@ -2,6 +2,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use super::*;
+use crate::Result;
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).unwrap();

@@ -81,17 +81,10 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives the file the permissions of the one that it replaces, where there is one.
-    ///
-    /// # Errors
-    ///
-    /// [`Io`](Error::Io) when the system refuses.
-    pub fn keep_permissions(&self) -> Result<()> {
-        match self.target.metadata() {
-            Ok(metadata) => {
-                self.file.set_permissions(metadata.permissions()).map_err(|source| self.failed(source))
-            }
-            Err(_) => Ok(()),
+    /// Gives the file the permissions of the one that it replaces, as far as the file system has such.
+    pub fn keep_permissions(&self) {
+        if let Ok(metadata) = self.target.metadata() {
+            let _ = self.file.set_permissions(metadata.permissions());
         }
     }
 

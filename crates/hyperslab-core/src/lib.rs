@@ -26,7 +26,6 @@
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
 //! | [`storage`] | stages: files, folders and changes that become visible whole or not at all |
-//! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
 //! ```
@@ -57,7 +56,6 @@ mod geometry;
 mod grid;
 mod names;
 mod parse;
-mod pending;
 mod plan;
 mod report;
 mod selection;
@@ -90,7 +88,6 @@ pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, Geometr
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
 pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
-pub use pending::PendingFile;
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
 
+use hyperslab_core::storage::StageOptions;
 use hyperslab_core::{Blob, Directory, Error, FileBlob, LocalDirectory, Result, Sink, Store};
 
 use crate::{OpenOptions, npy};
@@ -276,6 +277,13 @@ pub struct CreateOptions {
     pub variant: Option<Variant>,
 }
 
+impl CreateOptions {
+    /// How a single file is put in its place.
+    fn stage(&self) -> StageOptions {
+        StageOptions::default().with_replace(self.replace)
+    }
+}
+
 /// Can a store of the format be added to?
 fn adds(format: Format) -> bool {
     match format {
@@ -414,8 +422,8 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
                 Box::new(hyperslab_tet::TetSink::create(target, tet)?)
             }
         }
-        Format::Npy => Box::new(npy::NpySink::create(target, options.replace)?),
-        Format::Npz => Box::new(npy::NpzSink::create(target, options.replace)?),
+        Format::Npy => Box::new(npy::NpySink::create(target, options.stage())?),
+        Format::Npz => Box::new(npy::NpzSink::create(target, options.stage())?),
         #[cfg(feature = "zarr")]
         Format::Zarr if append => {
             Box::new(hyperslab_zarr::ZarrAppend::open(target, options.shard_shape.clone())?)

@@ -461,6 +461,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long, conflicts_with = "strict")]
     pub(crate) skip_unsupported: bool,
 
+    /// Wait until the output is on the disk, so that it survives a power cut
+    #[arg(long)]
+    pub(crate) sync: bool,
+
     /// Record the source in an attribute of the root
     #[arg(long)]
     pub(crate) provenance: bool,

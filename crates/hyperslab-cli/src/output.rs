@@ -61,6 +61,7 @@ fn next_step(error: &Error, stores: &[String]) -> Option<String> {
             Some(format!("`tet verify {} --deep` lists the damage", store_of(&corrupt.store)))
         }
         Error::NotFound { store, .. } => Some(format!("`tet info {}` lists the nodes", store_of(store))),
+        Error::Exists { .. } => Some("use --force to replace it".to_owned()),
         Error::Invalid(message) if message.contains("has several nodes") => {
             Some("put its name after the path, or use --node".to_owned())
         }

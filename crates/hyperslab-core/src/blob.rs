@@ -14,6 +14,7 @@ use bytes::Bytes;
 
 pub use directory::{Directory, DirectoryEntry, LocalDirectory, MAPPED_FROM, MemoryDirectory, Stamp};
 pub use file::FileBlob;
+pub(crate) use file::read_exact_at;
 pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;
 

@@ -8,6 +8,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The result of everything in Hyperslab.
@@ -42,6 +43,12 @@ pub enum Error {
     /// The operation was cancelled.
     #[error("stopped before the end")]
     Cancelled,
+    /// The target of a writer is there, and is not to be replaced.
+    #[error("{path} already exists")]
+    Exists {
+        /// The file or directory.
+        path: Arc<str>,
+    },
     /// The operating system said no.
     #[error("{path}: {source}")]
     Io {
@@ -89,6 +96,12 @@ impl Error {
     /// An [`Error::NotFound`] that names the store and what was looked for.
     pub fn not_found(store: impl Into<Arc<str>>, what: impl Into<String>) -> Self {
         Self::NotFound { store: store.into(), what: what.into() }
+    }
+
+    /// An [`Error::Exists`] that names the path.
+    #[must_use]
+    pub fn exists(path: &Path) -> Self {
+        Self::Exists { path: path.display().to_string().into() }
     }
 
     /// An [`Error::Io`] that names the path.

@@ -28,8 +28,8 @@
 //! | `key` | [`EncryptionKey`] |
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
-//! | `pending` | [`PendingFile`]: a file that appears whole or not at all |
 //! | `secret` | [`SecretKey`]: keys that are wiped from memory and never shown |
+//! | [`storage`] | stages: files, folders and changes that become visible whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
 //! ```
@@ -63,13 +63,13 @@ mod grid;
 mod key;
 mod names;
 mod parse;
-mod pending;
 mod pipeline;
 mod plan;
 mod report;
 mod secret;
 mod selection;
 mod sink;
+pub mod storage;
 mod store;
 mod stored;
 mod table;
@@ -101,7 +101,6 @@ pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
 pub use key::EncryptionKey;
 pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
-pub use pending::PendingFile;
 pub use pipeline::{
     Chunk, ChunkList, ChunkVisitor, Context, LOCATE_BATCH, OutputSlot, OutputSlots, Progress, Threads,
     decoded_bytes, gather_elements, locate, needs_elements, read_serial, result_bytes, visit_chunks,

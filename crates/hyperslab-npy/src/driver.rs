@@ -50,7 +50,7 @@ impl FormatDriver for NpyDriver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        Ok(Box::new(NpySink::create(target, options.replace)?))
+        Ok(Box::new(NpySink::create(target, options.stage())?))
     }
 }
 
@@ -80,6 +80,6 @@ impl FormatDriver for NpzDriver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        Ok(Box::new(NpzSink::create(target, options.replace)?))
+        Ok(Box::new(NpzSink::create(target, options.stage())?))
     }
 }

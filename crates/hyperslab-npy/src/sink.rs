@@ -5,9 +5,10 @@ use std::io::{self, BufWriter, Seek, SeekFrom, Write};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, DType, Elements, EncodedChunk, Error, Grid, NodeNames,
-    PendingFile, Result, Sink,
+    Result, Sink,
 };
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
@@ -18,7 +19,7 @@ use crate::header::encode_header;
 /// Makes a `.npy` file, which holds one array.
 #[derive(Debug)]
 pub struct NpySink {
-    pending: Option<PendingFile>,
+    staged: Option<StagedFile>,
     array: Option<Arc<SlabSink>>,
 }
 
@@ -27,9 +28,9 @@ impl NpySink {
     ///
     /// # Errors
     ///
-    /// As [`PendingFile::create`].
-    pub fn create(target: &Path, replace: bool) -> Result<Self> {
-        Ok(Self { pending: Some(PendingFile::create(target, replace)?), array: None })
+    /// As [`StagedFile::create`].
+    pub fn create(target: &Path, options: StageOptions) -> Result<Self> {
+        Ok(Self { staged: Some(StagedFile::create(target, options)?), array: None })
     }
 }
 
@@ -43,23 +44,23 @@ impl Sink for NpySink {
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let pending = match (&self.pending, &self.array) {
-            (Some(pending), None) => pending,
+        let staged = match (&self.staged, &self.array) {
+            (Some(staged), None) => staged,
             _ => {
                 return Err(Error::invalid(format!(
                     "a .npy file holds one array; {path} is another (use .npz)"
                 )));
             }
         };
-        let file = pending.file().try_clone().map_err(|source| pending.failed(source))?;
-        let sink = Arc::new(SlabSink::create(file, spec, pending.target())?);
+        let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
+        let sink = Arc::new(SlabSink::create(file, spec, staged.target())?);
         self.array = Some(Arc::clone(&sink));
         Ok(sink)
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
-        match (self.pending.take(), &self.array) {
-            (Some(pending), Some(_)) => pending.commit(),
+        match (self.staged.take(), &self.array) {
+            (Some(staged), Some(_)) => staged.publish(),
             _ => Err(Error::invalid("a .npy file needs an array")),
         }
     }
@@ -72,7 +73,7 @@ const MEMBER_NAMES: NodeNames = NodeNames::new("npz", |name| name.ends_with(".np
 /// Makes a `.npz` archive.
 #[derive(Debug)]
 pub struct NpzSink {
-    pending: PendingFile,
+    staged: StagedFile,
     members: Vec<(String, File)>,
 }
 
@@ -81,9 +82,9 @@ impl NpzSink {
     ///
     /// # Errors
     ///
-    /// As [`PendingFile::create`].
-    pub fn create(target: &Path, replace: bool) -> Result<Self> {
-        Ok(Self { pending: PendingFile::create(target, replace)?, members: Vec::new() })
+    /// As [`StagedFile::create`].
+    pub fn create(target: &Path, options: StageOptions) -> Result<Self> {
+        Ok(Self { staged: StagedFile::create(target, options)?, members: Vec::new() })
     }
 }
 
@@ -95,23 +96,23 @@ impl Sink for NpzSink {
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         // Members are unpacked as files by other tools, so their names follow the rules of files.
-        let key = MEMBER_NAMES.key(&self.pending.target().display().to_string(), path)?;
+        let key = MEMBER_NAMES.key(&self.staged.target().display().to_string(), path)?;
         let name = if key.is_empty() { "arr_0" } else { key.as_str() };
         if self.members.iter().any(|(own, _)| own == name) {
             return Err(Error::invalid(format!("{path} is there already")));
         }
         // Chunks come in any order and zip members are streams, so each member is built in a file of its own.
-        let folder = self.pending.path().parent().unwrap_or_else(|| Path::new("."));
-        let file = tempfile::tempfile_in(folder).map_err(|source| self.pending.failed(source))?;
-        let handle = file.try_clone().map_err(|source| self.pending.failed(source))?;
-        let sink = SlabSink::create(file, spec, self.pending.target())?;
+        let folder = self.staged.path().parent().unwrap_or_else(|| Path::new("."));
+        let file = tempfile::tempfile_in(folder).map_err(|source| self.staged.failed(source))?;
+        let handle = file.try_clone().map_err(|source| self.staged.failed(source))?;
+        let sink = SlabSink::create(file, spec, self.staged.target())?;
         self.members.push((name.to_owned(), handle));
         Ok(Arc::new(sink))
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        let Self { pending, members } = *self;
-        let mut archive = ZipWriter::new(BufWriter::new(pending.file()));
+        let Self { staged, members } = *self;
+        let mut archive = ZipWriter::new(BufWriter::new(staged.file()));
         let options =
             SimpleFileOptions::default().compression_method(CompressionMethod::Stored).large_file(true);
         for (name, mut file) in members {
@@ -120,11 +121,11 @@ impl Sink for NpzSink {
                 .map_err(io::Error::other)
                 .and_then(|()| file.seek(SeekFrom::Start(0)))
                 .and_then(|_| io::copy(&mut file, &mut archive));
-            copied.map_err(|source| pending.failed(source))?;
+            copied.map_err(|source| staged.failed(source))?;
         }
         let done = archive.finish().map_err(io::Error::other).and_then(|mut writer| writer.flush());
-        done.map_err(|source| pending.failed(source))?;
-        pending.commit()
+        done.map_err(|source| staged.failed(source))?;
+        staged.publish()
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, Attributes, Error, Extents, FileBlob, Fill, Filter, Grid, Result, Sink,
     Store, normal_path,
@@ -46,6 +47,8 @@ pub struct TetAppend {
     old: TetStore,
     target: Disk,
     stage: Arc<Stage>,
+    /// Becomes the redo file.
+    staged: StagedFile,
     options: TetOptions,
     /// The dataset of each staged array.
     ids: Vec<usize>,
@@ -53,7 +56,6 @@ pub struct TetAppend {
     described: BTreeMap<String, Described>,
     names: Names,
     own: Own,
-    finished: bool,
 }
 
 impl TetAppend {
@@ -75,19 +77,22 @@ impl TetAppend {
         if let FooterState::Damaged { error, .. } = old.footer_state() {
             return Err(Error::invalid(format!("{error}; repair the file before appending to it")));
         }
-        let stage = Arc::new(Stage::new(Disk::beside(path)?));
+        // The redo file changes the target, so it is durable before it counts. Tests need not wait for the disk.
+        let stage_options = StageOptions::default().with_replace(true).with_sync(!cfg!(test));
+        let staged = StagedFile::create(&redo_path(path), stage_options)?;
+        let stage = Arc::new(Stage::new(Disk::of(&staged)?));
         let mut names = Names::default();
         collect_names(&old, "/", &mut names);
         Ok(Self {
             old,
             target,
             stage,
+            staged,
             options,
             ids: Vec::new(),
             described: BTreeMap::new(),
             names,
             own: Own::default(),
-            finished: false,
         })
     }
 
@@ -117,7 +122,7 @@ impl TetAppend {
         self.options.zone_maps && (old || self.old.index_header().rows == 0)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         let stage = Arc::clone(&self.stage);
         stage.fill()?;
         let state = stage.close()?;
@@ -145,12 +150,10 @@ impl TetAppend {
         stage.disk.write_at(&footer, end)?;
         let tail = (tail_start, end + footer.len() as u64, footer.len() as u64);
         Redo::write(&stage.disk, &self.target, tail, &head)?;
-        stage.disk.sync()?;
+        stage.disk.step()?;
+        self.staged.publish()?;
         // From here on the append has happened.
-        let redo = redo_path(self.target.path());
-        stage.disk.rename(&redo)?;
-        self.finished = true;
-        apply(&stage.disk, &redo, &self.target)
+        apply(&stage.disk, &redo_path(self.target.path()), &self.target)
     }
 
     /// All records: the old ones, some of them larger, then the new ones.
@@ -336,10 +339,7 @@ fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
     target.sync()?;
     target.write_at(&head, 0)?;
     target.sync()?;
-    match target.remove(redo) {
-        Err(error) if error.is_not_found() => Ok(()),
-        done => done,
-    }
+    target.remove(redo)
 }
 
 impl Sink for TetAppend {
@@ -386,16 +386,8 @@ impl Sink for TetAppend {
         Ok(self.stage.add(staged, grid))
     }
 
-    fn commit(mut self: Box<Self>) -> Result<()> {
+    fn commit(self: Box<Self>) -> Result<()> {
         self.finish()
-    }
-}
-
-impl Drop for TetAppend {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = std::fs::remove_file(self.stage.disk.path());
-        }
     }
 }
 

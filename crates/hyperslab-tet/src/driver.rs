@@ -73,6 +73,7 @@ impl FormatDriver for TetDriver {
 fn tet_options(options: &CreateOptions) -> TetOptions {
     let mut tet = TetOptions::default();
     tet.overwrite = options.replace;
+    tet.sync = options.sync;
     concat!("hyperslab ", env!("CARGO_PKG_VERSION")).clone_into(&mut tet.tool);
     if let Some(source) = &options.source {
         tet.history.push(HistoryRow::now("convert", source));

@@ -13,6 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{Depth, Error, Report, Result, Store};
 use serde::Serialize;
 
@@ -136,18 +137,10 @@ impl RepairPlan {
         }
         let store = crate::package::open_path(&self.path)?;
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
-        let disk = Disk::beside(&path)?;
-        let written = self.write(&store, &disk).and_then(|()| {
-            if let Ok(metadata) = std::fs::metadata(&path) {
-                let _ = std::fs::set_permissions(disk.path(), metadata.permissions());
-            }
-            disk.sync()?;
-            disk.rename(&path)
-        });
-        if written.is_err() {
-            let _ = std::fs::remove_file(disk.path());
-        }
-        written
+        let staged = StagedFile::create(&path, StageOptions::default().with_replace(true))?;
+        self.write(&store, &Disk::of(&staged)?)?;
+        staged.keep_permissions();
+        staged.publish()
     }
 
     fn has(&self, code: &str) -> bool {

@@ -68,7 +68,7 @@ pub struct Summary {
 pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
     let mut report = Report::default();
     let name = path.display().to_string();
-    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
+    let metadata = path.metadata().map_err(|source| Error::io(name.as_str(), source))?;
     let store = match open_path(path) {
         Ok(store) => Some(store),
         Err(error @ Error::Io { .. }) => return Err(error),

@@ -92,5 +92,10 @@ fn window(context: &OpenContext<'_>) -> TimeWindow {
 }
 
 fn write_options(options: &CreateOptions) -> WriteOptions {
-    WriteOptions { force: options.replace, by_name: !options.only_array, ..WriteOptions::default() }
+    WriteOptions {
+        force: options.replace,
+        sync: options.sync,
+        by_name: !options.only_array,
+        ..WriteOptions::default()
+    }
 }

@@ -1,17 +1,12 @@
 //! Random bytes from the system, for initialisation vectors and the unique parts of names.
 
-use std::fs::File;
-use std::io::Read;
-
 use hyperslab_core::{Error, Result};
 
 /// `N` bytes that nobody can foresee.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
-    const SOURCE: &str = "/dev/urandom";
     let mut random = [0; N];
-    File::open(SOURCE)
-        .and_then(|mut source| source.read_exact(&mut random))
-        .map_err(|error| Error::io(SOURCE, error))?;
+    getrandom::fill(&mut random)
+        .map_err(|problem| Error::io("the system's random numbers", std::io::Error::other(problem)))?;
     Ok(random)
 }
 

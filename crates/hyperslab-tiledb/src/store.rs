@@ -83,7 +83,7 @@ pub fn open(directory: Arc<dyn Directory>, options: OpenOptions) -> Result<TileD
 /// As [`open`].
 pub fn open_path(path: &Path, options: OpenOptions) -> Result<TileDbStore> {
     let mut store = open(Arc::new(LocalDirectory::new(path)), options)?;
-    store.location = std::fs::canonicalize(path).ok().map(|path| path.display().to_string());
+    store.location = path.canonicalize().ok().map(|path| path.display().to_string());
     Ok(store)
 }
 

@@ -1,4 +1,7 @@
 //! Writing: fragments whose commit file comes last, so that a killed writer leaves an invisible fragment.
+//!
+//! Everything goes through the core's stages: a new array or group is a `StagedFolder`, whatever is added to one that exists
+//! a `StagedChange`.
 
 mod append;
 mod consolidate;
@@ -12,11 +15,11 @@ mod statistics;
 mod types;
 mod vacuum;
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{Error, Result};
 
 pub use append::{TileDbAppend, append};
@@ -42,6 +45,8 @@ pub struct WriteOptions {
     pub key: Option<Key>,
     /// Replace what stands at the path.
     pub force: bool,
+    /// Make a new array or group durable before it is committed. What replaces or changes one always is.
+    pub sync: bool,
     /// Arrays that are added to a store are new ones, and arrays that it has grow. Otherwise each is a new fragment of the
     /// array of its name, or of the only array that there is.
     pub by_name: bool,
@@ -75,32 +80,27 @@ pub(crate) fn timed_name(start: u64, end: u64, versioned: bool) -> Result<String
     Ok(if versioned { format!("{name}_{WRITTEN}") } else { name })
 }
 
-fn io(path: &Path, error: std::io::Error) -> Error {
-    Error::io(path.display().to_string(), error)
-}
-
-/// Writes a whole file and waits for the disk.
-pub(crate) fn put_file(path: &Path, bytes: &[u8]) -> Result<()> {
-    if let Some(parent) = path.parent() {
-        std::fs::create_dir_all(parent).map_err(|error| io(parent, error))?;
-    }
-    let mut file = std::fs::File::create(path).map_err(|error| io(path, error))?;
-    std::io::Write::write_all(&mut file, bytes)
-        .and_then(|()| file.sync_all())
-        .map_err(|error| io(path, error))
+/// The key of an object of an array, from the key of the array in its store.
+fn key_in(array: &str, key: &str) -> String {
+    if array.is_empty() { key.to_owned() } else { format!("{array}/{key}") }
 }
 
 /// Writes a schema into an array's directory; returns its name.
-pub(crate) fn put_schema(array: &Path, schema: &Schema, at: u64, key: Option<&Key>) -> Result<String> {
+pub(crate) fn put_schema(array: &StageWriter, schema: &Schema, at: u64, key: Option<&Key>) -> Result<String> {
     let name = timed_name(at, at, false)?;
-    put_file(&array.join("__schema").join(&name), &crate::generic::encode(&schema.encode(), WRITTEN, key)?)?;
+    array.put(&schema_key(&name), &crate::generic::encode(&schema.encode(), WRITTEN, key)?)?;
     Ok(name)
+}
+
+/// The key of a schema in its array.
+pub(crate) fn schema_key(name: &str) -> String {
+    format!("__schema/{name}")
 }
 
 /// The schema that a new fragment has, and its name. A fragment must not be newer than its schema: an old array gets the same
 /// schema once more, in the version that is written.
 pub(crate) fn schema_to_write(
-    folder: &Path,
+    folder: &StageWriter,
     array: &OpenArray,
     key: Option<&Key>,
 ) -> Result<(Arc<Schema>, String)> {
@@ -117,67 +117,9 @@ pub(crate) fn schema_to_write(
     Ok((schema, name))
 }
 
-/// Makes a fragment visible.
-pub(crate) fn put_commit(array: &Path, fragment: &str) -> Result<()> {
-    put_file(&array.join("__commits").join(format!("{fragment}.wrt")), &[])
-}
-
-/// A folder beside the target in which a new array is built; removed when it is dropped before it is published.
-#[derive(Debug)]
-pub(crate) struct Staging {
-    pub(crate) path: PathBuf,
-    target: PathBuf,
-    force: bool,
-    published: bool,
-}
-
-impl Staging {
-    pub(crate) fn new(target: &Path, force: bool) -> Result<Self> {
-        if target.exists() && !force {
-            return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
-        }
-        let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let path = target.with_file_name(format!(".{name}.{}.tmp", random::uuid()?));
-        std::fs::create_dir_all(&path).map_err(|error| io(&path, error))?;
-        Ok(Self { path, target: target.to_owned(), force, published: false })
-    }
-
-    /// Puts the folder in its place.
-    pub(crate) fn publish(mut self) -> Result<()> {
-        self.place(&self.path)?;
-        self.published = true;
-        Ok(())
-    }
-
-    /// Puts a folder inside it in its place; the rest is removed.
-    pub(crate) fn publish_part(self, part: &Path) -> Result<()> {
-        self.place(part)
-    }
-
-    fn place(&self, folder: &Path) -> Result<()> {
-        if !self.target.exists() {
-            return std::fs::rename(folder, &self.target).map_err(|error| io(&self.target, error));
-        }
-        if !self.force {
-            return Err(Error::invalid(format!("{} exists; --force replaces it", self.target.display())));
-        }
-        // Aside first: at no instant is half of either there.
-        let aside = self.path.with_extension("old");
-        std::fs::rename(&self.target, &aside).map_err(|error| io(&self.target, error))?;
-        if let Err(error) = std::fs::rename(folder, &self.target) {
-            let _ = std::fs::rename(&aside, &self.target);
-            return Err(io(&self.target, error));
-        }
-        let removed =
-            if aside.is_dir() { std::fs::remove_dir_all(&aside) } else { std::fs::remove_file(&aside) };
-        removed.map_err(|error| io(&aside, error))
-    }
-}
-
-impl Drop for Staging {
-    fn drop(&mut self) {
-        if !self.published {
-            let _ = std::fs::remove_dir_all(&self.path);
-        }
-    }
+/// Writes what makes a fragment visible; returns its key in the array.
+pub(crate) fn put_commit(array: &StageWriter, fragment: &str) -> Result<String> {
+    let key = format!("__commits/{fragment}.wrt");
+    array.put(&key, &[])?;
+    Ok(key)
 }

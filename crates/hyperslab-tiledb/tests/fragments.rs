@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use hyperslab_core::storage::{Step, Trace};
 use hyperslab_core::{
     ArraySpec, DType, Depth, Elements, Filter, Grid, Labels, Node, Positions, Report, Scan, Sink, Store,
     Validity, element_to_json, read_serial,
@@ -346,4 +347,66 @@ fn what_cannot_be_added_is_refused() {
     assert_eq!(values(&path, "/a"), before);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing beside the array");
     assert!(append(&folder.path().join("none"), WriteOptions::default()).is_err());
+}
+
+fn renamed(trace: &Trace) -> Vec<PathBuf> {
+    let to = |step: &Step| match step {
+        Step::Rename { to, .. } => Some(to.clone()),
+        _ => None,
+    };
+    trace.steps.iter().filter_map(to).collect()
+}
+
+/// What becomes visible is durable before, and what leads to it comes last.
+#[test]
+fn a_power_cut_leaves_the_old_array_or_the_new_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().canonicalize().unwrap();
+    let path = folder.join("array");
+    let make = |options: WriteOptions, rows: u64| {
+        let mut sink = create(&path, options).unwrap();
+        put(&mut sink, "/a", &spec(rows, false), |cell| cell as i64);
+        Box::new(sink).commit().unwrap();
+    };
+    let is_sync = |step: &Step| matches!(step, Step::Sync(_) | Step::SyncTree(_) | Step::SyncFolder(_));
+    let ((), trace) = Trace::of(|| make(WriteOptions::default(), 6));
+    assert!(!trace.steps.iter().any(is_sync), "a new array costs no sync");
+    assert!(matches!(create(&path, WriteOptions::default()), Err(hyperslab_core::Error::Exists { .. })));
+    let replace = WriteOptions { force: true, ..WriteOptions::default() };
+    let ((), trace) = Trace::of(|| make(replace, 6));
+    assert_eq!(trace.violations(false), Vec::<String>::new());
+    assert_eq!(trace.steps.iter().filter(|step| matches!(step, Step::Exchange { .. })).count(), 1);
+
+    let ((), trace) = Trace::of(|| {
+        let mut sink = append(&path, WriteOptions::default()).unwrap();
+        put(&mut sink, "/a", &spec(10, false), |cell| cell as i64);
+        Box::new(sink).commit().unwrap();
+    });
+    assert_eq!(trace.violations(true), Vec::<String>::new());
+    let order: Vec<_> =
+        renamed(&trace).iter().map(|path| path.strip_prefix(&folder).unwrap().to_owned()).collect();
+    assert!(order[0].starts_with("array/__fragments"), "{order:?}");
+    assert!(order[1].starts_with("array/__commits") && order.len() <= 3, "{order:?}");
+
+    let (count, trace) = Trace::of(|| consolidate(&path, &ConsolidateOptions::default()).unwrap());
+    assert_eq!((count, trace.violations(true)), (2, Vec::new()));
+    let (count, trace) = Trace::of(|| vacuum(&path, &WriteOptions::default()).unwrap());
+    assert_eq!(count, 2);
+    // Commits are gone for good before their fragments go.
+    let at = |wanted: &dyn Fn(&Step) -> bool| trace.steps.iter().position(wanted).unwrap();
+    let synced = at(&|step| matches!(step, Step::SyncFolder(own) if own.ends_with("__commits")));
+    let removed =
+        at(&|step| matches!(step, Step::Remove(own) if own.parent().unwrap().ends_with("__fragments")));
+    assert!(synced < removed, "{:#?}", trace.steps);
+
+    for duplicates in [false, true] {
+        let path = folder.join(format!("sparse{duplicates}"));
+        let ((), trace) = Trace::of(|| sparse(&path, duplicates, 3));
+        // The new array itself, and then the rows.
+        let first = trace.steps.iter().position(is_sync).unwrap();
+        assert_eq!(Trace { steps: trace.steps[first..].to_vec() }.violations(true), Vec::<String>::new());
+        let (_, trace) = Trace::of(|| consolidate(&path, &ConsolidateOptions::default()).unwrap());
+        assert_eq!(trace.violations(true), Vec::<String>::new());
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 3, "nothing beside the arrays");
 }

@@ -48,6 +48,7 @@ impl FormatDriver for ZarrDriver {
         let is_v2 = options.variant.is_some_and(|variant| variant.name() == "zarr2");
         let zarr = WriteOptions {
             replace: options.replace,
+            sync: options.sync,
             shard_shape: options.shard_shape.clone(),
             format: if is_v2 { ZarrFormat::V2 } else { ZarrFormat::V3 },
             consolidated: true,

@@ -2,16 +2,16 @@
 
 mod append;
 mod array;
-mod folder;
 mod shards;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::{StageOptions, StageWriter, StagedChange, StagedFolder};
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, Attributes, DType, Elements, Error, Extents, Fill, Grid, NodeNames, Result,
-    Sink, StructType, join_inside, normal_path,
+    Sink, StructType, normal_path,
 };
 use serde_json::{Map, Value, json};
 
@@ -20,14 +20,13 @@ use crate::attributes;
 use crate::codec::{self, Step};
 use crate::dtype;
 use crate::fill;
-use crate::json::Doc;
+use crate::json::{Doc, to_text};
 use crate::keys::KeyEncoding;
 use crate::pipeline::{Pipeline, Serializer, compose, permuted};
 use crate::shard::IndexFormat;
 use crate::store::join;
 pub use append::ZarrAppend;
 use array::ZarrArraySink;
-use folder::PendingFolder;
 
 /// Which version of Zarr to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +48,8 @@ pub struct WriteOptions {
     pub shard_shape: Option<Vec<u64>>,
     /// Replace what stands at the target.
     pub replace: bool,
+    /// Make a new store durable before [`commit`](Sink::commit) returns. What replaces or changes a store always is.
+    pub sync: bool,
     /// Gather all documents in the root's, so that readers open the store with one request.
     pub consolidated: bool,
 }
@@ -56,7 +57,7 @@ pub struct WriteOptions {
 /// A store that is being written.
 #[derive(Debug)]
 pub struct ZarrSink {
-    folder: PendingFolder,
+    stage: Stage,
     options: WriteOptions,
     name: Arc<str>,
     /// What stands at each key: an array or not.
@@ -64,27 +65,66 @@ pub struct ZarrSink {
     arrays: Vec<Arc<ZarrArraySink>>,
 }
 
+/// Where the objects of a store are written before they are visible.
+#[derive(Debug)]
+enum Stage {
+    New(StagedFolder),
+    Change(StagedChange),
+}
+
+impl Stage {
+    const fn writer(&self) -> &StageWriter {
+        match self {
+            Self::New(folder) => folder.writer(),
+            Self::Change(change) => change.writer(),
+        }
+    }
+}
+
 impl ZarrSink {
     /// Starts a store that will stand at `target`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when something stands there and is not to be replaced;
+    /// [`Exists`](Error::Exists) when something stands there and is not to be replaced;
     /// [`Io`](Error::Io) when its folder cannot be written.
     pub fn create(target: impl AsRef<Path>, options: WriteOptions) -> Result<Self> {
         let target = target.as_ref();
         if options.format == ZarrFormat::V2 && options.shard_shape.is_some() {
             return Err(Error::invalid("Zarr v2 has no shards"));
         }
-        let folder = PendingFolder::create(target, options.replace)?;
+        let stage = StageOptions::default().with_replace(options.replace).with_sync(options.sync);
+        let stage = Stage::New(StagedFolder::create(target, stage)?);
+        Ok(Self::staged(stage, target, options))
+    }
+
+    /// Starts what is added to the store at `target`.
+    fn change(target: &Path, options: WriteOptions) -> Result<Self> {
+        Ok(Self::staged(Stage::Change(StagedChange::open(target)?), target, options))
+    }
+
+    fn staged(stage: Stage, target: &Path, options: WriteOptions) -> Self {
         let name = target.display().to_string().into();
-        Ok(Self { folder, options, name, nodes: BTreeMap::new(), arrays: Vec::new() })
+        Self { stage, options, name, nodes: BTreeMap::new(), arrays: Vec::new() }
+    }
+
+    /// Makes everything visible; in a store that exists, these documents last.
+    fn publish(self, last: &[String]) -> Result<()> {
+        match self.stage {
+            Stage::New(folder) => folder.publish(),
+            Stage::Change(change) => change.publish(last),
+        }
+    }
+
+    /// Writes a metadata document.
+    fn document(&self, key: &str, document: &Value) -> Result<()> {
+        self.stage.writer().put(key, &to_text(key, document)?)
     }
 
     /// Where the store stands until it is committed: what was written can be read there after [`settle`](Self::settle).
     #[must_use]
     pub fn folder(&self) -> &Path {
-        self.folder.path()
+        self.stage.writer().folder()
     }
 
     /// Ends the arrays made so far, to which nothing more comes, and writes the documents of groups that were not made.
@@ -109,11 +149,8 @@ impl ZarrSink {
         let mut documents = Vec::new();
         for name in DOCUMENTS {
             let key = join(node, name);
-            let path = join_inside(self.folder.path(), &key)?;
-            match std::fs::read(&path) {
-                Ok(text) => documents.push((key.clone(), Doc { store: &self.name, key: &key }.parse(&text)?)),
-                Err(problem) if problem.kind() == std::io::ErrorKind::NotFound => {}
-                Err(problem) => return Err(Error::io(path.display().to_string(), problem)),
+            if let Some(text) = self.stage.writer().read(&key)? {
+                documents.push((key.clone(), Doc { store: &self.name, key: &key }.parse(&text)?));
             }
         }
         Ok(documents)
@@ -138,11 +175,11 @@ impl ZarrSink {
             ZarrFormat::V3 => {
                 root["consolidated_metadata"] =
                     json!({"kind": "inline", "must_understand": false, "metadata": gathered});
-                self.folder.document("zarr.json", &root)
+                self.document("zarr.json", &root)
             }
-            ZarrFormat::V2 => self
-                .folder
-                .document(".zmetadata", &json!({"metadata": gathered, "zarr_consolidated_format": 1})),
+            ZarrFormat::V2 => {
+                self.document(".zmetadata", &json!({"metadata": gathered, "zarr_consolidated_format": 1}))
+            }
         }
     }
 
@@ -202,11 +239,11 @@ impl ZarrSink {
         match self.options.format {
             ZarrFormat::V3 => {
                 let document = json!({"zarr_format": 3, "node_type": "group", "attributes": attributes});
-                self.folder.document(&join(key, "zarr.json"), &document)
+                self.document(&join(key, "zarr.json"), &document)
             }
             ZarrFormat::V2 => {
-                self.folder.document(&join(key, ".zgroup"), &json!({"zarr_format": 2}))?;
-                self.folder.document(&join(key, ".zattrs"), &Value::Object(attributes.clone()))
+                self.document(&join(key, ".zgroup"), &json!({"zarr_format": 2}))?;
+                self.document(&join(key, ".zattrs"), &Value::Object(attributes.clone()))
             }
         }
     }
@@ -249,13 +286,13 @@ impl ZarrSink {
         let plan = ArrayPlan::new(&self.name, path, spec, self.options.format, shard_shape)?;
         let key = self.claim(path, true)?;
         match self.options.format {
-            ZarrFormat::V3 => self.folder.document(&join(&key, "zarr.json"), &plan.v3())?,
+            ZarrFormat::V3 => self.document(&join(&key, "zarr.json"), &plan.v3())?,
             ZarrFormat::V2 => {
-                self.folder.document(&join(&key, ".zarray"), &plan.v2())?;
-                self.folder.document(&join(&key, ".zattrs"), &Value::Object(plan.attributes.clone()))?;
+                self.document(&join(&key, ".zarray"), &plan.v2())?;
+                self.document(&join(&key, ".zattrs"), &Value::Object(plan.attributes.clone()))?;
             }
         }
-        let sink = Arc::new(ZarrArraySink::new(plan, join_inside(self.folder.path(), &key)?, None));
+        let sink = Arc::new(ZarrArraySink::new(plan, self.stage.writer().below(&key)?, None));
         self.arrays.push(Arc::clone(&sink));
         Ok(sink)
     }
@@ -301,7 +338,7 @@ impl Sink for ZarrSink {
         if self.options.consolidated {
             self.consolidate()?;
         }
-        self.folder.commit()
+        self.publish(&[])
     }
 }
 

@@ -15,8 +15,9 @@ mod objects;
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{Error, LocalDirectory, PendingFile, Result, Sink, Store};
-use hyperslab_zarr::ZarrSink;
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{Directory, Error, LocalDirectory, Result, Sink, Store};
+use hyperslab_zarr::{WriteOptions as ZarrOptions, ZarrSink};
 use serde_json::{Map, Value, json};
 
 use crate::store::{self, ZvfStore};
@@ -73,7 +74,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
     let bins = bins(&opened, &root, options)?;
     for number in 1..bins.len() {
         let opened = store::open(Arc::new(LocalDirectory::new(folder)))?;
-        let mut sink = ZarrSink::create(folder.join(number.to_string()), Default::default())?;
+        let mut sink = ZarrSink::create(folder.join(number.to_string()), durable())?;
         let temporary = temporary_folder(folder);
         let mut level = LevelSink {
             sink: &mut sink,
@@ -162,7 +163,12 @@ fn cross_sink(
     let there = opened.levels().zarr.group(&format!("/{fine}/links"))?.is_some();
     let (target, path) = if there { ("links/+1", "") } else { ("links", "+1") };
     let target = folder.join(fine.to_string()).join(target);
-    Ok(Some((ZarrSink::create(target, Default::default())?, path)))
+    Ok(Some((ZarrSink::create(target, durable())?, path)))
+}
+
+/// What is added to a store is durable before the root names it.
+fn durable() -> ZarrOptions {
+    ZarrOptions { sync: true, ..ZarrOptions::default() }
 }
 
 /// Where records wait that are too many for memory: beside the store.
@@ -174,21 +180,22 @@ fn temporary_folder(store: &Path) -> std::path::PathBuf {
 }
 
 fn root_document(folder: &Path) -> Result<Map<String, Value>> {
-    let path = folder.join("zarr.json");
-    let bytes = std::fs::read(&path).map_err(|source| Error::io(path.display().to_string(), source))?;
+    let directory = LocalDirectory::new(folder);
+    let bytes = directory
+        .read("zarr.json")?
+        .ok_or_else(|| Error::not_found(Arc::clone(directory.name()), "zarr.json"))?;
     let document: Option<Value> = serde_json::from_slice(&bytes).ok();
     let object = document.and_then(|document| document.as_object().cloned());
     object.ok_or_else(|| crate::meta::corrupt(&folder.display().to_string(), "zarr.json", "not an object"))
 }
 
 fn write_document(path: &Path, document: &Map<String, Value>) -> Result<()> {
-    use std::io::Write;
-    let pending = PendingFile::create(path, true)?;
+    let staged = StagedFile::create(path, StageOptions::default().with_replace(true))?;
     let mut text =
         serde_json::to_vec_pretty(document).map_err(|problem| Error::invalid(problem.to_string()))?;
     text.push(b'\n');
-    pending.file().write_all(&text).map_err(|source| pending.failed(source))?;
-    pending.commit()
+    staged.write_at(&text, 0)?;
+    staged.publish()
 }
 
 /// The bins of all levels, the finest first.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use hyperslab_core::storage::{Step, Trace};
 use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQuery, Report, Store, Values};
 use hyperslab_zvf::{
     ColumnSpec, CrossLevel, GeometrySpec, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid,
@@ -297,7 +298,11 @@ fn a_pyramid_is_added_to_a_store_that_is_there() {
         cross_level: CrossLevel::Up,
         ..PyramidOptions::new(vec![2.0, 2.0])
     };
-    build_pyramid(&later, &own).unwrap();
+    // The root names a level once that is durable.
+    let ((), trace) = Trace::of(|| build_pyramid(&later, &own).unwrap());
+    assert_eq!(trace.violations(true), Vec::<String>::new());
+    let root = later.join("zarr.json");
+    assert!(trace.steps.iter().any(|step| matches!(step, Step::Rename { to, .. } if *to == root)));
     verified(&later);
     for level in 0..3 {
         let query = GeometryQuery { level: Some(level), ..Default::default() };

@@ -48,6 +48,8 @@ pub struct ConvertOptions {
     pub append: bool,
     /// Refuse what the target cannot hold, instead of noting it.
     pub strict: bool,
+    /// Make the target durable before the conversion returns; it is as durable as a copy otherwise.
+    pub sync: bool,
     /// The variant of the target's format; the source's own where it has the same format.
     pub variant: Option<Variant>,
     /// Note in an attribute of the root where the content came from.
@@ -71,6 +73,7 @@ impl Default for ConvertOptions {
             replace: false,
             append: false,
             strict: false,
+            sync: false,
             variant: None,
             provenance: false,
             memory: 256 << 20,
@@ -173,6 +176,7 @@ pub fn convert(
     }
     let create_options = CreateOptions {
         replace: options.replace,
+        sync: options.sync,
         append: options.append,
         only_array: true,
         source: Some(source.format().to_owned()),

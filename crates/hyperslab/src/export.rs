@@ -3,9 +3,8 @@
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
-use hyperslab_core::{
-    DType, Elements, Error, PendingFile, Result, Values, element_to_json, element_to_text, product,
-};
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{DType, Elements, Error, Result, Values, element_to_json, element_to_text, product};
 use hyperslab_npy::encode_header;
 use serde_json::Value;
 
@@ -31,12 +30,12 @@ pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
     if replace {
         crate::formats::check_replaceable_file(path)?;
     }
-    let pending = PendingFile::create(path, replace)?;
-    let mut out = BufWriter::with_capacity(1 << 20, pending.file());
+    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    let mut out = BufWriter::with_capacity(1 << 20, staged.file());
     form(values, &mut out)?;
-    out.flush().map_err(|source| pending.failed(source))?;
+    out.flush().map_err(|source| staged.failed(source))?;
     drop(out);
-    pending.commit()
+    staged.publish()
 }
 
 fn failed(source: io::Error) -> Error {

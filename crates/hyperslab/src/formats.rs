@@ -211,7 +211,7 @@ pub(crate) fn unrecognised(path: &Path, form: StoreForm) -> Error {
 
 /// Refuses to replace what is not ours to replace. A store of any format here may be replaced, and so may an empty folder
 /// or file: nothing is lost with them. Everything else stays, however the caller insists: a folder of documents under a
-/// mistyped name must survive `--force`. A symbolic link is not followed, so that a store elsewhere survives too.
+/// mistyped name must survive. A symbolic link is not followed, so that a store elsewhere survives too.
 ///
 /// # Errors
 ///
@@ -285,7 +285,7 @@ fn is_store(content: &Content) -> Result<bool> {
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
     let exists = target.symlink_metadata().is_ok();
     if !options.replace && !options.append && exists {
-        return Err(Error::invalid(format!("{} exists; --force replaces it", target.display())));
+        return Err(Error::exists(target));
     }
     if options.append && exists {
         return format.0.append(target, options);

@@ -15,11 +15,12 @@ use bytes::Bytes;
 use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::query::{Operation, Query};
 use hyperslab::repair::repair_path;
+use hyperslab::storage::StagedFile;
 use hyperslab::{
     Array, ArraySchema, ArraySink, ArraySpec, Attributes, Blob, BlobKey, Capabilities, ChunkCoord, ChunkRef,
     Content, CreateOptions, DType, Depth, Elements, EncodedChunk, Error, Format, FormatDriver, FormatInfo,
-    Glimpse, Grid, MemoryBlob, Node, OpenContext, OpenOptions, PendingFile, Place, Recognition, Report,
-    Result, Selection, Sink, Store, StoreForm, Variant, VariantInfo, create, format_named, open, register,
+    Glimpse, Grid, MemoryBlob, Node, OpenContext, OpenOptions, Place, Recognition, Report, Result, Selection,
+    Sink, Store, StoreForm, Variant, VariantInfo, create, format_named, open, register,
 };
 
 const MAGIC: &str = "#rows\n";
@@ -49,7 +50,7 @@ impl FormatDriver for RowsDriver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        Ok(Box::new(RowsSink { file: PendingFile::create(target, options.replace)?, array: None }))
+        Ok(Box::new(RowsSink { file: StagedFile::create(target, options.stage())?, array: None }))
     }
 }
 
@@ -162,7 +163,7 @@ impl Array for RowsArray {
 
 #[derive(Debug)]
 struct RowsSink {
-    file: PendingFile,
+    file: StagedFile,
     array: Option<Arc<LinesSink>>,
 }
 
@@ -191,7 +192,7 @@ impl Sink for RowsSink {
             text.push('\n');
         }
         self.file.file().write_all(text.as_bytes()).map_err(|source| self.file.failed(source))?;
-        self.file.commit()
+        self.file.publish()
     }
 }
 

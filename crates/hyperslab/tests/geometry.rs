@@ -107,7 +107,7 @@ fn arrays_become_points_with_objects_and_attributes() {
     assert!(report.notes().len() == 1 && report.notes()[0].contains("coarser"), "{:?}", report.notes());
     assert_eq!(found(&again, &GeometryQuery::default()), expected(|_| true));
 
-    assert!(to(&source, &target, &geometry(None, 0)).unwrap_err().to_string().contains("--force"));
+    assert!(to(&source, &target, &geometry(None, 0)).unwrap_err().to_string().contains("already exists"));
     let fresh = folder.path().join("fresh.zv");
     let strict = ConvertOptions { strict: true, ..geometry(None, 0) };
     assert!(to(&source, &fresh, &strict).unwrap_err().to_string().contains("nothing was written"));
@@ -161,7 +161,7 @@ fn tables_become_files_of_rows_and_points() {
     for name in ["t.csv", "t.parquet", "t.arrow", "t.json"] {
         assert_eq!(convert(name, &ConvertOptions::default()).unwrap().rows, rows as u64);
         let refused = convert(name, &ConvertOptions::default()).unwrap_err().to_string();
-        assert!(refused.contains("--force"), "{refused}");
+        assert!(refused.contains("already exists"), "{refused}");
         convert(name, &ConvertOptions { replace: true, ..ConvertOptions::default() }).unwrap();
     }
     let text = std::fs::read_to_string(folder.path().join("t.csv")).unwrap();

@@ -35,6 +35,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         strict: args.strict,
         variant,
         provenance: args.provenance,
+        sync: args.sync,
         ..ConvertOptions::default()
     };
     for text in &args.select {

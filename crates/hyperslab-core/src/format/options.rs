@@ -4,6 +4,7 @@ use std::path::Path;
 
 use super::Variant;
 use crate::EncryptionKey;
+use crate::storage::StageOptions;
 
 /// What a driver is told besides the bytes of a store. A driver ignores what its format does not have.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +24,8 @@ pub struct OpenContext<'a> {
 pub struct CreateOptions {
     /// Replace the store at the target.
     pub replace: bool,
+    /// Make a new store durable before the sink's commit returns. One that replaces or changes another always is.
+    pub sync: bool,
     /// Add to the store at the target, in formats that can.
     pub append: bool,
     /// When adding to a format of fragments: an array is a new fragment of the one of its name, or of the only one there is.
@@ -33,4 +36,12 @@ pub struct CreateOptions {
     pub shard_shape: Option<Vec<u64>>,
     /// The variant to write, in formats that have several.
     pub variant: Option<Variant>,
+}
+
+impl CreateOptions {
+    /// How the store is put in its place.
+    #[must_use]
+    pub fn stage(&self) -> StageOptions {
+        StageOptions::default().with_replace(self.replace).with_sync(self.sync)
+    }
 }

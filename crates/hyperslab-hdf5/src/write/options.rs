@@ -34,6 +34,8 @@ pub enum DatasetLayout {
 pub struct Hdf5Options {
     /// Replace what stands at the path.
     pub replace: bool,
+    /// Make a new file durable before it is committed. What replaces one always is.
+    pub sync: bool,
     /// Which libraries shall read it.
     pub compatibility: Compatibility,
     /// How datasets are laid out.
@@ -48,6 +50,7 @@ impl Default for Hdf5Options {
     fn default() -> Self {
         Self {
             replace: false,
+            sync: false,
             compatibility: Compatibility::default(),
             layout: DatasetLayout::default(),
             allocate_early: false,

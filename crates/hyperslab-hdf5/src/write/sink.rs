@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySink, ArraySpec, Attributes, PendingFile, Result, Sink, normal_path};
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{ArraySink, ArraySpec, Attributes, Result, Sink, normal_path};
 
 use super::array::{NewArray, Shared};
 use super::object::Style;
@@ -46,7 +47,7 @@ const SIZES: Sizes = Sizes { address: 8, length: 8 };
 /// ```
 #[derive(Debug)]
 pub struct Hdf5Sink {
-    pending: PendingFile,
+    staged: StagedFile,
     shared: Arc<Shared>,
     tree: Tree,
     options: Hdf5Options,
@@ -57,11 +58,12 @@ impl Hdf5Sink {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](hyperslab_core::Error::Invalid) when something stands there that may not be replaced,
+    /// [`Exists`](hyperslab_core::Error::Exists) when something stands there that is not to be replaced,
     /// [`Io`](hyperslab_core::Error::Io) when the folder cannot be written to.
     pub fn create(path: &Path, options: Hdf5Options) -> Result<Self> {
-        let pending = PendingFile::create(path, options.replace)?;
-        let file = pending.file().try_clone().map_err(|source| pending.failed(source))?;
+        let stage = StageOptions::default().with_replace(options.replace).with_sync(options.sync);
+        let staged = StagedFile::create(path, stage)?;
+        let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
         let name: Arc<str> = path.display().to_string().into();
         let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
         // The superblock is written last.
@@ -71,7 +73,7 @@ impl Hdf5Sink {
         };
         let output = Output::new(file, name, 0, head);
         let shared = Arc::new(Shared::new(output, SIZES, style));
-        Ok(Self { pending, shared, tree: Tree::new(style), options })
+        Ok(Self { staged, shared, tree: Tree::new(style), options })
     }
 
     /// As [`Sink::array`], with options of its own.
@@ -150,6 +152,6 @@ impl Sink for Hdf5Sink {
 
     fn commit(mut self: Box<Self>) -> Result<()> {
         self.finish()?;
-        self.pending.commit()
+        self.staged.publish()
     }
 }

@@ -1,9 +1,10 @@
 //! A new file.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{ArraySink, ArraySpec, Attributes, Result, Sink};
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink};
 
 use super::finish::{encode_footer, encode_head, now};
 use super::metadata::{Described, add_group, describe};
@@ -12,7 +13,7 @@ use super::rows::Dimensioned;
 use super::stage::{Stage, StagedArray, State, head_length, rows_checksum};
 use crate::checksums::Checksums;
 use crate::dataset::Dataset;
-use crate::disk::{Disk, failed};
+use crate::disk::Disk;
 use crate::footer::{FileMetadata, HistoryRow, Metadata, Own};
 use crate::index::IndexHeader;
 use crate::zone::ZoneMaps;
@@ -26,6 +27,8 @@ pub(crate) const MOST_ZONES: u64 = 16_384;
 pub struct TetOptions {
     /// Replace what stands at the path.
     pub overwrite: bool,
+    /// Make a new file durable before [`commit`](Sink::commit) returns. What replaces or changes a file always is.
+    pub sync: bool,
     /// The program, for the metadata.
     pub tool: String,
     /// What was done; one row that says `write` when empty.
@@ -46,6 +49,7 @@ impl Default for TetOptions {
     fn default() -> Self {
         Self {
             overwrite: false,
+            sync: false,
             tool: "hyperslab".to_owned(),
             history: Vec::new(),
             zone_maps: true,
@@ -64,12 +68,11 @@ impl Default for TetOptions {
 #[derive(Debug)]
 pub struct TetSink {
     stage: Arc<Stage>,
-    target: PathBuf,
+    staged: StagedFile,
     options: TetOptions,
     described: Vec<Described>,
     names: Names,
     own: Own,
-    finished: bool,
 }
 
 impl TetSink {
@@ -77,32 +80,26 @@ impl TetSink {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when something stands there that may not be replaced, or the folder cannot be written to.
+    /// [`Exists`](Error::Exists) when something stands there that is not to be replaced, [`Io`](Error::Io) when the folder
+    /// cannot be written to.
     pub fn create(path: &Path, options: TetOptions) -> Result<Self> {
         if !options.overwrite && path.symlink_metadata().is_ok() {
-            return Err(failed(path, std::io::ErrorKind::AlreadyExists.into()));
+            return Err(Error::exists(path));
         }
         // A link stays one: what it leads to is replaced.
         let path = &path.canonicalize().unwrap_or_else(|_| path.to_owned());
-        let stage = Arc::new(Stage::new(Disk::beside(path)?));
-        let own = Own::default();
-        let target = path.to_owned();
-        Ok(Self {
-            stage,
-            target,
-            options,
-            described: Vec::new(),
-            names: Names::default(),
-            own,
-            finished: false,
-        })
+        let stage_options = StageOptions::default().with_replace(options.overwrite).with_sync(options.sync);
+        let staged = StagedFile::create(path, stage_options)?;
+        let stage = Arc::new(Stage::new(Disk::of(&staged)?));
+        let (described, names) = (Vec::new(), Names::default());
+        Ok(Self { stage, staged, options, described, names, own: Own::default() })
     }
 
     fn store_name(&self) -> String {
-        self.target.display().to_string()
+        self.staged.target().display().to_string()
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         let stage = Arc::clone(&self.stage);
         stage.fill()?;
         let mut state = stage.close()?;
@@ -127,7 +124,7 @@ impl TetSink {
         if history.is_empty() {
             history.push(HistoryRow {
                 op: "write".to_owned(),
-                source: self.target.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                source: self.staged.target().file_name().unwrap_or_default().to_string_lossy().into_owned(),
                 at: now(),
                 ..HistoryRow::default()
             });
@@ -137,18 +134,8 @@ impl TetSink {
         let disk = &stage.disk;
         disk.write_at(&footer, end)?;
         disk.write_at(&head, 0)?;
-        if self.options.overwrite {
-            // What replaces something is on the disk before it does; what is new is as durable as any copy.
-            if self.target.exists() {
-                disk.sync()?;
-            }
-            disk.rename(&self.target)?
-        } else {
-            disk.rename_new(&self.target)?
-        }
         drop(state);
-        self.finished = true;
-        Ok(())
+        self.staged.publish()
     }
 
     fn metadata(&mut self, datasets: &[Dataset]) -> Metadata {
@@ -218,15 +205,7 @@ impl Sink for TetSink {
         Ok(sink)
     }
 
-    fn commit(mut self: Box<Self>) -> Result<()> {
+    fn commit(self: Box<Self>) -> Result<()> {
         self.finish()
-    }
-}
-
-impl Drop for TetSink {
-    fn drop(&mut self) {
-        if !self.finished {
-            let _ = std::fs::remove_file(self.stage.disk.path());
-        }
     }
 }

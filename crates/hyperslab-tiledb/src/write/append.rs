@@ -8,17 +8,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use hyperslab_core::storage::{StageWriter, StagedChange};
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Region,
     Result, Sink, join_inside, normal_path,
 };
 
 use super::consolidate::open;
-use super::dense::State;
+use super::dense::{Parts, State};
 use super::fragment::{Extra, FieldFiles};
 use super::grow::{GrowSink, Growth, place};
 use super::{
-    FieldTile, FragmentWriter, TileStats, WriteOptions, io, metadata, put_commit, put_schema, random,
+    FieldTile, FragmentWriter, TileStats, WriteOptions, key_in, metadata, put_commit, put_schema, schema_key,
     schema_to_write,
 };
 use crate::array::OpenArray;
@@ -34,11 +35,11 @@ pub struct TileDbAppend {
     path: PathBuf,
     options: WriteOptions,
     /// What is written before it is known to be whole.
-    staging: PathBuf,
-    /// By the folder of their array: attributes that are being written.
-    arrays: BTreeMap<PathBuf, (Arc<OpenArray>, Vec<Arc<AppendSink>>)>,
-    /// Metadata by the folder that it goes to, each set under a prefix of its keys.
-    metadata: BTreeMap<PathBuf, Vec<(String, Attributes)>>,
+    change: StagedChange,
+    /// By the key of their array: attributes that are being written.
+    arrays: BTreeMap<String, (Arc<OpenArray>, Vec<Arc<AppendSink>>)>,
+    /// Metadata by the key of the node that it goes to, each set under a prefix of its keys.
+    metadata: BTreeMap<String, Vec<(String, Attributes)>>,
 }
 
 /// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
@@ -47,19 +48,11 @@ pub struct TileDbAppend {
 ///
 /// [`NotFound`](Error::NotFound) when there is none.
 pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
-    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-    let staging = path.with_file_name(format!(".{name}.{}.tmp", random::uuid()?));
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     crate::open_path(path, open)?;
-    std::fs::create_dir_all(&staging).map_err(|error| io(&staging, error))?;
+    let change = StagedChange::open(path)?;
     let (arrays, metadata) = (BTreeMap::new(), BTreeMap::new());
-    Ok(TileDbAppend { path: path.to_owned(), options, staging, arrays, metadata })
-}
-
-impl Drop for TileDbAppend {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.staging);
-    }
+    Ok(TileDbAppend { path: path.to_owned(), options, change, arrays, metadata })
 }
 
 impl TileDbAppend {
@@ -75,7 +68,7 @@ impl TileDbAppend {
 
     /// The array and attribute that a node of the source is added to: the one at the same path, or the only one there is
     /// where the options say so.
-    fn target(&self, path: &str) -> Result<Option<(PathBuf, Arc<OpenArray>, usize)>> {
+    fn target(&self, path: &str) -> Result<Option<(String, Arc<OpenArray>, usize)>> {
         let (mut found, mut all) = (None, Vec::new());
         self.store()?.walk("/", 0, &mut |node, array| {
             let Ok(array) = array else { return };
@@ -94,32 +87,33 @@ impl TileDbAppend {
         if array.schema.kind != ArrayKind::Dense {
             return Err(Error::unsupported(Arc::clone(&array.name), "adding an array to a sparse one"));
         }
-        let folder = join_inside(&self.path, array.prefix.trim_end_matches('/'))?;
+        let key = array.prefix.trim_end_matches('/').to_owned();
         // Opened at its own folder: names in its fragments count from there.
+        let folder = join_inside(&self.path, &key)?;
         let array = open(&folder, self.options.key.as_ref(), TimeWindow::default())?;
-        Ok(Some((folder, array, index)))
+        Ok(Some((key, array, index)))
     }
 
     fn no_array(&self, path: &str) -> Error {
         Error::not_found(self.name(), format!("an array {path} to add to"))
     }
 
-    /// Where the files of the next attribute begin.
-    fn stem(&self) -> PathBuf {
+    /// Where the files of the next attribute go.
+    fn parts(&self) -> Parts {
         let count: usize = self.arrays.values().map(|(_, sinks)| sinks.len()).sum();
-        self.staging.join(format!("part{count}"))
+        Parts { folder: self.change.scratch(), stem: format!("part{count}") }
     }
 
     /// Takes an attribute that is to be written; all of an array have one box.
     fn add(
         &mut self,
         path: &str,
-        folder: PathBuf,
+        key: String,
         array: Arc<OpenArray>,
         sink: AppendSink,
     ) -> Result<Arc<AppendSink>> {
         let sink = Arc::new(sink);
-        let (_, sinks) = self.arrays.entry(folder).or_insert_with(|| (array, Vec::new()));
+        let (_, sinks) = self.arrays.entry(key).or_insert_with(|| (array, Vec::new()));
         if sinks.iter().any(|own| own.index == sink.index) {
             return Err(Error::invalid(format!("{path} was added before")));
         }
@@ -135,18 +129,18 @@ impl TileDbAppend {
 
     /// Takes metadata; answers whether there is such a node.
     fn note(&mut self, path: &str, attributes: &Attributes) -> Result<bool> {
-        let (folder, prefix) = match self.target(path)? {
-            Some((folder, array, index)) => {
+        let (key, prefix) = match self.target(path)? {
+            Some((key, array, index)) => {
                 let name = &array.schema.attributes[index].name;
-                (folder, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))
+                (key, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))
             }
             None => match self.store()?.folder_of(path)? {
-                Some(below) => (join_inside(&self.path, &below)?, String::new()),
+                Some(below) => (below, String::new()),
                 None => return Ok(false),
             },
         };
         if !attributes.is_empty() {
-            self.metadata.entry(folder).or_default().push((prefix, attributes.clone()));
+            self.metadata.entry(key).or_default().push((prefix, attributes.clone()));
         }
         Ok(true)
     }
@@ -169,7 +163,7 @@ impl Sink for TileDbAppend {
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let path = normal_path(path);
         let found = self.target(&path)?;
-        let Some((folder, array, index)) = found else {
+        let Some((key, array, index)) = found else {
             let made = format!("making the array {path} in a TileDB store that is there");
             return Err(if self.options.by_name {
                 Error::unsupported(self.name(), made)
@@ -182,20 +176,20 @@ impl Sink for TileDbAppend {
         }
         check_kind(&array, index, spec)?;
         let cells = place(&array, spec)?;
-        let sink = AppendSink::new(&array, index, spec, cells, self.stem(), &self.options)?;
-        Ok(self.add(&path, folder, array, sink)?)
+        let sink = AppendSink::new(&array, index, spec, cells, self.parts(), &self.options)?;
+        Ok(self.add(&path, key, array, sink)?)
     }
 
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
         let path = normal_path(path);
-        let (folder, array, index) = self.target(&path)?.ok_or_else(|| self.no_array(&path))?;
+        let (key, array, index) = self.target(&path)?.ok_or_else(|| self.no_array(&path))?;
         let place = Growth::new(&array, index, &path, shape)?;
         if place.cells.is_empty() {
             return Ok(Arc::new(GrowSink::new(place, None)));
         }
         let cells = place.cells.clone();
-        let sink = AppendSink::new(&array, index, &place.spec, cells, self.stem(), &self.options)?;
-        let sink = self.add(&path, folder, array, sink)?;
+        let sink = AppendSink::new(&array, index, &place.spec, cells, self.parts(), &self.options)?;
+        let sink = self.add(&path, key, array, sink)?;
         Ok(Arc::new(GrowSink::new(place, Some(sink))))
     }
 
@@ -208,9 +202,10 @@ impl Sink for TileDbAppend {
     }
 
     /// Fragments first, which nobody sees behind an array's end; then how far each array reaches.
-    fn commit(mut self: Box<Self>) -> Result<()> {
-        let mut schemas = Vec::new();
-        for (folder, (array, mut sinks)) in std::mem::take(&mut self.arrays) {
+    fn commit(self: Box<Self>) -> Result<()> {
+        let Self { options, change, arrays, metadata, .. } = *self;
+        let (mut visible, mut schemas) = (Vec::new(), Vec::new());
+        for (array_key, (array, mut sinks)) in arrays {
             sinks.sort_by_key(|sink| sink.index);
             let missing =
                 (0..array.schema.attributes.len()).find(|index| sinks.iter().all(|own| own.index != *index));
@@ -221,54 +216,51 @@ impl Sink for TileDbAppend {
                     array.name
                 )));
             }
-            let at = super::time_of(&array, &self.options)?;
-            let schema = put_fragment(&folder, &array, &sinks, at, &self.options)?;
-            schemas.extend(schema.map(|schema| (folder, schema, at)));
+            let at = super::time_of(&array, &options)?;
+            let folder = change.writer().below(&array_key)?;
+            let (own, schema) = put_fragment(&folder, &array, &sinks, at, &options)?;
+            visible.extend(own.iter().map(|own| key_in(&array_key, own)));
+            if let Some(schema) = schema {
+                let name = put_schema(&folder, &schema, at, options.key.as_ref())?;
+                schemas.push(key_in(&array_key, &schema_key(&name)));
+            }
         }
-        let key = self.options.key.as_ref();
-        for (folder, schema, at) in schemas {
-            // A schema that is half there would cost the array: it comes by a rename.
-            let name = put_schema(&self.staging, &schema, at, key)?;
-            let target = folder.join("__schema").join(&name);
-            std::fs::rename(self.staging.join("__schema").join(&name), &target)
-                .map_err(|error| io(&target, error))?;
-        }
-        for (folder, sets) in std::mem::take(&mut self.metadata) {
-            let at = super::next_time(self.options.at, 0);
+        visible.append(&mut schemas);
+        for (node_key, sets) in metadata {
+            let at = super::next_time(options.at, 0);
             let sets = sets.iter().map(|(prefix, own)| (prefix.as_str(), own));
-            metadata::put_prefixed(&folder, sets, at, key)?;
+            let folder = change.writer().below(&node_key)?;
+            let put = metadata::put_prefixed(&folder, sets, at, options.key.as_ref())?;
+            visible.extend(put.map(|own| key_in(&node_key, &own)));
         }
-        Ok(())
+        change.publish(&visible)
     }
 }
 
-/// Puts the finished files of all attributes together, and commits them; answers the schema of an array that reaches further now.
+/// Puts the finished files of all attributes together. Returns the keys of the files that make them visible, in their order,
+/// and the schema of an array that reaches further now.
 fn put_fragment(
-    folder: &Path,
+    folder: &StageWriter,
     array: &Arc<OpenArray>,
     sinks: &[Arc<AppendSink>],
     at: u64,
     options: &WriteOptions,
-) -> Result<Option<Schema>> {
-    let Some(first) = sinks.first() else { return Ok(None) };
-    // Everything is there before the array's own folder is touched.
+) -> Result<(Vec<String>, Option<Schema>)> {
+    let Some(first) = sinks.first() else { return Ok((Vec::new(), None)) };
     let files = sinks.iter().map(|sink| sink.complete()).collect::<Result<Vec<_>>>()?;
     let key = options.key.as_ref();
     let (schema, schema_name) = schema_to_write(folder, array, key)?;
     let domain = first.domain(&schema);
     let name = super::timed_name(at, at, true)?;
-    let fragment = folder.join("__fragments").join(&name);
     let writer = FragmentWriter::create(
-        fragment.clone(),
+        folder,
+        &name,
         Arc::clone(&schema),
         schema_name,
         Extra::default(),
         options.key.clone(),
     )?;
-    if let Err(error) = fill(writer, sinks, files, &domain) {
-        let _ = std::fs::remove_dir_all(&fragment);
-        return Err(error);
-    }
+    fill(writer, sinks, files, &domain)?;
     let own: Vec<(String, &Attributes)> = sinks
         .iter()
         .filter(|sink| !sink.spec.attributes.is_empty())
@@ -277,11 +269,10 @@ fn put_fragment(
             (prefix, &sink.spec.attributes)
         })
         .collect();
-    if !own.is_empty() {
-        metadata::put_prefixed(folder, own.iter().map(|(prefix, own)| (prefix.as_str(), *own)), at, key)?;
-    }
-    put_commit(folder, &name)?;
-    Ok(grown(&schema, &domain))
+    let sets = own.iter().map(|(prefix, own)| (prefix.as_str(), *own));
+    let mut visible: Vec<String> = metadata::put_prefixed(folder, sets, at, key)?.into_iter().collect();
+    visible.push(put_commit(folder, &name)?);
+    Ok((visible, grown(&schema, &domain)))
 }
 
 /// Moves the finished files into the fragment, and writes its metadata.
@@ -292,9 +283,8 @@ fn fill(
     domain: &[Range],
 ) -> Result<()> {
     for (sink, files) in sinks.iter().zip(files) {
-        for (path, suffix) in files.paths() {
-            let target = writer.path.join(format!("a{}{suffix}", sink.index));
-            std::fs::rename(path, &target).map_err(|error| io(&target, error))?;
+        for (key, suffix) in files.keys() {
+            writer.folder.take(&format!("a{}{suffix}", sink.index), &sink.parts.folder, key)?;
         }
         writer.fields[sink.index] = files;
     }
@@ -325,7 +315,7 @@ pub(super) struct AppendSink {
     /// From a cell to its neighbour in a stored tile.
     strides: Extents,
     tile_order: Order,
-    stem: PathBuf,
+    parts: Parts,
     pending: Mutex<HashMap<u64, Arc<Mutex<Pending>>>>,
     /// Tiles that a chunk completed, until it is written.
     ready: Mutex<HashMap<u64, Vec<(u64, FieldTile)>>>,
@@ -362,7 +352,7 @@ impl AppendSink {
         index: usize,
         spec: &ArraySpec,
         cells: Vec<(u64, u64)>,
-        stem: PathBuf,
+        parts: Parts,
         options: &WriteOptions,
     ) -> Result<Self> {
         let schema = &array.schema;
@@ -389,7 +379,7 @@ impl AppendSink {
             cells,
             tiles,
             extents,
-            stem,
+            parts,
             pending: Mutex::default(),
             ready: Mutex::default(),
             state: Mutex::default(),
@@ -567,7 +557,7 @@ impl ArraySink for AppendSink {
         let tiles = tiles.ok_or_else(|| Error::invalid(format!("chunk {chunk:?} was written before")))?;
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         for (tile, coded) in tiles {
-            state.put(tile, coded, &self.stem)?;
+            state.put(tile, coded, &self.parts)?;
         }
         Ok(())
     }

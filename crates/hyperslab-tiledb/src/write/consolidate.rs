@@ -4,16 +4,16 @@
 //! at which it was written, so that looking at an earlier time still works. Tiles are made a few at a time, whatever the
 //! array's size; fragments are taken together in runs that memory holds, until one is left.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::StagedChange;
 use hyperslab_core::{Elements, Error, LocalDirectory, Result, join_inside};
 use rayon::prelude::*;
 
 use super::fragment::Extra;
 use super::sparse::{codecs, range_of};
-use super::vacuum::remove_file;
-use super::{FieldTile, FragmentWriter, TileStats, put_commit, put_file, schema_to_write, timed_name};
+use super::{FieldTile, FragmentWriter, TileStats, key_in, put_commit, schema_to_write, timed_name};
 use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::field::FieldCodecs;
@@ -67,29 +67,27 @@ impl std::fmt::Debug for ConsolidateOptions<'_> {
 /// be many times their size.
 pub fn consolidate(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usize> {
     let mut replaced = 0;
-    for folder in arrays(path, options.key.as_ref())? {
-        replaced += consolidate_array(&folder, options)?;
+    for array in arrays(path, options.key.as_ref())? {
+        replaced += consolidate_array(path, &array, options)?;
     }
     Ok(replaced)
 }
 
-/// The folders of the arrays at a path: one, or those of a group.
-pub(super) fn arrays(path: &Path, key: Option<&Key>) -> Result<Vec<PathBuf>> {
+/// The keys of the arrays at a path: the empty one of an array, or those of a group.
+pub(super) fn arrays(path: &Path, key: Option<&Key>) -> Result<Vec<String>> {
     let open = OpenOptions { key: key.cloned(), ..OpenOptions::default() };
     let store = crate::open_path(path, open)?;
-    let (mut folders, mut failed) = (Vec::new(), None);
+    let (mut keys, mut failed) = (Vec::new(), None);
     store.walk("/", 0, &mut |_, array| match array {
-        Ok(array) => match join_inside(path, array.prefix.trim_end_matches('/')) {
-            Ok(folder) => folders.push(folder),
-            Err(error) => failed = Some(error),
-        },
+        Ok(array) => keys.push(array.prefix.trim_end_matches('/').to_owned()),
         Err(error) => failed = Some(error),
     });
-    folders.dedup();
-    failed.map_or(Ok(folders), Err)
+    keys.dedup();
+    failed.map_or(Ok(keys), Err)
 }
 
-fn consolidate_array(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usize> {
+fn consolidate_array(store: &Path, key: &str, options: &ConsolidateOptions<'_>) -> Result<usize> {
+    let path = &join_inside(store, key)?;
     let (mut replaced, mut total) = (0, None);
     loop {
         let array = open(path, options.key.as_ref(), TimeWindow::default())?;
@@ -102,7 +100,7 @@ fn consolidate_array(path: &Path, options: &ConsolidateOptions<'_>) -> Result<us
         let bytes: Vec<u64> = runs.iter().map(|run| run.iter().map(|own| stored_bytes(own)).sum()).collect();
         let (mut done, all) = (0, bytes.iter().sum());
         for (run, bytes) in runs.iter().zip(&bytes) {
-            consolidate_run(&array, path, run, options, &|part, of| {
+            consolidate_run(&array, (store, key), run, options, &|part, of| {
                 let done = done + (*bytes as f64 * part as f64 / of.max(1) as f64) as u64;
                 if (options.progress)(done, all) { Ok(()) } else { Err(stopped()) }
             })?;
@@ -163,7 +161,7 @@ fn row_bytes(schema: &Schema) -> u64 {
 
 fn consolidate_run(
     array: &Arc<OpenArray>,
-    path: &Path,
+    (store, key): (&Path, &str),
     fragments: &[Arc<Fragment>],
     options: &ConsolidateOptions<'_>,
     step: Step<'_>,
@@ -171,26 +169,27 @@ fn consolidate_run(
     let start = fragments.iter().map(|fragment| fragment.name.start).min().unwrap_or(0);
     let end = fragments.iter().map(|fragment| fragment.name.end).max().unwrap_or(0);
     let name = timed_name(start, end, true)?;
-    let folder = path.join("__fragments").join(&name);
-    let (schema, schema_name) = schema_to_write(path, array, options.key.as_ref())?;
+    // What is written is invisible until it is published, and removed when this fails.
+    let change = StagedChange::open(store)?;
+    let folder = change.writer().below(key)?;
+    let (schema, schema_name) = schema_to_write(&folder, array, options.key.as_ref())?;
     let extra = extra(array, fragments)?;
-    let writer = FragmentWriter::create(folder.clone(), schema, schema_name, extra, options.key.clone())?;
-    let written = match array.schema.kind {
+    let writer = FragmentWriter::create(&folder, &name, schema, schema_name, extra, options.key.clone())?;
+    match array.schema.kind {
         ArrayKind::Dense => dense(array, fragments, writer, options, step),
         ArrayKind::Sparse => sparse(array, fragments, writer, options, step),
-    };
-    if let Err(error) = written {
-        let _ = std::fs::remove_dir_all(&folder);
-        return Err(error);
-    }
+    }?;
     let list: String = fragments.iter().map(|own| format!("/{}\n", relative(array, &own.key))).collect();
+    let hidden = format!("__commits/{name}.vac");
     if array.schema.allows_duplicates {
-        switch(path, &name, fragments)?;
-    } else {
-        // The new one first: read together with the old ones it changes nothing.
-        put_commit(path, &name)?;
+        switch(&change, key, &name, fragments)?;
+        folder.put(&hidden, list.as_bytes())?;
+        return change.place(&key_in(key, &hidden));
     }
-    put_file(&path.join("__commits").join(format!("{name}.vac")), list.as_bytes())
+    // The new one first: read together with the old ones it changes nothing.
+    let commit = put_commit(&folder, &name)?;
+    folder.put(&hidden, list.as_bytes())?;
+    change.publish(&[key_in(key, &commit), key_in(key, &hidden)])
 }
 
 /// What the new fragment has beside its cells. Deletes are left to readers, as long as no fragment has applied some before:
@@ -222,23 +221,27 @@ fn relative<'a>(array: &OpenArray, key: &'a str) -> &'a str {
 ///
 /// The old commits move into a consolidated file, which changes nothing; one rename replaces it by one that names only the new
 /// fragment; then that one gets a commit of its own.
-fn switch(path: &Path, name: &str, fragments: &[Arc<Fragment>]) -> Result<()> {
-    let commits = path.join("__commits");
+fn switch(change: &StagedChange, key: &str, name: &str, fragments: &[Arc<Fragment>]) -> Result<()> {
     let line = |own: &Fragment| match own.name.version {
         Some(version) if version < 12 => format!("{}.ok\n", own.name.stem),
         _ => format!("__commits/{}.wrt\n", own.name.stem),
     };
     let before: String = fragments.iter().map(|own| line(own)).collect();
-    let (file, next) = (commits.join(format!("{name}.con")), commits.join(format!("{name}.tmp")));
-    put_file(&file, before.as_bytes())?;
-    for own in fragments {
-        remove_file(path, &format!("__commits/{}.wrt", own.name.stem))?;
-        remove_file(path, &format!("{}.ok", own.name.stem))?;
-    }
-    put_file(&next, format!("__commits/{name}.wrt\n").as_bytes())?;
-    std::fs::rename(&next, &file).map_err(|error| super::io(&file, error))?;
-    put_commit(path, name)?;
-    remove_file(path, &format!("__commits/{name}.con"))
+    let (list, commit) = (format!("__commits/{name}.con"), format!("__commits/{name}.wrt"));
+    let put = |own: &str, bytes: &[u8]| {
+        let own = key_in(key, own);
+        change.writer().put(&own, bytes)?;
+        change.place(&own)
+    };
+    change.place_all()?;
+    put(&list, before.as_bytes())?;
+    change.remove(fragments.iter().flat_map(|own| {
+        let stem = &own.name.stem;
+        [key_in(key, &format!("__commits/{stem}.wrt")), key_in(key, &format!("{stem}.ok"))]
+    }))?;
+    put(&list, format!("{commit}\n").as_bytes())?;
+    put(&commit, &[])?;
+    change.remove([key_in(key, &list)])
 }
 
 pub(super) fn open(path: &Path, key: Option<&Key>, at: TimeWindow) -> Result<Arc<OpenArray>> {

@@ -5,17 +5,18 @@
 //! one attribute. Tiles are encoded by any number of threads and written in tile order.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use hyperslab_core::storage::{StageOptions, StageWriter, StagedFolder};
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents, Fields, Grid,
-    Labels, Layout, Place, Result, Sink, Validity, copy_box, join_inside,
+    Labels, Layout, Place, Result, Sink, Validity, copy_box,
 };
 
 use super::fragment::{Extra, FieldFiles, FragmentWriter};
-use super::{FieldTile, Staging, TileStats, WriteOptions, metadata, put_commit, put_file, put_schema, types};
+use super::{FieldTile, TileStats, WriteOptions, metadata, put_commit, put_schema, types};
 use crate::datatype::{CellValues, Datatype};
 use crate::field::FieldCodecs;
 use crate::fragment::RTree;
@@ -30,7 +31,7 @@ const WAITING_BYTES: usize = 64 << 20;
 /// A new array or group, invisible until it is committed.
 #[derive(Debug)]
 pub struct TileDbSink {
-    staging: Staging,
+    staged: StagedFolder,
     options: WriteOptions,
     groups: BTreeMap<String, Attributes>,
     arrays: Vec<(String, Arc<DenseSink>)>,
@@ -42,12 +43,13 @@ pub struct TileDbSink {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when something stands there and `force` is not set; [`Io`](Error::Io) when the folder beside
+/// [`Exists`](Error::Exists) when something stands there and `force` is not set; [`Io`](Error::Io) when the folder beside
 /// it cannot be made.
 pub fn create(path: &Path, options: WriteOptions) -> Result<TileDbSink> {
-    let staging = Staging::new(path, options.force)?;
+    let stage = StageOptions::default().with_replace(options.force).with_sync(options.sync);
+    let staged = StagedFolder::create(path, stage)?;
     let (groups, arrays, array_paths) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
-    Ok(TileDbSink { staging, options, groups, arrays, array_paths })
+    Ok(TileDbSink { staged, options, groups, arrays, array_paths })
 }
 
 /// The parent of a path and its last part.
@@ -62,7 +64,7 @@ fn split(path: &str) -> (String, String) {
 impl TileDbSink {
     /// The path of a new node. Its parts become folders, so each must be a name that a folder may have.
     fn claim(&self, path: &str) -> Result<String> {
-        let path = format!("/{}", NODE_NAMES.key(&self.staging.target.display().to_string(), path)?);
+        let path = format!("/{}", NODE_NAMES.key(&self.staged.target().display().to_string(), path)?);
         let mut above = path.match_indices('/').map(|(at, _)| &path[..at]);
         match above.find(|above| self.array_paths.contains(*above)) {
             Some(own) => Err(Error::invalid(format!("{path} cannot be made below the array {own}"))),
@@ -98,18 +100,17 @@ impl Sink for TileDbSink {
         if path != "/" && self.has_below(&path) {
             return Err(Error::invalid(format!("{path} cannot be an array: nodes stand below it")));
         }
-        let stem = self.staging.path.join(format!("part{}", self.arrays.len()));
+        let parts = Parts { folder: self.staged.scratch(), stem: format!("part{}", self.arrays.len()) };
         let name = if name.is_empty() { "data".to_owned() } else { name };
-        let sink = Arc::new(DenseSink::new(&name, spec, stem, &self.options)?);
+        let sink = Arc::new(DenseSink::new(&name, spec, parts, &self.options)?);
         self.array_paths.insert(path.clone());
         self.arrays.push((path, Arc::clone(&sink)));
         Ok(sink)
     }
 
     fn commit(self: Box<Self>) -> Result<()> {
-        let Self { staging, options, mut groups, arrays, .. } = *self;
+        let Self { staged, options, mut groups, arrays, .. } = *self;
         let at = super::next_time(options.at, 0);
-        let content = staging.path.join("content");
         let mut members: BTreeMap<String, Vec<(String, Arc<DenseSink>)>> = BTreeMap::new();
         for (path, sink) in arrays {
             let (parent, name) = split(&path);
@@ -132,8 +133,7 @@ impl Sink for TileDbSink {
             groups_below.entry(parent).or_default().push(name);
         }
         for (path, attributes) in &groups {
-            let folder = join_inside(&content, path.trim_start_matches('/'))?;
-            std::fs::create_dir_all(&folder).map_err(|error| super::io(&folder, error))?;
+            let folder = staged.writer().below(path.trim_start_matches('/'))?;
             let own = members.remove(path).unwrap_or_default();
             let below = groups_below.remove(path).unwrap_or_default();
             // An array with one field of its own name is an array that stands where the group does.
@@ -144,19 +144,13 @@ impl Sink for TileDbSink {
             }
             let mut listed: Vec<(String, u8)> = below.into_iter().map(|name| (name, 1)).collect();
             for (name, sink) in own {
-                put_array(
-                    &join_inside(&folder, &name)?,
-                    &[(name.clone(), sink)],
-                    &Attributes::new(),
-                    at,
-                    &options,
-                )?;
+                let own = [(name.clone(), sink)];
+                put_array(&folder.below(&name)?, &own, &Attributes::new(), at, &options)?;
                 listed.push((name, 2));
             }
             put_group(&folder, &listed, attributes, at, &options)?;
         }
-        // The content alone moves to the target.
-        staging.publish_part(&content)
+        staged.publish()
     }
 }
 
@@ -170,7 +164,7 @@ fn one_array(own: &[(String, Arc<DenseSink>)]) -> bool {
 }
 
 fn put_group(
-    folder: &Path,
+    folder: &StageWriter,
     members: &[(String, u8)],
     attributes: &Attributes,
     at: u64,
@@ -188,16 +182,16 @@ fn put_group(
         payload.extend(name.as_bytes());
         payload.push(0);
     }
-    put_file(&folder.join("__tiledb_group.tdb"), &[])?;
+    folder.put("__tiledb_group.tdb", &[])?;
     let name = format!("{}_2", super::timed_name(at, at, false)?);
     let key = options.key.as_ref();
-    put_file(&folder.join("__group").join(name), &generic::encode(&payload, WRITTEN, key)?)?;
+    folder.put(&format!("__group/{name}"), &generic::encode(&payload, WRITTEN, key)?)?;
     metadata::put(folder, attributes, at, key)
 }
 
 /// Puts an array of one or more attributes together out of their finished files.
 fn put_array(
-    folder: &Path,
+    folder: &StageWriter,
     own: &[(String, Arc<DenseSink>)],
     attributes: &Attributes,
     at: u64,
@@ -219,9 +213,9 @@ fn put_array(
         return Ok(());
     }
     let name = super::timed_name(at, at, true)?;
-    let fragment = folder.join("__fragments").join(&name);
     let mut writer = FragmentWriter::create(
-        fragment.clone(),
+        folder,
+        &name,
         Arc::clone(&schema),
         schema_name,
         Extra::default(),
@@ -229,9 +223,8 @@ fn put_array(
     )?;
     for (index, (_, sink)) in own.iter().enumerate() {
         let files = sink.complete()?;
-        for (path, suffix) in files.paths() {
-            let target = fragment.join(format!("a{index}{suffix}"));
-            std::fs::rename(path, &target).map_err(|error| super::io(&target, error))?;
+        for (key, suffix) in files.keys() {
+            writer.folder.take(&format!("a{index}{suffix}"), &sink.parts.folder, key)?;
         }
         writer.fields[index] = files;
     }
@@ -244,7 +237,7 @@ fn put_array(
         .map(|(dimension, extent)| written_range(dimension, *extent))
         .collect();
     writer.finish(&domain, tiles, cells, &RTree::default())?;
-    put_commit(folder, &name)
+    put_commit(folder, &name).map(|_| ())
 }
 
 /// The first `extent` coordinates of a dimension.
@@ -267,8 +260,16 @@ struct DenseSink {
     schema: Schema,
     codecs: FieldCodecs,
     tile_shape: Extents,
-    stem: PathBuf,
+    parts: Parts,
     state: Mutex<State>,
+}
+
+/// Where the files of one attribute are until they are put together.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) folder: StageWriter,
+    /// What their keys begin with.
+    pub(super) stem: String,
 }
 
 /// Tiles go to the files in order; those that come early wait.
@@ -285,11 +286,11 @@ pub(super) struct State {
 #[derive(Debug)]
 enum Waiting {
     Memory(FieldTile),
-    Disk(PathBuf),
+    Disk(String),
 }
 
 impl DenseSink {
-    fn new(name: &str, spec: &ArraySpec, stem: PathBuf, options: &WriteOptions) -> Result<Self> {
+    fn new(name: &str, spec: &ArraySpec, parts: Parts, options: &WriteOptions) -> Result<Self> {
         let attribute = types::attribute(name, spec)?;
         let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
         if shape.is_empty() || shape.contains(&0) {
@@ -320,7 +321,7 @@ impl DenseSink {
         }
         let codecs = FieldCodecs::attribute(&schema, 0, WRITTEN, options.key.as_ref());
         schema.attributes.clear();
-        Ok(Self { spec: spec.clone(), attribute, schema, codecs, tile_shape, stem, state: Mutex::default() })
+        Ok(Self { spec: spec.clone(), attribute, schema, codecs, tile_shape, parts, state: Mutex::default() })
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, State> {
@@ -387,7 +388,7 @@ impl DenseSink {
             };
             let elements = Elements::gather(&self.spec.dtype, &[&fill], &vec![(0, 0); cells])?;
             let tile = self.encode_tile(&chunk, &elements)?;
-            self.locked().put(next, tile, &self.stem)?;
+            self.locked().put(next, tile, &self.parts)?;
         }
         let mut files = std::mem::take(&mut self.locked().files);
         files.finish()?;
@@ -430,15 +431,14 @@ pub(super) fn visit(shape: &[u64], mut each: impl FnMut(&[u64])) {
 
 impl State {
     /// Takes a tile: into the files when it is the next one, else aside.
-    pub(super) fn put(&mut self, number: u64, tile: FieldTile, stem: &Path) -> Result<()> {
+    pub(super) fn put(&mut self, number: u64, tile: FieldTile, parts: &Parts) -> Result<()> {
+        let Parts { folder, stem } = parts;
         if number != self.next {
             let bytes = tile_bytes(&tile);
             let waiting = if self.waiting_bytes + bytes > WAITING_BYTES {
-                let mut path = stem.as_os_str().to_owned();
-                path.push(format!(".{number}.wait"));
-                let path = PathBuf::from(path);
-                std::fs::write(&path, pack(&tile)).map_err(|error| super::io(&path, error))?;
-                Waiting::Disk(path)
+                let key = format!("{stem}.{number}.wait");
+                folder.put(&key, &pack(&tile))?;
+                Waiting::Disk(key)
             } else {
                 self.waiting_bytes += bytes;
                 Waiting::Memory(tile)
@@ -446,7 +446,7 @@ impl State {
             self.waiting.insert(number, waiting);
             return Ok(());
         }
-        self.files.append(stem, &tile)?;
+        self.files.append(folder, stem, &tile)?;
         self.next += 1;
         while let Some(waiting) = self.waiting.remove(&self.next) {
             let tile = match waiting {
@@ -454,13 +454,13 @@ impl State {
                     self.waiting_bytes -= tile_bytes(&tile);
                     tile
                 }
-                Waiting::Disk(path) => {
-                    let bytes = std::fs::read(&path).map_err(|error| super::io(&path, error))?;
-                    let _ = std::fs::remove_file(&path);
+                Waiting::Disk(key) => {
+                    let bytes = folder.read(&key)?.ok_or_else(|| Error::not_found("tiledb", key.as_str()))?;
+                    folder.remove(&key)?;
                     unpack(&bytes.into())?
                 }
             };
-            self.files.append(stem, &tile)?;
+            self.files.append(folder, stem, &tile)?;
             self.next += 1;
         }
         Ok(())
@@ -538,7 +538,7 @@ impl ArraySink for DenseSink {
         if !state.seen.insert(number) {
             return Err(Error::invalid(format!("chunk {chunk:?} was written before")));
         }
-        state.put(number, tile, &self.stem)
+        state.put(number, tile, &self.parts)
     }
 }
 

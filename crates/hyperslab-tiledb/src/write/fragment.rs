@@ -1,14 +1,12 @@
 //! One fragment on its way: data files tile by tile, then the metadata.
 
-use std::fs::File;
 use std::io::{BufWriter, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::Result;
+use hyperslab_core::storage::{StageObject, StageWriter};
+use hyperslab_core::{Error, Result};
 
 use super::statistics::{TileStats, lists};
-use super::{io, put_file};
 use crate::fragment::{RTree, Stats, Totals};
 use crate::generic;
 use crate::key::Key;
@@ -17,27 +15,26 @@ use crate::schema::{ArrayKind, Range, Schema, WRITTEN};
 /// One data file.
 #[derive(Debug)]
 pub(crate) struct TileFile {
-    path: PathBuf,
-    file: BufWriter<File>,
+    key: String,
+    file: BufWriter<StageObject>,
     offsets: Vec<u64>,
     size: u64,
 }
 
 impl TileFile {
-    fn create(path: PathBuf) -> Result<Self> {
-        let file = File::create(&path).map_err(|error| io(&path, error))?;
-        Ok(Self { file: BufWriter::with_capacity(1 << 18, file), path, offsets: Vec::new(), size: 0 })
+    fn create(folder: &StageWriter, key: String) -> Result<Self> {
+        let file = BufWriter::with_capacity(1 << 18, folder.create(&key)?);
+        Ok(Self { file, key, offsets: Vec::new(), size: 0 })
     }
 
     fn append(&mut self, tile: &[u8]) -> Result<()> {
         self.offsets.push(self.size);
         self.size += tile.len() as u64;
-        self.file.write_all(tile).map_err(|error| io(&self.path, error))
+        self.file.write_all(tile).map_err(|error| Error::io(self.key.as_str(), error))
     }
 
     fn finish(&mut self) -> Result<()> {
-        let flushed = self.file.flush().and_then(|()| self.file.get_ref().sync_all());
-        flushed.map_err(|error| io(&self.path, error))
+        self.file.flush().map_err(|error| Error::io(self.key.as_str(), error))
     }
 }
 
@@ -64,12 +61,10 @@ pub(crate) struct FieldFiles {
 
 impl FieldFiles {
     /// Appends a tile; files are made with the first one, `stem.tdb` and its companions.
-    pub(crate) fn append(&mut self, stem: &Path, tile: &FieldTile) -> Result<()> {
+    pub(crate) fn append(&mut self, folder: &StageWriter, stem: &str, tile: &FieldTile) -> Result<()> {
         let file = |slot: &mut Option<TileFile>, suffix: &str, bytes: &[u8]| -> Result<()> {
             if slot.is_none() {
-                let mut name = stem.as_os_str().to_owned();
-                name.push(suffix);
-                *slot = Some(TileFile::create(name.into())?);
+                *slot = Some(TileFile::create(folder, format!("{stem}{suffix}"))?);
             }
             slot.as_mut().map_or(Ok(()), |file| file.append(bytes))
         };
@@ -85,7 +80,7 @@ impl FieldFiles {
         Ok(())
     }
 
-    /// Flushes to the disk.
+    /// Ends the files.
     pub(crate) fn finish(&mut self) -> Result<()> {
         for file in [&mut self.fixed, &mut self.values, &mut self.validity].into_iter().flatten() {
             file.finish()?;
@@ -93,11 +88,11 @@ impl FieldFiles {
         Ok(())
     }
 
-    /// Where the files are, by the end of their names.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = (&Path, &'static str)> {
+    /// The keys of the files, by the end of their names.
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (&str, &'static str)> {
         [(&self.fixed, ".tdb"), (&self.values, "_var.tdb"), (&self.validity, "_validity.tdb")]
             .into_iter()
-            .filter_map(|(file, suffix)| file.as_ref().map(|file| (file.path.as_path(), suffix)))
+            .filter_map(|(file, suffix)| file.as_ref().map(|file| (file.key.as_str(), suffix)))
     }
 }
 
@@ -119,7 +114,7 @@ impl Extra {
 /// A fragment that is being written.
 #[derive(Debug)]
 pub(crate) struct FragmentWriter {
-    pub(crate) path: PathBuf,
+    pub(crate) folder: StageWriter,
     schema: Arc<Schema>,
     schema_name: String,
     key: Option<Key>,
@@ -129,36 +124,38 @@ pub(crate) struct FragmentWriter {
 }
 
 impl FragmentWriter {
+    /// Starts the fragment of this name in an array's folder.
     pub(crate) fn create(
-        path: PathBuf,
+        array: &StageWriter,
+        name: &str,
         schema: Arc<Schema>,
         schema_name: String,
         extra: Extra,
         key: Option<Key>,
     ) -> Result<Self> {
-        std::fs::create_dir_all(&path).map_err(|error| io(&path, error))?;
+        let folder = array.below(&format!("__fragments/{name}"))?;
         let slots = schema.attributes.len() + 1 + schema.dimensions.len() + extra.slots();
         let fields = std::iter::repeat_with(FieldFiles::default).take(slots).collect();
-        Ok(Self { path, schema, schema_name, key, extra, fields })
+        Ok(Self { folder, schema, schema_name, key, extra, fields })
     }
 
     /// The name of a slot's file.
-    fn stem(&self, slot: usize) -> PathBuf {
+    fn stem(&self, slot: usize) -> String {
         let (attributes, dimensions) = (self.schema.attributes.len(), self.schema.dimensions.len());
-        self.path.join(if slot < attributes {
+        if slot < attributes {
             format!("a{slot}")
         } else if slot <= attributes + dimensions {
             format!("d{}", slot.saturating_sub(attributes + 1))
         } else {
             let names = if self.extra.timestamps { ["t", "dt", "dci"] } else { ["dt", "dci", ""] };
             names.get(slot - attributes - dimensions - 1).copied().unwrap_or_default().to_owned()
-        })
+        }
     }
 
     /// Appends a tile of a field.
     pub(crate) fn append(&mut self, slot: usize, tile: &FieldTile) -> Result<()> {
         let stem = self.stem(slot);
-        self.fields[slot].append(&stem, tile)
+        self.fields[slot].append(&self.folder, &stem, tile)
     }
 
     /// Writes the metadata. The fragment is complete then, and invisible until its commit file is there.
@@ -256,7 +253,7 @@ impl FragmentWriter {
         let length = footer.len() as u64;
         bytes.extend(footer);
         bytes.extend(length.to_le_bytes());
-        put_file(&self.path.join("__fragment_metadata.tdb"), &bytes)
+        self.folder.put("__fragment_metadata.tdb", &bytes)
     }
 }
 

@@ -1,10 +1,9 @@
 //! Attributes as array metadata.
 
-use std::path::Path;
-
+use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{Attribute, Attributes, DType, Data, Result};
 
-use super::{put_file, timed_name};
+use super::timed_name;
 use crate::datatype::{CellValues, Datatype};
 use crate::generic;
 use crate::key::Key;
@@ -13,17 +12,17 @@ use crate::schema::WRITTEN;
 
 /// Writes attributes beside an array or group; nothing when there are none. What the format has no type for is
 /// written as JSON text.
-pub(crate) fn put(folder: &Path, attributes: &Attributes, at: u64, key: Option<&Key>) -> Result<()> {
-    put_prefixed(folder, [("", attributes)], at, key)
+pub(crate) fn put(folder: &StageWriter, attributes: &Attributes, at: u64, key: Option<&Key>) -> Result<()> {
+    put_prefixed(folder, [("", attributes)], at, key).map(|_| ())
 }
 
-/// The same for several sets of attributes, each under a prefix of its keys.
+/// The same for several sets of attributes, each under a prefix of its keys. Returns the key of the file.
 pub(crate) fn put_prefixed<'a>(
-    folder: &Path,
+    folder: &StageWriter,
     sets: impl IntoIterator<Item = (&'a str, &'a Attributes)>,
     at: u64,
     key: Option<&Key>,
-) -> Result<()> {
+) -> Result<Option<String>> {
     let mut payload = Vec::new();
     for (prefix, attributes) in sets {
         for (name, attribute) in attributes.iter() {
@@ -33,10 +32,11 @@ pub(crate) fn put_prefixed<'a>(
         }
     }
     if payload.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
-    let name = timed_name(at, at, false)?;
-    put_file(&folder.join("__meta").join(name), &generic::encode(&payload, WRITTEN, key)?)
+    let file = format!("__meta/{}", timed_name(at, at, false)?);
+    folder.put(&file, &generic::encode(&payload, WRITTEN, key)?)?;
+    Ok(Some(file))
 }
 
 fn value_of(attribute: &Attribute) -> Option<(Datatype, u32, Vec<u8>)> {

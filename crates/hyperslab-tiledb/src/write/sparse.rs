@@ -3,13 +3,13 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::{StageOptions, StagedChange, StagedFolder};
 use hyperslab_core::{Data, Elements, Error, Result};
 use rayon::prelude::*;
 
 use super::fragment::Extra;
 use super::{
-    FieldTile, FragmentWriter, Staging, TileStats, WriteOptions, put_commit, put_schema, schema_to_write,
-    timed_name,
+    FieldTile, FragmentWriter, TileStats, WriteOptions, put_commit, put_schema, schema_to_write, timed_name,
 };
 use crate::OpenOptions;
 use crate::datatype::Number;
@@ -26,14 +26,16 @@ const GROUP: usize = 32;
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when something stands at the path and `force` is not set, or the schema is not of a sparse array.
+/// [`Exists`](Error::Exists) when something stands at the path and `force` is not set, [`Invalid`](Error::Invalid) when the
+/// schema is not of a sparse array.
 pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Result<()> {
     if schema.kind != ArrayKind::Sparse || schema.capacity == 0 {
         return Err(Error::invalid("the schema is not that of a sparse array"));
     }
-    let staging = Staging::new(path, options.force)?;
-    put_schema(&staging.path, schema, super::next_time(options.at, 0), options.key.as_ref())?;
-    staging.publish()
+    let stage = StageOptions::default().with_replace(options.force).with_sync(options.sync);
+    let staged = StagedFolder::create(path, stage)?;
+    put_schema(staged.writer(), schema, super::next_time(options.at, 0), options.key.as_ref())?;
+    staged.publish()
 }
 
 /// Appends rows to a sparse array, as one fragment. Columns come dimensions first, then attributes, in the schema's order.
@@ -52,22 +54,20 @@ pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -
     if rows == 0 {
         return Ok(());
     }
-    let (schema, schema_name) = schema_to_write(path, &array, options.key.as_ref())?;
+    let change = StagedChange::open(path)?;
+    let (schema, schema_name) = schema_to_write(change.writer(), &array, options.key.as_ref())?;
     let name = timed_name(at, at, true)?;
-    let fragment = path.join("__fragments").join(&name);
     let writer = FragmentWriter::create(
-        fragment.clone(),
+        change.writer(),
+        &name,
         Arc::clone(&schema),
         schema_name,
         Extra::default(),
         options.key.clone(),
     )?;
-    let written = write_rows(writer, &schema, columns, rows, options);
-    if written.is_err() {
-        let _ = std::fs::remove_dir_all(&fragment);
-    }
-    written?;
-    put_commit(path, &name)
+    write_rows(writer, &schema, columns, rows, options)?;
+    let commit = put_commit(change.writer(), &name)?;
+    change.publish(&[commit])
 }
 
 /// All columns are there, equally long.

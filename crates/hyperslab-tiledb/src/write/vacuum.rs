@@ -3,10 +3,11 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use hyperslab_core::{Result, removable_inside};
+use hyperslab_core::storage::{StagedChange, remove_inside};
+use hyperslab_core::{Result, join_inside};
 
 use super::consolidate::{arrays, open};
-use super::{WriteOptions, io, put_file, timed_name};
+use super::{WriteOptions, key_in, timed_name};
 use crate::array::OpenArray;
 
 /// Removes the fragments that consolidated ones replaced, in an array or in all arrays of a group. Returns how many.
@@ -18,13 +19,14 @@ use crate::array::OpenArray;
 /// [`Io`](hyperslab_core::Error::Io) when the system refuses; whatever is wrong with the schema or the commits.
 pub fn vacuum(path: &Path, options: &WriteOptions) -> Result<usize> {
     let mut removed = 0;
-    for folder in arrays(path, options.key.as_ref())? {
-        removed += vacuum_array(&folder, options)?;
+    for array in arrays(path, options.key.as_ref())? {
+        removed += vacuum_array(path, &array, options)?;
     }
     Ok(removed)
 }
 
-fn vacuum_array(path: &Path, options: &WriteOptions) -> Result<usize> {
+fn vacuum_array(store: &Path, key: &str, options: &WriteOptions) -> Result<usize> {
+    let path = &join_inside(store, key)?;
     let array = open(path, options.key.as_ref(), crate::TimeWindow::default())?;
     let commits = array.commits()?;
     let mut removed = HashSet::new();
@@ -39,20 +41,21 @@ fn vacuum_array(path: &Path, options: &WriteOptions) -> Result<usize> {
             .map(|name| format!("__commits/{name}.wrt\n"))
             .collect();
         if !ignored.is_empty() {
-            let list = format!("{}.ign", timed_name(vac.start, vac.end, true)?);
-            put_file(&path.join("__commits").join(list), ignored.as_bytes())?;
+            ignore(store, key, &timed_name(vac.start, vac.end, true)?, &ignored)?;
         }
+        // Each call is durable before the next: a commit never outlives its fragment.
+        remove_inside(
+            path,
+            names.iter().flat_map(|name| [format!("__commits/{name}.wrt"), format!("{name}.ok")]),
+        )?;
         for name in names {
-            remove_file(path, &format!("__commits/{name}.wrt"))?;
-            remove_file(path, &format!("{name}.ok"))?;
-            for folder in folders(&array, name) {
-                remove_folder(path, &folder)?;
+            let folders = folders(&array, name);
+            if !folders.is_empty() {
                 removed.insert(name.as_str());
             }
+            remove_inside(path, folders)?;
         }
-        let file = format!("{}.vac", vac.stem);
-        remove_file(path, &format!("__commits/{file}"))?;
-        remove_file(path, &file)?;
+        remove_inside(path, [format!("__commits/{}.vac", vac.stem), format!("{}.vac", vac.stem)])?;
     }
     Ok(removed.len())
 }
@@ -66,20 +69,10 @@ fn folders(array: &OpenArray, name: &str) -> Vec<String> {
     below.chain(root.map(|_| name.to_owned())).collect()
 }
 
-/// Removes a file of an array, by its key in the array's folder.
-pub(super) fn remove_file(array: &Path, key: &str) -> Result<()> {
-    let file = removable_inside(array, key)?;
-    match std::fs::remove_file(&file) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(&file, error)),
-        _ => Ok(()),
-    }
-}
-
-/// Removes a folder of an array, by its key in the array's folder.
-pub(super) fn remove_folder(array: &Path, key: &str) -> Result<()> {
-    let folder = removable_inside(array, key)?;
-    match std::fs::remove_dir_all(&folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(io(&folder, error)),
-        _ => Ok(()),
-    }
+/// Adds a list of commits that no longer count.
+pub(super) fn ignore(store: &Path, array: &str, name: &str, commits: &str) -> Result<()> {
+    let change = StagedChange::open(store)?;
+    let list = key_in(array, &format!("__commits/{name}.ign"));
+    change.writer().put(&list, commits.as_bytes())?;
+    change.publish(&[list])
 }

@@ -3,7 +3,7 @@
 //! Everything is written beside the store. At commit, objects and new nodes move into their places, which nobody looks at
 //! yet: no document speaks of them. Chunks that the old edge cut are replaced by ones that hold the same cells and more. Then
 //! the documents are replaced, each by a rename; the gathered ones of the root come last. Killed at any instant, every array is
-//! as it was, or as it becomes.
+//! as it was, or as it becomes. Objects are durable before a document speaks of them, so the same holds for a power cut.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,6 @@ use super::array::ZarrArraySink;
 use super::{ArrayPlan, NODE_NAMES, WriteOptions, ZarrFormat, ZarrSink};
 use crate::array::ZarrArray;
 use crate::attributes;
-use crate::json::to_text;
 use crate::store::{Document, ZarrStore, join, open_path};
 
 /// An existing store that gets more. Nothing changes before [`commit`](Sink::commit).
@@ -75,10 +74,8 @@ impl ZarrAppend {
             Some(Document::V3(_)) | None => ZarrFormat::V3,
             Some(_) => ZarrFormat::V2,
         };
-        let new = ZarrSink::create(
-            target,
-            WriteOptions { format, shard_shape, replace: true, consolidated: false },
-        )?;
+        let options = WriteOptions { format, shard_shape, ..WriteOptions::default() };
+        let new = ZarrSink::change(target, options)?;
         Ok(Self { target: target.to_owned(), old, new, changed: BTreeMap::new() })
     }
 
@@ -166,7 +163,7 @@ impl ZarrAppend {
         Ok(())
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn finish(mut self) -> Result<()> {
         for array in self.new.arrays.drain(..) {
             array.finish()?;
         }
@@ -176,43 +173,15 @@ impl ZarrAppend {
             }
         }
         self.gather()?;
-        let staged = self.new.folder().to_owned();
-        move_in(&staged, &self.target)?;
         let (root, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.changed).into_iter().partition(|(key, _)| !key.contains('/'));
+        let mut last = Vec::new();
         for (key, document) in others.into_iter().chain(root) {
-            // Beside the staged nodes, whose names it cannot meet there.
-            let path = staged.with_file_name("document");
-            let failed = |source| Error::io(path.display().to_string(), source);
-            std::fs::write(&path, to_text(&key, &document)?).map_err(failed)?;
-            replace(&path, &join_inside(&self.target, &key)?)?;
+            self.new.document(&key, &document)?;
+            last.push(key);
         }
-        Ok(())
+        self.new.publish(&last)
     }
-}
-
-/// Moves files and folders into their places: what is missing there at once, else what is inside it.
-fn move_in(from: &Path, to: &Path) -> Result<()> {
-    let failed = |path: &Path, source| Error::io(path.display().to_string(), source);
-    for entry in std::fs::read_dir(from).map_err(|source| failed(from, source))? {
-        let entry = entry.map_err(|source| failed(from, source))?;
-        let (own, place) = (entry.path(), to.join(entry.file_name()));
-        if !place.exists() {
-            std::fs::rename(&own, &place).map_err(|source| failed(&place, source))?;
-        } else if own.is_dir() {
-            move_in(&own, &place)?;
-        } else {
-            replace(&own, &place)?;
-        }
-    }
-    Ok(())
-}
-
-/// Puts a file in the place of another. Its bytes are on the disk before the old ones go.
-fn replace(own: &Path, place: &Path) -> Result<()> {
-    let file = std::fs::File::open(own).and_then(|file| file.sync_all());
-    file.and_then(|()| std::fs::rename(own, place))
-        .map_err(|source| Error::io(place.display().to_string(), source))
 }
 
 impl Sink for ZarrAppend {
@@ -261,7 +230,7 @@ impl Sink for ZarrAppend {
         }
         document.insert("shape".to_owned(), shape);
         let before = Arc::new(Before { array, grid, target: self.target.clone() });
-        let sink = Arc::new(ZarrArraySink::new(plan, join_inside(self.new.folder(), &key)?, Some(before)));
+        let sink = Arc::new(ZarrArraySink::new(plan, self.new.stage.writer().below(&key)?, Some(before)));
         self.new.arrays.push(Arc::clone(&sink));
         Ok(sink)
     }
@@ -271,7 +240,7 @@ impl Sink for ZarrAppend {
         self.set(&key, attributes)
     }
 
-    fn commit(mut self: Box<Self>) -> Result<()> {
+    fn commit(self: Box<Self>) -> Result<()> {
         self.finish()
     }
 }

@@ -1,11 +1,9 @@
 //! One array that is being written: chunks to objects, or to shards.
 
-use std::fs::OpenOptions;
-use std::io::{ErrorKind, Write};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{
     ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Layout, Place, Result, StoredForm, copy_box,
     product,
@@ -22,33 +20,29 @@ use crate::vlen;
 #[derive(Debug)]
 pub(crate) struct ZarrArraySink {
     plan: ArrayPlan,
-    folder: PathBuf,
+    objects: StageWriter,
     shards: Option<ShardWriter>,
     /// Of an array that becomes larger: as it was.
     old: Option<Arc<Before>>,
 }
 
 impl ZarrArraySink {
-    /// An array that is written below `folder`; `old` where it becomes larger.
-    pub(crate) fn new(plan: ArrayPlan, folder: PathBuf, old: Option<Arc<Before>>) -> Self {
+    /// An array that is written to `objects`; `old` where it becomes larger.
+    pub(crate) fn new(plan: ArrayPlan, objects: StageWriter, old: Option<Arc<Before>>) -> Self {
         let shards = plan.shard_shape.as_ref().map(|shape| {
             let counts =
                 shape.iter().zip(plan.spec.grid.chunk_shape()).map(|(shard, chunk)| shard / chunk).collect();
-            ShardWriter::new(counts, plan.spec.grid.extents(), old.clone())
+            ShardWriter::new(counts, plan.spec.grid.extents(), objects.clone(), plan.keys, old.clone())
         });
-        Self { plan, folder, shards, old }
+        Self { plan, objects, shards, old }
     }
 
     /// Ends the shards that lack chunks.
     pub(crate) fn finish(&self) -> Result<()> {
         match &self.shards {
-            Some(shards) => shards.finish(&|coord| self.object_path(coord)),
+            Some(shards) => shards.finish(),
             None => Ok(()),
         }
-    }
-
-    fn object_path(&self, coord: &[u64]) -> PathBuf {
-        self.folder.join(self.plan.keys.key("", coord))
     }
 
     /// The cells of a whole chunk, in the order in which they are stored, with the fill value outside the array.
@@ -169,31 +163,11 @@ impl ArraySink for ZarrArraySink {
         }
         let part = encoded.parts.first();
         if let Some(shards) = &self.shards {
-            return shards.write(chunk, part, &|coord| self.object_path(coord));
+            return shards.write(chunk, part);
         }
         match part {
-            Some(bytes) => write_new(&self.object_path(chunk), &[bytes]),
+            Some(bytes) => self.objects.put_new(&self.plan.keys.key("", chunk), &[bytes]),
             None => Ok(()),
         }
     }
-}
-
-/// Writes a file that must not be there yet, with the folders above it.
-pub(super) fn write_new(path: &Path, parts: &[&[u8]]) -> Result<()> {
-    let failed = |source| Error::io(path.display().to_string(), source);
-    let open = || OpenOptions::new().write(true).create_new(true).open(path);
-    let mut file = match open() {
-        Err(problem) if problem.kind() == ErrorKind::NotFound => {
-            if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(failed)?;
-            }
-            open()
-        }
-        opened => opened,
-    }
-    .map_err(|problem| match problem.kind() {
-        ErrorKind::AlreadyExists => Error::invalid(format!("{} was written before", path.display())),
-        _ => failed(problem),
-    })?;
-    parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)
 }

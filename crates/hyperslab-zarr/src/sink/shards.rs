@@ -1,17 +1,15 @@
 //! Shards that are being written: chunks come in any order, from any thread.
 
 use std::collections::HashMap;
-use std::fs::OpenOptions;
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{ChunkCoord, Error, Extents, Grid, Result};
 
 use super::append::Before;
-use super::array::write_new;
+use crate::keys::KeyEncoding;
 use crate::shard::ShardIndex;
 
 /// Chunks from this size on go to the file at once; smaller ones are gathered up to the next size, and all shards'
@@ -29,6 +27,8 @@ pub(crate) struct ShardWriter {
     extents: Extents,
     open: Mutex<HashMap<Extents, Arc<Mutex<OpenShard>>>>,
     gathered: AtomicUsize,
+    objects: StageWriter,
+    keys: KeyEncoding,
     /// What the shards held before.
     old: Option<Arc<Before>>,
 }
@@ -49,17 +49,18 @@ struct OpenShard {
 }
 
 impl ShardWriter {
-    pub(crate) fn new(counts: Extents, extents: Extents, old: Option<Arc<Before>>) -> Self {
-        Self { counts, extents, open: Mutex::default(), gathered: AtomicUsize::new(0), old }
+    pub(crate) fn new(
+        counts: Extents,
+        extents: Extents,
+        objects: StageWriter,
+        keys: KeyEncoding,
+        old: Option<Arc<Before>>,
+    ) -> Self {
+        Self { counts, extents, open: Mutex::default(), gathered: AtomicUsize::new(0), objects, keys, old }
     }
 
     /// Takes a chunk; `None` for one that holds only the fill value.
-    pub(crate) fn write(
-        &self,
-        chunk: &[u64],
-        bytes: Option<&Bytes>,
-        path: &dyn Fn(&[u64]) -> PathBuf,
-    ) -> Result<()> {
+    pub(crate) fn write(&self, chunk: &[u64], bytes: Option<&Bytes>) -> Result<()> {
         let coord: Extents = chunk.iter().zip(&self.counts).map(|(at, count)| at / count).collect();
         let number =
             chunk.iter().zip(&self.counts).fold(0, |number, (at, count)| number * count + at % count);
@@ -74,7 +75,7 @@ impl ShardWriter {
                 }
             }
         };
-        let (shard, file) = (&*shard, path(&coord));
+        let (shard, key) = (&*shard, self.keys.key("", &coord));
         let mut shard = held(shard);
         match shard.seen.get_mut(number as usize) {
             Some(seen) if !*seen => *seen = true,
@@ -84,8 +85,8 @@ impl ShardWriter {
         let mut on_its_own = None;
         if let Some(bytes) = bytes {
             if bytes.len() >= ON_ITS_OWN {
-                self.flush(&mut shard, &file, &[])?;
-                shard.create(&file)?;
+                self.flush(&mut shard, &key, &[])?;
+                shard.create(&self.objects, &key)?;
                 on_its_own = Some((shard.flushed, bytes));
                 shard.flushed += bytes.len() as u64;
             }
@@ -96,29 +97,29 @@ impl ShardWriter {
                 shard.gathered.extend_from_slice(bytes);
                 let all = self.gathered.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
                 if shard.gathered.len() >= GATHERED || all >= GATHERED_IN_ALL {
-                    self.flush(&mut shard, &file, &[])?;
+                    self.flush(&mut shard, &key, &[])?;
                 }
             }
         }
         shard.left -= 1;
         if shard.left == 0 {
-            self.end(&mut shard, &file)?;
+            self.end(&mut shard, &key)?;
             // Its place stays, so that a chunk that comes twice is noticed, but it holds nothing.
             shard.entries = Vec::new();
         }
         drop(shard);
         match on_its_own {
-            Some((offset, bytes)) => write_at(&file, offset, &[bytes]),
+            Some((offset, bytes)) => self.objects.write_at(&key, offset, &[bytes]),
             None => Ok(()),
         }
     }
 
     /// Ends the shards to which not every chunk has come.
-    pub(crate) fn finish(&self, path: &dyn Fn(&[u64]) -> PathBuf) -> Result<()> {
+    pub(crate) fn finish(&self) -> Result<()> {
         for (coord, shard) in held(&self.open).drain() {
             let mut shard = held(&shard);
             if shard.left > 0 {
-                self.end(&mut shard, &path(&coord))?;
+                self.end(&mut shard, &self.keys.key("", &coord))?;
             }
         }
         Ok(())
@@ -162,20 +163,20 @@ impl ShardWriter {
     }
 
     /// Writes what is gathered, and the index. A shard without chunks is not stored, unless it replaces one.
-    fn end(&self, shard: &mut OpenShard, path: &Path) -> Result<()> {
+    fn end(&self, shard: &mut OpenShard, key: &str) -> Result<()> {
         if shard.entries.iter().all(Option::is_none) && self.old.is_none() {
             return Ok(());
         }
         let index = ShardIndex::encode(&shard.entries);
-        self.flush(shard, path, &index)
+        self.flush(shard, key, &index)
     }
 
-    fn flush(&self, shard: &mut OpenShard, path: &Path, index: &[u8]) -> Result<()> {
+    fn flush(&self, shard: &mut OpenShard, key: &str, index: &[u8]) -> Result<()> {
         if shard.gathered.is_empty() && index.is_empty() {
             return Ok(());
         }
-        shard.create(path)?;
-        write_at(path, shard.flushed, &[&shard.gathered, index])?;
+        shard.create(&self.objects, key)?;
+        self.objects.write_at(key, shard.flushed, &[&shard.gathered, index])?;
         self.gathered.fetch_sub(shard.gathered.len(), Ordering::Relaxed);
         shard.flushed += shard.gathered.len() as u64;
         shard.gathered.clear();
@@ -188,23 +189,13 @@ impl ShardWriter {
 
 impl OpenShard {
     /// Makes the file, unless that was done.
-    fn create(&mut self, path: &Path) -> Result<()> {
+    fn create(&mut self, objects: &StageWriter, key: &str) -> Result<()> {
         if !self.created {
-            write_new(path, &[])?;
+            objects.put_new(key, &[])?;
             self.created = true;
         }
         Ok(())
     }
-}
-
-/// Puts bytes into a file that is there. Files are not kept open: there may be more shards than a process may have files.
-fn write_at(path: &Path, offset: u64, parts: &[&[u8]]) -> Result<()> {
-    let failed = |source| Error::io(path.display().to_string(), source);
-    let mut file = OpenOptions::new().write(true).open(path).map_err(failed)?;
-    if offset > 0 {
-        file.seek(SeekFrom::Start(offset)).map_err(failed)?;
-    }
-    parts.iter().try_for_each(|part| file.write_all(part)).map_err(failed)
 }
 
 /// The lock, whatever a panicking thread was doing: an error ends the whole store.

@@ -1,14 +1,16 @@
 //! Records on their way to where they belong: kept in memory up to a budget, and beyond it in a file.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::Result;
+use hyperslab_core::storage::LocalFile;
 
 /// Less memory than this helps nobody.
 const LEAST: usize = 1 << 14;
+
+/// Small buckets are written together in pieces of this size.
+const GATHERED: usize = 1 << 20;
 
 /// Records by bucket, each bucket's in the order in which they came.
 #[derive(Debug)]
@@ -19,7 +21,7 @@ pub(crate) struct Buckets {
     held: usize,
     budget: usize,
     folder: PathBuf,
-    file: Option<File>,
+    file: Option<LocalFile>,
     end: u64,
 }
 
@@ -78,23 +80,32 @@ impl Buckets {
     }
 
     fn spill(&mut self) -> Result<()> {
-        let failed = |folder: &Path, source| Error::io(folder.display().to_string(), source);
-        if self.file.is_none() {
-            let file = tempfile::tempfile_in(&self.folder).map_err(|source| failed(&self.folder, source))?;
-            self.file = Some(file);
-        }
+        let file = match &mut self.file {
+            Some(file) => file,
+            empty => empty.insert(LocalFile::scratch(&self.folder)?),
+        };
         self.extents.resize_with(self.buffers.len(), Vec::new);
-        let Some(file) = &self.file else { return Ok(()) };
-        let mut out = std::io::BufWriter::with_capacity(1 << 20, file);
+        // Buckets may be many and small.
+        let (mut gathered, mut start) = (Vec::with_capacity(GATHERED), self.end);
         for (buffer, extents) in self.buffers.iter_mut().zip(&mut self.extents) {
             if !buffer.is_empty() {
-                out.write_all(buffer).map_err(|source| failed(&self.folder, source))?;
+                if gathered.len() + buffer.len() > GATHERED {
+                    file.write_at(&gathered, start)?;
+                    gathered.clear();
+                    start = self.end;
+                }
+                if buffer.len() >= GATHERED {
+                    file.write_at(buffer, self.end)?;
+                    start += buffer.len() as u64;
+                } else {
+                    gathered.extend_from_slice(buffer);
+                }
                 extents.push((self.end, buffer.len()));
                 self.end += buffer.len() as u64;
                 *buffer = Vec::new();
             }
         }
-        out.flush().map_err(|source| failed(&self.folder, source))?;
+        file.write_at(&gathered, start)?;
         self.held = 0;
         Ok(())
     }
@@ -104,8 +115,7 @@ impl Buckets {
         Gathered {
             buffers: self.buffers.into_iter().map(Mutex::new).collect(),
             extents: self.extents,
-            folder: self.folder,
-            file: Mutex::new(self.file),
+            file: self.file,
         }
     }
 }
@@ -115,8 +125,7 @@ impl Buckets {
 pub(crate) struct Gathered {
     buffers: Vec<Mutex<Vec<u8>>>,
     extents: Vec<Vec<(u64, usize)>>,
-    folder: PathBuf,
-    file: Mutex<Option<File>>,
+    file: Option<LocalFile>,
 }
 
 impl Gathered {
@@ -140,15 +149,13 @@ impl Gathered {
         if extents.is_empty() {
             return Ok(last);
         }
-        let failed = |source| Error::io(self.folder.display().to_string(), source);
         let before: usize = extents.iter().map(|(_, length)| length).sum();
         let mut bytes = vec![0; before];
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let mut left = bytes.as_mut_slice();
         for (offset, length) in extents {
             let (part, rest) = left.split_at_mut(*length);
-            if let Some(file) = file.as_mut() {
-                file.seek(SeekFrom::Start(*offset)).and_then(|_| file.read_exact(part)).map_err(failed)?;
+            if let Some(file) = &self.file {
+                file.read_at(part, *offset)?;
             }
             left = rest;
         }

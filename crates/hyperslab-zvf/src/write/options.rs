@@ -55,6 +55,8 @@ pub struct WriteOptions {
     pub memory: usize,
     /// Replace what stands at the target.
     pub replace: bool,
+    /// Make a new store durable before it is committed. What replaces one always is.
+    pub sync: bool,
 }
 
 /// Bins of the finest level per chunk and axis, where a pyramid is wanted and no bin size is given.
@@ -77,6 +79,7 @@ impl WriteOptions {
             axes: None,
             memory: 512 << 20,
             replace: false,
+            sync: false,
         }
     }
 

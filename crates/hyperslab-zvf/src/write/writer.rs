@@ -86,6 +86,7 @@ impl ZvfWriter {
         let sink_options = hyperslab_zarr::WriteOptions {
             shard_shape: options.shard_shape.map(|each| vec![each; 1]),
             replace: options.replace,
+            sync: options.sync,
             ..Default::default()
         };
         let sink = ZarrSink::create(target, sink_options)?;

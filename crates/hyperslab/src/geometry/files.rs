@@ -3,7 +3,8 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use hyperslab_core::{Error, PendingFile, Result};
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{Error, Result};
 
 use super::{Selected, write_obj, write_ply, write_swc};
 use crate::rows;
@@ -35,16 +36,16 @@ pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
     if replace {
         crate::formats::check_replaceable_file(path)?;
     }
-    let pending = PendingFile::create(path, replace)?;
-    let mut out = BufWriter::with_capacity(1 << 20, pending.file());
+    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    let mut out = BufWriter::with_capacity(1 << 20, staged.file());
     match ending.as_str() {
         "ply" => write_ply(selected, &mut out)?,
         "obj" => write_obj(selected, &mut out)?,
         "swc" => write_swc(selected, &mut out)?,
         _ => serde_json::to_writer(&mut out, &selected.to_json())
-            .map_err(|error| pending.failed(error.into()))?,
+            .map_err(|error| staged.failed(error.into()))?,
     }
-    out.flush().map_err(|source| pending.failed(source))?;
+    out.flush().map_err(|source| staged.failed(source))?;
     drop(out);
-    pending.commit()
+    staged.publish()
 }

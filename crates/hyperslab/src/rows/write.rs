@@ -3,7 +3,8 @@
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use hyperslab_core::{DType, Error, PendingFile, Result};
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{DType, Error, Result};
 
 use super::{Rows, write_csv, write_json, write_npy};
 
@@ -60,8 +61,8 @@ pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
     if replace {
         crate::formats::check_replaceable_file(path)?;
     }
-    let pending = PendingFile::create(path, replace)?;
-    let mut out = BufWriter::with_capacity(1 << 20, pending.file());
+    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    let mut out = BufWriter::with_capacity(1 << 20, staged.file());
     match ending.as_str() {
         "csv" => write_csv(rows, &mut out)?,
         "json" => write_json(rows, &mut out)?,
@@ -73,7 +74,7 @@ pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
         #[cfg(not(feature = "arrow"))]
         _ => {}
     }
-    out.flush().map_err(|source| pending.failed(source))?;
+    out.flush().map_err(|source| staged.failed(source))?;
     drop(out);
-    pending.commit()
+    staged.publish()
 }

@@ -1,11 +1,10 @@
 //! Documents asked of a store.
 
-use std::io::Write;
 use std::path::Path;
 
+use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{
-    AxisSelection, DType, Elements, Error, Labels, Number, PendingFile, Result, Selection, Values,
-    normal_path,
+    AxisSelection, DType, Elements, Error, Labels, Number, Result, Selection, Values, normal_path,
 };
 use serde_json::{Map, Value, json};
 
@@ -172,13 +171,13 @@ impl Document {
         if let Some(path) = &self.spill {
             let folder = store.path().parent().unwrap_or(Path::new("."));
             let target = folder.join(path);
-            let pending = PendingFile::create(&target, false)?;
+            let staged = StagedFile::create(&target, StageOptions::default())?;
             let mut little = bytes.to_vec();
             if cfg!(target_endian = "big") {
                 little.chunks_exact_mut(values.dtype.swap_unit().unwrap_or(1)).for_each(<[u8]>::reverse);
             }
-            pending.file().write_all(&little).map_err(|source| pending.failed(source))?;
-            pending.commit()?;
+            staged.write_at(&little, 0)?;
+            staged.publish()?;
             fields.insert("spill_path".to_owned(), target.display().to_string().into());
             fields.insert("spill_bytes".to_owned(), little.len().into());
         }

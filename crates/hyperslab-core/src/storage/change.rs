@@ -1,0 +1,184 @@
+//! Changes to folder stores that exist.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::folder::is_there;
+use super::leftovers::Holder;
+use super::trace::{Step, record};
+use super::{StageWriter, failed, parent_of, system};
+use crate::{Result, join_inside, removable_inside};
+
+/// Objects for a folder store that exists. They are written beside the store, under the keys that they will have, and move
+/// to their places when they are published; dropped, they leave nothing behind.
+///
+/// Every change is durable: objects are synced before they move, and the folders that they move to afterwards.
+///
+/// ```
+/// use hyperslab_core::storage::StagedChange;
+/// # let folder = tempfile::tempdir().unwrap();
+/// let store = folder.path().join("store");
+/// # std::fs::create_dir(&store).unwrap();
+/// let change = StagedChange::open(&store)?;
+/// change.writer().put("data/7", b"cells")?;
+/// change.writer().put("index", b"there is a 7")?;
+/// // The index makes the object visible, so it moves last.
+/// change.publish(&["index"])?;
+/// assert!(store.join("data/7").exists());
+/// # Ok::<(), hyperslab_core::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct StagedChange {
+    holder: Holder,
+    writer: StageWriter,
+    target: PathBuf,
+}
+
+impl StagedChange {
+    /// Starts a change of the store at `target`. A symbolic link is followed: the objects are written beside the store itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the store is not there, or the folder around it cannot be written.
+    pub fn open(target: &Path) -> Result<Self> {
+        let target = target.canonicalize().map_err(|source| failed(target, source))?;
+        let holder = Holder::create(&target)?;
+        let writer = StageWriter::new(holder.content());
+        Ok(Self { holder, writer, target })
+    }
+
+    /// Writes the objects of the change.
+    #[must_use]
+    pub const fn writer(&self) -> &StageWriter {
+        &self.writer
+    }
+
+    /// Writes objects that are not published, unless the other writer [takes](StageWriter::take) them.
+    #[must_use]
+    pub fn scratch(&self) -> StageWriter {
+        StageWriter::new(self.holder.scratch())
+    }
+
+    /// Moves one object to its place, durably. Another that is there is replaced in one step.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the system refuses.
+    pub fn place(&self, key: &str) -> Result<()> {
+        let path = join_inside(self.writer.folder(), key)?;
+        let file = std::fs::File::open(&path).map_err(|source| failed(&path, source))?;
+        system::sync_file(&file, &path).map_err(|source| failed(&path, source))?;
+        self.move_last(key)
+    }
+
+    /// Removes objects of the store, durably; see [`remove_inside`].
+    ///
+    /// # Errors
+    ///
+    /// As [`remove_inside`].
+    pub fn remove<K: AsRef<str>>(&self, keys: impl IntoIterator<Item = K>) -> Result<()> {
+        remove_inside(&self.target, keys)
+    }
+
+    /// Moves all objects to their places: first those that are not in `last`, in any order, then those in `last` in this
+    /// order. The ones before are durable when the next of `last` moves. A folder that the store lacks moves as a whole.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the system refuses. What has moved by then stays: objects to which none of `last` leads,
+    /// unless the failure came after them.
+    pub fn publish<K: AsRef<str>>(self, last: &[K]) -> Result<()> {
+        self.place_except(last)?;
+        last.iter().try_for_each(|key| self.move_last(key.as_ref()))
+    }
+
+    /// Moves all objects that were written so far to their places, durably. More may follow.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the system refuses.
+    pub fn place_all(&self) -> Result<()> {
+        self.place_except::<&str>(&[])
+    }
+
+    fn place_except<K: AsRef<str>>(&self, last: &[K]) -> Result<()> {
+        let content = self.writer.folder();
+        system::sync_tree(content).map_err(|source| failed(&self.target, source))?;
+        let mut paths = Vec::with_capacity(last.len());
+        for key in last {
+            paths.push(join_inside(content, key.as_ref())?);
+        }
+        let mut touched = BTreeSet::new();
+        merge(content, &self.target, &paths, &mut touched)?;
+        for folder in touched {
+            system::sync_folder(&folder).map_err(|source| failed(&folder, source))?;
+        }
+        Ok(())
+    }
+
+    /// Moves an object that is synced.
+    fn move_last(&self, key: &str) -> Result<()> {
+        let (path, place) = (join_inside(self.writer.folder(), key)?, join_inside(&self.target, key)?);
+        let folder = parent_of(&place);
+        if !folder.is_dir() {
+            std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+            // Its name, and those of the folders that were made with it.
+            for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.target)) {
+                system::sync_folder(above).map_err(|source| failed(above, source))?;
+            }
+        }
+        system::rename(&path, &place).map_err(|source| failed(&place, source))?;
+        system::sync_folder(folder).map_err(|source| failed(folder, source))
+    }
+}
+
+/// Moves what is in `from` into `to`, but for the files in `last`: what `to` lacks as a whole, else what is inside it.
+fn merge(from: &Path, to: &Path, last: &[PathBuf], touched: &mut BTreeSet<PathBuf>) -> Result<()> {
+    for entry in std::fs::read_dir(from).map_err(|source| failed(from, source))? {
+        let entry = entry.map_err(|source| failed(from, source))?;
+        let (own, place) = (entry.path(), to.join(entry.file_name()));
+        if last.contains(&own) {
+            continue;
+        }
+        let is_folder = own.is_dir();
+        let holds_last = is_folder && last.iter().any(|path| path.starts_with(&own));
+        if holds_last && !place.is_dir() {
+            std::fs::create_dir(&place).map_err(|source| failed(&place, source))?;
+            record(|| Step::Create(place.clone()));
+            touched.insert(to.to_owned());
+        }
+        if is_folder && place.is_dir() {
+            merge(&own, &place, last, touched)?;
+            continue;
+        }
+        match system::rename(&own, &place) {
+            // Another writer made the folder meanwhile.
+            Err(source) if is_folder && is_there(&source) && place.is_dir() => {
+                merge(&own, &place, last, touched)?;
+            }
+            done => {
+                done.map_err(|source| failed(&place, source))?;
+                touched.insert(to.to_owned());
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes objects and folders of a store by their keys, then syncs the folders that they were in. Missing ones are fine. A
+/// symbolic link is removed, never what it leads to, and nothing is removed behind one.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::Error::Invalid) for a key that leads out of the store, [`Io`](crate::Error::Io) when the system refuses.
+pub fn remove_inside<K: AsRef<str>>(store: &Path, keys: impl IntoIterator<Item = K>) -> Result<()> {
+    let mut touched = BTreeSet::new();
+    for key in keys {
+        let path = removable_inside(store, key.as_ref())?;
+        if path.symlink_metadata().is_ok() {
+            system::remove(&path).map_err(|source| failed(&path, source))?;
+            touched.insert(parent_of(&path).to_owned());
+        }
+    }
+    touched.iter().try_for_each(|folder| system::sync_folder(folder).map_err(|source| failed(folder, source)))
+}

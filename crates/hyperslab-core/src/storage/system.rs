@@ -1,0 +1,167 @@
+//! The calls to the system, each with its entry in the trace.
+
+use std::fs::File;
+use std::io::{self, ErrorKind};
+use std::path::Path;
+
+use super::trace::{Step, record};
+
+/// From this many files on, a tree is synced by one request to the file system instead of one for each file.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const SYNCED_ONE_BY_ONE: usize = 64;
+
+pub(super) fn sync_file(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_all()?;
+    record(|| Step::Sync(path.to_owned()));
+    Ok(())
+}
+
+/// Makes the names in a folder durable. A file system that has no such request does it in its own way.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        match File::open(folder)?.sync_all() {
+            Err(source) if matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
+            done => done?,
+        }
+    }
+    record(|| Step::SyncFolder(folder.to_owned()));
+    Ok(())
+}
+
+/// Makes a folder and everything in it durable.
+pub(super) fn sync_tree(folder: &Path) -> io::Result<()> {
+    let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
+    let mut next = 0;
+    while next < folders.len() {
+        for entry in std::fs::read_dir(&folders[next])? {
+            let entry = entry?;
+            let kind = entry.file_type()?;
+            if kind.is_dir() {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                files.push(entry.path());
+            }
+        }
+        next += 1;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if files.len() > SYNCED_ONE_BY_ONE {
+            rustix::fs::syncfs(File::open(folder)?)?;
+            record(|| Step::SyncTree(folder.to_owned()));
+            return Ok(());
+        }
+    }
+    for path in files {
+        File::open(path)?.sync_all()?;
+    }
+    // Names last, from the inside out.
+    for path in folders.iter().rev() {
+        sync_folder(path)?;
+    }
+    record(|| Step::SyncTree(folder.to_owned()));
+    Ok(())
+}
+
+/// Renames a file or folder. Replaces a file that is there.
+pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let replaced = to.symlink_metadata().is_ok();
+    std::fs::rename(from, to)?;
+    record(|| Step::Rename { from: from.to_owned(), to: to.to_owned(), replaced });
+    Ok(())
+}
+
+/// Renames a file or folder where nothing is; [`ErrorKind::AlreadyExists`] when something is.
+pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
+    rename_exclusive(from, to)?;
+    record(|| Step::Rename { from: from.to_owned(), to: to.to_owned(), replaced: false });
+    Ok(())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Err(problem) if is_missing(problem) => link_and_remove(from, to),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
+    link_and_remove(from, to)
+}
+
+/// The same for file systems without such a request. A file is linked, which refuses an existing name. Folders, and files
+/// where there are no links, are renamed when nothing is there: another writer may win in between.
+fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
+    if to.symlink_metadata().is_ok() {
+        return Err(ErrorKind::AlreadyExists.into());
+    }
+    if !from.is_dir() {
+        match std::fs::hard_link(from, to) {
+            Ok(()) => return std::fs::remove_file(from),
+            Err(source) if source.kind() == ErrorKind::AlreadyExists => return Err(source),
+            Err(_) => {}
+        }
+    }
+    std::fs::rename(from, to)
+}
+
+/// Exchanges the names of two files or folders; [`ErrorKind::Unsupported`] where the file system cannot.
+pub(super) fn exchange(from: &Path, to: &Path) -> io::Result<()> {
+    exchange_names(from, to)?;
+    record(|| Step::Exchange { from: from.to_owned(), to: to.to_owned() });
+    Ok(())
+}
+
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+pub(super) fn exchange_names(from: &Path, to: &Path) -> io::Result<()> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    match renameat_with(CWD, from, CWD, to, RenameFlags::EXCHANGE) {
+        Err(problem) if is_missing(problem) => Err(ErrorKind::Unsupported.into()),
+        done => Ok(done?),
+    }
+}
+
+#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+pub(super) fn exchange_names(_: &Path, _: &Path) -> io::Result<()> {
+    Err(ErrorKind::Unsupported.into())
+}
+
+/// Does the file system lack the request?
+#[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+fn is_missing(problem: rustix::io::Errno) -> bool {
+    use rustix::io::Errno;
+    matches!(problem, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
+}
+
+/// Removes a file, a link or a folder with everything in it; nothing is there is fine.
+pub(super) fn remove(path: &Path) -> io::Result<()> {
+    let removed = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),
+        Ok(_) => std::fs::remove_file(path),
+        Err(source) => Err(source),
+    };
+    match removed {
+        Err(source) if matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
+        done => {
+            done?;
+            record(|| Step::Remove(path.to_owned()));
+            Ok(())
+        }
+    }
+}
+
+#[cfg(unix)]
+pub(super) fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> io::Result<()> {
+    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
+}
+
+#[cfg(windows)]
+pub(super) fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> io::Result<()> {
+    while !bytes.is_empty() {
+        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
+        bytes = &bytes[written..];
+        offset += written as u64;
+    }
+    Ok(())
+}

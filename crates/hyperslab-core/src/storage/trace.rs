@@ -1,0 +1,140 @@
+//! A record of what storage does, to test the order of its steps.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::parent_of;
+
+/// One step of a writer on the file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Step {
+    /// A file or folder was created.
+    Create(PathBuf),
+    /// Bytes were written to a file.
+    Write(PathBuf),
+    /// The content of a file was synced.
+    Sync(PathBuf),
+    /// The content of a folder and of everything in it was synced.
+    SyncTree(PathBuf),
+    /// The names in a folder were synced.
+    SyncFolder(PathBuf),
+    /// A file or folder was renamed.
+    Rename {
+        /// Its name before.
+        from: PathBuf,
+        /// Its name afterwards.
+        to: PathBuf,
+        /// Did it replace something?
+        replaced: bool,
+    },
+    /// A file moved inside a stage.
+    Move {
+        /// Its name before.
+        from: PathBuf,
+        /// Its name afterwards.
+        to: PathBuf,
+    },
+    /// Two files or folders exchanged their names.
+    Exchange {
+        /// The staged one, which holds the old content afterwards.
+        from: PathBuf,
+        /// The target, which holds the new content afterwards.
+        to: PathBuf,
+    },
+    /// A file or folder was removed.
+    Remove(PathBuf),
+}
+
+/// The steps that one thread took, for tests that assert what a power cut could leave.
+///
+/// Only what goes through this module is recorded. Writes to the [`File`](std::fs::File) of a stage are not; the creation of
+/// that file stands for them.
+#[derive(Debug, Clone, Default)]
+pub struct Trace {
+    /// The steps in their order.
+    pub steps: Vec<Step>,
+}
+
+thread_local! {
+    static RECORDED: RefCell<Option<Vec<Step>>> = const { RefCell::new(None) };
+}
+
+/// Takes down a step, when someone records this thread.
+pub(super) fn record(step: impl FnOnce() -> Step) {
+    RECORDED.with_borrow_mut(|recorded| {
+        if let Some(steps) = recorded {
+            steps.push(step());
+        }
+    });
+}
+
+impl Trace {
+    /// Runs `work` and records what it does on this thread.
+    pub fn of<T>(work: impl FnOnce() -> T) -> (T, Self) {
+        let before = RECORDED.replace(Some(Vec::new()));
+        let result = work();
+        let steps = RECORDED.replace(before).unwrap_or_default();
+        (result, Self { steps })
+    }
+
+    /// Renames and exchanges that a power cut could undo halfway, as text; none when the contract of this module holds.
+    ///
+    /// Checked are those that replace something. With `change`, all are: the steps change an existing store. Then the
+    /// folders of all other renames must also be synced before the last one, which makes them visible.
+    #[must_use]
+    pub fn violations(&self, change: bool) -> Vec<String> {
+        let mut found = Vec::new();
+        let last_rename = self.steps.iter().rposition(|step| matches!(step, Step::Rename { .. }));
+        for (at, step) in self.steps.iter().enumerate() {
+            let (from, to) = match step {
+                Step::Rename { from, to, replaced } if *replaced || change => (from, to),
+                Step::Exchange { from, to } => (from, to),
+                _ => continue,
+            };
+            for path in self.unsynced(from, at) {
+                found.push(format!("{} became {} before it was synced", path.display(), to.display()));
+            }
+            let folder = parent_of(to);
+            let end = match last_rename {
+                Some(last) if change && at < last => last,
+                _ => self.steps.len(),
+            };
+            let synced = self.steps[at..end].iter().any(|step| match step {
+                Step::SyncFolder(own) => own == folder,
+                _ => false,
+            });
+            if !synced {
+                found.push(format!("{} was renamed, and its folder was not synced in time", to.display()));
+            }
+        }
+        found
+    }
+
+    /// What was written at or below `top` and not synced since, before this step.
+    fn unsynced<'a>(&'a self, top: &Path, before: usize) -> BTreeSet<&'a Path> {
+        let mut dirty: BTreeSet<&Path> = BTreeSet::new();
+        for step in &self.steps[..before] {
+            match step {
+                Step::Create(path) | Step::Write(path) if path.starts_with(top) => {
+                    dirty.insert(path);
+                }
+                Step::Sync(path) | Step::SyncFolder(path) => {
+                    dirty.remove(path.as_path());
+                }
+                Step::SyncTree(folder) => dirty.retain(|path| !path.starts_with(folder)),
+                Step::Remove(gone) => dirty.retain(|path| !path.starts_with(gone)),
+                // Whether it was synced before or not: its name is not.
+                Step::Move { from, to } => {
+                    dirty.remove(from.as_path());
+                    if to.starts_with(top) {
+                        dirty.insert(to);
+                    }
+                }
+                _ => {}
+            }
+        }
+        dirty
+    }
+}

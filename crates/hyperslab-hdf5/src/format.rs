@@ -53,9 +53,7 @@ impl FormatDriver for Hdf5Driver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        let mut hdf5 = Hdf5Options::default();
-        hdf5.replace = options.replace;
-        hdf5.sync = options.sync;
+        let hdf5 = Hdf5Options { replace: options.replace, sync: options.sync, ..Hdf5Options::default() };
         Ok(Box::new(Hdf5Sink::create(target, hdf5)?))
     }
 

@@ -71,12 +71,12 @@ impl FormatDriver for TetDriver {
 }
 
 fn tet_options(options: &CreateOptions) -> TetOptions {
-    let mut tet = TetOptions::default();
-    tet.overwrite = options.replace;
-    tet.sync = options.sync;
-    concat!("hyperslab ", env!("CARGO_PKG_VERSION")).clone_into(&mut tet.tool);
-    if let Some(source) = &options.source {
-        tet.history.push(HistoryRow::now("convert", source));
+    let converted = |source: &String| HistoryRow::now("convert", source);
+    TetOptions {
+        overwrite: options.replace,
+        sync: options.sync,
+        tool: concat!("hyperslab ", env!("CARGO_PKG_VERSION")).to_owned(),
+        history: options.source.iter().map(converted).collect(),
+        ..TetOptions::default()
     }
-    tet
 }

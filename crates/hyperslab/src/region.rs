@@ -149,7 +149,9 @@ impl RegionWriter {
     ///
     /// Whatever encoding and writing say.
     pub fn finish(&self) -> Result<()> {
-        let parts: Vec<_> = std::mem::take(&mut *self.parts()).into_iter().collect();
+        let mut parts: Vec<_> = std::mem::take(&mut *self.parts()).into_iter().collect();
+        // In the order of the grid, so that the same input gives the same file.
+        parts.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (chunk, part) in parts {
             self.store(&chunk, &part.cells.elements())?;
         }

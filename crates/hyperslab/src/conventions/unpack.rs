@@ -142,7 +142,7 @@ impl<S: Stored, D: Decoded<S>> ElementMap for Unpack<S, D> {
         let elements = from.chunks_exact(size_of::<S>()).zip(to.chunks_exact_mut(size_of::<D>()));
         for (from, to) in elements {
             let stored = bytemuck::pod_read_unaligned::<S>(from);
-            let missing = self.missing.iter().any(|missing| *missing == stored)
+            let missing = self.missing.contains(&stored)
                 || self.low.is_some_and(|low| stored < low)
                 || self.high.is_some_and(|high| stored > high);
             let mut value = if missing { D::NAN } else { D::cast(stored) };

@@ -38,7 +38,12 @@ impl Kind {
 
     /// `/t` of these values, which may grow without end.
     fn write(&self, path: &Path, chunk: &[u64], values: &Values) {
-        let options = CreateOptions { shard_shape: self.shards.clone(), ..CreateOptions::default() };
+        // A shard holds whole chunks.
+        let shard_shape = self
+            .shards
+            .as_ref()
+            .map(|shards| chunk.iter().map(|chunk| shards[0].next_multiple_of(*chunk)).collect());
+        let options = CreateOptions { shard_shape, ..CreateOptions::default() };
         let mut sink = create(path, self.format, &options).unwrap();
         sink.group("/", &Attributes::new()).unwrap();
         let mut spec = ArraySpec::new(values.dtype.clone(), Grid::new(&values.shape, chunk).unwrap())

@@ -432,6 +432,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Wait until OUT is on the disk, so that it survives a power cut; what replaces or changes a store always does
+    #[arg(long)]
+    pub(crate) sync: bool,
+
     /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays)
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,

@@ -12,6 +12,7 @@ mod spec;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use hyperslab_core::storage::StageOptions;
 use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
@@ -46,6 +47,8 @@ pub struct ConvertOptions {
     pub filters: Option<Vec<Filter>>,
     /// Replace a target that exists.
     pub replace: bool,
+    /// Make a new target durable before the conversion ends. What replaces or changes a target always is.
+    pub sync: bool,
     /// Add to a target that exists, in formats that can.
     pub append: bool,
     /// Refuse what the target cannot hold, instead of noting it.
@@ -72,6 +75,7 @@ impl Default for ConvertOptions {
             shard_shape: None,
             filters: None,
             replace: false,
+            sync: false,
             append: false,
             strict: false,
             variant: None,
@@ -84,6 +88,11 @@ impl Default for ConvertOptions {
 }
 
 impl ConvertOptions {
+    /// How a single file is put in its place.
+    fn stage(&self) -> StageOptions {
+        StageOptions::default().with_replace(self.replace).with_sync(self.sync)
+    }
+
     /// Do they ask for anything that only arrays have?
     fn shapes_arrays(&self) -> bool {
         self.chunk_shape.is_some()
@@ -189,6 +198,7 @@ pub fn convert(
     }
     let create_options = CreateOptions {
         replace: options.replace,
+        sync: options.sync,
         append: options.append,
         only_array: true,
         source: Some(source.format().to_owned()),

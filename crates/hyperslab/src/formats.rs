@@ -265,6 +265,8 @@ pub(crate) fn open_directory(
 pub struct CreateOptions {
     /// Replace the store that stands there.
     pub replace: bool,
+    /// Make a new store durable before it is committed. What replaces or changes a store always is.
+    pub sync: bool,
     /// Add to what stands there, in formats that can.
     pub append: bool,
     /// When adding to TileDB: an array is a new fragment of the one of its name, or of the only one that there is.
@@ -280,7 +282,7 @@ pub struct CreateOptions {
 impl CreateOptions {
     /// How a single file is put in its place.
     fn stage(&self) -> StageOptions {
-        StageOptions::default().with_replace(self.replace)
+        StageOptions::default().with_replace(self.replace).with_sync(self.sync)
     }
 }
 
@@ -411,7 +413,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         #[cfg(feature = "tet")]
         Format::Tet => {
             let mut tet = hyperslab_tet::TetOptions::default();
-            tet.overwrite = options.replace;
+            (tet.overwrite, tet.sync) = (options.replace, options.sync);
             tet.tool = concat!("hyperslab ", env!("CARGO_PKG_VERSION")).to_owned();
             if let Some(source) = &options.source {
                 tet.history.push(hyperslab_tet::HistoryRow::now("convert", source));
@@ -432,13 +434,13 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::Zarr => {
             let zarr = hyperslab_zarr::WriteOptions {
                 replace: options.replace,
+                sync: options.sync,
                 shard_shape: options.shard_shape.clone(),
                 format: match options.variant {
                     Some(Variant::Zarr2) => hyperslab_zarr::ZarrFormat::V2,
                     _ => hyperslab_zarr::ZarrFormat::V3,
                 },
                 consolidated: true,
-                ..hyperslab_zarr::WriteOptions::default()
             };
             Box::new(hyperslab_zarr::ZarrSink::create(target, zarr)?)
         }
@@ -446,6 +448,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         Format::TileDb => {
             let tiledb = hyperslab_tiledb::WriteOptions {
                 force: options.replace,
+                sync: options.sync,
                 by_name: !options.only_array,
                 ..hyperslab_tiledb::WriteOptions::default()
             };
@@ -462,7 +465,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         #[cfg(feature = "hdf5")]
         Format::Hdf5 => {
             let mut hdf5 = hyperslab_hdf5::Hdf5Options::default();
-            hdf5.replace = options.replace;
+            (hdf5.replace, hdf5.sync) = (options.replace, options.sync);
             Box::new(hyperslab_hdf5::Hdf5Sink::create(target, hdf5)?)
         }
         #[cfg(feature = "zvf")]

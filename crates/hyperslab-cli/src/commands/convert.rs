@@ -31,6 +31,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         shard_shape: args.shards.clone(),
         filters: args.filter.as_deref().map(filters).transpose()?,
         replace: args.force,
+        sync: args.sync,
         append: args.append,
         strict: args.strict,
         variant,

@@ -113,7 +113,7 @@ impl Job<'_> {
         let mut options = WriteOptions::new(chunk_shape);
         options.factors = vec![2.0; self.options.geometry.levels];
         options.memory = usize::try_from(self.options.memory).unwrap_or(usize::MAX);
-        options.replace = self.options.replace;
+        (options.replace, options.sync) = (self.options.replace, self.options.sync);
         options.axes = axes;
         options
     }

@@ -1,5 +1,7 @@
 //! The direction of dependencies: arrows point down only.
 
+use std::path::Path;
+
 use crate::Outcome;
 use crate::run::{root, say};
 
@@ -42,6 +44,22 @@ const HOUSE: &[(&str, &[&str])] = &[
     ),
 ];
 
+/// Crates that reach files through the core's storage only.
+const THROUGH_STORAGE: &[&str] =
+    &["hyperslab-tet", "hyperslab-hdf5", "hyperslab-tiledb", "hyperslab-zarr", "hyperslab-zvf"];
+
+/// Files of those crates that may use `std::fs` all the same, and why.
+const OWN_FILES: &[(&str, &str)] = &[
+    (
+        "hyperslab-hdf5/src/write/output.rs",
+        "writes by position to a staged file, or to one that grows in place",
+    ),
+    (
+        "hyperslab-hdf5/src/write/append.rs",
+        "opens and locks the file that grows in place, by HDF5's own protocol",
+    ),
+];
+
 /// Reads every manifest and refuses an arrow that points up or sideways. Test dependencies may point anywhere below.
 pub(crate) fn run() -> Outcome {
     let crates = root().join("crates");
@@ -59,8 +77,44 @@ pub(crate) fn run() -> Outcome {
             }
         }
     }
-    say("layers: every arrow points down");
+    for name in THROUGH_STORAGE {
+        check_sources(&crates, &crates.join(name).join("src"))?;
+    }
+    say("layers: every arrow points down, and formats reach files through storage");
     Ok(())
+}
+
+/// Refuses `std::fs` and temporary files in a folder of sources, but for tests and the files that are listed.
+fn check_sources(crates: &Path, folder: &Path) -> Outcome {
+    let entries = std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for path in entries.flatten().map(|entry| entry.path()) {
+        if path.is_dir() {
+            check_sources(crates, &path)?;
+            continue;
+        }
+        let name = path.strip_prefix(crates).unwrap_or(&path).to_string_lossy().replace('\\', "/");
+        let is_test = name.ends_with("/tests.rs") || name.ends_with("/hostile.rs");
+        if !name.ends_with(".rs") || is_test || OWN_FILES.iter().any(|(own, _)| *own == name) {
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{name}: {error}"))?;
+        if let Some(line) = own_file_access(&text) {
+            return Err(format!(
+                "{name}:{line}: formats use hyperslab_core::storage, not std::fs or tempfile"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The first line that uses the file system itself, before the tests of the file. Examples in comments may.
+fn own_file_access(text: &str) -> Option<usize> {
+    let before_tests = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let uses = |line: &str| {
+        let code = line.split("//").next().unwrap_or_default();
+        ["std::fs", "tempfile::"].iter().any(|path| code.contains(path))
+    };
+    before_tests.lines().position(uses).map(|index| index + 1)
 }
 
 /// The crates of ours in a manifest's `[dependencies]`.
@@ -88,6 +142,14 @@ mod tests {
     fn manifests_are_read() {
         let manifest = "[dependencies]\nhyperslab-core.workspace = true\nbytes = \"1\"\n\n[dev-dependencies]\nhyperslab = 1\n";
         assert_eq!(dependencies(manifest), ["hyperslab-core"]);
+    }
+
+    #[test]
+    fn sources_are_searched() {
+        assert_eq!(own_file_access("//! std::fs\nuse std::path::Path; // not std::fs\n"), None);
+        assert_eq!(own_file_access("\nfn f() { std::fs::write(); }"), Some(2));
+        assert_eq!(own_file_access("use tempfile::TempDir;"), Some(1));
+        assert_eq!(own_file_access("#[cfg(test)]\nmod tests {\n    use std::fs;\n}"), None);
     }
 
     #[test]

@@ -449,6 +449,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Wait until OUT is on the disk, so that it survives a power cut; what replaces or changes a store always does
+    #[arg(long)]
+    pub(crate) sync: bool,
+
     /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays)
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
@@ -460,10 +464,6 @@ pub(crate) struct ConvertArgs {
     /// Exit with 0 even if the output format cannot hold everything
     #[arg(long, conflicts_with = "strict")]
     pub(crate) skip_unsupported: bool,
-
-    /// Wait until the output is on the disk, so that it survives a power cut
-    #[arg(long)]
-    pub(crate) sync: bool,
 
     /// Record the source in an attribute of the root
     #[arg(long)]

@@ -102,6 +102,7 @@ fn write_options(spec: &GeometrySpec) -> WriteOptions {
     options.factors = vec![2.0; spec.levels];
     options.memory = usize::try_from(spec.memory).unwrap_or(usize::MAX);
     options.replace = spec.replace;
+    options.sync = spec.sync;
     options.axes.clone_from(&spec.axes);
     options.groups.clone_from(&spec.groups);
     options

@@ -11,6 +11,7 @@ mod spec;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
+use hyperslab_core::storage::StageOptions;
 use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
@@ -44,12 +45,12 @@ pub struct ConvertOptions {
     pub filters: Option<Vec<Filter>>,
     /// Replace a target that exists.
     pub replace: bool,
+    /// Make a new target durable before the conversion ends. What replaces or changes a target always is.
+    pub sync: bool,
     /// Add to a target that exists, in formats that can.
     pub append: bool,
     /// Refuse what the target cannot hold, instead of noting it.
     pub strict: bool,
-    /// Make the target durable before the conversion returns; it is as durable as a copy otherwise.
-    pub sync: bool,
     /// The variant of the target's format; the source's own where it has the same format.
     pub variant: Option<Variant>,
     /// Note in an attribute of the root where the content came from.
@@ -71,9 +72,9 @@ impl Default for ConvertOptions {
             shard_shape: None,
             filters: None,
             replace: false,
+            sync: false,
             append: false,
             strict: false,
-            sync: false,
             variant: None,
             provenance: false,
             memory: 256 << 20,
@@ -83,6 +84,11 @@ impl Default for ConvertOptions {
 }
 
 impl ConvertOptions {
+    /// How a single file is put in its place.
+    fn stage(&self) -> StageOptions {
+        StageOptions::default().with_replace(self.replace).with_sync(self.sync)
+    }
+
     /// Do they ask for anything that only arrays have?
     fn shapes_arrays(&self) -> bool {
         self.chunk_shape.is_some()

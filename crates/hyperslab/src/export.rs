@@ -12,9 +12,14 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold, and when the
-/// file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
+/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold,
+/// [`Exists`](Error::Exists) when the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
 pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
+    write_staged(values, path, StageOptions::default().with_replace(replace))
+}
+
+/// As [`write`], with all options of the stage.
+pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) -> Result<()> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let form = match ending.as_str() {
         "npy" => write_npy,
@@ -27,10 +32,10 @@ pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
             )));
         }
     };
-    if replace {
+    if options.replace {
         crate::formats::check_replaceable_file(path)?;
     }
-    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    let staged = StagedFile::create(path, options)?;
     let mut out = BufWriter::with_capacity(1 << 20, staged.file());
     form(values, &mut out)?;
     out.flush().map_err(|source| staged.failed(source))?;

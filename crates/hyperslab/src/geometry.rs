@@ -16,6 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::rows::{Rows, plain_column};
 
+pub(crate) use files::write_staged;
 pub use files::{ENDINGS, write};
 pub use obj::write_obj;
 pub use ply::write_ply;

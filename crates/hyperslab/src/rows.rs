@@ -20,8 +20,8 @@ pub(crate) use array::run;
 pub use csv::write_csv;
 pub use json::write_json;
 pub use npy::write_npy;
-pub(crate) use write::ending;
 pub use write::{ENDINGS, takes_elements, write, writes};
+pub(crate) use write::{ending, write_staged};
 
 /// Rows of named columns, batch after batch.
 pub struct Rows<'a> {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use hyperslab::query::{Operation, Query};
 use hyperslab::{
-    ArraySpec, Attributes, CreateOptions, DType, Elements, Format, Grid, OpenOptions, OpenStore, Plan, Positions,
-    Region, RegionWriter, Selection, Threads, Values, create, open_with,
+    ArraySpec, Attributes, CreateOptions, DType, Elements, Format, Grid, OpenOptions, OpenStore, Plan,
+    Positions, Region, RegionWriter, Selection, Threads, Values, create, open_with,
 };
 
 fn write(path: &Path, name: &str, values: &Values, chunk: u64) {

@@ -31,6 +31,8 @@ pub struct GeometrySpec {
     pub memory: u64,
     /// Replace the store at the target.
     pub replace: bool,
+    /// Make a new store durable before it is committed.
+    pub sync: bool,
 }
 
 /// A column of values, one row a vertex.

@@ -129,6 +129,7 @@ impl Job<'_> {
             levels: self.options.geometry.levels,
             memory: self.options.memory,
             replace: self.options.replace,
+            sync: self.options.sync,
         }
     }
 

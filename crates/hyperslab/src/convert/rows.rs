@@ -47,7 +47,7 @@ pub fn convert_to_rows(
             let table = source.table(&node)?;
             note_attributes(&node, &table.schema().attributes, options, &mut report)?;
             let found = table.rows(&options.selection, None)?;
-            rows::write(counted.through(found), target, options.replace)?;
+            rows::write_staged(counted.through(found), target, options.stage())?;
         }
         Node::Array(array) => {
             let reader = source.reader(array);
@@ -55,10 +55,10 @@ pub fn convert_to_rows(
             if rows::takes_elements(target, &reader.schema().dtype) {
                 let values = reader.read(&options.selection)?;
                 counted.add(values.len() as u64, &values.elements);
-                export::write(&values, target, options.replace)?;
+                export::write_staged(&values, target, options.stage())?;
             } else {
                 let found = reader.rows(&options.selection)?;
-                rows::write(counted.through(found), target, options.replace)?;
+                rows::write_staged(counted.through(found), target, options.stage())?;
             }
             report.arrays = 1;
         }
@@ -70,7 +70,7 @@ pub fn convert_to_rows(
             note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
             let selected = reader.query(&GeometryQuery::default())?;
             counted.add(selected.vertices() as u64, &selected.data.vertices.elements);
-            geometry::write(&selected, target, options.replace)?;
+            geometry::write_staged(&selected, target, options.stage())?;
         }
         other => {
             return Err(Error::invalid(format!("{node} is a {}, which has no rows", other.kind())));

@@ -17,13 +17,18 @@ pub const ENDINGS: &[&str] = &["json", "ply", "obj", "swc"];
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an ending that we do not know or what the form cannot hold, and when the file exists
-/// and `replace` is false; [`Io`](Error::Io) when the system refuses.
+/// [`Invalid`](Error::Invalid) for an ending that we do not know or what the form cannot hold, [`Exists`](Error::Exists) when
+/// the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
 pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
+    write_staged(selected, path, StageOptions::default().with_replace(replace))
+}
+
+/// As [`write`], with all options of the stage.
+pub(crate) fn write_staged(selected: &Selected, path: &Path, options: StageOptions) -> Result<()> {
     let ending = rows::ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         if rows::writes(path) {
-            return rows::write(selected.rows()?, path, replace);
+            return rows::write_staged(selected.rows()?, path, options);
         }
         let all: Vec<_> =
             ENDINGS.iter().chain(rows::ENDINGS.iter().filter(|own| **own != "json")).copied().collect();
@@ -33,10 +38,10 @@ pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
             all.join(", .")
         )));
     }
-    if replace {
+    if options.replace {
         crate::formats::check_replaceable_file(path)?;
     }
-    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    let staged = StagedFile::create(path, options)?;
     let mut out = BufWriter::with_capacity(1 << 20, staged.file());
     match ending.as_str() {
         "ply" => write_ply(selected, &mut out)?,

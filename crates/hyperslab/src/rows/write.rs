@@ -47,9 +47,15 @@ pub(crate) fn ending(path: &Path) -> String {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold, and when the
-/// file exists and `replace` is false; [`Io`](Error::Io) when the system refuses; otherwise whatever a batch says.
+/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold,
+/// [`Exists`](Error::Exists) when the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses; otherwise
+/// whatever a batch says.
 pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
+    write_staged(rows, path, StageOptions::default().with_replace(replace))
+}
+
+/// As [`write`], with all options of the stage.
+pub(crate) fn write_staged(rows: Rows<'_>, path: &Path, options: StageOptions) -> Result<()> {
     let ending = ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         return Err(Error::invalid(format!(
@@ -58,10 +64,10 @@ pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
             ENDINGS.join(", .")
         )));
     }
-    if replace {
+    if options.replace {
         crate::formats::check_replaceable_file(path)?;
     }
-    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    let staged = StagedFile::create(path, options)?;
     let mut out = BufWriter::with_capacity(1 << 20, staged.file());
     match ending.as_str() {
         "csv" => write_csv(rows, &mut out)?,

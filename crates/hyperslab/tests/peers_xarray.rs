@@ -1,6 +1,6 @@
 //! Data sets of NetCDF and Zarr through every pair of the two: xarray sees the same before and after.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;

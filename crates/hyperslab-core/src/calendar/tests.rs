@@ -51,7 +51,7 @@ fn what_is_no_date_is_refused() {
 fn days_and_dates_are_inverse_in_every_calendar() {
     for name in ["standard", "proleptic_gregorian", "julian", "noleap", "all_leap", "360_day"] {
         let calendar = Calendar::from_name(name).unwrap();
-        assert_eq!(calendar.day(1970, 1, 1).is_some(), true, "{name}");
+        assert!(calendar.day(1970, 1, 1).is_some(), "{name}");
         for day in (-1_000_000..1_000_000).step_by(37) {
             let (year, month, date) = calendar.date(day);
             assert_eq!(calendar.day(year, month, date), Some(day), "{name} {year}-{month}-{date}");

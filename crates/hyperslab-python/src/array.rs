@@ -542,7 +542,11 @@ fn text_selection(py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Option<Sel
         Ok(items) => items.iter().collect(),
         Err(_) => vec![key.clone()],
     };
-    if texts.is_empty() || !texts.iter().all(|text| text.is_instance_of::<PyString>()) {
+    let is_selection = |text: &Bound<'_, PyAny>| {
+        let text = text.cast::<PyString>().ok().and_then(|text| text.to_str().ok());
+        text.is_some_and(|text| text.contains(['=', '~', ']']))
+    };
+    if texts.is_empty() || !texts.iter().all(is_selection) {
         return Ok(None);
     }
     let mut selection = Selection::all();

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use hyperslab::{Depth, Format, Node, OpenOptions, OpenStore, normal_path};
+use hyperslab::{Depth, EncryptionKey, Format, Node, OpenOptions, OpenStore, normal_path};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -21,6 +21,8 @@ pub(crate) struct Origin {
     pub(crate) format: Option<String>,
     pub(crate) mapped: bool,
     pub(crate) threads: Option<usize>,
+    memory: Option<u64>,
+    at: Option<(u64, u64)>,
 }
 
 impl Origin {
@@ -35,6 +37,12 @@ impl Origin {
         }
         if let Some(threads) = self.threads {
             options.set_item("threads", threads)?;
+        }
+        if let Some(memory) = self.memory {
+            options.set_item("memory", memory)?;
+        }
+        if let Some(at) = self.at {
+            options.set_item("at", at)?;
         }
         Ok(options)
     }
@@ -59,21 +67,31 @@ impl Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (path, *, format=None, mapped=true, threads=None))]
+    #[pyo3(signature = (path, *, format=None, mapped=true, threads=None, memory=None, at=None, key=None))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
         path: PathBuf,
         format: Option<String>,
         mapped: bool,
         threads: Option<usize>,
+        memory: Option<u64>,
+        at: Option<(u64, u64)>,
+        key: Option<[u8; 32]>,
     ) -> PyResult<Self> {
         let path = std::path::absolute(&path).unwrap_or(path);
         let wanted = format.as_deref().map(str::parse::<Format>).transpose();
         let wanted = wanted.map_err(|error| raised(py, &error))?;
-        let options = OpenOptions { format: wanted, mapped, ..OpenOptions::default() };
+        // A key is never part of a pickle: a process that opens the store again takes it from its environment.
+        let key = match key {
+            Some(key) => Some(EncryptionKey::new(key)),
+            None => EncryptionKey::from_environment().map_err(|error| raised(py, &error))?,
+        };
+        let mut options = OpenOptions { format: wanted, mapped, at, key, ..OpenOptions::default() };
+        options.memory = memory.unwrap_or(options.memory);
         let open = detached(py, || hyperslab::open_with(&path, &options))?;
         let path = path.to_string_lossy().into_owned();
-        let origin = Origin { path, format, mapped, threads };
+        let origin = Origin { path, format, mapped, threads, memory, at };
         Ok(Self { open: RwLock::new(Some(open)), origin: Arc::new(origin) })
     }
 

@@ -376,3 +376,28 @@ def test_labels_select_as_in_xarray(tmp_path: Path) -> None:
     np.testing.assert_array_equal(a.sel(lat=33, method="nearest"), t.sel(lat=33, method="nearest"))
     with pytest.raises(hyperslab.InvalidError, match="neighbours are 30 and 40"):
         a.sel(lat=33)
+
+
+def test_memory_time_and_key_are_options_of_opening(tmp_path: Path) -> None:
+    tiledb = pytest.importorskip("tiledb")
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros((1000, 100)))
+    with pytest.raises(hyperslab.InvalidError, match="the limit is 1000"):
+        hyperslab.open(path, memory=1000)["/"][::2]
+    assert pickle.loads(pickle.dumps(hyperslab.open(path, memory=1000)["/"])).shape == (1000, 100)
+    with pytest.raises(hyperslab.InvalidError, match="the limit is 1000"):
+        pickle.loads(pickle.dumps(hyperslab.open(path, memory=1000)["/"]))[::2]
+
+    uri, key = str(tmp_path / "t"), b"0123456789abcdeF0123456789abcdeF"
+    config = tiledb.Config({"sm.encryption_type": "AES_256_GCM", "sm.encryption_key": key.decode()})
+    with tiledb.scope_ctx(tiledb.Ctx(config)):
+        domain = tiledb.Domain(tiledb.Dim("x", domain=(0, 3), tile=4, dtype="i4"))
+        schema = tiledb.ArraySchema(domain, [tiledb.Attr("v", dtype="i4")])
+        tiledb.Array.create(uri, schema)
+        for time, value in ((10, 1), (20, 2)):
+            with tiledb.open(uri, "w", timestamp=time) as array:
+                array[:] = np.full(4, value, "i4")
+    assert hyperslab.open(uri, key=key)["v"][:].tolist() == [2] * 4
+    assert hyperslab.open(uri, key=key, at=15)["v"][:].tolist() == [1] * 4
+    with pytest.raises(hyperslab.HyperslabError):
+        hyperslab.open(uri)["v"][:]

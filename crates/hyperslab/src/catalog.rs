@@ -57,7 +57,8 @@ impl CatalogNode {
         let node = match &self.node {
             Ok(node) => node,
             Err(error) => {
-                object.insert("kind".into(), "damaged".into());
+                let kind = if error.is_unsupported() { "unsupported" } else { "damaged" };
+                object.insert("kind".into(), kind.into());
                 object.insert("error".into(), error.to_string().into());
                 return Value::Object(object);
             }

@@ -141,7 +141,14 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     tell(count(&|node| matches!(node, Node::Array(_))), "array", "arrays");
     tell(count(&|node| matches!(node, Node::Table(_))), "table", "tables");
     tell(count(&|node| matches!(node, Node::Geometry(_))), "geometry", "geometries");
-    tell(catalog.nodes.iter().filter(|node| node.node.is_err()).count(), "damaged node", "damaged nodes");
+    let failed = |unsupported: bool| {
+        let of_kind = |node: &&CatalogNode| {
+            node.node.as_ref().is_err_and(|error| error.is_unsupported() == unsupported)
+        };
+        catalog.nodes.iter().filter(of_kind).count()
+    };
+    tell(failed(true), "unsupported node", "unsupported nodes");
+    tell(failed(false), "damaged node", "damaged nodes");
     let (mut whole, mut stored) = (0_u64, 0_u64);
     for node in &catalog.nodes {
         if let (Ok(Node::Array(array)), Some(Ok(usage))) = (&node.node, &node.usage) {
@@ -166,7 +173,10 @@ fn nodes(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
 fn node_row(node: &CatalogNode) -> Vec<String> {
     let path = node.path.clone();
     match &node.node {
-        Err(error) => vec![path, "damaged".into(), error.to_string()],
+        Err(error) => {
+            let kind = if error.is_unsupported() { "unsupported" } else { "damaged" };
+            vec![path, kind.into(), error.to_string()]
+        }
         Ok(Node::Array(array)) => {
             let schema = array.schema();
             let chunks = if schema.chunked {

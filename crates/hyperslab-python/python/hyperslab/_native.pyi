@@ -34,6 +34,9 @@ class Store:
         format: str | None = None,
         mapped: bool = True,
         threads: int | None = None,
+        memory: int | None = None,
+        at: tuple[int, int] | None = None,
+        key: bytes | None = None,
     ) -> Store: ...
     @property
     def format(self) -> str: ...

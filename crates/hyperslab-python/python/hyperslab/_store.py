@@ -143,8 +143,14 @@ class Store(Group):
         format: str | None = None,
         mapped: bool = True,
         threads: int | None = None,
+        memory: int | None = None,
+        at: int | tuple[int, int] | None = None,
+        key: bytes | None = None,
     ) -> None:
-        native = _native.Store(os.fspath(path), format=format, mapped=mapped, threads=threads)
+        times = (0, at) if isinstance(at, int) else at
+        native = _native.Store(
+            os.fspath(path), format=format, mapped=mapped, threads=threads, memory=memory, at=times, key=key
+        )
         super().__init__(native, "/")
 
     @property
@@ -210,18 +216,23 @@ def open(
     format: str | None = None,
     mapped: bool = True,
     threads: int | None = None,
+    memory: int | None = None,
+    at: int | tuple[int, int] | None = None,
+    key: bytes | None = None,
 ) -> Store:
     """Opens a file or directory of any format, read-only.
 
-    ``format`` is recognised from the bytes when left out. ``mapped=False`` reads by position instead of mapping files: for
-    files that others may truncate. ``threads``: on how many threads reads run; see :func:`hyperslab.threads`.
+    ``format`` overrides format detection. ``mapped=False`` does not memory-map files, for files that others may truncate.
+    ``threads``: on how many threads reads run; see :func:`hyperslab.threads`. ``memory``: the most bytes that a result may
+    take. For TileDB, ``at`` opens an array as of a time in milliseconds since 1970, or between two of them, and ``key`` holds
+    the 32 bytes of an encryption key; it is taken from ``HYPERSLAB_KEY`` otherwise, and is never pickled.
 
     >>> import hyperslab
     >>> with hyperslab.open(getfixture("path")) as store:
     ...     store.format, store["t"].shape
     ('npz', (4, 6))
     """
-    return Store(path, format=format, mapped=mapped, threads=threads)
+    return Store(path, format=format, mapped=mapped, threads=threads, memory=memory, at=at, key=key)
 
 
 def open_array(

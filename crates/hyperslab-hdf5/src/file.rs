@@ -15,6 +15,7 @@ use crate::heap::global::Collection;
 use crate::image::CacheImage;
 use crate::paths::{Paths, Reached};
 use crate::shared::SharedTable;
+use crate::store::LastWalk;
 use crate::superblock::Superblock;
 
 /// The widths of addresses ("size of offsets") and lengths, in bytes. Both are at most 8.
@@ -126,6 +127,7 @@ pub(crate) struct File {
     pub(crate) paths: Mutex<Paths>,
     /// The paths by which callers reached groups.
     pub(crate) reached: Mutex<Reached>,
+    pub(crate) last_walk: Mutex<Option<LastWalk>>,
     groups: Mutex<Kept<Group>>,
     collections: Mutex<Kept<Collection>>,
     /// Of groups, the scales that NetCDF-4 numbered: their addresses by their numbers.
@@ -149,6 +151,7 @@ impl File {
             image: CacheImage::default(),
             paths: Mutex::default(),
             reached: Mutex::default(),
+            last_walk: Mutex::default(),
             groups: Mutex::default(),
             collections: Mutex::default(),
             dimensions: Mutex::default(),

@@ -35,13 +35,32 @@ pub(crate) enum Found {
 }
 
 /// An object, and how it was reached.
+#[derive(Debug, Clone)]
 pub(crate) struct Object {
     pub(crate) file: Arc<File>,
     pub(crate) address: u64,
     /// Its path in its own file, links resolved.
     pub(crate) path: String,
     /// The objects above it, by the path that was asked for.
-    above: Vec<(Arc<File>, u64, String)>,
+    above: Vec<Above>,
+}
+
+/// An object above another.
+#[derive(Debug, Clone)]
+struct Above {
+    file: Arc<File>,
+    address: u64,
+    path: Arc<str>,
+}
+
+/// The last path that was walked, where only hard links were on it. A caller that lists a tree asks for neighbours next, and
+/// does not walk from the root again.
+#[derive(Debug)]
+pub(crate) struct LastWalk {
+    asked: String,
+    address: u64,
+    path: String,
+    above: Vec<(u64, Arc<str>)>,
 }
 
 /// A part of a path still to walk.
@@ -57,7 +76,7 @@ struct Walker {
     address: u64,
     path: String,
     parts: VecDeque<Part>,
-    above: Vec<(Arc<File>, u64, String)>,
+    above: Vec<Above>,
     links: u32,
 }
 
@@ -77,8 +96,44 @@ impl Walker {
         }
     }
 
-    fn run(mut self) -> Result<Found> {
-        let asked = self.parts.len();
+    /// Goes on from the deepest group that the last walk passed as well.
+    fn resume(file: &Arc<File>, path: &str) -> Option<Self> {
+        let last = lock(&file.last_walk);
+        let last = last.as_ref()?;
+        let (mut own, mut wanted) = (parts(&last.asked).peekable(), parts(path).peekable());
+        let mut depth = 0;
+        while own.peek().is_some() && own.peek() == wanted.peek() {
+            own.next();
+            wanted.next();
+            depth += 1;
+        }
+        let (address, path) = match last.above.get(depth) {
+            Some((address, path)) => (*address, path.to_string()),
+            None => (last.address, last.path.clone()),
+        };
+        let above = |(address, path): &(u64, Arc<str>)| Above {
+            file: Arc::clone(file),
+            address: *address,
+            path: Arc::clone(path),
+        };
+        Some(Self {
+            file: Arc::clone(file),
+            address,
+            path,
+            parts: wanted.map(|name| Part { name, asked: true }).collect(),
+            above: last.above.iter().take(depth).map(above).collect(),
+            links: 0,
+        })
+    }
+
+    /// Notes the object that the walk leaves.
+    fn leave(&mut self) {
+        let (file, path) = (Arc::clone(&self.file), Arc::from(self.path.as_str()));
+        self.above.push(Above { file, address: self.address, path });
+    }
+
+    fn run(mut self, asked_path: &str) -> Result<Found> {
+        let root = Arc::clone(&self.file);
         while let Some(part) = self.parts.pop_front() {
             let group = self.file.group(self.address)?;
             let Some(link) = group.find(&self.file, &part.name)? else {
@@ -91,7 +146,7 @@ impl Walker {
             match link.target {
                 LinkTarget::Hard(address) => {
                     if part.asked {
-                        self.above.push((Arc::clone(&self.file), self.address, self.path.clone()));
+                        self.leave();
                     }
                     self.path = child_path(&self.path, &part.name);
                     self.address = address;
@@ -107,7 +162,14 @@ impl Walker {
                 }
             }
         }
-        debug_assert!(self.above.len() <= asked);
+        if self.links == 0 {
+            *lock(&root.last_walk) = Some(LastWalk {
+                asked: asked_path.to_owned(),
+                address: self.address,
+                path: self.path.clone(),
+                above: self.above.iter().map(|above| (above.address, Arc::clone(&above.path))).collect(),
+            });
+        }
         Ok(Found::Object(Object {
             file: self.file,
             address: self.address,
@@ -123,7 +185,7 @@ impl Walker {
             return Ok(false);
         }
         if asked {
-            self.above.push((Arc::clone(&self.file), self.address, self.path.clone()));
+            self.leave();
         }
         let path = match target {
             LinkTarget::Soft(path) => {
@@ -160,20 +222,18 @@ pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<F
 
 /// What a path of a file leads to.
 pub(crate) fn find(file: &Arc<File>, path: &str) -> Result<Found> {
-    Walker::new(file, path).run()
+    Walker::resume(file, path).unwrap_or_else(|| Walker::new(file, path)).run(path)
 }
 
 impl Object {
     /// The path of the group above that this object is, where a link leads back up.
     fn circle(&self) -> Option<String> {
-        let same = |(file, address, path): &(Arc<File>, u64, String)| {
-            (Arc::ptr_eq(file, &self.file)
-                || file.name == self.file.name && file.distance != self.file.distance)
-                .then_some(path)
-                .filter(|_| *address == self.address)
-                .cloned()
+        let same = |above: &&Above| {
+            let same_file = Arc::ptr_eq(&above.file, &self.file)
+                || above.file.name == self.file.name && above.file.distance != self.file.distance;
+            same_file && above.address == self.address
         };
-        self.above.iter().find_map(same)
+        self.above.iter().find(same).map(|above| above.path.to_string())
     }
 
     /// The node, which `asked` leads to from the root of `root`.
@@ -210,7 +270,7 @@ impl Object {
 
     /// Remembers the paths of the neighbours, once per group.
     fn learn(&self) {
-        for (file, address, path) in &self.above {
+        for Above { file, address, path } in &self.above {
             if Arc::ptr_eq(file, &self.file)
                 && let Ok(group) = file.group(*address)
             {

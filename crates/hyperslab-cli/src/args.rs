@@ -72,7 +72,7 @@ pub(crate) enum Command {
     Consolidate(ConsolidateArgs),
     /// Remove TileDB fragments that consolidation has replaced
     Vacuum(VacuumArgs),
-    /// Create a small sample in every format and walk through the commands
+    /// Create small samples and walk through the commands
     Demo(DemoArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),

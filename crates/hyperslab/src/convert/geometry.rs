@@ -65,7 +65,9 @@ pub(super) fn convert(
     match (geometries.as_slice(), tables.as_slice()) {
         ([(path, _), ..], _) => job.geometry(source, path)?,
         ([], [(path, _)]) => job.table(&source.table(path)?)?,
-        ([], [_, _, ..]) => return Err(Error::invalid("there are several tables; --node names one")),
+        ([], [_, _, ..]) => {
+            return Err(Error::invalid("the source has several tables; choose one by its path"));
+        }
         ([], []) => {
             let array = |(path, node): &(String, Node)| match node {
                 Node::Array(array) => Some((path.clone(), source.reader(std::sync::Arc::clone(array)))),

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::MemoryDirectory;
+use hyperslab_core::MemoryStorage;
 use libfuzzer_sys::fuzz_target;
 
 const FRAGMENT: &str = "__1_1_00000000000000000000000000000000_22";
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         (format!("__fragments/{FRAGMENT}/a0.tdb"), data.to_vec()),
         (format!("__fragments/{FRAGMENT}/d0.tdb"), data.to_vec()),
     ];
-    let directory = Arc::new(MemoryDirectory::new("fuzz.tiledb", files));
+    let directory = Arc::new(MemoryStorage::new("fuzz.tiledb", files));
     if let Ok(store) = hyperslab_tiledb::open(directory, hyperslab_tiledb::OpenOptions::default()) {
         hyperslab_fuzz::drive(&store);
     }

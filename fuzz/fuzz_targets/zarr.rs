@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::MemoryDirectory;
+use hyperslab_core::MemoryStorage;
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -11,7 +11,7 @@ fuzz_target!(|bytes: &[u8]| {
     let (document, object) = (bytes[..at].to_vec(), bytes[(at + 1).min(bytes.len())..].to_vec());
     for (name, key) in [("zarr.json", "c/0"), (".zarray", "0")] {
         let files = [(name, document.clone()), (key, object.clone())];
-        if let Ok(store) = hyperslab_zarr::open(Arc::new(MemoryDirectory::new("fuzz.zarr", files))) {
+        if let Ok(store) = hyperslab_zarr::open(Arc::new(MemoryStorage::new("fuzz.zarr", files))) {
             hyperslab_fuzz::drive(&store);
         }
     }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{Geometry, GeometryQuery, MemoryDirectory};
+use hyperslab_core::{Geometry, GeometryQuery, MemoryStorage};
 use libfuzzer_sys::fuzz_target;
 
 /// The objects, as far as the bytes go.
@@ -21,7 +21,7 @@ fn objects(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    let directory = Arc::new(MemoryDirectory::new("fuzz.zv", objects(bytes)));
+    let directory = Arc::new(MemoryStorage::new("fuzz.zv", objects(bytes)));
     let Ok(store) = hyperslab_zvf::open(directory) else { return };
     hyperslab_fuzz::drive(&store);
     let Ok(geometry) = store.geometry() else { return };

@@ -83,7 +83,7 @@ pub(crate) enum Command {
 /// How every command opens a store.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenArgs {
-    /// File or directory
+    /// File, directory or URL (https://…, s3://bucket/…)
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: PathBuf,
 
@@ -98,6 +98,25 @@ pub(crate) struct OpenArgs {
     /// Do not memory-map files; safe when another program may truncate them
     #[arg(long)]
     pub(crate) no_map: bool,
+
+    /// Which other files an HDF5 file may lead to: external data, virtual sources and links
+    #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside")]
+    pub(crate) external: String,
+
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
+}
+
+/// How remote storage is reached.
+#[derive(Debug, Clone, Default, ClapArgs)]
+pub(crate) struct StorageArgs {
+    /// Setting of the remote storage, such as endpoint_url=URL or region=NAME (repeatable)
+    #[arg(long = "storage-option", value_name = "KEY=VALUE")]
+    pub(crate) storage_options: Vec<String>,
+
+    /// Send requests to remote storage without credentials
+    #[arg(long)]
+    pub(crate) anonymous: bool,
 }
 
 #[derive(Debug, ClapArgs)]

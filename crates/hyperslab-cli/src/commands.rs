@@ -12,10 +12,10 @@ mod repair;
 mod shell;
 mod verify;
 
-use hyperslab::{EncryptionKey, OpenOptions, OpenStore, Result};
+use hyperslab::{EncryptionKey, Error, OpenOptions, OpenStore, RemoteOptions, Result};
 
 use crate::Answer;
-use crate::args::{Args, Command, OpenArgs};
+use crate::args::{Args, Command, OpenArgs, StorageArgs};
 
 /// Runs what was asked for.
 pub(crate) fn run(args: Args) -> Result<Answer> {
@@ -45,7 +45,20 @@ fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
     let format = args.format.as_deref().map(str::parse).transpose()?;
     let at = args.at.as_deref().map(crate::times::window).transpose()?;
     let key = EncryptionKey::from_environment()?;
-    Ok(OpenOptions { format, mapped: !args.no_map, at, key, ..OpenOptions::default() })
+    let (external, remote) = (args.external.parse()?, remote_options(&args.storage)?);
+    Ok(OpenOptions { format, mapped: !args.no_map, at, key, external, remote, ..OpenOptions::default() })
+}
+
+/// How remote storage is reached.
+fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
+    let mut options = RemoteOptions::default().with_anonymous(args.anonymous);
+    for option in &args.storage_options {
+        let (name, value) = option
+            .split_once('=')
+            .ok_or_else(|| Error::invalid(format!("--storage-option {option}: expected KEY=VALUE")))?;
+        options = options.with_option(name, value);
+    }
+    Ok(options)
 }
 
 /// As [`open`], but nothing is mapped.

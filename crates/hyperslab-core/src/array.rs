@@ -143,22 +143,25 @@ pub trait Array: Send + Sync + Debug {
         false
     }
 
-    /// The stored bytes of these spans. Neighbours in one blob are asked for in one call.
+    /// The stored bytes of these spans; `None` for a span of an object that is not there, which only arrays that locate
+    /// chunks without looking ([`Span::is_whole`]) answer. Neighbours in one blob are asked for in one call.
     ///
     /// # Errors
     ///
     /// As [`blob`](Self::blob) and [`Blob::read`].
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
         let mut fetched = Vec::with_capacity(spans.len());
         for run in spans.chunk_by(|a, b| a.blob == b.blob) {
             let blob = self.blob(&run[0].blob)?;
-            if let [span] = run {
-                fetched.push(blob.read_at(span.offset, span.length)?);
+            if let [span] = run
+                && !blob.is_remote()
+            {
+                fetched.push(Some(blob.read_at(span.offset, span.length)?));
                 continue;
             }
             let ranges: Vec<_> =
                 run.iter().map(|span| span.offset..span.offset.saturating_add(span.length)).collect();
-            fetched.extend(blob.read(&ranges)?);
+            fetched.extend(blob.read(&ranges)?.into_iter().map(Some));
         }
         Ok(fetched)
     }

@@ -1,6 +1,5 @@
-//! Bytes that can be read at any offset, and directories of them.
+//! Bytes that can be read at any offset.
 
-mod directory;
 mod file;
 mod mapped;
 mod memory;
@@ -12,9 +11,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use directory::{Directory, DirectoryEntry, LocalDirectory, MAPPED_FROM, MemoryDirectory, Stamp};
 pub use file::FileBlob;
-pub(crate) use file::read_exact_at;
+pub(crate) use file::{read_exact_at, read_part, read_whole};
 pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;
 
@@ -42,7 +40,7 @@ pub trait Blob: Send + Sync + Debug {
     }
 
     /// The bytes of all ranges, in one call so that a remote blob can merge and overlap its requests. Without
-    /// a copy when the blob is mapped or in memory.
+    /// a copy when the blob is mapped or in memory. For data: a remote blob keeps nothing of it.
     ///
     /// # Errors
     ///
@@ -59,7 +57,13 @@ pub trait Blob: Send + Sync + Debug {
         false
     }
 
-    /// The bytes of one range.
+    /// Says that these ranges will be read one by one soon. A remote blob requests them all at once and keeps them; others do
+    /// nothing. Errors are left to the reads.
+    fn prefetch(&self, ranges: &[Range<u64>]) {
+        let _ = ranges;
+    }
+
+    /// The bytes of one range. For structures that describe data: a remote blob keeps what it read.
     ///
     /// # Errors
     ///
@@ -94,7 +98,7 @@ fn slice(name: &Arc<str>, bytes: &Bytes, range: &Range<u64>) -> Result<Bytes> {
 }
 
 /// The error of a range that reaches past the end.
-fn past_end(name: &Arc<str>, range: &Range<u64>, length: u64) -> Error {
+pub(crate) fn past_end(name: &Arc<str>, range: &Range<u64>, length: u64) -> Error {
     Error::Corrupt(Box::new(crate::Corrupt {
         store: Arc::clone(name),
         structure: "bytes".into(),
@@ -106,6 +110,7 @@ fn past_end(name: &Arc<str>, range: &Range<u64>, length: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::storage::{LocalStorage, Storage};
 
     fn all_kinds(content: &[u8]) -> Result<Vec<Box<dyn Blob>>> {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -152,7 +157,7 @@ mod tests {
         // Where the file system has no such sizes there is nothing to fear.
         if std::fs::File::create(&path).unwrap().set_len(SIZE).is_ok() {
             assert!(FileBlob::open(&path)?.read_range(0..SIZE).is_err());
-            let directory = LocalDirectory::new(folder.path()).unmapped();
+            let directory = LocalStorage::new(folder.path()).unmapped();
             assert!(directory.read("hole").is_err());
             assert!(directory.read_range("hole", 1..SIZE).is_err());
         }

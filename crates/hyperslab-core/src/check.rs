@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use rayon::prelude::*;
 
-use crate::pipeline::{BlobCache, check_fetched};
+use crate::pipeline::{BlobCache, fetch};
 use crate::{Array, ArraySchema, Blob, Chunk, ChunkCoord, ChunkRef, Result, Span, product};
 
 /// What is checked at a time: enough for all cores, few enough that a large index is never held as a whole.
@@ -71,11 +71,11 @@ pub fn chunk_weight(schema: &ArraySchema) -> u64 {
 /// Whatever fetching and decoding say.
 pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
     let mut blobs = BlobCache::default();
-    Chunk::new(array, 0, chunk, Some(reference), None, None, &mut blobs).check(|span| {
+    Chunk::new(array, 0, chunk, Some(reference), None, &mut blobs).check(|span| {
         if span.length > AT_ONCE {
             return check_readable(&*array.blob(&span.blob)?, span);
         }
-        check_fetched(array, 1, array.fetch(&[span])?)?.iter().for_each(|stored| touch(stored));
+        fetch(array, &[span])?.iter().for_each(|stored| touch(stored));
         Ok(())
     })
 }

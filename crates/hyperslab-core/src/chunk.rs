@@ -40,8 +40,20 @@ pub struct Span {
     pub blob: BlobKey,
     /// Where they start.
     pub offset: u64,
-    /// How many.
+    /// How many; [`UNKNOWN_LENGTH`] for all bytes of an object that was not looked at.
     pub length: u64,
+}
+
+/// The length of a span that is a whole object of unknown size. It may not even be there: the chunk was then never written.
+/// Remote storage is read so, because looking takes as long as reading.
+pub const UNKNOWN_LENGTH: u64 = u64::MAX;
+
+impl Span {
+    /// Is it a whole object of unknown size?
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.length == UNKNOWN_LENGTH
+    }
 }
 
 /// Some of a chunk's cells, as one write left them.
@@ -96,9 +108,10 @@ impl ChunkRef {
         self.layers.iter().flat_map(|layer| &layer.spans)
     }
 
-    /// How many bytes are stored.
+    /// How many bytes are stored, as far as is known.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
-        self.spans().fold(0, |sum, span| sum.saturating_add(span.length))
+        let known = self.spans().filter(|span| !span.is_whole());
+        known.fold(0, |sum, span| sum.saturating_add(span.length))
     }
 }

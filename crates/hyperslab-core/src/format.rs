@@ -15,9 +15,9 @@ use bytes::Bytes;
 
 pub use geometry::{GeometryColumn, GeometrySink, GeometrySpec};
 pub use info::{Capabilities, FormatInfo, StoreForm, Variant, VariantInfo};
-pub use options::{CreateOptions, OpenContext};
+pub use options::{CreateOptions, ExternalFiles, OpenContext};
 
-use crate::{Attributes, Blob, Directory, Error, GeometryData, Result, Sink, Store};
+use crate::{Attributes, Blob, Error, GeometryData, Result, Sink, Storage, Store};
 
 /// One format. Drivers hold no state: a store, a sink or a repair holds its own.
 pub trait FormatDriver: Send + Sync + Debug {
@@ -153,7 +153,7 @@ pub enum Content {
     /// A file.
     File(Arc<dyn Blob>),
     /// A directory.
-    Directory(Arc<dyn Directory>),
+    Directory(Arc<dyn Storage>),
 }
 
 impl Content {
@@ -183,7 +183,7 @@ impl Content {
     /// # Errors
     ///
     /// [`Invalid`](Error::Invalid) for a file.
-    pub fn into_directory(self, info: &FormatInfo) -> Result<Arc<dyn Directory>> {
+    pub fn into_directory(self, info: &FormatInfo) -> Result<Arc<dyn Storage>> {
         match self {
             Self::Directory(directory) => Ok(directory),
             Self::File(blob) => Err(info.wrong_form(blob.name(), StoreForm::File)),
@@ -232,7 +232,7 @@ impl<'a> Glimpse<'a> {
 
     /// The directory, to look for names.
     #[must_use]
-    pub fn directory(&self) -> Option<&'a dyn Directory> {
+    pub fn directory(&self) -> Option<&'a dyn Storage> {
         match self.content {
             Content::Directory(directory) => Some(&**directory),
             Content::File(_) => None,

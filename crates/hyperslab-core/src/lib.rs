@@ -20,7 +20,7 @@
 //! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
 //! | `budget` | [`Budget`]: what one operation on a store may cost, in proportion to the store's bytes |
 //! | `buffer` | [`Buffer`]: memory for results |
-//! | `blob` | [`Blob`], [`Directory`]: bytes that can be read at any offset, and names for them |
+//! | `blob` | [`Blob`]: bytes that can be read at any offset |
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
@@ -29,7 +29,7 @@
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
 //! | `secret` | [`SecretKey`]: keys that are wiped from memory and never shown |
-//! | [`storage`] | stages: files, folders and changes that become visible whole or not at all |
+//! | [`storage`] | [`Storage`]: the objects at a location; stages: files, folders and changes that become visible whole or not at all |
 //! | `report` | [`Report`]: what a check found |
 //!
 //! ```
@@ -79,22 +79,19 @@ pub use array::{
     Array, ArraySchema, ChunkStatistics, Coverage, Edges, Fill, Filter, Labels, Number, PartialOutput, Usage,
 };
 pub use attributes::{Attribute, Attributes};
-pub use blob::{
-    Blob, Directory, DirectoryEntry, FileBlob, LocalDirectory, MAPPED_FROM, MappedBlob, MemoryBlob,
-    MemoryDirectory, Stamp,
-};
+pub use blob::{Blob, FileBlob, MappedBlob, MemoryBlob};
 pub use budget::Budget;
 pub use buffer::Buffer;
 pub use calendar::{Calendar, TimeAxis, date_tick};
 pub use check::{check_chunk, check_in_order, chunk_weight, touch};
-pub use chunk::{BlobKey, ChunkRef, Layer, Span};
+pub use chunk::{BlobKey, ChunkRef, Layer, Span, UNKNOWN_LENGTH};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
 pub use format::{
-    Capabilities, Content, CreateOptions, Fix, FormatDriver, FormatInfo, GeometryColumn, GeometrySink,
-    GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, StoreForm, Variant, VariantInfo,
+    Capabilities, Content, CreateOptions, ExternalFiles, Fix, FormatDriver, FormatInfo, GeometryColumn,
+    GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, StoreForm, Variant, VariantInfo,
 };
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
@@ -103,7 +100,7 @@ pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pipeline::{
     Chunk, ChunkList, ChunkVisitor, Context, LOCATE_BATCH, OutputSlot, OutputSlots, Progress, Threads,
-    decoded_bytes, gather_elements, locate, needs_elements, read_serial, result_bytes, visit_chunks,
+    decoded_bytes, fetch, gather_elements, locate, needs_elements, read_serial, result_bytes, visit_chunks,
     with_scratch,
 };
 pub use plan::{AxisPart, Plan, PlannedChunk};
@@ -111,6 +108,10 @@ pub use report::{Finding, Recommendation, Report, Severity};
 pub use secret::{SecretKey, wipe};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
 pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink};
+pub use storage::{
+    ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
+    StorageEntry, read_spans,
+};
 pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
 pub use stored::{StoredForm, StoredStep};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};

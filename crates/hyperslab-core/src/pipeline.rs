@@ -28,7 +28,7 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub(crate) use chunk::{BlobCache, check_fetched, spans_of};
-pub use chunk::{Chunk, decoded_bytes, needs_elements, with_scratch};
+pub use chunk::{Chunk, decoded_bytes, fetch, needs_elements, with_scratch};
 pub use context::{Context, Progress};
 pub use output::{OutputSlot, OutputSlots};
 pub use serial::{gather_elements, read_serial, result_bytes};
@@ -120,7 +120,7 @@ pub fn visit_chunks(
             ahead::visit(array, list, &located, context, &mut blobs, visitor)?;
         } else {
             for position in 0..coords.len() {
-                visitor.visit(&mut located.chunk(array, position, None, &mut blobs))?;
+                visitor.visit(&mut located.chunk(array, position, &mut blobs))?;
             }
         }
         start = end;
@@ -179,22 +179,27 @@ struct Located<'a> {
 }
 
 impl<'a> Located<'a> {
-    fn chunk(
-        &self,
-        array: &'a dyn Array,
-        position: usize,
-        fetched: Option<Vec<Bytes>>,
-        blobs: &'a mut chunk::BlobCache,
-    ) -> Chunk<'a> {
+    /// A chunk that is fetched when it is asked for.
+    fn chunk(&self, array: &'a dyn Array, position: usize, blobs: &'a mut chunk::BlobCache) -> Chunk<'a> {
         Chunk::new(
             array,
             self.numbers[position],
             &self.coords[position],
             self.references[position].as_ref(),
             self.known.get(position).and_then(Option::as_ref),
-            fetched,
             blobs,
         )
+    }
+
+    /// A chunk that was fetched ahead; `None` when it turned out never to have been written.
+    fn fetched_chunk(
+        &self,
+        array: &'a dyn Array,
+        position: usize,
+        stored: Option<Vec<Bytes>>,
+        blobs: &'a mut chunk::BlobCache,
+    ) -> Chunk<'a> {
+        self.chunk(array, position, blobs).with_fetched(stored)
     }
 }
 

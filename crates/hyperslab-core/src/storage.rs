@@ -1,6 +1,9 @@
-//! The write side of storage: targets that are built beside their place and published in one step.
+//! Where stores are: objects that are read from a location, and targets that are published to one.
 //!
-//! Every writer goes through one of these:
+//! [`Storage`] is the read side: the objects at a location, such as a folder or a bucket. Formats see nothing else of where
+//! a store is.
+//!
+//! On the write side targets are built beside their place and published in one step. Every writer goes through one of these:
 //!
 //! | type | for |
 //! |---|---|
@@ -44,6 +47,7 @@ mod file;
 mod folder;
 mod leftovers;
 mod local;
+mod objects;
 mod system;
 mod trace;
 mod writer;
@@ -52,6 +56,10 @@ pub use change::{StagedChange, remove_inside};
 pub use file::StagedFile;
 pub use folder::StagedFolder;
 pub use local::LocalFile;
+pub use objects::{
+    ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
+    StorageEntry, read_spans,
+};
 pub use trace::{Step, Trace};
 pub use writer::{StageObject, StageWriter};
 

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::{Blob, Directory, LocalDirectory, MappedBlob, Result};
+use hyperslab_core::{Blob, LocalStorage, Result, Storage};
 
 /// Finds the other files that a file refers to.
 pub trait Externals: Send + Sync + Debug {
@@ -36,72 +36,97 @@ impl Externals for NoExternals {
     }
 }
 
-/// Files of one folder and the folders below it; names that lead out of it are not opened, unless asked for.
+/// Files of the folder that holds a file, and of the folders below it. A name that leads out of the folder is not opened.
 #[derive(Debug, Clone)]
-pub struct Folder {
-    root: PathBuf,
+pub struct Siblings {
+    storage: Arc<dyn Storage>,
     /// The folder, below the root, of the file that refers to others.
-    within: PathBuf,
-    anywhere: bool,
+    within: String,
 }
 
-impl Folder {
-    /// Files in and below this folder.
-    pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into(), within: PathBuf::new(), anywhere: false }
-    }
-
-    /// Also files outside the folder, by absolute names or by names that climb.
+impl Siblings {
+    /// Files of this storage.
     #[must_use]
-    pub const fn anywhere(mut self) -> Self {
-        self.anywhere = true;
-        self
+    pub const fn new(storage: Arc<dyn Storage>) -> Self {
+        Self { storage, within: String::new() }
     }
 
-    /// The name relative to the root, where it stays inside.
-    fn inside(&self, name: &Path) -> Option<PathBuf> {
-        let mut parts = Vec::new();
-        for part in self.within.join(name).components() {
+    /// The key of a name, where it stays inside.
+    fn key(&self, name: &str) -> Option<String> {
+        if name.starts_with('/') || name.contains('\0') {
+            return None;
+        }
+        let mut parts: Vec<&str> = self.within.split('/').filter(|part| !part.is_empty()).collect();
+        for part in name.split('/') {
             match part {
-                std::path::Component::Normal(part) => parts.push(part.to_owned()),
-                std::path::Component::CurDir => {}
-                std::path::Component::ParentDir => {
+                "" | "." => {}
+                ".." => {
                     parts.pop()?;
                 }
-                _ => return None,
+                part => parts.push(part),
             }
         }
-        Some(parts.iter().collect())
+        Some(parts.join("/"))
     }
 
-    fn open_inside(&self, relative: &Path) -> Result<Option<External>> {
-        let Some(key) = relative.to_str() else { return Ok(None) };
-        let Some(blob) = LocalDirectory::new(&self.root).open(key)? else { return Ok(None) };
-        let within = relative.parent().map(Path::to_path_buf).unwrap_or_default();
+    fn open_key(&self, key: &str) -> Result<Option<External>> {
+        if key.is_empty() {
+            return Ok(None);
+        }
+        let Some(blob) = self.storage.open(key)? else { return Ok(None) };
+        let within = key.rsplit_once('/').map_or("", |(folder, _)| folder).to_owned();
         Ok(Some(External { blob, externals: Arc::new(Self { within, ..self.clone() }) }))
     }
 }
 
-impl Externals for Folder {
+impl Externals for Siblings {
     fn open(&self, name: &str) -> Result<Option<External>> {
-        let name = Path::new(name);
-        if self.anywhere {
-            let path = self.root.join(&self.within).join(name);
-            if path.is_file() {
-                let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-                let blob = Arc::new(MappedBlob::open(&path)?);
-                return Ok(Some(External { blob, externals: Arc::new(Self::new(folder).anywhere()) }));
-            }
-        }
-        if let Some(relative) = self.inside(name)
-            && let Some(found) = self.open_inside(&relative)?
+        if let Some(key) = self.key(name)
+            && let Some(found) = self.open_key(&key)?
         {
             return Ok(Some(found));
         }
         // A file that was moved with its neighbours still names them by their old folder: libhdf5 then looks
         // beside the file.
-        match name.file_name() {
-            Some(last) => self.open_inside(&self.within.join(last)),
+        match name.rsplit('/').next().and_then(|last| self.key(last)) {
+            Some(key) => self.open_key(&key),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Any file of this machine.
+#[derive(Debug, Clone)]
+pub struct Anywhere {
+    folder: PathBuf,
+    mapped: bool,
+}
+
+impl Anywhere {
+    /// Names are relative to this folder. Files are mapped, or read by position.
+    pub fn new(folder: impl Into<PathBuf>, mapped: bool) -> Self {
+        Self { folder: folder.into(), mapped }
+    }
+
+    fn open_path(&self, path: &Path) -> Result<Option<External>> {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name().and_then(|name| name.to_str()))
+        else {
+            return Ok(None);
+        };
+        let storage = LocalStorage::new(folder);
+        let storage = if self.mapped { storage } else { storage.unmapped() };
+        let externals = Arc::new(Self::new(folder, self.mapped));
+        Ok(storage.open(name)?.map(|blob| External { blob, externals }))
+    }
+}
+
+impl Externals for Anywhere {
+    fn open(&self, name: &str) -> Result<Option<External>> {
+        if let Some(found) = self.open_path(&self.folder.join(name))? {
+            return Ok(Some(found));
+        }
+        match Path::new(name).file_name() {
+            Some(last) => self.open_path(&self.folder.join(last)),
             None => Ok(None),
         }
     }
@@ -116,17 +141,40 @@ mod tests {
         let outer = tempfile::tempdir().unwrap();
         let root = outer.path().join("root");
         std::fs::create_dir_all(root.join("sub")).unwrap();
-        std::fs::write(outer.path().join("secret"), "s").unwrap();
-        std::fs::write(root.join("a"), "a").unwrap();
-        std::fs::write(root.join("sub/b"), "b").unwrap();
-        let folder = Folder::new(&root);
+        for (name, content) in [("secret", "s"), ("root/a", "a"), ("root/sub/b", "b"), ("root/.hidden", "h")]
+        {
+            std::fs::write(outer.path().join(name), content).unwrap();
+        }
+        let folder = Siblings::new(Arc::new(LocalStorage::new(&root).confined()));
         assert!(folder.open("../secret").unwrap().is_none());
         assert!(folder.open(outer.path().join("secret").to_str().unwrap()).unwrap().is_none());
+        assert!(folder.open(".hidden").unwrap().is_none());
         assert!(folder.open("./a").unwrap().is_some());
+        // A file that was moved with its neighbours.
+        assert!(folder.open("/elsewhere/a").unwrap().is_some());
         let below = folder.open("sub/b").unwrap().unwrap().externals;
         assert!(below.open("../a").unwrap().is_some());
         assert!(below.open("b").unwrap().is_some());
         assert!(below.open("../../secret").unwrap().is_none());
-        assert!(folder.clone().anywhere().open("../secret").unwrap().is_some());
+        let anywhere = Anywhere::new(&root, false);
+        assert!(anywhere.open("../secret").unwrap().is_some());
+        assert!(anywhere.open(".hidden").unwrap().is_some());
+    }
+
+    #[test]
+    #[cfg(unix)]
+    fn links_out_of_the_folder_are_not_followed() {
+        let outer = tempfile::tempdir().unwrap();
+        let root = outer.path().join("root");
+        std::fs::create_dir_all(root.join("sub")).unwrap();
+        std::fs::write(outer.path().join("secret"), "s").unwrap();
+        std::fs::write(root.join("sub/b"), "b").unwrap();
+        std::os::unix::fs::symlink(outer.path().join("secret"), root.join("out")).unwrap();
+        std::os::unix::fs::symlink(outer.path(), root.join("folder")).unwrap();
+        std::os::unix::fs::symlink("sub/b", root.join("in")).unwrap();
+        let folder = Siblings::new(Arc::new(LocalStorage::new(&root).confined()));
+        assert!(folder.open("out").unwrap().is_none());
+        assert!(folder.open("folder/secret").unwrap().is_none());
+        assert!(folder.open("in").unwrap().is_some());
     }
 }

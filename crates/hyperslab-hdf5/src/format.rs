@@ -4,11 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attributes, Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext,
-    Recognition, Result, Sink, Store, VariantInfo,
+    Attributes, Capabilities, Content, CreateOptions, ExternalFiles, FormatDriver, FormatInfo, Glimpse,
+    OpenContext, Recognition, Result, Sink, Store, VariantInfo,
 };
 
-use crate::{AppendOptions, Externals, Folder, Hdf5Append, Hdf5Options, Hdf5Sink, NoExternals};
+use crate::{Anywhere, AppendOptions, Externals, Hdf5Append, Hdf5Options, Hdf5Sink, NoExternals, Siblings};
 
 /// HDF5, and NetCDF-4 on top of it.
 #[derive(Debug)]
@@ -42,12 +42,15 @@ impl FormatDriver for Hdf5Driver {
     }
 
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
-        let externals: Arc<dyn Externals> = match context.path {
-            Some(path) => {
-                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-                Arc::new(Folder::new(folder.unwrap_or_else(|| Path::new("."))))
+        let folder = || context.path.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+        let externals: Arc<dyn Externals> = match (context.external, &context.beside) {
+            (ExternalFiles::Any, _) if context.path.is_some() => {
+                Arc::new(Anywhere::new(folder().unwrap_or_else(|| Path::new(".")), context.mapped))
             }
-            None => Arc::new(NoExternals),
+            (ExternalFiles::Beside | ExternalFiles::Any, Some(beside)) => {
+                Arc::new(Siblings::new(Arc::clone(beside)))
+            }
+            _ => Arc::new(NoExternals),
         };
         Ok(Arc::new(crate::open(content.into_file(&INFO)?, externals)?))
     }

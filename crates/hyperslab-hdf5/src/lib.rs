@@ -74,9 +74,9 @@ mod write;
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{Blob, MappedBlob, Result};
+use hyperslab_core::{Blob, LocalStorage, MappedBlob, Result};
 
-pub use externals::{External, Externals, Folder, NoExternals};
+pub use externals::{Anywhere, External, Externals, NoExternals, Siblings};
 pub use format::Hdf5Driver;
 pub use store::Hdf5Store;
 pub use write::{
@@ -111,5 +111,8 @@ pub fn open_path(path: &Path) -> Result<Hdf5Store> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    open(Arc::new(MappedBlob::open(path)?), Arc::new(Folder::new(folder)))
+    open(
+        Arc::new(MappedBlob::open(path)?),
+        Arc::new(Siblings::new(Arc::new(LocalStorage::new(folder).confined()))),
+    )
 }

@@ -1,11 +1,17 @@
-//! For tests only: a directory that notes what is asked of it, so that a test can say which bytes an answer needed.
+//! For tests only: storage that notes what is asked of it, so that a test can say which bytes an answer needed.
+//!
+//! [`LoggedStorage`] wraps other storage; [`WebServer`] is remote storage with a latency, a bandwidth and faults.
 #![forbid(unsafe_code)]
+
+mod server;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, Directory, DirectoryEntry, Result};
+pub use server::{Answered, Behaviour, WebServer};
+
+use hyperslab_core::{Blob, ObjectStat, Result, Storage, StorageEntry};
 
 /// One request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,12 +66,12 @@ impl RequestLog {
 
 /// A directory whose requests are noted.
 #[derive(Debug)]
-pub struct LoggedDirectory<D> {
+pub struct LoggedStorage<D> {
     inner: D,
     log: RequestLog,
 }
 
-impl<D: Directory> LoggedDirectory<D> {
+impl<D: Storage> LoggedStorage<D> {
     /// Notes the requests to `inner`.
     pub fn new(inner: D) -> Self {
         Self { inner, log: RequestLog::default() }
@@ -78,7 +84,7 @@ impl<D: Directory> LoggedDirectory<D> {
     }
 }
 
-impl<D: Directory> Directory for LoggedDirectory<D> {
+impl<D: Storage> Storage for LoggedStorage<D> {
     fn name(&self) -> &Arc<str> {
         self.inner.name()
     }
@@ -88,12 +94,12 @@ impl<D: Directory> Directory for LoggedDirectory<D> {
         Ok(Some(Arc::new(LoggedBlob { inner, key: key.to_owned(), log: self.log.clone() })))
     }
 
-    fn size(&self, key: &str) -> Result<Option<u64>> {
+    fn stat(&self, key: &str) -> Result<Option<ObjectStat>> {
         self.log.note(Request::Size(key.to_owned()));
-        self.inner.size(key)
+        self.inner.stat(key)
     }
 
-    fn list(&self, key: &str) -> Result<Vec<DirectoryEntry>> {
+    fn list(&self, key: &str) -> Result<Vec<StorageEntry>> {
         self.log.note(Request::List(key.to_owned()));
         self.inner.list(key)
     }

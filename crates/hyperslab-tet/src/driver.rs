@@ -26,6 +26,7 @@ static INFO: FormatInfo = FormatInfo {
         history: true,
         ..Capabilities::NONE
     },
+    probe_keys: &["PROTOCOL", "CURRENT"],
     ..FormatInfo::new("tet")
 };
 

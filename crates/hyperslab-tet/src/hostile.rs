@@ -47,7 +47,7 @@ fn read_chunk(store: &TetStore, chunk: &[u64]) -> Result<Vec<u8>> {
     let chunk = ChunkCoord::from_slice(chunk);
     let reference = array.locate(std::slice::from_ref(&chunk))?.remove(0);
     let reference = reference.ok_or_else(|| hyperslab_core::Error::not_found("x", "chunk"))?;
-    let stored = array.fetch(&reference.spans().collect::<Vec<_>>())?;
+    let stored = hyperslab_core::fetch(&array, &reference.spans().collect::<Vec<_>>())?;
     let mut out = vec![0; hyperslab_core::decoded_bytes(&array, &chunk, &reference)?];
     array.decode(&chunk, &reference, &stored, &mut out)?;
     Ok(out)
@@ -301,7 +301,7 @@ fn read_array(array: &dyn Array, length: u64) {
     let _ = array.visit_chunks(&mut |chunk, reference| {
         chunks += 1;
         if let Ok(size) = hyperslab_core::decoded_bytes(array, &chunk, &reference)
-            && let Ok(stored) = array.fetch(&reference.spans().collect::<Vec<_>>())
+            && let Ok(stored) = hyperslab_core::fetch(array, &reference.spans().collect::<Vec<_>>())
             // What is decoded has been promised by a row that was checked.
             && array.locate(std::slice::from_ref(&chunk)).is_ok()
         {

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::{Blob, Directory, Error, LocalDirectory, MappedBlob, Place, Report, Result};
+use hyperslab_core::{Blob, Error, LocalStorage, MappedBlob, Place, Report, Result, Storage};
 
 use crate::store::{TetStore, open, open_pending};
 
@@ -15,7 +15,7 @@ use crate::store::{TetStore, open, open_pending};
 /// # Errors
 ///
 /// [`Io`](Error::Io) when it cannot be read.
-pub fn probe_package(directory: &dyn Directory) -> Result<bool> {
+pub fn probe_package(directory: &dyn Storage) -> Result<bool> {
     Ok(directory.size("PROTOCOL")?.is_some() && directory.size("CURRENT")?.is_some())
 }
 
@@ -25,7 +25,7 @@ pub fn probe_package(directory: &dyn Directory) -> Result<bool> {
 ///
 /// [`NotFound`](Error::NotFound) when it is not a package, [`Unsupported`](Error::Unsupported) for another protocol than 2,
 /// otherwise as [`open`].
-pub fn open_package(directory: &dyn Directory) -> Result<TetStore> {
+pub fn open_package(directory: &dyn Storage) -> Result<TetStore> {
     let store = directory.name();
     let key = format!("generations/{:08}/packed.tet", current_generation(directory)?);
     let blob = directory.open(&key)?.ok_or_else(|| Error::not_found(store.as_ref(), key))?;
@@ -33,7 +33,7 @@ pub fn open_package(directory: &dyn Directory) -> Result<TetStore> {
 }
 
 /// The generation that `CURRENT` names.
-pub(crate) fn current_generation(directory: &dyn Directory) -> Result<u64> {
+pub(crate) fn current_generation(directory: &dyn Storage) -> Result<u64> {
     #[derive(serde::Deserialize)]
     struct Protocol {
         protocol_version: u64,
@@ -51,7 +51,7 @@ pub(crate) fn current_generation(directory: &dyn Directory) -> Result<u64> {
 }
 
 /// A file that has no reason to be large.
-fn small_file(directory: &dyn Directory, key: &'static str) -> Result<bytes::Bytes> {
+fn small_file(directory: &dyn Storage, key: &'static str) -> Result<bytes::Bytes> {
     let store = directory.name();
     match directory.size(key)? {
         Some(0..=65_536) => {}
@@ -69,7 +69,7 @@ fn small_file(directory: &dyn Directory, key: &'static str) -> Result<bytes::Byt
 /// As [`open`] and [`open_package`]; [`Io`](Error::Io) when there is nothing to open.
 pub fn open_path(path: &Path) -> Result<TetStore> {
     if path.is_dir() {
-        return open_package(&LocalDirectory::new(path));
+        return open_package(&LocalStorage::new(path));
     }
     open_file(Arc::new(MappedBlob::open(path)?), path, true)
 }
@@ -91,7 +91,7 @@ pub(crate) fn verify_package(path: &Path, store: &TetStore, report: &mut Report)
         part_ids: Vec<String>,
         packed_sha256: Option<String>,
     }
-    let directory = LocalDirectory::new(path);
+    let directory = LocalStorage::new(path);
     let manifest = current_generation(&directory).and_then(|generation| {
         let key = format!("generations/{generation:08}/MANIFEST.json");
         let text = directory.read(&key)?.ok_or_else(|| Error::not_found(directory.name().as_ref(), key))?;
@@ -122,12 +122,12 @@ pub(crate) fn verify_package(path: &Path, store: &TetStore, report: &mut Report)
 mod tests {
     use super::*;
     use crate::superblock::Superblock;
-    use hyperslab_core::MemoryDirectory;
+    use hyperslab_core::MemoryStorage;
 
     #[test]
     fn the_current_generation_is_opened() -> Result<()> {
         let files = |protocol: &str, current: &str| {
-            MemoryDirectory::new(
+            MemoryStorage::new(
                 "p.tet.d",
                 [
                     ("PROTOCOL", protocol.as_bytes().to_vec()),

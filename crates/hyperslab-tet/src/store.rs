@@ -176,7 +176,7 @@ impl Inner {
     }
 }
 
-/// Directory, index header and rows of a file that is not empty.
+/// Storage, index header and rows of a file that is not empty.
 fn read_index(
     blob: &dyn Blob,
     superblock: &Superblock,

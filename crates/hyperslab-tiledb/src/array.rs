@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Attribute, Attributes, Blob, BlobKey, Directory, Error, Fields, Place, Result};
+use hyperslab_core::{Attribute, Attributes, Blob, BlobKey, Error, Fields, Place, Result, Storage};
 use rayon::prelude::*;
 
 use crate::OpenOptions;
@@ -18,7 +18,7 @@ use crate::schema::{ArrayKind, Enumeration, Schema};
 
 /// An opened array.
 pub(crate) struct OpenArray {
-    pub(crate) directory: Arc<dyn Directory>,
+    pub(crate) directory: Arc<dyn Storage>,
     /// Where the array stands in the directory: empty, or ending in a slash.
     pub(crate) prefix: String,
     /// For messages.
@@ -44,7 +44,7 @@ impl std::fmt::Debug for OpenArray {
 
 impl OpenArray {
     /// Lists the directory and reads the schema that the window sees.
-    pub(crate) fn open(directory: Arc<dyn Directory>, prefix: String, options: OpenOptions) -> Result<Self> {
+    pub(crate) fn open(directory: Arc<dyn Storage>, prefix: String, options: OpenOptions) -> Result<Self> {
         let name: Arc<str> = match prefix.trim_end_matches('/') {
             "" => Arc::clone(directory.name()),
             below => format!("{}/{below}", directory.name()).into(),
@@ -285,7 +285,7 @@ impl OpenArray {
 }
 
 fn read_schema(
-    directory: &dyn Directory,
+    directory: &dyn Storage,
     prefix: &str,
     name: &str,
     options: &OpenOptions,

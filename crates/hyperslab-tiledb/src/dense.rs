@@ -218,7 +218,7 @@ impl DenseAttribute {
     ) -> Result<(Elements, Elements)> {
         let chunk = coord_in(tiles, number, self.array.schema.tile_order);
         let reference = self.locate_one(&chunk)?.unwrap_or(ChunkRef { layers: SmallVec::new() });
-        let stored = self.fetch(&reference.spans().collect::<Vec<_>>())?;
+        let stored = hyperslab_core::fetch(self, &reference.spans().collect::<Vec<_>>())?;
         let Fill::Element(fill) = &self.schema.fill else {
             return Err(Error::invalid(format!("{}: no fill value", self.name)));
         };

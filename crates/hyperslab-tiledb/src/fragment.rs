@@ -8,7 +8,7 @@ mod stats;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use hyperslab_core::{Blob, Directory, Error, Fields, Place, Result};
+use hyperslab_core::{Blob, Error, Fields, Place, Result, Storage};
 
 pub(crate) use footer::Footer;
 pub(crate) use rtree::RTree;
@@ -80,7 +80,7 @@ pub(crate) struct Fragment {
 /// A fragment's metadata file: opened when something behind the footer is wanted.
 #[derive(Debug)]
 struct MetadataFile {
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Storage>,
     file: String,
     /// For messages.
     label: String,
@@ -88,7 +88,7 @@ struct MetadataFile {
 }
 
 impl MetadataFile {
-    fn new(directory: Arc<dyn Directory>, fragment: &str) -> Self {
+    fn new(directory: Arc<dyn Storage>, fragment: &str) -> Self {
         let file = format!("{fragment}/__fragment_metadata.tdb");
         Self { label: format!("{}/{file}", directory.name()), directory, file, blob: OnceLock::new() }
     }
@@ -108,7 +108,7 @@ impl MetadataFile {
 impl Fragment {
     /// Reads the footer, unless it is given out of a file of consolidated ones.
     pub(crate) fn open(
-        directory: &Arc<dyn Directory>,
+        directory: &Arc<dyn Storage>,
         key: String,
         name: TimedName,
         schemas: &mut dyn FnMut(Option<&str>) -> Result<Arc<Schema>>,

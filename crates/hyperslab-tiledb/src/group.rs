@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use hyperslab_core::{Directory, Fields, Place, Result};
+use hyperslab_core::{Fields, Place, Result, Storage};
 
 use crate::OpenOptions;
 use crate::generic;
@@ -35,7 +35,7 @@ pub(crate) struct Group {
 }
 
 impl Group {
-    pub(crate) fn open(directory: &dyn Directory, prefix: String, options: &OpenOptions) -> Result<Self> {
+    pub(crate) fn open(directory: &dyn Storage, prefix: String, options: &OpenOptions) -> Result<Self> {
         let entries = directory.list(&format!("{prefix}__group"))?;
         let mut names: Vec<TimedName> = entries
             .iter()

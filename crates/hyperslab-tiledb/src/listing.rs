@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
-use hyperslab_core::{Directory, Fields, Place, Result};
+use hyperslab_core::{Fields, Place, Result, Storage};
 
 use crate::names::{TimedName, Window};
 
@@ -25,7 +25,7 @@ pub(crate) struct Listing {
 }
 
 impl Listing {
-    pub(crate) fn read(directory: &dyn Directory, prefix: &str) -> Result<Self> {
+    pub(crate) fn read(directory: &dyn Storage, prefix: &str) -> Result<Self> {
         let mut listing = Self::default();
         for entry in directory.list(prefix.trim_end_matches('/'))? {
             if entry.name == "__array_schema.tdb" {
@@ -88,7 +88,7 @@ fn last_part(path: &str) -> &str {
 }
 
 impl Commits {
-    pub(crate) fn read(directory: &dyn Directory, prefix: &str, listing: &Listing) -> Result<Self> {
+    pub(crate) fn read(directory: &dyn Storage, prefix: &str, listing: &Listing) -> Result<Self> {
         let mut commits = Self::default();
         commits.read_root(directory, prefix, listing)?;
         let read = |name: &TimedName| -> Result<Bytes> {
@@ -130,7 +130,7 @@ impl Commits {
     }
 
     /// Before version 12: directories in the root; from version 5 on with an `.ok` file, before it without.
-    fn read_root(&mut self, directory: &dyn Directory, prefix: &str, listing: &Listing) -> Result<()> {
+    fn read_root(&mut self, directory: &dyn Storage, prefix: &str, listing: &Listing) -> Result<()> {
         let ok: HashSet<&str> = listing
             .root
             .iter()

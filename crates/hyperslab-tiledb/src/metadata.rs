@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use hyperslab_core::{Attribute, Data, Directory, Elements, Fields, Place, Result, Values};
+use hyperslab_core::{Attribute, Data, Elements, Fields, Place, Result, Storage, Values};
 
 use crate::datatype::{CellValues, Datatype};
 use crate::generic;
@@ -77,7 +77,7 @@ pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<Vec<Entry>> {
 }
 
 /// The metadata files that a window sees, oldest first.
-pub(crate) fn visible(directory: &dyn Directory, prefix: &str, window: Window) -> Result<Vec<TimedName>> {
+pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: Window) -> Result<Vec<TimedName>> {
     let names: Vec<TimedName> = directory
         .list(&format!("{prefix}__meta"))?
         .iter()
@@ -98,7 +98,7 @@ pub(crate) fn visible(directory: &dyn Directory, prefix: &str, window: Window) -
 
 /// All keys, as the files of the window leave them, in order of the alphabet as the library keeps them.
 pub(crate) fn read(
-    directory: &dyn Directory,
+    directory: &dyn Storage,
     prefix: &str,
     window: Window,
     key: Option<&Key>,

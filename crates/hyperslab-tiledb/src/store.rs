@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Depth, Directory, Error, LocalDirectory, Node, Report, Result, Store, child_path, normal_path,
+    Depth, Error, LocalStorage, Node, Report, Result, Storage, Store, child_path, normal_path,
 };
 
 use crate::OpenOptions;
@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 32;
 /// An opened array or group.
 #[derive(Debug)]
 pub struct TileDbStore {
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Storage>,
     name: Arc<str>,
     options: OpenOptions,
     /// The root's own absolute path, by which absolute member addresses are recognised.
@@ -47,18 +47,18 @@ enum Found {
 /// # Errors
 ///
 /// [`Io`](Error::Io) when it cannot be listed.
-pub fn probe(directory: &dyn Directory) -> Result<bool> {
+pub fn probe(directory: &dyn Storage) -> Result<bool> {
     Ok(is_group(directory, "")? || is_array(directory, "")?)
 }
 
-fn is_array(directory: &dyn Directory, prefix: &str) -> Result<bool> {
+fn is_array(directory: &dyn Storage, prefix: &str) -> Result<bool> {
     if directory.size(&format!("{prefix}__array_schema.tdb"))?.is_some() {
         return Ok(true);
     }
     Ok(!directory.list(&format!("{prefix}__schema"))?.is_empty())
 }
 
-fn is_group(directory: &dyn Directory, prefix: &str) -> Result<bool> {
+fn is_group(directory: &dyn Storage, prefix: &str) -> Result<bool> {
     if directory.size(&format!("{prefix}__tiledb_group.tdb"))?.is_some() {
         return Ok(true);
     }
@@ -70,7 +70,7 @@ fn is_group(directory: &dyn Directory, prefix: &str) -> Result<bool> {
 /// # Errors
 ///
 /// [`NotFound`](Error::NotFound) when there is none; otherwise whatever is wrong with its schema.
-pub fn open(directory: Arc<dyn Directory>, options: OpenOptions) -> Result<TileDbStore> {
+pub fn open(directory: Arc<dyn Storage>, options: OpenOptions) -> Result<TileDbStore> {
     let root = Place::open(&directory, String::new(), &options)?;
     let name = Arc::clone(directory.name());
     Ok(TileDbStore { directory, name, options, location: None, root })
@@ -82,13 +82,13 @@ pub fn open(directory: Arc<dyn Directory>, options: OpenOptions) -> Result<TileD
 ///
 /// As [`open`].
 pub fn open_path(path: &Path, options: OpenOptions) -> Result<TileDbStore> {
-    let mut store = open(Arc::new(LocalDirectory::new(path)), options)?;
+    let mut store = open(Arc::new(LocalStorage::new(path)), options)?;
     store.location = path.canonicalize().ok().map(|path| path.display().to_string());
     Ok(store)
 }
 
 impl Place {
-    fn open(directory: &Arc<dyn Directory>, prefix: String, options: &OpenOptions) -> Result<Self> {
+    fn open(directory: &Arc<dyn Storage>, prefix: String, options: &OpenOptions) -> Result<Self> {
         if is_array(&**directory, &prefix)? {
             let array = OpenArray::open(Arc::clone(directory), prefix, options.clone())?;
             return Ok(Self::Array(Arc::new(array)));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::check_case;
-use hyperslab_core::{Depth, MemoryDirectory, Node, Positions, Report, Scan, Store, child_path, read_serial};
+use hyperslab_core::{Depth, MemoryStorage, Node, Positions, Report, Scan, Store, child_path, read_serial};
 use hyperslab_tiledb::{Key, OpenOptions, open};
 
 fn golden() -> Vec<PathBuf> {
@@ -50,7 +50,7 @@ fn options(case: &Path) -> OpenOptions {
 
 /// Opens, lists, reads and checks everything; errors are welcome, panics are not.
 fn drive(blobs: &BTreeMap<String, Vec<u8>>, options: OpenOptions) -> Result<(), hyperslab_core::Error> {
-    let directory = MemoryDirectory::new("damaged", blobs.clone());
+    let directory = MemoryStorage::new("damaged", blobs.clone());
     let store = open(Arc::new(directory), options)?;
     let _ = store.verify(Depth::Deep, &mut Report::default());
     visit(&store, "/", 0)
@@ -196,7 +196,7 @@ fn footers_come_from_consolidated_files() {
     let mut blobs = BTreeMap::new();
     files(&case.join("array"), "", &mut blobs);
     let listed = |blobs: &BTreeMap<String, Vec<u8>>| {
-        let directory = MemoryDirectory::new("footers", blobs.clone());
+        let directory = MemoryStorage::new("footers", blobs.clone());
         let store = open(Arc::new(directory), OpenOptions::default()).unwrap();
         store.details().unwrap()["fragments"].as_array().map(Vec::len)
     };

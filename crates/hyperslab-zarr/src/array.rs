@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, Coverage, Directory, Edges, Elements,
-    Error, Extents, Fill, Grid, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm, product,
+    Array, ArraySchema, Blob, BlobKey, ByteRange, CellOrder, ChunkCoord, ChunkRef, Coverage, Edges, Elements,
+    Error, Extents, Fill, Grid, ObjectRange, PartialOutput, Place, PlannedChunk, Result, Span, Storage,
+    StoredForm, UNKNOWN_LENGTH, product, read_spans,
 };
 
 use crate::elements::ElementStream;
@@ -30,7 +31,7 @@ const KEPT_BYTES: usize = 32 << 20;
 pub struct ZarrArray {
     schema: ArraySchema,
     name: Arc<str>,
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Storage>,
     /// The array's own key; objects stand under it.
     key: String,
     keys: KeyEncoding,
@@ -80,7 +81,7 @@ struct Shard {
 impl ZarrArray {
     /// The array that a document describes, whose objects stand under `key`.
     pub(crate) fn new(
-        directory: &Arc<dyn Directory>,
+        directory: &Arc<dyn Storage>,
         key: &str,
         metadata: ArrayMetadata,
         doc: Doc<'_>,
@@ -262,6 +263,33 @@ impl ZarrArray {
         }
     }
 
+    /// The object of a chunk that nobody looked for: it may not be there.
+    fn unseen(&self, key: BlobKey) -> ChunkRef {
+        match self.chunk_bytes {
+            Some(bytes) if self.pipeline.is_plain() && self.scale == 1 => {
+                ChunkRef::plain(key, 0, bytes as u64)
+            }
+            _ => ChunkRef::encoded(key, 0, UNKNOWN_LENGTH, 0),
+        }
+    }
+
+    /// Requests the indexes of all shards of these chunks at once, where that saves waiting.
+    fn prefetch_indexes(&self, shards: &Shards, chunks: &[ChunkCoord]) {
+        if !self.directory.is_remote() {
+            return;
+        }
+        let Some(size) = product(&shards.counts).and_then(|chunks| shards.index.size(chunks)) else { return };
+        let mut keys: Vec<String> = chunks.iter().map(|chunk| self.object_key(chunk)).collect();
+        keys.sort();
+        keys.dedup();
+        let opened = shards.opened();
+        keys.retain(|key| !opened.by_key.contains_key(key.as_str()));
+        drop(opened);
+        let range = if shards.index.at_start { ByteRange::Bounded(0..size) } else { ByteRange::Suffix(size) };
+        let requests: Vec<_> = keys.iter().map(|key| ObjectRange { key, range: range.clone() }).collect();
+        self.directory.prefetch(&requests);
+    }
+
     /// A shard's index, read once; `None` when there is no such object.
     fn shard(&self, shards: &Shards, coord: &[u64]) -> Result<Option<Arc<Shard>>> {
         let key = self.keys.key(&self.key, coord);
@@ -405,13 +433,18 @@ impl Array for ZarrArray {
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         let Some(shards) = &self.shards else {
+            let remote = self.directory.is_remote();
             let locate = |chunk: &ChunkCoord| {
                 let key = self.keys.key(&self.key, chunk);
+                if remote {
+                    return Ok(Some(self.unseen(BlobKey::named(key))));
+                }
                 let size = self.objects.size(&key)?;
                 Ok(size.map(|size| self.reference(BlobKey::named(key), 0, size)))
             };
             return chunks.iter().map(locate).collect();
         };
+        self.prefetch_indexes(shards, chunks);
         let mut last: Option<(Extents, Option<Arc<Shard>>)> = None;
         let mut located = Vec::with_capacity(chunks.len());
         for chunk in chunks {
@@ -449,13 +482,16 @@ impl Array for ZarrArray {
         self.directory.is_remote()
     }
 
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
+        if self.directory.is_remote() {
+            return read_spans(&*self.directory, spans);
+        }
         let fetch = |span: &&Span| match &span.blob {
             BlobKey::Named(name) if self.shards.is_none() => {
                 let range = span.offset..span.offset.saturating_add(span.length);
-                self.objects.read(name, range)?.ok_or_else(|| self.no_object(name))
+                self.objects.read(name, range)?.ok_or_else(|| self.no_object(name)).map(Some)
             }
-            key => self.blob(key)?.read_at(span.offset, span.length),
+            key => self.blob(key)?.read_at(span.offset, span.length).map(Some),
         };
         spans.iter().map(fetch).collect()
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hyperslab_core::{ChunkCoord, Directory, DirectoryEntry, Extents, Result};
+use hyperslab_core::{ChunkCoord, Extents, Result, Storage, StorageEntry};
 
 /// How a chunk's place in the grid becomes an object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl KeyEncoding {
     /// the grid, which a document can make endless.
     pub(crate) fn visit(
         self,
-        directory: &dyn Directory,
+        directory: &dyn Storage,
         array: &str,
         rank: usize,
         visit: &mut dyn FnMut(ChunkCoord) -> Result<bool>,
@@ -70,7 +70,7 @@ impl KeyEncoding {
 
     fn walk(
         self,
-        directory: &dyn Directory,
+        directory: &dyn Storage,
         array: &str,
         below: &str,
         depth: usize,
@@ -108,7 +108,7 @@ impl KeyEncoding {
 }
 
 /// Numbers by value, a dotted name by the values of its parts.
-fn numeric_order(entry: &DirectoryEntry) -> Vec<u64> {
+fn numeric_order(entry: &StorageEntry) -> Vec<u64> {
     entry.name.split('.').filter_map(number).collect()
 }
 
@@ -122,7 +122,7 @@ fn number(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyperslab_core::MemoryDirectory;
+    use hyperslab_core::MemoryStorage;
 
     const ALL: [KeyEncoding; 4] = [
         KeyEncoding { prefixed: true, separator: '/' },
@@ -145,7 +145,7 @@ mod tests {
         for keys in ALL {
             let stray = ["a/zarr.json", "a/.zarray", "a/c/x/1", "a/0.1.2", "a/c.01.2", "a/7/junk/3"];
             let names = coords.iter().map(|coord| keys.key("a", coord)).chain(stray.map(str::to_owned));
-            let directory = MemoryDirectory::new("m", names.map(|name| (name, vec![0_u8])));
+            let directory = MemoryStorage::new("m", names.map(|name| (name, vec![0_u8])));
             let mut seen = Vec::new();
             keys.visit(&directory, "a", 2, &mut |coord| {
                 seen.push(coord.to_vec());

@@ -29,13 +29,13 @@
 //!
 //! ```
 //! use std::sync::Arc;
-//! use hyperslab_core::{MemoryDirectory, Node, Positions, Store, read_serial};
+//! use hyperslab_core::{MemoryStorage, Node, Positions, Store, read_serial};
 //!
 //! let document = r#"{"zarr_format": 3, "node_type": "array", "shape": [3], "data_type": "uint8", "fill_value": 9,
 //!   "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [2]}},
 //!   "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
 //!   "codecs": [{"name": "bytes"}]}"#;
-//! let directory = MemoryDirectory::new("t.zarr", [("zarr.json", document.as_bytes()), ("c/0", &[1, 2])]);
+//! let directory = MemoryStorage::new("t.zarr", [("zarr.json", document.as_bytes()), ("c/0", &[1, 2])]);
 //! let store = hyperslab_zarr::open(Arc::new(directory))?;
 //! let Node::Array(array) = store.node("/")? else { panic!("an array") };
 //! let values = read_serial(&*array, Positions::whole(array.schema().shape()))?;

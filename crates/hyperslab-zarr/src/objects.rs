@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, Directory, MAPPED_FROM, Result, Stamp};
+use hyperslab_core::{Blob, MAPPED_FROM, ObjectStat, Result, Storage};
 
 /// Of arrays with more objects than this none is kept: giving mappings back costs more than they saved.
 const KEPT: u64 = 4096;
@@ -13,20 +13,20 @@ const KEPT: u64 = 4096;
 /// The objects of an array.
 #[derive(Debug)]
 pub(crate) struct Objects {
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Storage>,
     /// The mapped ones and what they were like; `None` when none is kept.
     kept: Option<Mutex<HashMap<Arc<str>, Kept>>>,
 }
 
 #[derive(Debug)]
 struct Kept {
-    stamp: Stamp,
+    stat: ObjectStat,
     blob: Arc<dyn Blob>,
 }
 
 impl Objects {
     /// Those of an array that has at most so many.
-    pub(crate) fn new(directory: Arc<dyn Directory>, count: Option<u64>) -> Self {
+    pub(crate) fn new(directory: Arc<dyn Storage>, count: Option<u64>) -> Self {
         let kept = count.is_some_and(|count| count <= KEPT).then(Mutex::default);
         Self { directory, kept }
     }
@@ -38,13 +38,13 @@ impl Objects {
 
     /// The object's size; `None` when there is none. One that was replaced since it was kept is let go.
     pub(crate) fn size(&self, key: &str) -> Result<Option<u64>> {
-        let found = self.directory.stamp(key)?;
+        let found = self.directory.stat(key)?;
         if let Some(mut kept) = self.kept()
-            && kept.get(key).is_some_and(|kept| Some(kept.stamp) != found)
+            && kept.get(key).is_some_and(|kept| Some(kept.stat) != found)
         {
             kept.remove(key);
         }
-        Ok(found.map(|stamp| stamp.size))
+        Ok(found.map(|stat| stat.size))
     }
 
     /// A range of the object's bytes; `None` when there is none.
@@ -59,7 +59,7 @@ impl Objects {
             return self.directory.read_range(key, range);
         }
         // Asked before it is opened: if it is replaced between the two, it is let go the next time.
-        let Some(stamp) = self.directory.stamp(key)?.filter(|stamp| stamp.size >= MAPPED_FROM) else {
+        let Some(stat) = self.directory.stat(key)?.filter(|stat| stat.size >= MAPPED_FROM) else {
             return self.directory.read_range(key, range);
         };
         let Some(blob) = self.directory.open(key)? else { return Ok(None) };
@@ -67,7 +67,7 @@ impl Objects {
         if blob.mapped().is_some()
             && let Some(mut kept) = self.kept()
         {
-            kept.insert(Arc::clone(key), Kept { stamp, blob: Arc::clone(&blob) });
+            kept.insert(Arc::clone(key), Kept { stat, blob: Arc::clone(&blob) });
         }
         blob.read_range(range).map(Some)
     }
@@ -76,13 +76,13 @@ impl Objects {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyperslab_core::LocalDirectory;
+    use hyperslab_core::LocalStorage;
 
     #[test]
     fn an_object_that_was_replaced_is_read_anew() -> Result<()> {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("0"), folder.path().join("new"));
-        let directory: Arc<dyn Directory> = Arc::new(LocalDirectory::new(folder.path()));
+        let directory: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));
         let size = MAPPED_FROM as usize + 1;
         for count in [Some(1), Some(KEPT + 1), None] {
             std::fs::write(&path, vec![1; size]).unwrap();

@@ -55,11 +55,14 @@ impl IndexFormat {
         json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}])
     }
 
+    /// How many bytes the index of `chunks` entries has.
+    pub(crate) fn size(self, chunks: u64) -> Option<u64> {
+        chunks.checked_mul(16)?.checked_add(if self.checksum { 4 } else { 0 })
+    }
+
     /// The bytes of the index of `chunks` entries in an object of `length` bytes.
     pub(crate) fn range(self, chunks: u64, length: u64, place: Place<'_>) -> Result<Range<u64>> {
-        let size =
-            chunks.checked_mul(16).and_then(|size| size.checked_add(if self.checksum { 4 } else { 0 }));
-        match size {
+        match self.size(chunks) {
             Some(size) if size <= length => Ok(if self.at_start { 0..size } else { length - size..length }),
             _ => {
                 Err(place

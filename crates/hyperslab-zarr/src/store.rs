@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attributes, Depth, Directory, Error, Labels, LocalDirectory, Node, Report, Result, Store, normal_path,
+    Attributes, Depth, Error, Labels, LocalStorage, Node, Report, Result, Storage, Store, normal_path,
 };
 use serde_json::{Map, Value};
 
@@ -18,7 +18,7 @@ use crate::verify;
 /// An opened Zarr store, v2 or v3.
 #[derive(Debug)]
 pub struct ZarrStore {
-    directory: Arc<dyn Directory>,
+    directory: Arc<dyn Storage>,
     /// All documents by the node's path without its leading slash, where the root has gathered them.
     consolidated: Option<BTreeMap<String, Document>>,
     /// Of the root.
@@ -41,7 +41,7 @@ pub(crate) enum Document {
 /// # Errors
 ///
 /// [`Io`](Error::Io) when the directory cannot be read.
-pub fn probe(directory: &dyn Directory) -> Result<bool> {
+pub fn probe(directory: &dyn Storage) -> Result<bool> {
     for name in ["zarr.json", ".zarray", ".zgroup"] {
         if directory.size(name)?.is_some() {
             return Ok(true);
@@ -55,7 +55,7 @@ pub fn probe(directory: &dyn Directory) -> Result<bool> {
 /// # Errors
 ///
 /// [`NotFound`](Error::NotFound) when there is none, [`Corrupt`](Error::Corrupt) when its root cannot be read.
-pub fn open(directory: Arc<dyn Directory>) -> Result<ZarrStore> {
+pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
     let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3" };
     let root = store.document("")?;
     let Some(root) = root else {
@@ -78,7 +78,7 @@ pub fn open(directory: Arc<dyn Directory>) -> Result<ZarrStore> {
 ///
 /// As [`open`].
 pub fn open_path(path: impl AsRef<Path>) -> Result<ZarrStore> {
-    open(Arc::new(LocalDirectory::new(path.as_ref())))
+    open(Arc::new(LocalStorage::new(path.as_ref())))
 }
 
 fn consolidated_v3(mut root: Map<String, Value>) -> Option<BTreeMap<String, Document>> {
@@ -99,7 +99,7 @@ fn consolidated_v3(mut root: Map<String, Value>) -> Option<BTreeMap<String, Docu
 impl ZarrStore {
     /// The directory that it was opened from.
     #[must_use]
-    pub fn directory(&self) -> &Arc<dyn Directory> {
+    pub fn directory(&self) -> &Arc<dyn Storage> {
         &self.directory
     }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Depth, MemoryDirectory, Node, Positions, Report, Store, child_path, product, read_serial,
+    Depth, MemoryStorage, Node, Positions, Report, Store, child_path, product, read_serial,
 };
 
 fn stores() -> PathBuf {
@@ -48,7 +48,7 @@ fn trees_are_walked_with_and_without_consolidated_metadata() {
 
 /// Opens, walks, reads and verifies; whatever it says, it must not panic, hang or take much memory.
 fn drive(files: &BTreeMap<String, Vec<u8>>) {
-    let directory = MemoryDirectory::new("m", files.clone());
+    let directory = MemoryStorage::new("m", files.clone());
     let Ok(store) = hyperslab_zarr::open(Arc::new(directory)) else { return };
     let mut paths = vec!["/".to_owned()];
     while let Some(path) = paths.pop() {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySpec, ChunkCoord, DType, Elements, Fill, Filter, Grid, LocalDirectory, Node, Positions,
-    Region, Sink, Store, read_serial,
+    Array, ArraySpec, ChunkCoord, DType, Elements, Fill, Filter, Grid, LocalStorage, Node, Positions, Region,
+    Sink, Store, read_serial,
 };
-use hyperslab_testing::{LoggedDirectory, Request, RequestLog};
+use hyperslab_testing::{LoggedStorage, Request, RequestLog};
 use hyperslab_zarr::{WriteOptions, ZarrSink};
 
 const SHAPE: [u64; 2] = [16, 16];
@@ -31,7 +31,7 @@ fn opened(folder: &std::path::Path, shard: Option<u64>) -> (Arc<dyn Array>, Requ
         array.write(&chunk, array.encode(&chunk, &Elements::fixed(bytes)).unwrap()).unwrap();
     }
     sink.commit().unwrap();
-    let directory = LoggedDirectory::new(LocalDirectory::new(&target));
+    let directory = LoggedStorage::new(LocalStorage::new(&target));
     let log = directory.log();
     let store = hyperslab_zarr::open(Arc::new(directory)).unwrap();
     let Node::Array(array) = store.node("/t").unwrap() else { unreachable!("an array") };

@@ -19,6 +19,8 @@ static INFO: FormatInfo = FormatInfo {
     forms: &[StoreForm::Directory, StoreForm::File],
     capabilities: Capabilities { attributes: true, reserved_names: true, ..Capabilities::NONE },
     geometry_kinds: &["point_cloud", "line", "polyline", "streamline", "graph", "skeleton", "mesh"],
+    built_on: Some("zarr"),
+    probe_keys: &["zarr.json"],
     ..FormatInfo::new("zvf")
 };
 

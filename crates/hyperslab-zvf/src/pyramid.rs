@@ -16,7 +16,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::storage::{StageOptions, StagedFile};
-use hyperslab_core::{Directory, Error, LocalDirectory, Result, Sink, Store};
+use hyperslab_core::{Error, LocalStorage, Result, Sink, Storage, Store};
 use hyperslab_zarr::{WriteOptions as ZarrOptions, ZarrSink};
 use serde_json::{Map, Value, json};
 
@@ -73,7 +73,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
     let mut root = root_document(folder)?;
     let bins = bins(&opened, &root, options)?;
     for number in 1..bins.len() {
-        let opened = store::open(Arc::new(LocalDirectory::new(folder)))?;
+        let opened = store::open(Arc::new(LocalStorage::new(folder)))?;
         let mut sink = ZarrSink::create(folder.join(number.to_string()), durable())?;
         let temporary = temporary_folder(folder);
         let mut level = LevelSink {
@@ -180,7 +180,7 @@ fn temporary_folder(store: &Path) -> std::path::PathBuf {
 }
 
 fn root_document(folder: &Path) -> Result<Map<String, Value>> {
-    let directory = LocalDirectory::new(folder);
+    let directory = LocalStorage::new(folder);
     let bytes = directory
         .read("zarr.json")?
         .ok_or_else(|| Error::not_found(Arc::clone(directory.name()), "zarr.json"))?;

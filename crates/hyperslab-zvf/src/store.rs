@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use hyperslab_core::{
-    Attribute, Attributes, Blob, Depth, Directory, Error, LocalDirectory, Node, Place, Report, Result, Store,
+    Attribute, Attributes, Blob, Depth, Error, LocalStorage, Node, Place, Report, Result, Storage, Store,
     normal_path,
 };
 use hyperslab_zarr::ZarrStore;
@@ -59,7 +59,7 @@ pub struct ZvfStore {
 /// # Errors
 ///
 /// [`Io`](Error::Io) when the directory cannot be read.
-pub fn probe(directory: &dyn Directory) -> Result<bool> {
+pub fn probe(directory: &dyn Storage) -> Result<bool> {
     let Some(bytes) = directory.read("zarr.json")? else { return Ok(false) };
     let document: Option<Value> = serde_json::from_slice(&bytes).ok();
     let attributes = document.as_ref().and_then(|document| document.get("attributes"));
@@ -72,7 +72,7 @@ pub fn probe(directory: &dyn Directory) -> Result<bool> {
 ///
 /// [`Corrupt`](Error::Corrupt) when its root is damaged, [`Unsupported`](Error::Unsupported) when it requires
 /// what we do not know.
-pub fn open(directory: Arc<dyn Directory>) -> Result<ZvfStore> {
+pub fn open(directory: Arc<dyn Storage>) -> Result<ZvfStore> {
     let zarr = Arc::new(hyperslab_zarr::open(directory)?);
     let root = Arc::new(Root::read(&zarr)?);
     let opened = root.levels.iter().map(|_| OnceLock::new()).collect();
@@ -85,7 +85,7 @@ pub fn open(directory: Arc<dyn Directory>) -> Result<ZvfStore> {
 ///
 /// As [`open`].
 pub fn open_path(path: impl AsRef<Path>) -> Result<ZvfStore> {
-    open(Arc::new(LocalDirectory::new(path.as_ref())))
+    open(Arc::new(LocalStorage::new(path.as_ref())))
 }
 
 impl ZvfStore {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::{Depth, Geometry, GeometryQuery, MemoryDirectory, Node, Report, Store};
+use hyperslab_core::{Depth, Geometry, GeometryQuery, MemoryStorage, Node, Report, Store};
 
 fn stores() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores")
@@ -59,7 +59,7 @@ fn what_we_cannot_read_is_refused_by_name() {
         let text = String::from_utf8(files[name].clone()).unwrap();
         assert!(text.contains(from), "{text}");
         files.insert(name.to_owned(), text.replacen(from, to, 1).into_bytes());
-        hyperslab_zvf::open(Arc::new(MemoryDirectory::new("m", files))).and_then(|store| {
+        hyperslab_zvf::open(Arc::new(MemoryStorage::new("m", files))).and_then(|store| {
             store.geometry()?.query(&GeometryQuery::default()).map(|data| data.vertices.shape[0])
         })
     };
@@ -81,7 +81,7 @@ fn what_we_cannot_read_is_refused_by_name() {
         "0/vertices/zarr.json".to_owned(),
         br#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#.to_vec(),
     );
-    let store = hyperslab_zvf::open(Arc::new(MemoryDirectory::new("m", old))).unwrap();
+    let store = hyperslab_zvf::open(Arc::new(MemoryStorage::new("m", old))).unwrap();
     let error = store.geometry().unwrap().query(&GeometryQuery::default()).unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("before 0.9"), "{error}");
 }
@@ -101,7 +101,7 @@ fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
 
 /// Opens, asks everything and verifies; whatever it says, it must not panic, hang or take much memory.
 fn drive(files: &BTreeMap<String, Vec<u8>>) {
-    let directory = MemoryDirectory::new("m", files.clone());
+    let directory = MemoryStorage::new("m", files.clone());
     let Ok(store) = hyperslab_zvf::open(Arc::new(directory)) else { return };
     let _ = store.details();
     if let Ok(geometry) = store.geometry() {

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use hyperslab_core::{Geometry, GeometryQuery, LocalDirectory};
-use hyperslab_testing::{LoggedDirectory, RequestLog};
+use hyperslab_core::{Geometry, GeometryQuery, LocalStorage};
+use hyperslab_testing::{LoggedStorage, RequestLog};
 use hyperslab_zvf::ZvfGeometry;
 
 #[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
 fn opened(name: &str) -> (ZvfGeometry, RequestLog) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores").join(name);
-    let directory = LoggedDirectory::new(LocalDirectory::new(path));
+    let directory = LoggedStorage::new(LocalStorage::new(path));
     let log = directory.log();
     let geometry = hyperslab_zvf::open(Arc::new(directory)).unwrap().geometry().unwrap();
     let _ = log.take();

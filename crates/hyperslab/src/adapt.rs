@@ -79,7 +79,7 @@ impl Array for Relabelled {
         self.inner.is_remote()
     }
 
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
         self.inner.fetch(spans)
     }
 }
@@ -213,7 +213,7 @@ impl<M: ElementMap> Array for Mapped<M> {
         self.inner.is_remote()
     }
 
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Bytes>> {
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
         self.inner.fetch(spans)
     }
 }

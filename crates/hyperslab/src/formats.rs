@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use hyperslab_core::{
-    Content, CreateOptions, Error, FileBlob, FormatDriver, FormatInfo, Glimpse, LocalDirectory, Recognition,
+    Content, CreateOptions, Error, FileBlob, FormatDriver, FormatInfo, Glimpse, LocalStorage, Recognition,
     Result, Sink, StoreForm, Variant,
 };
 
@@ -200,6 +200,40 @@ pub(crate) fn recognise(content: &Content) -> Result<Option<Format>> {
     Ok(container)
 }
 
+/// As [`recognise`], where each look takes a round trip: formats that the name suggests are asked first, and everything that
+/// they look at is requested together.
+#[cfg(feature = "remote")]
+pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Result<Option<Format>> {
+    let glimpse = Glimpse::new(content)?;
+    let all = Format::all().into_iter().filter(|format| format.info().forms.contains(&content.form()));
+    let is_likely = |format: &Format| {
+        named.is_some_and(|named| *format == named || format.info().built_on == Some(named.name()))
+    };
+    let (likely, others): (Vec<Format>, Vec<Format>) = all.partition(is_likely);
+    for candidates in [likely, others] {
+        if let Content::Directory(storage) = content {
+            let keys = candidates.iter().flat_map(|format| format.info().probe_keys);
+            let requests: Vec<_> = keys.map(|key| hyperslab_core::ObjectRange::whole(key)).collect();
+            storage.prefetch(&requests);
+        }
+        let mut container = None;
+        for format in candidates {
+            match format.0.recognise(&glimpse) {
+                Ok(Recognition::Yes) => return Ok(Some(format)),
+                Ok(Recognition::Container) => container = container.or(Some(format)),
+                Ok(Recognition::No) => {}
+                // What cannot be listed is no store of a format that must be listed.
+                Err(error) if error.is_unsupported() => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if container.is_some() {
+            return Ok(container);
+        }
+    }
+    Ok(None)
+}
+
 /// The error of content that no driver recognises.
 pub(crate) fn unrecognised(path: &Path, form: StoreForm) -> Error {
     let problem = match form {
@@ -238,7 +272,7 @@ pub(crate) fn check_replaceable(target: &Path, new: StoreForm) -> Result<()> {
             .map_err(|problem| Error::io(name.to_string(), problem))?
             .next()
             .is_none();
-        is_empty || is_store(&Content::Directory(Arc::new(LocalDirectory::new(target))))?
+        is_empty || is_store(&Content::Directory(Arc::new(LocalStorage::new(target))))?
     } else {
         metadata.is_file()
             && (metadata.len() == 0 || is_store(&Content::File(Arc::new(FileBlob::open(target)?)))?)
@@ -283,6 +317,7 @@ fn is_store(content: &Content) -> Result<bool> {
 /// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Unsupported`](Error::Unsupported) when the
 /// format cannot be written or added to; [`Io`](Error::Io) when its folder cannot be written.
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+    crate::location::check_local(target, "writing to")?;
     let exists = target.symlink_metadata().is_ok();
     if !options.replace && !options.append && exists {
         return Err(Error::exists(target));

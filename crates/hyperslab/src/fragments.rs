@@ -34,6 +34,7 @@ pub fn vacuum_path(path: &Path, options: &OpenOptions) -> Result<u64> {
 }
 
 fn driver_of(path: &Path, options: &OpenOptions) -> Result<&'static dyn FormatDriver> {
+    crate::location::check_local(path, "changing")?;
     let format = open_with(path, options)?.driver();
     let format = format.ok_or_else(|| Error::invalid(format!("{}: no format", path.display())))?;
     Ok(format.driver())

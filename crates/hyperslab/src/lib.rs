@@ -52,6 +52,7 @@ pub mod fragments;
 pub mod geometry;
 pub mod hash;
 mod labels;
+mod location;
 mod memory;
 mod open;
 pub mod query;
@@ -66,6 +67,8 @@ pub use catalog::{Catalog, CatalogNode};
 pub use formats::{Format, create, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
 pub use hyperslab_npy as npy;
+#[cfg(feature = "remote")]
+pub use hyperslab_remote::{RemoteOptions, Traffic};
 pub use open::{OpenOptions, OpenStore, open, open_with};
 pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};

@@ -4,14 +4,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Capabilities, Content, Error, FileBlob, LocalDirectory, MappedBlob, Node, OpenContext, Report,
-    Result, Store, child_path, normal_path,
+    Array, Capabilities, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, child_path,
+    normal_path,
 };
+#[cfg(feature = "remote")]
+use hyperslab_remote::RemoteOptions;
 
 use crate::catalog::Catalog;
 use crate::geometry::GeometryReader;
 use crate::memory::process_memory;
-use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, formats};
+use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, location};
 
 /// How to open a store.
 #[derive(Debug, Clone)]
@@ -26,18 +28,38 @@ pub struct OpenOptions {
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted array (TileDB).
     pub key: Option<EncryptionKey>,
+    /// Which other files a store may lead to (HDF5).
+    pub external: ExternalFiles,
+    /// How remote storage is reached.
+    #[cfg(feature = "remote")]
+    pub remote: RemoteOptions,
 }
 
 impl OpenOptions {
-    /// What a driver is told of them.
+    /// What a driver is told of them when it changes a store of this machine.
     pub(crate) fn context<'a>(&self, path: &'a Path) -> OpenContext<'a> {
-        OpenContext { path: Some(path), mapped: self.mapped, at: self.at, key: self.key.clone() }
+        OpenContext {
+            path: Some(path),
+            mapped: self.mapped,
+            at: self.at,
+            key: self.key.clone(),
+            ..OpenContext::default()
+        }
     }
 }
 
 impl Default for OpenOptions {
     fn default() -> Self {
-        Self { format: None, mapped: true, memory: default_memory(), at: None, key: None }
+        Self {
+            format: None,
+            mapped: true,
+            memory: default_memory(),
+            at: None,
+            key: None,
+            external: ExternalFiles::default(),
+            #[cfg(feature = "remote")]
+            remote: RemoteOptions::default(),
+        }
     }
 }
 
@@ -46,7 +68,7 @@ fn default_memory() -> u64 {
     process_memory() / 4 * 3
 }
 
-/// Opens a file or directory in any format.
+/// Opens a store in any format: a path of this machine, or a URL (`s3://bucket/x.zarr`, `https://host/x.nc`).
 ///
 /// # Errors
 ///
@@ -62,27 +84,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<OpenStore> {
 ///
 /// As [`open`].
 pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenStore> {
-    let path = path.as_ref();
-    let name = path.display().to_string();
-    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
-    let content = if metadata.is_dir() {
-        let local = LocalDirectory::new(path);
-        Content::Directory(Arc::new(if options.mapped { local } else { local.unmapped() }))
-    } else if options.mapped {
-        Content::File(Arc::new(MappedBlob::open(path)?))
-    } else {
-        Content::File(Arc::new(FileBlob::open(path)?))
-    };
-    let form = content.form();
-    let format = match options.format {
-        Some(format) if !format.info().forms.contains(&form) => {
-            return Err(format.info().wrong_form(&name, form));
-        }
-        Some(format) => format,
-        None => formats::recognise(&content)?.ok_or_else(|| formats::unrecognised(path, form))?,
-    };
-    let store = format.driver().open(content, &options.context(path))?;
-    Ok(OpenStore { store, driver: Some(format), memory: options.memory, path: path.to_owned() })
+    let found = location::find(path.as_ref(), options)?;
+    let store = found.format.driver().open(found.content.clone(), &found.context(options))?;
+    Ok(OpenStore { store, driver: Some(found.format), memory: options.memory, path: found.name })
 }
 
 /// Links may lead to one node by many paths, and a hostile file can make those paths endless.

@@ -26,6 +26,7 @@ pub struct Repair {
 ///
 /// [`Io`](hyperslab_core::Error::Io) when the system refuses.
 pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
+    crate::location::check_local(path, "repairing")?;
     let opened = || open_with(path, options).ok().and_then(|store| store.driver());
     let found = match options.format.or_else(opened) {
         Some(format) => format.driver().repair(path, &options.context(path), dry_run)?,

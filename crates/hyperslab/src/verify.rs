@@ -27,15 +27,19 @@ pub struct Verified {
 /// [`Io`](Error::Io) when the system does not let us look.
 pub fn verify_path(path: &Path, options: &OpenOptions, depth: Depth) -> Result<Verified> {
     let name = path.display().to_string();
-    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
+    let is_local = crate::location::remote_url(path).is_none();
+    let metadata =
+        is_local.then(|| std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source)));
+    let metadata = metadata.transpose()?.filter(std::fs::Metadata::is_file);
     let mut verified = Verified {
         path: name,
         format: None,
-        file_len: metadata.is_file().then_some(metadata.len()),
+        file_len: metadata.map(|metadata| metadata.len()),
         report: Report::default(),
     };
     match open_with(path, options) {
         Ok(store) => {
+            verified.path = store.path().display().to_string();
             verified.format = Some(store.format());
             verified.report = store.verify(depth)?;
         }

@@ -46,7 +46,7 @@ fn stored(store: &OpenStore) -> Vec<(Vec<u64>, Vec<u8>)> {
     array
         .inner()
         .visit_chunks(&mut |coord, reference| {
-            let bytes = array.inner().fetch(&reference.spans().collect::<Vec<_>>())?;
+            let bytes = hyperslab_core::fetch(&**array.inner(), &reference.spans().collect::<Vec<_>>())?;
             chunks.push((coord.to_vec(), bytes.concat()));
             Ok(std::ops::ControlFlow::Continue(()))
         })

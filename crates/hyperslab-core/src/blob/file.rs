@@ -36,7 +36,7 @@ impl FileBlob {
 
 impl FileBlob {
     /// A file that was opened.
-    pub(super) const fn new(name: Arc<str>, file: File) -> Self {
+    pub(crate) const fn new(name: Arc<str>, file: File) -> Self {
         Self { name, file }
     }
 }
@@ -68,7 +68,7 @@ impl Blob for FileBlob {
 }
 
 /// So many bytes of a file that has them. A file with holes may say that it has more than memory: that is an error.
-pub(super) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Result<Bytes> {
+pub(crate) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Result<Bytes> {
     if length > pool::LARGEST {
         let mut buffer = Buffer::zeroed(length).map_err(std::io::Error::other)?;
         read_exact_at(file, buffer.as_mut_slice(), offset)?;
@@ -80,7 +80,7 @@ pub(super) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Res
 }
 
 /// A small file of so many bytes, in one read; what is there, when it was cut short since.
-pub(super) fn read_whole(mut file: &File, size: usize) -> std::io::Result<Bytes> {
+pub(crate) fn read_whole(mut file: &File, size: usize) -> std::io::Result<Bytes> {
     let mut buffer = Pooled::take(size);
     let mut length = 0;
     while length < size {

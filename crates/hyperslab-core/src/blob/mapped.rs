@@ -36,7 +36,7 @@ impl MappedBlob {
     }
 
     /// Maps a file that was opened.
-    pub(super) fn new(name: Arc<str>, file: &File) -> Result<Self> {
+    pub(crate) fn new(name: Arc<str>, file: &File) -> Result<Self> {
         let failed = |source| Error::io(Arc::clone(&name), source);
         let metadata = file.metadata().map_err(failed)?;
         if metadata.is_dir() {

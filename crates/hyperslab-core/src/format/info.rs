@@ -30,6 +30,10 @@ pub struct FormatInfo {
     pub capabilities: Capabilities,
     /// The kinds of geometry that can be written, in the format's words; none when it holds no geometry.
     pub geometry_kinds: &'static [&'static str],
+    /// Objects of a directory by which it is recognised: those on remote storage are requested together.
+    pub probe_keys: &'static [&'static str],
+    /// The format that its stores are built on, which sees them as a [container](super::Recognition::Container).
+    pub built_on: Option<&'static str>,
     /// Its readers name a dimension that has no name by this prefix and the axis: other formats need no such name.
     pub generated_dimension: Option<&'static str>,
 }
@@ -45,6 +49,8 @@ impl FormatInfo {
             forms: &[StoreForm::File],
             capabilities: Capabilities::NONE,
             geometry_kinds: &[],
+            probe_keys: &[],
+            built_on: None,
             generated_dimension: None,
         }
     }

@@ -1,22 +1,55 @@
 //! What a driver is told when it opens or creates a store.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use super::Variant;
-use crate::EncryptionKey;
-use crate::storage::StageOptions;
+use crate::storage::{StageOptions, Storage};
+use crate::{EncryptionKey, Error, Result};
 
 /// What a driver is told besides the bytes of a store. A driver ignores what its format does not have.
 #[derive(Debug, Clone, Default)]
 pub struct OpenContext<'a> {
-    /// Where the store is on this machine, for files beside it; `None` when it is elsewhere.
+    /// Where the store is on this machine; `None` when it is elsewhere.
     pub path: Option<&'a Path>,
+    /// The folder that holds a single-file store; `None` for directories.
+    pub beside: Option<Arc<dyn Storage>>,
+    /// Which other files the store may refer to.
+    pub external: ExternalFiles,
     /// Map other files of the store, or read them by position: safe for files that others may truncate.
     pub mapped: bool,
     /// Only what was written between these milliseconds since 1970.
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted store.
     pub key: Option<EncryptionKey>,
+}
+
+/// Which files a store may lead to: external raw data, sources of virtual datasets, external links.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ExternalFiles {
+    /// No other file is opened.
+    None,
+    /// Regular files in the store's folder and below it. Hidden files, and symbolic links that lead out of the folder, are
+    /// not followed.
+    #[default]
+    Beside,
+    /// Any file that the process can read.
+    Any,
+}
+
+impl std::str::FromStr for ExternalFiles {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self> {
+        match name {
+            "none" => Ok(Self::None),
+            "beside" => Ok(Self::Beside),
+            "any" => Ok(Self::Any),
+            _ => {
+                Err(Error::invalid(format!("{name:?} is not a rule for external files: none, beside or any")))
+            }
+        }
+    }
 }
 
 /// How to create a store. A driver ignores what its format does not have.

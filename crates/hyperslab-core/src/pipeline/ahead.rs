@@ -32,7 +32,7 @@ pub(super) fn visit(
     let groups = groups(array, list, located, GROUP_BYTES.min(context.memory / GROUPS).max(1))?;
     std::thread::scope(|scope| {
         // A channel without room: a group is fetched while the one before it is visited and another waits to be taken.
-        let (sender, receiver) = mpsc::sync_channel::<Result<Vec<Vec<Bytes>>>>(0);
+        let (sender, receiver) = mpsc::sync_channel::<Result<Vec<Option<Vec<Bytes>>>>>(0);
         let spans: Vec<&Vec<Vec<Span>>> = groups.iter().map(|group| &group.spans).collect();
         let fetcher = move || {
             for group in spans {
@@ -54,7 +54,7 @@ pub(super) fn visit(
                 .recv()
                 .map_err(|_| Error::invalid(format!("{}: fetching ended early", array.name())))??;
             for (position, stored) in group.positions.clone().zip(fetched) {
-                visitor.visit(&mut located.chunk(array, position, Some(stored), blobs))?;
+                visitor.visit(&mut located.fetched_chunk(array, position, stored, blobs))?;
             }
         }
         Ok(())
@@ -70,7 +70,11 @@ fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most:
             Some(reference) => spans_of(array, &list.wanted(located.numbers[position]), reference)?,
             None => Vec::new(),
         };
-        let bytes = spans.iter().fold(0_u64, |sum, span| sum.saturating_add(span.length));
+        let bytes = spans.iter().fold(0_u64, |sum, span| {
+            // An object of unknown size is taken for as large as the decoded chunk.
+            let decoded = || array.schema().decoded_bytes(&located.coords[position]).unwrap_or(0) as u64;
+            sum.saturating_add(if span.is_whole() { decoded() } else { span.length })
+        });
         match groups.last_mut() {
             Some(group) if bytes <= room => {
                 group.positions.end = position + 1;
@@ -86,9 +90,11 @@ fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most:
     Ok(groups)
 }
 
-/// Fetches all spans of a group in one call.
-fn fetch(array: &dyn Array, group: &[Vec<Span>]) -> Result<Vec<Vec<Bytes>>> {
+/// Fetches all spans of a group in one call. `None` for a chunk that turned out never to have been written.
+fn fetch(array: &dyn Array, group: &[Vec<Span>]) -> Result<Vec<Option<Vec<Bytes>>>> {
     let all: Vec<&Span> = group.iter().flatten().collect();
     let mut fetched = check_fetched(array, all.len(), array.fetch(&all)?)?.into_iter();
-    Ok(group.iter().map(|spans| fetched.by_ref().take(spans.len()).collect()).collect())
+    // All spans of a chunk are taken, also after one that is missing.
+    let each = group.iter().map(|spans| fetched.by_ref().take(spans.len()).collect::<Vec<_>>());
+    Ok(each.map(|stored| stored.into_iter().collect()).collect())
 }

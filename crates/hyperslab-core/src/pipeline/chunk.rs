@@ -61,10 +61,18 @@ impl<'a> Chunk<'a> {
         coord: &'a ChunkCoord,
         reference: Option<&'a ChunkRef>,
         known: Option<&'a ChunkStatistics>,
-        fetched: Option<Vec<Bytes>>,
         blobs: &'a mut BlobCache,
     ) -> Self {
-        Self { array, index, coord, reference, known, fetched, blobs }
+        Self { array, index, coord, reference, known, fetched: None, blobs }
+    }
+
+    /// The same, with its stored bytes; `None` when it turned out never to have been written.
+    pub(crate) fn with_fetched(mut self, stored: Option<Vec<Bytes>>) -> Self {
+        if stored.is_none() {
+            self.reference = None;
+        }
+        self.fetched = stored;
+        self
     }
 
     /// Its number in the list that is visited.
@@ -131,7 +139,7 @@ impl<'a> Chunk<'a> {
         if array.decode_partial(wanted, reference, &stored, straight)? == Coverage::Slot {
             return Ok(());
         }
-        let bytes = decoded_bytes(array, self.coord, reference)?;
+        let bytes = plausible_bytes(array, self.coord, reference, &stored)?;
         if schema.order == CellOrder::RowMajor
             && wanted.covers(&shape)
             && let Some(place) = slot.contiguous()
@@ -196,7 +204,7 @@ impl<'a> Chunk<'a> {
             from.offset = 0;
             return work(only(array, &stored)?, &from);
         }
-        with_scratch(decoded_bytes(array, self.coord, reference)?, |scratch| {
+        with_scratch(plausible_bytes(array, self.coord, reference, &stored)?, |scratch| {
             self.decode_as_far(wanted, reference, &stored, (&mut *scratch, from.offset + reach + item))?;
             work(scratch, &from)
         })
@@ -349,8 +357,27 @@ fn wanted_layout(
 ///
 /// [`Corrupt`](Error::Corrupt) when the claim is out of proportion.
 pub fn decoded_bytes(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<usize> {
+    check_expansion(array, chunk, reference, reference.stored_bytes())
+}
+
+/// As [`decoded_bytes`], of a chunk that was fetched.
+fn plausible_bytes(
+    array: &dyn Array,
+    chunk: &ChunkCoord,
+    reference: &ChunkRef,
+    stored: &[Bytes],
+) -> Result<usize> {
+    let stored = stored.iter().fold(0_u64, |sum, stored| sum.saturating_add(stored.len() as u64));
+    check_expansion(array, chunk, reference, stored)
+}
+
+fn check_expansion(
+    array: &dyn Array,
+    chunk: &ChunkCoord,
+    reference: &ChunkRef,
+    stored: u64,
+) -> Result<usize> {
     let bytes = array.schema().decoded_bytes(chunk).ok_or_else(|| too_large(array, chunk))?;
-    let stored = reference.stored_bytes();
     let spans = reference.spans().next();
     if bytes as u64 > PLAUSIBLE_BYTES && bytes as u64 / MAX_EXPANSION > stored && spans.is_some() {
         return Err(Place::new(array.name(), "chunk", spans.map_or(0, |span| span.offset)).corrupt(format!(
@@ -383,12 +410,24 @@ pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) 
     result
 }
 
-fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
-    check_fetched(array, spans.len(), array.fetch(spans)?)
+/// The stored bytes of these spans, all of which must be there.
+///
+/// # Errors
+///
+/// As [`Array::fetch`]; [`NotFound`](Error::NotFound) for an object that is gone.
+pub fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
+    let fetched = check_fetched(array, spans.len(), array.fetch(spans)?)?.into_iter().zip(spans);
+    let gone =
+        |span: &Span| Error::not_found(array.name(), format!("the object {:?}", span.blob.to_string()));
+    fetched.map(|(stored, span)| stored.ok_or_else(|| gone(span))).collect()
 }
 
 /// Refuses an answer to more or fewer spans than were asked for.
-pub(crate) fn check_fetched(array: &dyn Array, wanted: usize, stored: Vec<Bytes>) -> Result<Vec<Bytes>> {
+pub(crate) fn check_fetched(
+    array: &dyn Array,
+    wanted: usize,
+    stored: Vec<Option<Bytes>>,
+) -> Result<Vec<Option<Bytes>>> {
     if stored.len() != wanted {
         return Err(Error::invalid(format!("{}: fetched {} of {wanted} spans", array.name(), stored.len())));
     }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::storage::StagedChange;
-use hyperslab_core::{Elements, Error, LocalDirectory, Result, join_inside};
+use hyperslab_core::{Elements, Error, LocalStorage, Result, join_inside};
 use rayon::prelude::*;
 
 use super::fragment::Extra;
@@ -246,7 +246,7 @@ fn switch(change: &StagedChange, key: &str, name: &str, fragments: &[Arc<Fragmen
 
 pub(super) fn open(path: &Path, key: Option<&Key>, at: TimeWindow) -> Result<Arc<OpenArray>> {
     let options = OpenOptions { key: key.cloned(), at };
-    OpenArray::open(Arc::new(LocalDirectory::new(path)), String::new(), options).map(Arc::new)
+    OpenArray::open(Arc::new(LocalStorage::new(path)), String::new(), options).map(Arc::new)
 }
 
 /// The box around all fragments.

@@ -1,0 +1,259 @@
+//! The read side of storage: objects under names, wherever they are.
+
+mod local;
+mod memory;
+
+use std::fmt::Debug;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use local::{LocalStorage, MAPPED_FROM};
+pub use memory::MemoryStorage;
+
+use crate::{Blob, BlobKey, Error, Result, Span};
+
+/// The objects at a location: the files of a folder, the objects of a bucket under a prefix.
+///
+/// Keys are `/`-separated and relative to the location. A key never leaves it.
+pub trait Storage: Send + Sync + Debug {
+    /// What to call it in messages: a path or a URL.
+    fn name(&self) -> &Arc<str>;
+
+    /// Opens the object with this key; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the system says anything but "not there"; [`Invalid`](crate::Error::Invalid) for a
+    /// key that leaves the location.
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>>;
+
+    /// The size and version of the object with this key; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn stat(&self, key: &str) -> Result<Option<ObjectStat>>;
+
+    /// What is directly under this key (the empty key is the location itself), sorted by name; empty when nothing is.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); [`Unsupported`](crate::Error::Unsupported) where the storage has no listings, as plain
+    /// web servers.
+    fn list(&self, key: &str) -> Result<Vec<StorageEntry>>;
+
+    /// Every object under this key, at any depth, in the order of their keys.
+    ///
+    /// # Errors
+    ///
+    /// As [`list`](Self::list).
+    fn list_all(&self, key: &str) -> Result<Vec<ListedObject>> {
+        let mut found = Vec::new();
+        let mut pending = vec![key.to_owned()];
+        while let Some(folder) = pending.pop() {
+            for entry in self.list(&folder)? {
+                let key = if folder.is_empty() { entry.name } else { format!("{folder}/{}", entry.name) };
+                if entry.is_directory {
+                    pending.push(key);
+                } else if let Some(size) = match entry.size {
+                    Some(size) => Some(size),
+                    None => self.size(&key)?,
+                } {
+                    found.push(ListedObject { key, size });
+                }
+            }
+        }
+        found.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(found)
+    }
+
+    /// Reads ranges of many objects in one call, so that remote storage can send all requests at once. `None` for an
+    /// object that is not there.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open); [`Corrupt`](crate::Error::Corrupt) when a range reaches past the end.
+    fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
+        requests.iter().map(|request| self.read_one(request)).collect()
+    }
+
+    /// Says that these ranges will be read soon. Remote storage requests them all at once and keeps them; local storage
+    /// does nothing. Errors are left to the reads.
+    fn prefetch(&self, requests: &[ObjectRange<'_>]) {
+        let _ = requests;
+    }
+
+    /// Says that these keys will be listed soon, as [`prefetch`](Self::prefetch).
+    fn prefetch_lists(&self, keys: &[&str]) {
+        let _ = keys;
+    }
+
+    /// Is it on another machine, so that a request takes as long as many bytes?
+    fn is_remote(&self) -> bool {
+        false
+    }
+
+    /// Reads one request of [`read_many`](Self::read_many).
+    ///
+    /// # Errors
+    ///
+    /// As [`read_many`](Self::read_many).
+    fn read_one(&self, request: &ObjectRange<'_>) -> Result<Option<Bytes>> {
+        match &request.range {
+            ByteRange::Whole => self.read(request.key),
+            ByteRange::Bounded(range) => self.read_range(request.key, range.clone()),
+            ByteRange::Suffix(length) => {
+                let Some(size) = self.size(request.key)? else { return Ok(None) };
+                self.read_range(request.key, size.saturating_sub(*length)..size)
+            }
+        }
+    }
+
+    /// The size of the object with this key; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn size(&self, key: &str) -> Result<Option<u64>> {
+        Ok(self.stat(key)?.map(|stat| stat.size))
+    }
+
+    /// The whole object with this key; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn read(&self, key: &str) -> Result<Option<Bytes>> {
+        let Some(blob) = self.open(key)? else { return Ok(None) };
+        let length = blob.len()?;
+        blob.read_range(0..length).map(Some)
+    }
+
+    /// A range of the object with this key, for those who want nothing else of it; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open) and [`Blob::read_range`].
+    fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
+        self.open(key)?.map(|blob| blob.read_range(range)).transpose()
+    }
+}
+
+/// What an object was like when it was asked after. Another object of the same key has another stat.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ObjectStat {
+    /// Its bytes.
+    pub size: u64,
+    /// Changes with the content, as far as the storage can tell.
+    pub version: u64,
+}
+
+/// A name directly under a key.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StorageEntry {
+    /// The last part of the key, without slashes.
+    pub name: String,
+    /// Are there keys under it, rather than bytes?
+    pub is_directory: bool,
+    /// The bytes of an object, where the listing tells.
+    pub size: Option<u64>,
+}
+
+/// An object of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedObject {
+    /// The whole key.
+    pub key: String,
+    /// Its bytes.
+    pub size: u64,
+}
+
+/// Some bytes of one object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObjectRange<'a> {
+    /// The object.
+    pub key: &'a str,
+    /// Its bytes.
+    pub range: ByteRange,
+}
+
+impl<'a> ObjectRange<'a> {
+    /// The whole object.
+    #[must_use]
+    pub const fn whole(key: &'a str) -> Self {
+        Self { key, range: ByteRange::Whole }
+    }
+}
+
+/// Reads spans of named objects in one batch; `None` for an object that is not there.
+///
+/// # Errors
+///
+/// As [`Storage::read_many`]; [`Invalid`](crate::Error::Invalid) for a span of the store's main file.
+pub fn read_spans(storage: &dyn Storage, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
+    let request = |span: &&Span| match &span.blob {
+        BlobKey::Main => Err(Error::invalid(format!("{}: a directory has no main file", storage.name()))),
+        BlobKey::Named(_) if span.is_whole() => Ok(ByteRange::Whole),
+        BlobKey::Named(_) => Ok(ByteRange::Bounded(span.offset..span.offset.saturating_add(span.length))),
+    };
+    let ranges: Vec<ByteRange> = spans.iter().map(request).collect::<Result<_>>()?;
+    let requests: Vec<ObjectRange<'_>> = spans
+        .iter()
+        .zip(ranges)
+        .filter_map(|(span, range)| match &span.blob {
+            BlobKey::Named(key) => Some(ObjectRange { key, range }),
+            BlobKey::Main => None,
+        })
+        .collect();
+    storage.read_many(&requests)
+}
+
+/// Which bytes of an object.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ByteRange {
+    /// All of them.
+    Whole,
+    /// From one offset up to another.
+    Bounded(Range<u64>),
+    /// The last ones, at most so many.
+    Suffix(u64),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn local_and_memory_answer_alike() -> Result<()> {
+        let folder = tempfile::tempdir().unwrap();
+        let large = vec![7; MAPPED_FROM as usize];
+        let files: [(&str, &[u8]); 3] = [("a", b"1"), ("c/0/1", b"23"), ("c/0/2", &large)];
+        for (name, content) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, content).unwrap();
+        }
+        let memory = MemoryStorage::new("memory", files.map(|(name, content)| (name, content.to_vec())));
+        let local = LocalStorage::new(folder.path());
+        for directory in [&memory as &dyn Storage, &local, &local.clone().unmapped()] {
+            let names: Vec<_> = directory.list("")?.into_iter().map(|e| (e.name, e.is_directory)).collect();
+            assert_eq!(names, [("a".to_owned(), false), ("c".to_owned(), true)]);
+            assert_eq!(directory.list("c/0")?.len(), 2);
+            assert_eq!(directory.read("c/0/1")?.unwrap(), "23");
+            assert_eq!(directory.read("c/0/2")?.unwrap(), large);
+            assert_eq!(directory.read_range("c/0/2", 5..large.len() as u64)?.unwrap(), large[5..]);
+            assert!(directory.read_range("c/0/1", 1..3).unwrap_err().is_corrupt());
+            assert!(directory.read_range("c/0", 0..1)?.is_none());
+            assert!(directory.read_range("nope", 0..1)?.is_none());
+            assert_eq!(directory.size("c/0")?, None);
+            assert!(directory.open("nope/x")?.is_none());
+            assert!(directory.open("a/x")?.is_none());
+            assert!(directory.list("nope")?.is_empty());
+        }
+        assert!(local.open("../secret").is_err());
+        assert!(local.open("/etc/passwd").is_err());
+        Ok(())
+    }
+}

@@ -1,0 +1,305 @@
+//! Requests to one server or bucket: bounded in number and bytes, counted, and the same after a fork.
+
+use std::fmt;
+use std::future::Future;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::{Bytes, BytesMut};
+use futures_util::{StreamExt, TryStreamExt};
+use hyperslab_core::{Error, Result};
+use object_store::path::Path;
+use object_store::{GetOptions, GetRange, ObjectStore};
+use tokio::sync::Semaphore;
+
+use crate::failure::Failure;
+use crate::runtime;
+
+/// Requests in flight.
+const REQUESTS: usize = 64;
+/// Bytes in flight, in units of this many.
+const UNIT: u64 = 64 << 10;
+const UNITS: u32 = 2048;
+/// The largest object that is read whole. Larger ones are read by ranges.
+const LARGEST_WHOLE: u64 = 4 << 30;
+
+/// Makes the client library's store.
+pub(crate) type Build = dyn Fn() -> Result<Arc<dyn ObjectStore>> + Send + Sync;
+
+/// A server or bucket.
+pub(crate) struct Client {
+    build: Box<Build>,
+    /// The store and the process that it was made in: connections do not survive a fork.
+    current: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
+    limits: Arc<Limits>,
+    counters: Arc<Counters>,
+    /// Can objects be listed?
+    pub(crate) lists: bool,
+}
+
+#[derive(Debug)]
+struct Limits {
+    requests: Semaphore,
+    units: Semaphore,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    rounds: AtomicU64,
+}
+
+/// What was requested so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of their answers.
+    pub bytes: u64,
+    /// Times that something waited for one or more requests at once.
+    pub rounds: u64,
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("traffic", &self.traffic()).finish_non_exhaustive()
+    }
+}
+
+/// Some bytes of an object.
+#[derive(Debug, Clone)]
+pub(crate) struct Fetched {
+    pub(crate) bytes: Bytes,
+    /// Where they start.
+    pub(crate) start: u64,
+    pub(crate) version: Version,
+}
+
+/// Which object it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Version {
+    pub(crate) size: u64,
+    pub(crate) tag: Option<String>,
+}
+
+impl Version {
+    fn of(meta: &object_store::ObjectMeta) -> Self {
+        Self { size: meta.size, tag: meta.e_tag.clone() }
+    }
+}
+
+/// One request for bytes.
+#[derive(Debug, Clone)]
+pub(crate) struct Get {
+    pub(crate) path: Path,
+    pub(crate) range: Option<GetRange>,
+    /// The version that it must be, where one is known.
+    pub(crate) version: Option<Version>,
+}
+
+impl Get {
+    pub(crate) fn whole(path: Path) -> Self {
+        Self { path, range: None, version: None }
+    }
+
+    pub(crate) fn bounded(path: Path, range: Range<u64>, version: Option<Version>) -> Self {
+        Self { path, range: Some(GetRange::Bounded(range)), version }
+    }
+
+    fn units(&self) -> u32 {
+        let bytes = match &self.range {
+            Some(GetRange::Bounded(range)) => range.end.saturating_sub(range.start),
+            Some(GetRange::Suffix(length)) => *length,
+            // Unknown: a chunk, most likely.
+            _ => 1 << 20,
+        };
+        u32::try_from(bytes.div_ceil(UNIT)).unwrap_or(UNITS).clamp(1, UNITS)
+    }
+}
+
+impl Client {
+    pub(crate) fn new(lists: bool, build: Box<Build>) -> Self {
+        let limits = Limits { requests: Semaphore::new(REQUESTS), units: Semaphore::new(UNITS as usize) };
+        Self { build, current: Mutex::new(None), limits: Arc::new(limits), counters: Arc::default(), lists }
+    }
+
+    fn store(&self) -> Result<Arc<dyn ObjectStore>> {
+        let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = std::process::id();
+        match &*current {
+            Some((owner, store)) if *owner == process => Ok(Arc::clone(store)),
+            _ => {
+                let store = (self.build)()?;
+                // That of a parent process is never dropped: its connections are not ours to close.
+                std::mem::forget(current.replace((process, Arc::clone(&store))));
+                Ok(store)
+            }
+        }
+    }
+
+    /// What was requested so far.
+    pub(crate) fn traffic(&self) -> Traffic {
+        Traffic {
+            requests: self.counters.requests.load(Ordering::Relaxed),
+            bytes: self.counters.bytes.load(Ordering::Relaxed),
+            rounds: self.counters.rounds.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Runs one future per item at once and waits for all of them. The answers are in the order of the items.
+    fn round<I, T, F>(&self, items: Vec<I>, each: impl Fn(Request, I) -> F) -> Result<Vec<Result<T, Failure>>>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T, Failure>> + Send + 'static,
+    {
+        if items.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.counters.rounds.fetch_add(1, Ordering::Relaxed);
+        let store = self.store()?;
+        let request = || Request {
+            store: Arc::clone(&store),
+            limits: Arc::clone(&self.limits),
+            counters: Arc::clone(&self.counters),
+        };
+        let futures: Vec<F> = items.into_iter().map(|item| each(request(), item)).collect();
+        runtime::run(futures_util::stream::iter(futures).buffered(REQUESTS).collect::<Vec<_>>())
+    }
+
+    /// Gets all of these at once.
+    pub(crate) fn get_all(&self, gets: Vec<Get>) -> Result<Vec<Result<Fetched, Failure>>> {
+        self.round(gets, |request, get| async move { request.get(get).await })
+    }
+
+    /// Sizes and versions of these objects, asked for at once.
+    pub(crate) fn stat_all(&self, paths: Vec<Path>) -> Result<Vec<Result<Version, Failure>>> {
+        self.round(paths, |request, path| async move { request.stat(path).await })
+    }
+
+    /// What is directly under each of these prefixes: the names of prefixes, and of objects with their sizes.
+    pub(crate) fn list_all(&self, prefixes: Vec<Path>) -> Result<Vec<Result<Listed, Failure>>> {
+        self.round(prefixes, |request, prefix| async move { request.list(prefix).await })
+    }
+
+    /// Every object under a prefix.
+    pub(crate) fn walk(&self, prefix: Path) -> Result<Result<Vec<(Path, u64)>, Failure>> {
+        let mut answers =
+            self.round(vec![prefix], |request, prefix| async move { request.walk(prefix).await })?;
+        answers.pop().ok_or_else(|| Error::invalid("a request ended without an answer"))
+    }
+}
+
+/// What is directly under a prefix.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Listed {
+    pub(crate) prefixes: Vec<Path>,
+    pub(crate) objects: Vec<(Path, u64)>,
+}
+
+/// What a request needs.
+struct Request {
+    store: Arc<dyn ObjectStore>,
+    limits: Arc<Limits>,
+    counters: Arc<Counters>,
+}
+
+impl Request {
+    async fn get(&self, get: Get) -> Result<Fetched, Failure> {
+        let _bytes = self.limits.units.acquire_many(get.units()).await.map_err(closed)?;
+        let _request = self.limits.requests.acquire().await.map_err(closed)?;
+        match self.get_once(&get).await {
+            Err(Failure::NoRanges) if matches!(get.range, Some(GetRange::Suffix(_))) => {
+                let Some(GetRange::Suffix(length)) = get.range else { return Err(Failure::Missing) };
+                let whole = self.get_once(&Get { range: None, ..get }).await?;
+                let start = (whole.bytes.len() as u64).saturating_sub(length);
+                Ok(Fetched { bytes: whole.bytes.slice(start as usize..), start, version: whole.version })
+            }
+            // Some servers have no suffix ranges: the end is found first.
+            Err(Failure::Other(..)) if matches!(get.range, Some(GetRange::Suffix(_))) => {
+                let Some(GetRange::Suffix(length)) = get.range else { return Err(Failure::Missing) };
+                let size = self.head(&get.path).await?.size;
+                let range = size.saturating_sub(length)..size;
+                self.get_once(&Get { range: Some(GetRange::Bounded(range)), ..get }).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn get_once(&self, get: &Get) -> Result<Fetched, Failure> {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let known = get.version.as_ref();
+        let options = GetOptions {
+            range: get.range.clone(),
+            if_match: known.and_then(|version| version.tag.clone()),
+            ..GetOptions::default()
+        };
+        let answer = self.store.get_opts(&get.path, options).await?;
+        let (range, version) = (answer.range.clone(), Version::of(&answer.meta));
+        if known.is_some_and(|known| {
+            known.size != version.size || known.tag.is_some() && known.tag != version.tag
+        }) {
+            return Err(Failure::Changed);
+        }
+        let length = range.end.saturating_sub(range.start);
+        if length > LARGEST_WHOLE {
+            return Err(Failure::Other(
+                std::io::ErrorKind::FileTooLarge,
+                format!("an object of {length} bytes is not read whole"),
+            ));
+        }
+        let mut bytes = BytesMut::new();
+        let mut body = answer.into_stream();
+        while let Some(piece) = body.try_next().await? {
+            self.counters.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            if bytes.len() as u64 + piece.len() as u64 > length {
+                return Err(wrong_length(length, bytes.len() + piece.len()));
+            }
+            bytes.extend_from_slice(&piece);
+        }
+        if bytes.len() as u64 != length {
+            return Err(wrong_length(length, bytes.len()));
+        }
+        Ok(Fetched { bytes: bytes.freeze(), start: range.start, version })
+    }
+
+    async fn head(&self, path: &Path) -> Result<Version, Failure> {
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        Ok(Version::of(&self.store.get_opts(path, options).await?.meta))
+    }
+
+    async fn stat(&self, path: Path) -> Result<Version, Failure> {
+        let _request = self.limits.requests.acquire().await.map_err(closed)?;
+        self.head(&path).await
+    }
+
+    async fn list(&self, prefix: Path) -> Result<Listed, Failure> {
+        let _request = self.limits.requests.acquire().await.map_err(closed)?;
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let listed = self.store.list_with_delimiter(Some(&prefix)).await?;
+        Ok(Listed {
+            prefixes: listed.common_prefixes,
+            objects: listed.objects.into_iter().map(|meta| (meta.location, meta.size)).collect(),
+        })
+    }
+
+    async fn walk(&self, prefix: Path) -> Result<Vec<(Path, u64)>, Failure> {
+        let _request = self.limits.requests.acquire().await.map_err(closed)?;
+        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        let listed = self.store.list(Some(&prefix)).map_ok(|meta| (meta.location, meta.size));
+        Ok(listed.try_collect().await?)
+    }
+}
+
+fn closed(_: tokio::sync::AcquireError) -> Failure {
+    Failure::Other(std::io::ErrorKind::Other, "no more requests".to_owned())
+}
+
+fn wrong_length(expected: u64, found: usize) -> Failure {
+    Failure::Other(
+        std::io::ErrorKind::UnexpectedEof,
+        format!("the server sent {found} bytes instead of {expected}"),
+    )
+}

@@ -1,0 +1,113 @@
+//! What the client library says, in our errors. Nothing secret is in them: queries and credentials of URLs are left out.
+
+use std::io::{self, ErrorKind};
+
+use hyperslab_core::Error;
+
+/// How a request failed.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// There is no such object.
+    Missing,
+    /// The server sent the whole object where a part was asked for.
+    NoRanges,
+    /// The object is not the one that was read before.
+    Changed,
+    /// Anything else.
+    Other(ErrorKind, String),
+}
+
+impl From<object_store::Error> for Failure {
+    fn from(error: object_store::Error) -> Self {
+        use object_store::Error as E;
+        let text = || without_secrets(&innermost(&error));
+        match &error {
+            E::NotFound { .. } => Self::Missing,
+            E::Precondition { .. } | E::NotModified { .. } => Self::Changed,
+            E::PermissionDenied { .. } => {
+                Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))
+            }
+            E::Unauthenticated { .. } => {
+                Self::Other(ErrorKind::PermissionDenied, format!("credentials refused: {}", text()))
+            }
+            // Said of a range, the only thing we ask for that servers may lack.
+            E::NotSupported { .. } => Self::NoRanges,
+            // The library has no kind for these two, only words.
+            _ if text().contains("non-partial response") => Self::NoRanges,
+            _ if text().contains("416") => Self::Other(ErrorKind::UnexpectedEof, text()),
+            _ => Self::Other(ErrorKind::Other, text()),
+        }
+    }
+}
+
+impl Failure {
+    /// The error, about this URL.
+    pub(crate) fn to_error(&self, url: &str) -> Error {
+        match self {
+            Self::Missing => Error::not_found(url, "the object"),
+            Self::NoRanges => {
+                Error::unsupported(url, "reading parts of an object (the server ignores byte ranges)")
+            }
+            Self::Changed => Error::io(
+                url,
+                io::Error::new(
+                    ErrorKind::InvalidData,
+                    "the object changed while it was being read; open it again",
+                ),
+            ),
+            Self::Other(kind, text) => Error::io(url, io::Error::new(*kind, text.clone())),
+        }
+    }
+}
+
+/// The message of the error itself and of what caused it, each said once.
+fn innermost(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// The same text without the queries of URLs, which hold signatures, and without user names and passwords.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let mut clean = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, url) = rest.split_at(at + 3);
+        clean.push_str(before);
+        let end =
+            url.find(|c: char| c.is_whitespace() || matches!(c, '"' | ')' | '>' | '\'')).unwrap_or(url.len());
+        let (url, after) = url.split_at(end);
+        let (path, query) = url.split_once('?').map_or((url, false), |(path, _)| (path, true));
+        let authority = path.find('/').unwrap_or(path.len());
+        let path = path[..authority].rfind('@').map_or(path, |user| &path[user + 1..]);
+        clean.push_str(path);
+        if query {
+            clean.push_str("?…");
+        }
+        rest = after;
+    }
+    clean.push_str(rest);
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_left_out() {
+        assert_eq!(
+            without_secrets("GET https://user:word@host/a?X-Amz-Signature=abc failed (http://b/c?d=e)"),
+            "GET https://host/a?… failed (http://b/c?…)"
+        );
+        assert_eq!(without_secrets("s3://bucket/key: gone"), "s3://bucket/key: gone");
+        assert_eq!(without_secrets("://"), "://");
+    }
+}

@@ -1,0 +1,84 @@
+//! Google Cloud Storage.
+//!
+//! Credentials come from options, then from the environment (`GOOGLE_APPLICATION_CREDENTIALS`, `GOOGLE_SERVICE_ACCOUNT` …).
+//! The metadata service of a cloud machine is asked only when the option `ambient_credentials` says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Result};
+use object_store::ObjectStore;
+use object_store::gcp::{GoogleCloudStorageBuilder, GoogleConfigKey};
+use url::Url;
+
+use crate::client::Build;
+use crate::location::{RemoteOptions, is_true, unknown_option};
+use crate::tls;
+
+const KNOWN: &[&str] = &[
+    "service_account",
+    "service_account_key",
+    "application_credentials",
+    "bearer_token",
+    "base_url",
+    "anon",
+    "ambient_credentials",
+    "timeout",
+    "connect_timeout",
+    "proxy_url",
+];
+
+/// The client of the bucket that a URL names.
+pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+    let bucket = url.host_str().unwrap_or_default().to_owned();
+    let mut settings: BTreeMap<String, (GoogleConfigKey, String)> = BTreeMap::new();
+    let mut set = |name: &str, value: &str| -> Option<()> {
+        let key: GoogleConfigKey = name.to_ascii_lowercase().parse().ok()?;
+        settings.insert(key.as_ref().to_owned(), (key, value.to_owned()));
+        Some(())
+    };
+    for (name, value) in std::env::vars() {
+        if name.starts_with("GOOGLE_") {
+            // Many variables concern other tools.
+            let _ = set(&name, &value);
+        }
+    }
+    let (mut anonymous, mut ambient) = (options.anonymous, false);
+    for (name, value) in &options.options {
+        match name.as_str() {
+            "anon" | "anonymous" => anonymous |= is_true(value),
+            "ambient_credentials" => ambient = is_true(value),
+            // fsspec's word.
+            "token" => set("bearer_token", value).ok_or_else(|| unknown_option(name, "gs", KNOWN))?,
+            name => set(name, value).ok_or_else(|| unknown_option(name, "gs", KNOWN))?,
+        }
+    }
+    let has_credentials = settings.values().any(|(key, _)| {
+        matches!(
+            key,
+            GoogleConfigKey::ServiceAccount
+                | GoogleConfigKey::ServiceAccountKey
+                | GoogleConfigKey::ApplicationCredentials
+                | GoogleConfigKey::BearerToken
+                | GoogleConfigKey::SkipSignature
+        )
+    });
+    if !anonymous && !ambient && !has_credentials {
+        return Err(Error::invalid(format!(
+            "gs://{bucket}: no credentials. Set GOOGLE_APPLICATION_CREDENTIALS, read anonymously, or allow the storage option \
+             ambient_credentials=true on a cloud machine"
+        )));
+    }
+    Ok(Box::new(move || {
+        tls::install();
+        let mut builder = GoogleCloudStorageBuilder::new().with_bucket_name(&bucket);
+        for (key, value) in settings.values() {
+            builder = builder.with_config(*key, value);
+        }
+        if anonymous {
+            builder = builder.with_skip_signature(true);
+        }
+        let store = builder.build().map_err(|error| Error::invalid(format!("gs://{bucket}: {error}")))?;
+        Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+    }))
+}

@@ -1,0 +1,38 @@
+//! Web servers.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Result};
+use object_store::http::HttpBuilder;
+use object_store::{ClientConfigKey, ObjectStore};
+use url::Url;
+
+use crate::client::Build;
+use crate::location::{RemoteOptions, unknown_option};
+use crate::tls;
+
+const KNOWN: &[&str] =
+    &["timeout", "connect_timeout", "proxy_url", "user_agent", "allow_invalid_certificates"];
+
+/// The client of the server that a URL names. The query of the URL is sent with every request: it may be a signature.
+pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+    let mut root = url.clone();
+    root.set_path("/");
+    root.set_fragment(None);
+    let mut settings = Vec::new();
+    for (name, value) in &options.options {
+        let key: ClientConfigKey = name.parse().map_err(|_| unknown_option(name, url.scheme(), KNOWN))?;
+        settings.push((key, value.clone()));
+    }
+    let name = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
+    Ok(Box::new(move || {
+        tls::install();
+        let mut builder =
+            HttpBuilder::new().with_url(root.as_str()).with_config(ClientConfigKey::AllowHttp, "true");
+        for (key, value) in &settings {
+            builder = builder.with_config(*key, value);
+        }
+        let store = builder.build().map_err(|error| Error::invalid(format!("{name}: {error}")))?;
+        Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+    }))
+}

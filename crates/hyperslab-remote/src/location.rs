@@ -1,0 +1,181 @@
+//! URLs of stores, and the clients that reach them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Result};
+use url::Url;
+
+use crate::client::{Build, Client};
+use crate::failure::without_secrets;
+use crate::storage::RemoteStorage;
+
+/// How remote storage is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RemoteOptions {
+    /// Credentials, endpoints and the like, by the names that the storage's own tools use. A name that means nothing is an
+    /// error.
+    pub options: BTreeMap<String, String>,
+    /// Send requests without credentials.
+    pub anonymous: bool,
+    /// Bytes of structures and documents that an opened store keeps in memory.
+    pub cache: u64,
+}
+
+impl Default for RemoteOptions {
+    fn default() -> Self {
+        Self { options: BTreeMap::new(), anonymous: false, cache: 64 << 20 }
+    }
+}
+
+impl RemoteOptions {
+    /// The same options, with one more.
+    #[must_use]
+    pub fn with_option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.options.insert(name.into(), value.into());
+        self
+    }
+
+    /// The same options, without credentials.
+    #[must_use]
+    pub const fn with_anonymous(mut self, anonymous: bool) -> Self {
+        self.anonymous = anonymous;
+        self
+    }
+}
+
+/// Is it the URL of remote storage, rather than a path of this machine?
+///
+/// ```
+/// use hyperslab_remote::is_remote_url;
+/// assert!(is_remote_url("s3://bucket/x.zarr"));
+/// assert!(!is_remote_url("data/x.zarr") && !is_remote_url("file:///data/x.zarr"));
+/// ```
+#[must_use]
+pub fn is_remote_url(location: &str) -> bool {
+    location.split_once("://").is_some_and(|(scheme, _)| {
+        scheme != "file" && !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    })
+}
+
+/// A place on remote storage.
+#[derive(Debug, Clone)]
+pub struct Remote {
+    client: Arc<Client>,
+    /// What comes before the key in URLs: `s3://bucket`.
+    base: String,
+    /// The key in the bucket or on the server.
+    key: String,
+    cache: u64,
+}
+
+impl Remote {
+    /// Finds out how to reach a URL. Sends no request.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a URL that cannot be understood or options that do not fit it;
+    /// [`Unsupported`](Error::Unsupported) for a kind of storage that this build does not have.
+    pub fn new(url: &str, options: &RemoteOptions) -> Result<Self> {
+        let name = without_secrets(url);
+        let parsed =
+            Url::parse(url).map_err(|error| Error::invalid(format!("{name}: not a URL: {error}")))?;
+        let (build, lists): (Box<Build>, bool) = match parsed.scheme() {
+            #[cfg(feature = "http")]
+            "http" | "https" => (crate::http::build(&parsed, options)?, false),
+            #[cfg(feature = "s3")]
+            "s3" | "s3a" => (crate::s3::build(&parsed, options)?, true),
+            #[cfg(feature = "gcs")]
+            "gs" | "gcs" => (crate::gcs::build(&parsed, options)?, true),
+            #[cfg(feature = "azure")]
+            "az" | "azure" | "abfs" | "abfss" | "adl" => (crate::azure::build(&parsed, options)?, true),
+            scheme => {
+                return Err(Error::unsupported(name.as_str(), format!("{scheme}:// storage in this build")));
+            }
+        };
+        let path = parsed.path();
+        let decoded = object_store::path::Path::from_url_path(path)
+            .map_err(|_| Error::invalid(format!("{name}: a path that is not the name of an object")))?;
+        let authority = match parsed.port() {
+            Some(port) => format!("{}:{port}", parsed.host_str().unwrap_or_default()),
+            None => parsed.host_str().unwrap_or_default().to_owned(),
+        };
+        Ok(Self {
+            client: Arc::new(Client::new(lists, build)),
+            base: format!("{}://{authority}", parsed.scheme()),
+            key: decoded.as_ref().to_owned(),
+            cache: options.cache,
+        })
+    }
+
+    /// The URL, without anything secret.
+    #[must_use]
+    pub fn url(&self) -> String {
+        self.url_of(&self.key)
+    }
+
+    fn url_of(&self, key: &str) -> String {
+        if key.is_empty() { self.base.clone() } else { format!("{}/{key}", self.base) }
+    }
+
+    /// The objects under the URL.
+    #[must_use]
+    pub fn directory(&self) -> RemoteStorage {
+        RemoteStorage::new(Arc::clone(&self.client), self.key.clone(), self.url().into(), self.cache)
+    }
+
+    /// The objects beside the one at the URL, and its own name among them; `None` for the root of a bucket or server.
+    #[must_use]
+    pub fn beside(&self) -> Option<(RemoteStorage, &str)> {
+        if self.key.is_empty() {
+            return None;
+        }
+        let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
+        let storage = RemoteStorage::new(
+            Arc::clone(&self.client),
+            folder.to_owned(),
+            self.url_of(folder).into(),
+            self.cache,
+        );
+        Some((storage, name))
+    }
+
+    /// What was requested so far.
+    #[must_use]
+    pub fn traffic(&self) -> crate::Traffic {
+        self.client.traffic()
+    }
+}
+
+/// Is an option switched on?
+pub(crate) fn is_true(value: &str) -> bool {
+    matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on")
+}
+
+/// The error of an option that the storage does not have.
+pub(crate) fn unknown_option(name: &str, scheme: &str, known: &[&str]) -> Error {
+    let near = known.iter().filter(|known| known.contains(name) || name.contains(**known)).copied();
+    let near: Vec<&str> = near.collect();
+    let hint = if near.is_empty() { known.join(", ") } else { near.join(", ") };
+    Error::invalid(format!("storage option {name:?} means nothing for {scheme}; known: {hint}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let remote =
+            Remote::new("https://user:word@host:81/a/b%20c.h5?sig=1", &RemoteOptions::default()).unwrap();
+        assert_eq!(remote.url(), "https://host:81/a/b c.h5");
+        let (storage, name) = remote.beside().unwrap();
+        assert_eq!((hyperslab_core::Storage::name(&storage).as_ref(), name), ("https://host:81/a", "b c.h5"));
+        assert!(Remote::new("https://host", &RemoteOptions::default()).unwrap().beside().is_none());
+        let unknown = Remote::new("ftp://host/a", &RemoteOptions::default()).unwrap_err();
+        assert!(unknown.is_unsupported(), "{unknown}");
+        let options = RemoteOptions::default().with_option("nonsense", "1");
+        assert!(Remote::new("https://host/a", &options).is_err());
+    }
+}

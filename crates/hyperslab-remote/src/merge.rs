@@ -1,0 +1,127 @@
+//! Ranges of one object that are requested together.
+
+use std::ops::Range;
+
+use bytes::{Bytes, BytesMut};
+
+/// Ranges with a gap of at most this are always requested as one: asking twice takes longer than these bytes.
+const SMALL_GAP: u64 = 16 << 10;
+/// Wider gaps, up to this, are bridged while no more than half of the bytes are wasted.
+const WIDE_GAP: u64 = 128 << 10;
+/// The most bytes of one request. Longer ranges are cut, so that several connections carry them.
+const LARGEST: u64 = 4 << 20;
+
+/// The requests that cover some ranges, sorted by offset.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    /// What is requested. No two overlap.
+    pub(crate) ranges: Vec<Range<u64>>,
+}
+
+impl Requests {
+    /// Covers these ranges, none of which is reversed, in as few requests as is reasonable.
+    pub(crate) fn covering(wanted: &[Range<u64>]) -> Self {
+        let mut sorted: Vec<&Range<u64>> = wanted.iter().filter(|range| !range.is_empty()).collect();
+        sorted.sort_by_key(|range| (range.start, range.end));
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        let mut useful = 0_u64;
+        for range in sorted {
+            if let Some(last) = ranges.last_mut()
+                && (range.start <= last.end || joins(last, useful, range))
+            {
+                useful += range.end.saturating_sub(range.start.max(last.end));
+                last.end = last.end.max(range.end);
+            } else {
+                useful = range.end - range.start;
+                ranges.push(range.clone());
+            }
+        }
+        Self { ranges: ranges.into_iter().flat_map(cut).collect() }
+    }
+
+    /// The bytes of a range that was covered, out of what the requests brought.
+    pub(crate) fn bytes_of(&self, fetched: &[Bytes], wanted: &Range<u64>) -> Option<Bytes> {
+        if wanted.is_empty() {
+            return Some(Bytes::new());
+        }
+        let first = self.ranges.partition_point(|range| range.end <= wanted.start);
+        let part = |number: usize| {
+            let (range, bytes) = (self.ranges.get(number)?, fetched.get(number)?);
+            let start = wanted.start.max(range.start).checked_sub(range.start)?;
+            let end = wanted.end.min(range.end).checked_sub(range.start)?;
+            (start <= end && end <= bytes.len() as u64).then(|| bytes.slice(start as usize..end as usize))
+        };
+        let whole = part(first)?;
+        let length = (wanted.end - wanted.start) as usize;
+        if whole.len() == length {
+            return Some(whole);
+        }
+        let mut joined = BytesMut::with_capacity(length);
+        joined.extend_from_slice(&whole);
+        let mut number = first;
+        while joined.len() < length {
+            number += 1;
+            let next = part(number).filter(|next| !next.is_empty())?;
+            joined.extend_from_slice(&next);
+        }
+        Some(joined.freeze())
+    }
+}
+
+/// Is a range that follows a request better requested with it?
+fn joins(request: &Range<u64>, useful: u64, next: &Range<u64>) -> bool {
+    let gap = next.start - request.end;
+    let whole = next.end.saturating_sub(request.start);
+    let wasted = whole.saturating_sub(useful).saturating_sub(next.end - next.start);
+    whole <= LARGEST && (gap <= SMALL_GAP || gap <= WIDE_GAP && wasted <= whole / 2)
+}
+
+/// Cuts a request that is too long into equal pieces.
+fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let length = range.end - range.start;
+    let pieces = length.div_ceil(LARGEST).max(1);
+    let each = length.div_ceil(pieces);
+    (0..pieces).map(move |piece| {
+        let start = range.start + piece * each;
+        start..range.end.min(start.saturating_add(each))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn neighbours_are_joined_and_strangers_are_not() {
+        let requests = |ranges: &[Range<u64>]| Requests::covering(ranges).ranges;
+        assert_eq!(requests(&[0..10, 10..20, 30..40]), [0..40]);
+        assert_eq!(requests(&[0..10, 1_000_000..1_000_010]), [0..10, 1_000_000..1_000_010]);
+        // Half of the bytes may be waste, not more.
+        assert_eq!(requests(&[0..100_000, 200_000..300_000]), [0..300_000]);
+        assert_eq!(requests(&[0..10_000, 110_000..120_000]), [0..10_000, 110_000..120_000]);
+        let long = requests(&[0..10 * LARGEST]);
+        assert_eq!(long.len(), 10);
+        assert_eq!(long[9].end, 10 * LARGEST);
+        assert_eq!(requests(&[5..5]), []);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+        #[test]
+        fn every_range_comes_out_of_the_requests(
+            ranges in proptest::collection::vec((0..20_000_000_u64, 0..9_000_000_u64), 0..20)
+        ) {
+            let ranges: Vec<_> = ranges.into_iter().map(|(start, length)| start..start + length).collect();
+            let requests = Requests::covering(&ranges);
+            prop_assert!(requests.ranges.is_sorted_by(|a, b| a.end <= b.start));
+            prop_assert!(requests.ranges.iter().all(|range| range.end - range.start <= LARGEST));
+            let content = |range: &Range<u64>| -> Bytes { range.clone().map(|at| (at % 251) as u8).collect() };
+            let fetched: Vec<_> = requests.ranges.iter().map(content).collect();
+            for range in &ranges {
+                prop_assert_eq!(requests.bytes_of(&fetched, range), Some(content(range)));
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Amazon S3 and servers that speak its language.
+//!
+//! Credentials come from options, then from the environment (`AWS_ACCESS_KEY_ID` …), then from the profile files of the AWS
+//! tools. The metadata service of a cloud machine is asked only when the option `ambient_credentials` says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Result};
+use object_store::ObjectStore;
+use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use url::Url;
+
+use crate::client::Build;
+use crate::location::{RemoteOptions, is_true, unknown_option};
+use crate::{profile, tls};
+
+const KNOWN: &[&str] = &[
+    "access_key_id",
+    "secret_access_key",
+    "session_token",
+    "region",
+    "endpoint_url",
+    "profile",
+    "anon",
+    "allow_http",
+    "virtual_hosted_style_request",
+    "request_payer",
+    "ambient_credentials",
+    "timeout",
+    "connect_timeout",
+    "proxy_url",
+];
+
+/// What fsspec's and botocore's users call the same things.
+fn usual_name(name: &str) -> &str {
+    match name {
+        "key" => "access_key_id",
+        "secret" => "secret_access_key",
+        "region_name" => "region",
+        other => other,
+    }
+}
+
+/// The settings of a bucket, by the client library's keys.
+type Settings = BTreeMap<String, (AmazonS3ConfigKey, String)>;
+
+/// The client of the bucket that a URL names.
+pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+    let bucket = url.host_str().unwrap_or_default().to_owned();
+    let mut settings = from_environment();
+    let (mut anonymous, mut ambient, mut profile_name) = (options.anonymous, false, None);
+    for (name, value) in &options.options {
+        match usual_name(name) {
+            "anon" | "anonymous" => anonymous |= is_true(value),
+            "ambient_credentials" => ambient = is_true(value),
+            "profile" => profile_name = Some(value.clone()),
+            usual => set(&mut settings, usual, value).ok_or_else(|| unknown_option(name, "s3", KNOWN))?,
+        }
+    }
+    let given = |settings: &Settings, key: AmazonS3ConfigKey| settings.values().any(|(own, _)| *own == key);
+    if !anonymous && (profile_name.is_some() || !given(&settings, AmazonS3ConfigKey::AccessKeyId)) {
+        for (name, value) in profile::read(profile_name.as_deref())? {
+            // What was said elsewhere counts more, unless the profile was asked for by name.
+            if let Some(key) = profile_key(&name)
+                && (profile_name.is_some() || !given(&settings, key))
+            {
+                settings.insert(key.as_ref().to_owned(), (key, value));
+            }
+        }
+    }
+    let from_service = [
+        AmazonS3ConfigKey::WebIdentityTokenFile,
+        AmazonS3ConfigKey::ContainerCredentialsRelativeUri,
+        AmazonS3ConfigKey::ContainerCredentialsFullUri,
+    ];
+    let has_credentials = given(&settings, AmazonS3ConfigKey::AccessKeyId)
+        || from_service.iter().any(|key| given(&settings, *key))
+        || settings.values().any(|(key, value)| *key == AmazonS3ConfigKey::SkipSignature && is_true(value));
+    if !anonymous && !ambient && !has_credentials {
+        return Err(Error::invalid(format!(
+            "s3://{bucket}: no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, read anonymously, \
+             or allow the storage option ambient_credentials=true on a cloud machine"
+        )));
+    }
+    let plain_endpoint = settings.values().any(|(key, value)| {
+        matches!(key, AmazonS3ConfigKey::Endpoint | AmazonS3ConfigKey::S3Endpoint)
+            && value.starts_with("http://")
+    });
+    Ok(Box::new(move || {
+        tls::install();
+        let mut builder = AmazonS3Builder::new().with_bucket_name(&bucket);
+        for (key, value) in settings.values() {
+            builder = builder.with_config(*key, value);
+        }
+        if plain_endpoint {
+            builder = builder.with_allow_http(true);
+        }
+        if anonymous {
+            builder = builder.with_skip_signature(true);
+        }
+        let store = builder.build().map_err(|error| Error::invalid(format!("s3://{bucket}: {error}")))?;
+        Ok(Arc::new(store) as Arc<dyn ObjectStore>)
+    }))
+}
+
+fn set(settings: &mut Settings, name: &str, value: &str) -> Option<()> {
+    let key: AmazonS3ConfigKey = name.to_ascii_lowercase().parse().ok()?;
+    settings.insert(key.as_ref().to_owned(), (key, value.to_owned()));
+    Some(())
+}
+
+/// The variables that the AWS tools know.
+fn from_environment() -> Settings {
+    let mut settings = Settings::new();
+    for (name, value) in std::env::vars() {
+        if name.starts_with("AWS_") {
+            // Many variables concern other tools.
+            let _ = set(&mut settings, &name, &value);
+        }
+    }
+    settings
+}
+
+/// A line of a profile file.
+fn profile_key(name: &str) -> Option<AmazonS3ConfigKey> {
+    match name {
+        "aws_access_key_id" => Some(AmazonS3ConfigKey::AccessKeyId),
+        "aws_secret_access_key" => Some(AmazonS3ConfigKey::SecretAccessKey),
+        "aws_session_token" => Some(AmazonS3ConfigKey::Token),
+        "region" => Some(AmazonS3ConfigKey::Region),
+        "endpoint_url" => Some(AmazonS3ConfigKey::Endpoint),
+        _ => None,
+    }
+}

@@ -1,0 +1,421 @@
+//! The objects under a URL.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Blob, ByteRange, Error, ListedObject, ObjectRange, ObjectStat, Result, Storage, StorageEntry,
+};
+use object_store::GetRange;
+use object_store::path::Path;
+
+use crate::client::{Client, Fetched, Get, Listed, Traffic, Version};
+use crate::failure::Failure;
+use crate::merge::Requests;
+use crate::object::{Kept, RemoteObject};
+
+/// Objects that are remembered.
+const MOST_KNOWN: usize = 16 << 10;
+/// Whole objects up to this size are kept: documents, not chunks.
+const DOCUMENT: u64 = 1 << 20;
+
+/// The objects under a URL.
+///
+/// What was read of structures and documents is kept, and so is what was found missing: an opened store sees each object
+/// as it was when it was first read.
+#[derive(Debug)]
+pub struct RemoteStorage {
+    client: Arc<Client>,
+    /// The key of the root inside the bucket or server.
+    root: String,
+    name: Arc<str>,
+    known: Mutex<HashMap<String, Known>>,
+    listed: Mutex<HashMap<String, Arc<Vec<StorageEntry>>>>,
+    kept: Arc<Kept>,
+}
+
+#[derive(Debug, Clone)]
+enum Known {
+    Missing,
+    Object(Arc<RemoteObject>),
+}
+
+impl RemoteStorage {
+    pub(crate) fn new(client: Arc<Client>, root: String, name: Arc<str>, cache: u64) -> Self {
+        let kept = Arc::new(Kept { bytes: AtomicU64::new(0), most: cache });
+        Self { client, root, name, known: Mutex::default(), listed: Mutex::default(), kept }
+    }
+
+    /// What was requested so far, of everything at this server or bucket.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.client.traffic()
+    }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lookup(&self, key: &str) -> Option<Known> {
+        self.known().get(key).cloned()
+    }
+
+    /// A key's name in the bucket. Keys come from files, so they must not climb out.
+    fn path(&self, key: &str) -> Result<Path> {
+        let whole = match (self.root.is_empty(), key.is_empty()) {
+            (true, _) => key.to_owned(),
+            (false, true) => self.root.clone(),
+            (false, false) => format!("{}/{key}", self.root),
+        };
+        Path::parse(&whole)
+            .map_err(|_| Error::invalid(format!("{}: {key:?} is not the name of an object", self.name)))
+    }
+
+    fn url(&self, key: &str) -> String {
+        if key.is_empty() { self.name.to_string() } else { format!("{}/{key}", self.name) }
+    }
+
+    fn remember(&self, key: &str, known: Known) {
+        let mut all = self.known();
+        if all.len() >= MOST_KNOWN {
+            all.clear();
+        }
+        all.insert(key.to_owned(), known);
+    }
+
+    /// The object of this version.
+    fn remember_object(&self, key: &str, path: Path, version: Version) -> Arc<RemoteObject> {
+        if let Some(Known::Object(object)) = self.lookup(key)
+            && object.version() == version
+        {
+            return object;
+        }
+        let (client, kept) = (Arc::clone(&self.client), Arc::clone(&self.kept));
+        let object = Arc::new(RemoteObject::new(client, path, self.url(key).into(), version, kept));
+        self.remember(key, Known::Object(Arc::clone(&object)));
+        object
+    }
+
+    /// Finds out whether there is an object, unless that is known.
+    fn object(&self, key: &str) -> Result<Option<Arc<RemoteObject>>> {
+        match self.lookup(key) {
+            Some(Known::Missing) => return Ok(None),
+            Some(Known::Object(object)) => return Ok(Some(object)),
+            None => {}
+        }
+        let path = self.path(key)?;
+        match self.client.stat_all(vec![path.clone()])?.pop() {
+            Some(Ok(version)) => Ok(Some(self.remember_object(key, path, version))),
+            Some(Err(Failure::Missing)) => {
+                self.remember(key, Known::Missing);
+                Ok(None)
+            }
+            Some(Err(failure)) => Err(failure.to_error(&self.url(key))),
+            None => Err(Error::invalid("a request ended without an answer")),
+        }
+    }
+
+    /// Notes what an answer says about an object, and keeps its bytes.
+    fn note(&self, key: &str, path: Path, answer: &Result<Fetched, Failure>) {
+        match answer {
+            Ok(fetched) => self.remember_object(key, path, fetched.version.clone()).keep(fetched),
+            Err(Failure::Missing) => self.remember(key, Known::Missing),
+            // Left to the read that needs the bytes.
+            Err(_) => {}
+        }
+    }
+
+    fn entries(&self, key: &str, listed: Listed) -> Vec<StorageEntry> {
+        let name = |path: &Path| path.filename().unwrap_or_default().to_owned();
+        let folders = listed.prefixes.iter().map(|path| StorageEntry {
+            name: name(path),
+            is_directory: true,
+            size: None,
+        });
+        let objects = listed.objects.iter().map(|(path, size)| StorageEntry {
+            name: name(path),
+            is_directory: false,
+            size: Some(*size),
+        });
+        let mut entries: Vec<StorageEntry> =
+            folders.chain(objects).filter(|entry| !entry.name.is_empty()).collect();
+        entries.sort();
+        self.listed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(key.to_owned(), Arc::new(entries.clone()));
+        entries
+    }
+
+    fn no_lists(&self) -> Error {
+        Error::unsupported(Arc::clone(&self.name), "listing (a plain web server does not tell what it has)")
+    }
+
+    /// The gets of one request of a batch, and how its answer is put together.
+    fn plan<'a>(&self, request: &ObjectRange<'a>) -> Result<Planned> {
+        let path = self.path(request.key)?;
+        let (object, version) = match self.lookup(request.key) {
+            Some(Known::Missing) => return Ok(Planned::Missing),
+            Some(Known::Object(object)) => {
+                let version = object.version();
+                (Some(object), Some(version))
+            }
+            None => (None, None),
+        };
+        let range = match (&request.range, &version) {
+            (ByteRange::Bounded(range), _) => Some(range.clone()),
+            (ByteRange::Whole, Some(version)) => Some(0..version.size),
+            (ByteRange::Suffix(length), Some(version)) => {
+                Some(version.size.saturating_sub(*length)..version.size)
+            }
+            _ => None,
+        };
+        if let (Some(object), Some(range)) = (object, &range)
+            && let Some(bytes) = object.kept_bytes(range)
+        {
+            return Ok(Planned::Kept(bytes));
+        }
+        Ok(match (&request.range, range) {
+            (_, Some(range)) => Planned::Ranges(path, range, version),
+            (ByteRange::Suffix(length), None) => {
+                Planned::Get(Get { path, range: Some(GetRange::Suffix(*length)), version: None })
+            }
+            _ => Planned::Get(Get::whole(path)),
+        })
+    }
+}
+
+/// How a request of a batch is answered.
+enum Planned {
+    Missing,
+    Kept(Bytes),
+    Get(Get),
+    /// A range that may be merged with others of the same object.
+    Ranges(Path, std::ops::Range<u64>, Option<Version>),
+}
+
+impl Storage for RemoteStorage {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
+        Ok(self.object(key)?.map(|object| object as Arc<dyn Blob>))
+    }
+
+    fn stat(&self, key: &str) -> Result<Option<ObjectStat>> {
+        use std::hash::{Hash, Hasher};
+        Ok(self.object(key)?.map(|object| {
+            let version = object.version();
+            let mut hasher = std::hash::DefaultHasher::new();
+            version.tag.hash(&mut hasher);
+            ObjectStat { size: version.size, version: hasher.finish() }
+        }))
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<StorageEntry>> {
+        if !self.client.lists {
+            return Err(self.no_lists());
+        }
+        let held = self.listed.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned();
+        if let Some(entries) = held {
+            return Ok(entries.to_vec());
+        }
+        match self.client.list_all(vec![self.path(key)?])?.pop() {
+            Some(Ok(listed)) => Ok(self.entries(key, listed)),
+            Some(Err(failure)) => Err(failure.to_error(&self.url(key))),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    fn prefetch_lists(&self, keys: &[&str]) {
+        if !self.client.lists {
+            return;
+        }
+        let held = self.listed.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing: Vec<(&str, Path)> = keys
+            .iter()
+            .filter(|key| !held.contains_key(**key))
+            .filter_map(|key| Some((*key, self.path(key).ok()?)))
+            .collect();
+        drop(held);
+        let answers = self.client.list_all(missing.iter().map(|(_, path)| path.clone()).collect());
+        for ((key, _), answer) in missing.iter().zip(answers.unwrap_or_default()) {
+            if let Ok(listed) = answer {
+                self.entries(key, listed);
+            }
+        }
+    }
+
+    fn list_all(&self, key: &str) -> Result<Vec<ListedObject>> {
+        if !self.client.lists {
+            return Err(self.no_lists());
+        }
+        let root = self.path("")?;
+        let found = self.client.walk(self.path(key)?)?.map_err(|failure| failure.to_error(&self.url(key)))?;
+        let relative = |path: &Path| -> Option<String> {
+            let below = path.as_ref().strip_prefix(root.as_ref())?;
+            Some(below.trim_start_matches('/').to_owned())
+        };
+        let mut objects: Vec<ListedObject> = found
+            .iter()
+            .filter_map(|(path, size)| Some(ListedObject { key: relative(path)?, size: *size }))
+            .collect();
+        objects.sort_by(|a, b| a.key.cmp(&b.key));
+        Ok(objects)
+    }
+
+    fn prefetch(&self, requests: &[ObjectRange<'_>]) {
+        let mut wanted = Vec::new();
+        for request in requests {
+            match self.plan(request) {
+                Ok(Planned::Get(get)) => wanted.push((request.key, get)),
+                Ok(Planned::Ranges(path, range, version)) => {
+                    wanted.push((request.key, Get::bounded(path, range, version)));
+                }
+                _ => {}
+            }
+        }
+        let answers = self.client.get_all(wanted.iter().map(|(_, get)| get.clone()).collect());
+        for ((key, get), answer) in wanted.into_iter().zip(answers.unwrap_or_default()) {
+            self.note(key, get.path, &answer);
+        }
+    }
+
+    fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
+        let planned: Vec<Planned> =
+            requests.iter().map(|request| self.plan(request)).collect::<Result<_>>()?;
+        // Ranges of one object are merged; everything is then requested at once.
+        let mut merged: HashMap<&str, (Vec<std::ops::Range<u64>>, &Path, Option<Version>)> = HashMap::new();
+        let mut gets = Vec::new();
+        let mut places = vec![None; requests.len()];
+        for (number, plan) in planned.iter().enumerate() {
+            match plan {
+                Planned::Ranges(path, range, version) => {
+                    let key = requests[number].key;
+                    merged
+                        .entry(key)
+                        .or_insert_with(|| (Vec::new(), path, version.clone()))
+                        .0
+                        .push(range.clone());
+                }
+                Planned::Get(get) => {
+                    places[number] = Some(gets.len());
+                    gets.push(get.clone());
+                }
+                Planned::Missing | Planned::Kept(_) => {}
+            }
+        }
+        let mut covered: HashMap<&str, (Requests, usize)> = HashMap::new();
+        for (key, (ranges, path, version)) in &merged {
+            let cover = Requests::covering(ranges);
+            let first = gets.len();
+            gets.extend(
+                cover
+                    .ranges
+                    .iter()
+                    .map(|range| Get::bounded((*path).clone(), range.clone(), version.clone())),
+            );
+            covered.insert(key, (cover, first));
+        }
+        let answers = self.client.get_all(gets)?;
+        let mut results = Vec::with_capacity(requests.len());
+        for (number, plan) in planned.into_iter().enumerate() {
+            let key = requests[number].key;
+            results.push(match plan {
+                Planned::Missing => None,
+                Planned::Kept(bytes) => Some(bytes),
+                Planned::Get(_) => {
+                    let answer = places[number].and_then(|place| answers.get(place));
+                    self.take(key, answer)?.map(|fetched| fetched.bytes)
+                }
+                Planned::Ranges(_, range, _) => {
+                    let Some((cover, first)) = covered.get(key) else { return Err(self.lost(key)) };
+                    self.assemble(key, cover, &answers[*first..first + cover.ranges.len()], &range)?
+                }
+            });
+        }
+        Ok(results)
+    }
+
+    fn read(&self, key: &str) -> Result<Option<Bytes>> {
+        let request = ObjectRange::whole(key);
+        match self.plan(&request)? {
+            Planned::Missing => Ok(None),
+            Planned::Kept(bytes) => Ok(Some(bytes)),
+            Planned::Get(get) => {
+                let path = get.path.clone();
+                let answer = self.client.get_all(vec![get])?.pop();
+                if let Some(answer) = &answer
+                    && answer.as_ref().map_or(true, |fetched| fetched.version.size <= DOCUMENT)
+                {
+                    self.note(key, path, answer);
+                }
+                Ok(self.take(key, answer.as_ref())?.map(|fetched| fetched.bytes))
+            }
+            Planned::Ranges(..) => match self.object(key)? {
+                Some(object) => object.read_range(0..object.len()?).map(Some),
+                None => Ok(None),
+            },
+        }
+    }
+
+    fn read_range(&self, key: &str, range: std::ops::Range<u64>) -> Result<Option<Bytes>> {
+        let mut answers = self.read_many(&[ObjectRange { key, range: ByteRange::Bounded(range) }])?;
+        answers.pop().ok_or_else(|| self.lost(key))
+    }
+}
+
+impl RemoteStorage {
+    fn lost(&self, key: &str) -> Error {
+        Error::invalid(format!("{}: a request ended without an answer", self.url(key)))
+    }
+
+    /// What an answer brought; `None` when there is no such object.
+    fn take(&self, key: &str, answer: Option<&Result<Fetched, Failure>>) -> Result<Option<Fetched>> {
+        match answer {
+            Some(Ok(fetched)) => Ok(Some(fetched.clone())),
+            Some(Err(Failure::Missing)) => {
+                self.remember(key, Known::Missing);
+                Ok(None)
+            }
+            Some(Err(failure)) => Err(failure.to_error(&self.url(key))),
+            None => Err(self.lost(key)),
+        }
+    }
+
+    /// A range out of the answers to the requests that cover it.
+    fn assemble(
+        &self,
+        key: &str,
+        cover: &Requests,
+        answers: &[Result<Fetched, Failure>],
+        range: &std::ops::Range<u64>,
+    ) -> Result<Option<Bytes>> {
+        if answers.iter().any(|answer| matches!(answer, Err(Failure::NoRanges))) {
+            return match self.object(key)? {
+                Some(object) => object.read_range(range.clone()).map(Some),
+                None => Ok(None),
+            };
+        }
+        let mut fetched = Vec::with_capacity(answers.len());
+        for answer in answers {
+            match self.take(key, Some(answer))? {
+                Some(part) => fetched.push(part.bytes),
+                None => return Ok(None),
+            }
+        }
+        let bytes = cover.bytes_of(&fetched, range);
+        let short = || {
+            hyperslab_core::Place::new(&self.url(key), "bytes", range.start)
+                .corrupt(format!("{} expected, the object is shorter", range.end.saturating_sub(range.start)))
+        };
+        bytes.map(Some).ok_or_else(short)
+    }
+}

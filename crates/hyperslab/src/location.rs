@@ -1,0 +1,161 @@
+//! Where a store is: a path of this machine or a URL.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Content, Error, ExternalFiles, FileBlob, LocalStorage, MappedBlob, OpenContext, Result, Storage,
+};
+
+use crate::{Format, OpenOptions, formats};
+
+/// What was found at a location.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The bytes.
+    pub(crate) content: Content,
+    /// The format.
+    pub(crate) format: Format,
+    /// Where it is on this machine.
+    path: Option<PathBuf>,
+    /// The folder that holds a file.
+    beside: Option<Arc<dyn Storage>>,
+    /// The path, or the URL without anything secret.
+    pub(crate) name: PathBuf,
+}
+
+impl Found {
+    /// What its driver is told.
+    pub(crate) fn context(&self, options: &OpenOptions) -> OpenContext<'_> {
+        OpenContext {
+            path: self.path.as_deref(),
+            beside: self.beside.clone(),
+            external: options.external,
+            mapped: options.mapped,
+            at: options.at,
+            key: options.key.clone(),
+        }
+    }
+}
+
+/// Looks at a location and recognises the format.
+pub(crate) fn find(location: &Path, options: &OpenOptions) -> Result<Found> {
+    match remote_url(location) {
+        Some(url) => find_remote(url, options),
+        None => find_local(&local_path(location), options),
+    }
+}
+
+/// The URL, when it is one of remote storage.
+pub(crate) fn remote_url(location: &Path) -> Option<&str> {
+    let text = location.to_str()?;
+    let (scheme, _) = text.split_once("://")?;
+    let is_scheme = !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    (is_scheme && scheme != "file").then_some(text)
+}
+
+/// Refuses to change a store that is not on this machine.
+pub(crate) fn check_local(location: &Path, operation: &str) -> Result<()> {
+    match remote_url(location) {
+        Some(url) => Err(Error::unsupported(url_name(url), format!("{operation} remote storage"))),
+        None => Ok(()),
+    }
+}
+
+/// A URL without its query and user, for messages.
+fn url_name(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
+    let rest = rest.split('?').next().unwrap_or(rest);
+    let authority = rest.find('/').unwrap_or(rest.len());
+    let rest = rest[..authority].rfind('@').map_or(rest, |user| &rest[user + 1..]);
+    format!("{scheme}://{rest}")
+}
+
+/// The path of a `file://` URL, or the path as it is.
+fn local_path(location: &Path) -> PathBuf {
+    match location.to_str().and_then(|text| text.strip_prefix("file://")) {
+        Some(path) => PathBuf::from(path),
+        None => location.to_owned(),
+    }
+}
+
+fn find_local(path: &Path, options: &OpenOptions) -> Result<Found> {
+    let name = path.display().to_string();
+    let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
+    let local = |path: &Path| {
+        let storage = LocalStorage::new(path);
+        if options.mapped { storage } else { storage.unmapped() }
+    };
+    let mut beside: Option<Arc<dyn Storage>> = None;
+    let content = if metadata.is_dir() {
+        Content::Directory(Arc::new(local(path)))
+    } else {
+        if options.external != ExternalFiles::None {
+            let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+            beside = Some(Arc::new(local(folder.unwrap_or_else(|| Path::new("."))).confined()));
+        }
+        Content::File(if options.mapped {
+            Arc::new(MappedBlob::open(path)?)
+        } else {
+            Arc::new(FileBlob::open(path)?)
+        })
+    };
+    let form = content.form();
+    let format = match options.format {
+        Some(format) if !format.info().forms.contains(&form) => {
+            return Err(format.info().wrong_form(&name, form));
+        }
+        Some(format) => format,
+        None => formats::recognise(&content)?.ok_or_else(|| formats::unrecognised(path, form))?,
+    };
+    Ok(Found { content, format, path: Some(path.to_owned()), beside, name: path.to_owned() })
+}
+
+#[cfg(not(feature = "remote"))]
+fn find_remote(url: &str, _: &OpenOptions) -> Result<Found> {
+    Err(Error::unsupported(url_name(url), "remote storage in this build"))
+}
+
+#[cfg(feature = "remote")]
+fn find_remote(url: &str, options: &OpenOptions) -> Result<Found> {
+    use hyperslab_core::{ByteRange, ObjectRange, StoreForm};
+
+    /// Bytes of a file that are read first: most files have their superblock and root there.
+    const HEAD: u64 = 64 << 10;
+
+    let remote = hyperslab_remote::Remote::new(url, &options.remote)?;
+    let name = remote.url();
+    let named = Format::from_extension(Path::new(&name));
+    let expected = options.format.or(named).map(|format| format.info().forms);
+    let file_first = !url.ends_with('/') && expected.is_none_or(|forms| forms.contains(&StoreForm::File));
+    let file = || -> Result<Option<Found>> {
+        let Some((storage, key)) = remote.beside() else { return Ok(None) };
+        let storage: Arc<dyn Storage> = Arc::new(storage);
+        storage.prefetch(&[ObjectRange { key, range: ByteRange::Bounded(0..HEAD) }]);
+        let Some(blob) = storage.open(key)? else { return Ok(None) };
+        let content = Content::File(blob);
+        let format = match options.format {
+            Some(format) => Some(format),
+            None => formats::recognise_remote(&content, named)?,
+        };
+        let format = format.ok_or_else(|| formats::unrecognised(Path::new(&name), StoreForm::File))?;
+        let beside = (options.external != ExternalFiles::None).then_some(storage);
+        Ok(Some(Found { content, format, path: None, beside, name: PathBuf::from(&name) }))
+    };
+    let directory = || -> Result<Option<Found>> {
+        let content = Content::Directory(Arc::new(remote.directory()));
+        let format = match options.format {
+            Some(format) => Some(format),
+            None => formats::recognise_remote(&content, named)?,
+        };
+        let found = |format| Found { content, format, path: None, beside: None, name: PathBuf::from(&name) };
+        Ok(format.map(found))
+    };
+    let found =
+        if file_first { file()?.map_or_else(directory, |found| Ok(Some(found)))? } else { directory()? };
+    let found = match found {
+        None if !file_first => file()?,
+        found => found,
+    };
+    found.ok_or_else(|| Error::not_found(name.as_str(), "a store"))
+}

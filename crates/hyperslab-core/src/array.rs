@@ -150,21 +150,30 @@ pub trait Array: Send + Sync + Debug {
     ///
     /// As [`blob`](Self::blob) and [`Blob::read`].
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
-        let mut fetched = Vec::with_capacity(spans.len());
-        for run in spans.chunk_by(|a, b| a.blob == b.blob) {
-            let blob = self.blob(&run[0].blob)?;
-            if let [span] = run
-                && !blob.is_remote()
-            {
-                fetched.push(Some(blob.read_at(span.offset, span.length)?));
-                continue;
-            }
-            let ranges: Vec<_> =
-                run.iter().map(|span| span.offset..span.offset.saturating_add(span.length)).collect();
-            fetched.extend(blob.read(&ranges)?.into_iter().map(Some));
-        }
-        Ok(fetched)
+        fetch_from_blobs(self, spans)
     }
+}
+
+/// Fetches spans from the [blobs](Array::blob) of an array: what [`Array::fetch`] does unless a format knows better.
+///
+/// # Errors
+///
+/// As [`Array::fetch`].
+pub fn fetch_from_blobs<A: Array + ?Sized>(array: &A, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
+    let mut fetched = Vec::with_capacity(spans.len());
+    for run in spans.chunk_by(|a, b| a.blob == b.blob) {
+        let blob = array.blob(&run[0].blob)?;
+        if let [span] = run
+            && !blob.is_remote()
+        {
+            fetched.push(Some(blob.read_at(span.offset, span.length)?));
+            continue;
+        }
+        let ranges: Vec<_> =
+            run.iter().map(|span| span.offset..span.offset.saturating_add(span.length)).collect();
+        fetched.extend(blob.read(&ranges)?.into_iter().map(Some));
+    }
+    Ok(fetched)
 }
 
 /// Where a part of a chunk can be decoded to.

@@ -77,6 +77,7 @@ mod widest;
 
 pub use array::{
     Array, ArraySchema, ChunkStatistics, Coverage, Edges, Fill, Filter, Labels, Number, PartialOutput, Usage,
+    fetch_from_blobs,
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{Blob, FileBlob, MappedBlob, MemoryBlob};
@@ -100,8 +101,8 @@ pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pipeline::{
     Chunk, ChunkList, ChunkVisitor, Context, LOCATE_BATCH, OutputSlot, OutputSlots, Progress, Threads,
-    decoded_bytes, fetch, gather_elements, locate, needs_elements, read_serial, result_bytes, visit_chunks,
-    with_scratch,
+    decoded_bytes, fetch, gather_elements, locate, needs_elements, prefetch_index, read_serial, result_bytes,
+    visit_chunks, with_scratch,
 };
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};

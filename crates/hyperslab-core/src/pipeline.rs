@@ -39,6 +39,9 @@ use crate::{Array, ChunkCoord, ChunkRef, ChunkStatistics, Error, Plan, PlannedCh
 /// Chunks that are looked up in one call: enough to share index blocks, few enough to stay small.
 pub const LOCATE_BATCH: u64 = 256;
 
+/// As [`LOCATE_BATCH`], on remote storage, where each look-up takes a round trip.
+const REMOTE_LOCATE_BATCH: u64 = 4096;
+
 /// The chunks of a run, by number. They are computed when they are asked for, never listed.
 pub trait ChunkList: Sync {
     /// The coordinate of a chunk.
@@ -105,8 +108,9 @@ pub fn visit_chunks(
 ) -> Result<()> {
     let mut blobs = chunk::BlobCache::default();
     let mut start = range.start;
+    let batch = if array.is_remote() { REMOTE_LOCATE_BATCH } else { LOCATE_BATCH };
     while start < range.end {
-        let end = range.end.min(start.saturating_add(LOCATE_BATCH));
+        let end = range.end.min(start.saturating_add(batch));
         context.check_cancelled()?;
         let mut numbers: Vec<u64> = (start..end).collect();
         let mut coords: Vec<ChunkCoord> = numbers.iter().map(|number| list.coord(*number)).collect();
@@ -126,6 +130,21 @@ pub fn visit_chunks(
         start = end;
     }
     Ok(())
+}
+
+/// Looks up the first chunks of a list, before several threads do the same: on remote storage their index is then read once,
+/// in as few rounds as it has levels. Elsewhere nothing is done.
+///
+/// # Errors
+///
+/// As [`locate`].
+pub fn prefetch_index(array: &dyn Array, list: &impl ChunkList, length: u64) -> Result<()> {
+    if !array.is_remote() {
+        return Ok(());
+    }
+    let coords: Vec<ChunkCoord> =
+        (0..length.min(4 * REMOTE_LOCATE_BATCH)).map(|number| list.coord(number)).collect();
+    locate(array, &coords).map(|_| ())
 }
 
 /// Where these chunks are stored. A format that answers for more or fewer chunks than it was asked about is refused.

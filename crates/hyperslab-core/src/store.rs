@@ -20,6 +20,11 @@ pub trait Store: Send + Sync + Debug {
     /// The path or address, for messages.
     fn name(&self) -> &Arc<str>;
 
+    /// Is it on another machine? Looking at several nodes at once then saves much waiting.
+    fn is_remote(&self) -> bool {
+        false
+    }
+
     /// The names directly under a group, in the file's order. Cheap: no child is opened.
     ///
     /// # Errors

@@ -245,6 +245,7 @@ impl BTree2 {
         };
         *budget = left;
         let node = self.node(file, address, count, depth)?;
+        file.prefetch(node.children.iter().map(|(child, _)| *child), self.node_size);
         for index in 0..=node.count {
             if let Some(child) = node.children.get(index)
                 && self.walk(file, *child, depth - 1, budget, visit)?.is_break()
@@ -285,6 +286,10 @@ impl Descent<'_> {
             }
         }
         if depth > 0 {
+            if below.len() > 1 {
+                let children = below.iter().map(|(child, _)| node.children[*child].0);
+                self.file.prefetch(children, self.tree.node_size);
+            }
             for (child, keys) in below {
                 self.run(node.children[child], depth - 1, keys)?;
             }

@@ -310,6 +310,10 @@ impl Array for Dataset {
         self.file.operation(|| chunks.iter().map(|chunk| self.locate_one(chunk)).collect())
     }
 
+    fn is_remote(&self) -> bool {
+        self.file.blob.is_remote()
+    }
+
     fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
         match (key, &self.source) {
             (BlobKey::Main, _) => Ok(Arc::clone(&self.file.blob)),

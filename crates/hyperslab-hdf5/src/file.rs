@@ -81,6 +81,9 @@ pub(crate) const fn ones(width: usize) -> u64 {
 const KEPT: usize = 256;
 const KEPT_BYTES: u64 = 64 << 20;
 
+/// Structures that are requested together: enough to hide the latency of a server, few enough to fit in memory.
+const PREFETCHED: usize = 1024;
+
 /// What is kept between look-ups, by address.
 #[derive(Debug)]
 struct Kept<T> {
@@ -197,6 +200,25 @@ impl File {
                 Err(place.corrupt(format!("{length} bytes expected, the file ends at {:#x}", self.length)))
             }
         }
+    }
+
+    /// Says that structures at these addresses, of about this many bytes each, will be read soon. On remote storage they are
+    /// requested together.
+    pub(crate) fn prefetch(&self, addresses: impl IntoIterator<Item = u64>, length: u64) {
+        if !self.blob.is_remote() {
+            return;
+        }
+        let range = |address: u64| {
+            let start = self.superblock.base.checked_add(address)?;
+            Some(start..start.checked_add(length)?.min(self.length))
+        };
+        let ranges: Vec<_> = addresses
+            .into_iter()
+            .take(PREFETCHED)
+            .filter_map(range)
+            .filter(|range| !range.is_empty())
+            .collect();
+        self.blob.prefetch(&ranges);
     }
 
     /// Up to `length` bytes of a structure whose size is not known before it is read.

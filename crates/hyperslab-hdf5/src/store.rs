@@ -16,6 +16,9 @@ use crate::message::link::LinkTarget;
 use crate::paths;
 use crate::verify;
 
+/// Bytes of an object header that are requested ahead: most headers have fewer.
+const OBJECT_HEADER: u64 = 1 << 10;
+
 /// Links followed on one path; libhdf5 follows 16.
 const MAX_LINKS: u32 = 64;
 /// Files opened one through the other.
@@ -289,9 +292,23 @@ impl Store for Hdf5Store {
         &self.file.name
     }
 
+    fn is_remote(&self) -> bool {
+        self.file.blob.is_remote()
+    }
+
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
         self.file.operation(|| match find(&self.file, &path)? {
+            Found::Object(object) if object.file.blob.is_remote() => {
+                let links = object.file.group(object.address)?.all(&object.file)?;
+                // Whoever lists a group mostly wants to know what is in it.
+                let headers = links.iter().filter_map(|link| match &link.target {
+                    LinkTarget::Hard(address) => Some(*address),
+                    _ => None,
+                });
+                object.file.prefetch(headers, OBJECT_HEADER);
+                Ok(links.into_iter().map(|link| link.name).collect())
+            }
             Found::Object(object) => object.file.group(object.address)?.names(&object.file),
             Found::Dangling(_) => Ok(Vec::new()),
         })

@@ -138,6 +138,8 @@ impl SymbolTable {
         // Each node has a head of 24 bytes at least: the file has room for no more.
         let mut budget = file.length / 24 + 1;
         self.nodes(file, self.tree, MAX_DEPTH, &mut budget, &mut nodes)?;
+        // Eight entries of 40 bytes, unless the writer was told otherwise.
+        file.prefetch(nodes.iter().copied(), 328);
         for node in nodes {
             self.node(file, node, &mut |link| links.push(link))?;
         }

@@ -272,8 +272,11 @@ impl Storage for RemoteStorage {
     }
 
     fn prefetch(&self, requests: &[ObjectRange<'_>]) {
-        let mut wanted = Vec::new();
-        for request in requests {
+        let mut wanted: Vec<(&str, Get)> = Vec::new();
+        for (number, request) in requests.iter().enumerate() {
+            if requests[..number].contains(request) {
+                continue;
+            }
             match self.plan(request) {
                 Ok(Planned::Get(get)) => wanted.push((request.key, get)),
                 Ok(Planned::Ranges(path, range, version)) => {

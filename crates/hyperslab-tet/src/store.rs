@@ -18,6 +18,9 @@ use crate::superblock::{DIRECTORY_START, MAGIC, Superblock, align8};
 use crate::tree::Tree;
 use crate::zone::ZoneMaps;
 
+/// Bytes at both ends of a remote file that are requested first.
+const READ_AHEAD: u64 = 64 << 10;
+
 /// How many bytes a byte of zstd can decode to.
 const MOST_EXPANSION: u64 = 1 << 15;
 
@@ -74,6 +77,8 @@ impl Inner {
     fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let length = blob.len()?;
         let name = Arc::clone(blob.name());
+        // On remote storage, the index and the footer come together.
+        blob.prefetch(&[0..length.min(READ_AHEAD), length.saturating_sub(READ_AHEAD)..length]);
         let head = blob.read_at(0, length.min(Superblock::LEN as u64))?;
         let superblock = Superblock::parse(&head, length, Place::new(&name, "superblock", 0))?;
         let (datasets, header, rows) = if superblock.dataset_count == 0 {
@@ -310,6 +315,10 @@ impl Store for TetStore {
 
     fn name(&self) -> &Arc<str> {
         self.file.blob.name()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.file.blob.is_remote()
     }
 
     fn children(&self, path: &str) -> Result<Vec<String>> {

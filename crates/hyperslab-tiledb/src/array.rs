@@ -4,17 +4,22 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Attribute, Attributes, Blob, BlobKey, Error, Fields, Place, Result, Storage};
+use hyperslab_core::{
+    Attribute, Attributes, Blob, BlobKey, ByteRange, Error, Fields, ObjectRange, Place, Result, Storage,
+};
 use rayon::prelude::*;
 
 use crate::OpenOptions;
 use crate::condition::Delete;
-use crate::fragment::Fragment;
+use crate::fragment::{Fragment, MetadataFile};
 use crate::generic;
 use crate::listing::{Commits, Listing};
 use crate::metadata;
 use crate::names::{TimedName, Window};
 use crate::schema::{ArrayKind, Enumeration, Schema};
+
+/// Bytes at the end of a fragment's metadata file that are requested first: the whole file, most often.
+const METADATA_TAIL: u64 = 64 << 10;
 
 /// An opened array.
 pub(crate) struct OpenArray {
@@ -136,6 +141,12 @@ impl OpenArray {
         }
         let visible = self.visible()?;
         let footers = self.known_footers();
+        if self.directory.is_remote() {
+            let missing = visible.iter().filter(|(name, _)| !footers.contains_key(&name.stem));
+            let keys: Vec<String> = missing.map(|(_, key)| MetadataFile::key_of(key)).collect();
+            let last = |key| ObjectRange { key, range: ByteRange::Suffix(METADATA_TAIL) };
+            self.directory.prefetch(&keys.iter().map(|key| last(key.as_str())).collect::<Vec<_>>());
+        }
         let open = |(name, key): (TimedName, String)| {
             let known = footers.get(&name.stem).map(AsRef::as_ref);
             self.open_fragment(name, key, known).map(Arc::new)

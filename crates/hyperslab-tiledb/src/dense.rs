@@ -340,6 +340,13 @@ impl Array for DenseAttribute {
         self.array.directory.is_remote()
     }
 
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
+        if self.is_remote() {
+            return hyperslab_core::read_spans(&*self.array.directory, spans);
+        }
+        hyperslab_core::fetch_from_blobs(self, spans)
+    }
+
     fn decode(
         &self,
         chunk: &ChunkCoord,

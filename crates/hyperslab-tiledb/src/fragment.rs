@@ -79,7 +79,7 @@ pub(crate) struct Fragment {
 
 /// A fragment's metadata file: opened when something behind the footer is wanted.
 #[derive(Debug)]
-struct MetadataFile {
+pub(crate) struct MetadataFile {
     directory: Arc<dyn Storage>,
     file: String,
     /// For messages.
@@ -88,8 +88,13 @@ struct MetadataFile {
 }
 
 impl MetadataFile {
+    /// The key of the file, of the fragment with this key.
+    pub(crate) fn key_of(fragment: &str) -> String {
+        format!("{fragment}/__fragment_metadata.tdb")
+    }
+
     fn new(directory: Arc<dyn Storage>, fragment: &str) -> Self {
-        let file = format!("{fragment}/__fragment_metadata.tdb");
+        let file = Self::key_of(fragment);
         Self { label: format!("{}/{file}", directory.name()), directory, file, blob: OnceLock::new() }
     }
 

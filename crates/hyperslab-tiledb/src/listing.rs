@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use bytes::Bytes;
-use hyperslab_core::{Fields, Place, Result, Storage};
+use hyperslab_core::{Fields, Place, Result, Storage, StorageEntry};
 
 use crate::names::{TimedName, Window};
 
@@ -24,10 +24,34 @@ pub(crate) struct Listing {
     pub(crate) fragment_metas: Vec<String>,
 }
 
+/// The folders of an array that are always looked into.
+const FOLDERS: [&str; 5] = ["__schema", "__commits", "__fragments", "__fragment_meta", "__meta"];
+
+/// Lists the folders of an array at once, where each listing takes a round trip.
+fn prefetch_folders(directory: &dyn Storage, prefix: &str, entries: &[StorageEntry]) {
+    let there = FOLDERS.iter().filter(|folder| entries.iter().any(|entry| entry.name == **folder));
+    let keys: Vec<String> = there.map(|folder| format!("{prefix}{folder}")).collect();
+    directory.prefetch_lists(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+/// What stands in a folder of an array or group. On remote storage, a folder that the listing above it does not have is not
+/// asked for.
+pub(crate) fn list_folder(directory: &dyn Storage, prefix: &str, folder: &str) -> Result<Vec<StorageEntry>> {
+    if directory.is_remote() {
+        let above = directory.list(prefix.trim_end_matches('/'))?;
+        if !above.iter().any(|entry| entry.name == folder) {
+            return Ok(Vec::new());
+        }
+    }
+    directory.list(&format!("{prefix}{folder}"))
+}
+
 impl Listing {
     pub(crate) fn read(directory: &dyn Storage, prefix: &str) -> Result<Self> {
         let mut listing = Self::default();
-        for entry in directory.list(prefix.trim_end_matches('/'))? {
+        let entries = directory.list(prefix.trim_end_matches('/'))?;
+        prefetch_folders(directory, prefix, &entries);
+        for entry in entries {
             if entry.name == "__array_schema.tdb" {
                 listing.old_schema = true;
             } else if let Some(name) = TimedName::parse(&entry.name) {
@@ -35,18 +59,15 @@ impl Listing {
             }
         }
         let timed = |folder: &str| -> Result<Vec<TimedName>> {
-            let entries = directory.list(&format!("{prefix}{folder}"))?;
+            let entries = list_folder(directory, prefix, folder)?;
             Ok(entries.iter().filter_map(|entry| TimedName::parse(&entry.name)).collect())
         };
         listing.schemas = timed("__schema")?;
         listing.schemas.sort_by(|a, b| a.order().cmp(&b.order()));
         listing.commits = timed("__commits")?;
         listing.fragments = timed("__fragments")?;
-        listing.fragment_metas = directory
-            .list(&format!("{prefix}__fragment_meta"))?
-            .into_iter()
-            .map(|entry| entry.name)
-            .collect();
+        listing.fragment_metas =
+            list_folder(directory, prefix, "__fragment_meta")?.into_iter().map(|entry| entry.name).collect();
         Ok(listing)
     }
 

@@ -2,11 +2,12 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use hyperslab_core::{Attribute, Data, Elements, Fields, Place, Result, Storage, Values};
+use hyperslab_core::{Attribute, Data, Elements, Fields, ObjectRange, Place, Result, Storage, Values};
 
 use crate::datatype::{CellValues, Datatype};
 use crate::generic;
 use crate::key::Key;
+use crate::listing::list_folder;
 use crate::names::{TimedName, Window};
 
 /// Keys with this prefix, an attribute's name and a dot belong to that attribute, as TileDB-CF has it.
@@ -78,8 +79,7 @@ pub(crate) fn parse(bytes: &[u8], place: Place<'_>) -> Result<Vec<Entry>> {
 
 /// The metadata files that a window sees, oldest first.
 pub(crate) fn visible(directory: &dyn Storage, prefix: &str, window: Window) -> Result<Vec<TimedName>> {
-    let names: Vec<TimedName> = directory
-        .list(&format!("{prefix}__meta"))?
+    let names: Vec<TimedName> = list_folder(directory, prefix, "__meta")?
         .iter()
         .filter_map(|entry| TimedName::parse(&entry.name))
         .filter(|name| name.inside(window))
@@ -104,7 +104,10 @@ pub(crate) fn read(
     key: Option<&Key>,
 ) -> Result<BTreeMap<String, Attribute>> {
     let mut current = BTreeMap::new();
-    for name in visible(directory, prefix, window)? {
+    let files = visible(directory, prefix, window)?;
+    let keys: Vec<String> = files.iter().map(|name| format!("{prefix}__meta/{}", name.stem)).collect();
+    directory.prefetch(&keys.iter().map(|key| ObjectRange::whole(key)).collect::<Vec<_>>());
+    for name in files {
         let file = format!("{prefix}__meta/{}", name.stem);
         let Some(bytes) = directory.read(&file)? else { continue };
         let label = format!("{}/{file}", directory.name());

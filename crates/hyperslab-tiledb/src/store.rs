@@ -52,6 +52,9 @@ pub fn probe(directory: &dyn Storage) -> Result<bool> {
 }
 
 fn is_array(directory: &dyn Storage, prefix: &str) -> Result<bool> {
+    if directory.is_remote() {
+        return has_any(directory, prefix, &["__array_schema.tdb", "__schema"]);
+    }
     if directory.size(&format!("{prefix}__array_schema.tdb"))?.is_some() {
         return Ok(true);
     }
@@ -59,10 +62,19 @@ fn is_array(directory: &dyn Storage, prefix: &str) -> Result<bool> {
 }
 
 fn is_group(directory: &dyn Storage, prefix: &str) -> Result<bool> {
+    if directory.is_remote() {
+        return has_any(directory, prefix, &["__tiledb_group.tdb", "__group"]);
+    }
     if directory.size(&format!("{prefix}__tiledb_group.tdb"))?.is_some() {
         return Ok(true);
     }
     Ok(!directory.list(&format!("{prefix}__group"))?.is_empty())
+}
+
+/// Does one of these names stand under a prefix? One listing tells of all of them.
+fn has_any(directory: &dyn Storage, prefix: &str, names: &[&str]) -> Result<bool> {
+    let entries = directory.list(prefix.trim_end_matches('/'))?;
+    Ok(entries.iter().any(|entry| names.contains(&entry.name.as_str())))
 }
 
 /// Opens the array or group in this directory.
@@ -222,6 +234,10 @@ impl Store for TileDbStore {
 
     fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    fn is_remote(&self) -> bool {
+        self.directory.is_remote()
     }
 
     fn children(&self, path: &str) -> Result<Vec<String>> {

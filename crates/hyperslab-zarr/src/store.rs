@@ -5,7 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attributes, Depth, Error, Labels, LocalStorage, Node, Report, Result, Storage, Store, normal_path,
+    Attributes, Depth, Error, Labels, LocalStorage, Node, ObjectRange, Report, Result, Storage, Store,
+    normal_path,
 };
 use serde_json::{Map, Value};
 
@@ -148,6 +149,7 @@ impl ZarrStore {
     /// xarray's convention: a one-dimensional array beside this one, named as a dimension, holds its labels.
     fn find_labels(&self, key: &str, schema: &mut hyperslab_core::ArraySchema) {
         let parent = key.rsplit_once('/').map_or("", |(parent, _)| parent);
+        self.prefetch_documents(schema.dimensions.iter().flatten().map(|name| join(parent, name)));
         for axis in 0..schema.grid.rank() {
             let Some(name) =
                 schema.dimensions[axis].as_deref().filter(|name| !name.is_empty() && !name.contains('/'))
@@ -192,9 +194,38 @@ impl ZarrStore {
         self.own_document(key)
     }
 
+    /// The names that a node's documents have. On remote storage only those of the root's version are looked for, except at
+    /// the root itself: each look takes a round trip.
+    fn document_names(&self, key: &str) -> &'static [&'static str] {
+        match self.variant {
+            _ if key.is_empty() || !self.directory.is_remote() => {
+                &["zarr.json", ".zarray", ".zattrs", ".zgroup"]
+            }
+            "zarr3" => &["zarr.json"],
+            _ => &[".zarray", ".zattrs", ".zgroup"],
+        }
+    }
+
+    /// Requests the documents of these nodes together, where that saves waiting.
+    fn prefetch_documents(&self, nodes: impl Iterator<Item = String>) {
+        if !self.directory.is_remote() {
+            return;
+        }
+        let missing = |key: &String| self.consolidated.as_ref().is_none_or(|all| !all.contains_key(key));
+        let names = |key: String| self.document_names(&key).iter().map(move |name| join(&key, name));
+        let keys: Vec<String> = nodes.filter(missing).flat_map(names).collect();
+        self.directory.prefetch(&keys.iter().map(|key| ObjectRange::whole(key)).collect::<Vec<_>>());
+    }
+
     /// The document that stands beside the node itself.
     pub(crate) fn own_document(&self, key: &str) -> Result<Option<Document>> {
-        if let Some(value) = self.json(key, "zarr.json")? {
+        let names = self.document_names(key);
+        if self.directory.is_remote() && names.len() > 1 && !key.is_empty() {
+            self.prefetch_documents([key.to_owned()].into_iter());
+        }
+        if names.contains(&"zarr.json")
+            && let Some(value) = self.json(key, "zarr.json")?
+        {
             let name = join(key, "zarr.json");
             let doc = Doc { store: self.directory.name(), key: &name };
             let Value::Object(object) = value else { return Err(doc.corrupt("not an object")) };
@@ -206,6 +237,9 @@ impl ZarrStore {
                 Some("array" | "group") => Ok(Some(Document::V3(object))),
                 other => Err(doc.corrupt(format!("node_type {other:?}"))),
             };
+        }
+        if !names.contains(&".zarray") {
+            return Ok(None);
         }
         if let Some(value) = self.json(key, ".zarray")? {
             let name = join(key, ".zarray");
@@ -250,7 +284,7 @@ impl ZarrStore {
     }
 
     fn has_document(&self, key: &str) -> Result<bool> {
-        for name in ["zarr.json", ".zarray", ".zgroup"] {
+        for name in self.document_names(key).iter().filter(|name| **name != ".zattrs") {
             if self.directory.size(&join(key, name))?.is_some() {
                 return Ok(true);
             }
@@ -298,6 +332,10 @@ impl Store for ZarrStore {
         self.directory.name()
     }
 
+    fn is_remote(&self) -> bool {
+        self.directory.is_remote()
+    }
+
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
         let key = &path[1..];
@@ -316,7 +354,10 @@ impl Store for ZarrStore {
                 .collect());
         }
         let mut names = Vec::new();
-        for entry in self.directory.list(key)? {
+        let entries = self.directory.list(key)?;
+        let below = entries.iter().filter(|entry| entry.is_directory);
+        self.prefetch_documents(below.map(|entry| join(key, &entry.name)));
+        for entry in entries {
             if entry.is_directory && self.has_document(&join(key, &entry.name))? {
                 names.push(entry.name);
             }

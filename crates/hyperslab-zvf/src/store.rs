@@ -112,6 +112,10 @@ impl Store for ZvfStore {
         self.levels.zarr.directory().name()
     }
 
+    fn is_remote(&self) -> bool {
+        self.levels.zarr.directory().is_remote()
+    }
+
     fn children(&self, path: &str) -> Result<Vec<String>> {
         match normal_path(path).as_str() {
             "/" => Ok(self.levels.root.levels.clone()),

@@ -1,12 +1,16 @@
 //! What `info` shows: the nodes with shapes, types, filters and attributes.
 
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use hyperslab_core::{
     Array, Attributes, DType, Elements, Error, Fill, Geometry, Labels, Node, Result, Table, Usage,
-    element_to_json,
+    child_path, element_to_json, normal_path,
 };
 use serde_json::{Map, Value, json};
 
 use crate::OpenStore;
+use crate::open::MOST_NODES;
 
 /// The nodes of a store.
 #[derive(Debug)]
@@ -32,6 +36,9 @@ pub struct CatalogNode {
 
 impl Catalog {
     pub(crate) fn of(store: &OpenStore) -> Result<Self> {
+        if store.inner().is_remote() {
+            return Self::of_remote(store);
+        }
         let mut nodes = Vec::new();
         store.walk(&mut |path, node| {
             let usage = if let Ok(Node::Array(array)) = &node { Some(array.usage()) } else { None };
@@ -41,12 +48,80 @@ impl Catalog {
         Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
     }
 
+    /// Looks at all nodes of a level at once: each look takes a round trip or more.
+    fn of_remote(store: &OpenStore) -> Result<Self> {
+        let mut levels: HashMap<String, (CatalogNode, Vec<String>)> = HashMap::new();
+        let mut pending = vec!["/".to_owned()];
+        while !pending.is_empty() {
+            let looked = at_once(&pending, |path| {
+                let node = store.inner().node(path);
+                let below = match &node {
+                    Ok(Node::Group(_)) => store.inner().children(path),
+                    _ => Ok(Vec::new()),
+                };
+                let (node, below) = match below {
+                    Ok(below) => (node, below),
+                    Err(error) => (Err(error), Vec::new()),
+                };
+                let usage = if let Ok(Node::Array(array)) = &node { Some(array.usage()) } else { None };
+                (CatalogNode { path: path.clone(), node, usage }, below)
+            });
+            pending.clear();
+            for (node, below) in looked {
+                let below: Vec<String> = below.iter().map(|name| child_path(&node.path, name)).collect();
+                // A name such as "" or "." leads back to its group: the walk would never end.
+                pending.extend(below.iter().filter(|path| normal_path(path) == **path).cloned());
+                levels.insert(node.path.clone(), (node, below));
+            }
+            if levels.len() as u64 > MOST_NODES {
+                return Err(Error::invalid(format!(
+                    "{}: more than {MOST_NODES} nodes",
+                    store.inner().name()
+                )));
+            }
+        }
+        let mut nodes = Vec::with_capacity(levels.len());
+        let mut order = vec!["/".to_owned()];
+        while let Some(path) = order.pop() {
+            if let Some((node, below)) = levels.remove(&path) {
+                nodes.push(node);
+                order.extend(below.into_iter().rev());
+            }
+        }
+        Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
+    }
+
     /// As `tet info --json` prints it.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let nodes: Vec<_> = self.nodes.iter().map(CatalogNode::to_json).collect();
         json!({ "path": self.path, "format": self.format, "nodes": nodes })
     }
+}
+
+/// Threads that wait for answers. They do next to nothing else.
+const WAITING: usize = 32;
+
+/// Runs `work` for all items, many at a time; the answers are in the order of the items.
+fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let mut answers: Vec<(usize, T)> = std::thread::scope(|scope| {
+        let worker = || {
+            let mut own = Vec::new();
+            loop {
+                let number = next.fetch_add(1, Ordering::Relaxed);
+                let Some(item) = items.get(number) else { return own };
+                own.push((number, work(item)));
+            }
+        };
+        let others: Vec<_> = (1..items.len().min(WAITING)).map(|_| scope.spawn(worker)).collect();
+        let mut all = worker();
+        // A worker that panicked has no answers; the panic has been reported.
+        all.extend(others.into_iter().filter_map(|thread| thread.join().ok()).flatten());
+        all
+    });
+    answers.sort_by_key(|(number, _)| *number);
+    answers.into_iter().map(|(_, answer)| answer).collect()
 }
 
 impl CatalogNode {

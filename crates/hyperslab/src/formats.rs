@@ -210,6 +210,7 @@ pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Resu
         named.is_some_and(|named| *format == named || format.info().built_on == Some(named.name()))
     };
     let (likely, others): (Vec<Format>, Vec<Format>) = all.partition(is_likely);
+    let mut not_listed = None;
     for candidates in [likely, others] {
         if let Content::Directory(storage) = content {
             let keys = candidates.iter().flat_map(|format| format.info().probe_keys);
@@ -222,8 +223,8 @@ pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Resu
                 Ok(Recognition::Yes) => return Ok(Some(format)),
                 Ok(Recognition::Container) => container = container.or(Some(format)),
                 Ok(Recognition::No) => {}
-                // What cannot be listed is no store of a format that must be listed.
-                Err(error) if error.is_unsupported() => {}
+                // A format that must be listed may still be the right one: the others are asked first.
+                Err(error) if error.is_unsupported() => not_listed = not_listed.or(Some(error)),
                 Err(error) => return Err(error),
             }
         }
@@ -231,7 +232,7 @@ pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Resu
             return Ok(container);
         }
     }
-    Ok(None)
+    not_listed.map_or(Ok(None), Err)
 }
 
 /// The error of content that no driver recognises.

@@ -90,7 +90,7 @@ pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenSt
 }
 
 /// Links may lead to one node by many paths, and a hostile file can make those paths endless.
-const MOST_NODES: u64 = 1 << 22;
+pub(crate) const MOST_NODES: u64 = 1 << 22;
 
 /// An open file or directory.
 #[derive(Debug, Clone)]

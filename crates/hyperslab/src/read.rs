@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Elements, Error, Fill, LOCATE_BATCH, OutputSlots,
     Plan, Positions, Result, Selection, Store, Threads, Values, gather_elements, locate, needs_elements,
-    result_bytes, visit_chunks,
+    prefetch_index, result_bytes, visit_chunks,
 };
 
 pub use points::AxisPick;
@@ -23,6 +23,9 @@ use rows::RowCopy;
 
 /// A result of raw chunks below this size is copied on the caller's thread: waking others takes longer.
 const SMALL_RESULT: usize = 64 << 10;
+
+/// Decoded chunks up to this size are fetched and decoded by more threads than there are cores, where they are remote.
+const SMALL_CHUNK: usize = 8 << 20;
 
 /// An array of an open store, ready to be read.
 ///
@@ -48,7 +51,12 @@ pub struct ArrayReader {
 
 impl ArrayReader {
     pub(crate) fn new(array: Arc<dyn Array>, store: Arc<dyn Store>, memory: u64) -> Self {
-        Self { array, store, context: Context::new(memory), decoded: false }
+        let mut context = Context::new(memory);
+        let chunk = array.schema().decoded_bytes(&vec![0; array.schema().shape().len()]).unwrap_or(1 << 20);
+        if array.is_remote() && chunk <= SMALL_CHUNK {
+            context.threads = Threads::for_remote();
+        }
+        Self { array, store, context, decoded: false }
     }
 
     /// The same array, read and queried on these threads.
@@ -241,8 +249,9 @@ impl ArrayReader {
         {
             return rows.fill(threads, out);
         }
+        prefetch_index(array, plan, plan.len())?;
         let slots = OutputSlots::new(plan, item, out)?;
-        threads.run(plan.len(), |start, count| {
+        threads.run(plan.len(), array.is_remote(), |start, count| {
             let mut copy = |chunk: &mut Chunk<'_>| match slots.take(chunk.index()) {
                 Some((wanted, mut slot)) => chunk.copy_into(&wanted, &mut slot),
                 None => Ok(()),
@@ -263,17 +272,19 @@ impl ArrayReader {
     fn read_elements(&self, plan: &Plan) -> Result<Elements> {
         let array = &*self.array;
         let budget = ElementBudget::new(self.array.name(), self.memory());
-        let parts: Vec<Vec<Elements>> = self.context.threads.run(plan.len(), |start, count| {
-            let mut parts = Vec::new();
-            let mut take = |chunk: &mut Chunk<'_>| {
-                let elements = chunk.elements()?;
-                budget.take(&elements)?;
-                parts.push(elements);
-                Ok(())
-            };
-            visit_chunks(array, plan, start..start + count, &self.context, &mut take)?;
-            Ok(parts)
-        })?;
+        prefetch_index(array, plan, plan.len())?;
+        let parts: Vec<Vec<Elements>> =
+            self.context.threads.run(plan.len(), array.is_remote(), |start, count| {
+                let mut parts = Vec::new();
+                let mut take = |chunk: &mut Chunk<'_>| {
+                    let elements = chunk.elements()?;
+                    budget.take(&elements)?;
+                    parts.push(elements);
+                    Ok(())
+                };
+                visit_chunks(array, plan, start..start + count, &self.context, &mut take)?;
+                Ok(parts)
+            })?;
         let chunks: Vec<Elements> = parts.into_iter().flatten().collect();
         gather_elements(array, plan, &chunks)
     }

@@ -186,6 +186,7 @@ fn node_row(node: &CatalogNode) -> Vec<String> {
             };
             let (stored, ratio) = match &node.usage {
                 Some(Ok(usage)) => (pretty::bytes(usage.bytes), ratio(schema, usage.bytes)),
+                Some(Err(error)) if error.is_unsupported() => ("unknown".into(), String::new()),
                 Some(Err(_)) => ("damaged".into(), String::new()),
                 None => (String::new(), String::new()),
             };

@@ -10,7 +10,7 @@ use super::{ChunkList, ChunkVisitor, Context, Located, check_fetched, spans_of};
 use crate::{Array, Error, Result, Span};
 
 /// Stored bytes of a group of chunks, unless one chunk alone has more.
-const GROUP_BYTES: u64 = 16 << 20;
+const GROUP_BYTES: u64 = 8 << 20;
 /// Groups that may be in memory at once: one with the visitor, one waiting, one on its way.
 const GROUPS: u64 = 3;
 
@@ -29,7 +29,15 @@ pub(super) fn visit(
     blobs: &mut BlobCache,
     visitor: &mut impl ChunkVisitor,
 ) -> Result<()> {
-    let groups = groups(array, list, located, GROUP_BYTES.min(context.memory / GROUPS).max(1))?;
+    let share = context.memory / GROUPS / context.threads.count().max(1);
+    let groups = groups(array, list, located, GROUP_BYTES.min(share).max(1))?;
+    if let [group] = &groups[..] {
+        context.check_cancelled()?;
+        for (position, stored) in group.positions.clone().zip(fetch(array, &group.spans)?) {
+            visitor.visit(&mut located.fetched_chunk(array, position, stored, blobs))?;
+        }
+        return Ok(());
+    }
     std::thread::scope(|scope| {
         // A channel without room: a group is fetched while the one before it is visited and another waits to be taken.
         let (sender, receiver) = mpsc::sync_channel::<Result<Vec<Option<Vec<Bytes>>>>>(0);

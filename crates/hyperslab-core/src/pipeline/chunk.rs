@@ -107,6 +107,9 @@ impl<'a> Chunk<'a> {
     /// As [`Array::blob`].
     pub fn mapped(&mut self, eager: bool) -> Result<Option<&[u8]>> {
         let Some(span) = self.reference.and_then(ChunkRef::as_plain) else { return Ok(None) };
+        if self.array.is_remote() {
+            return Ok(None);
+        }
         let mapped = self.blobs.blob(self.array, &span.blob, eager)?.and_then(|blob| blob.mapped());
         // A span that reaches past the end is left to fetching, which reports it.
         Ok(mapped

@@ -1,6 +1,6 @@
 //! On which threads an operation runs.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use rayon::prelude::*;
 
@@ -8,6 +8,10 @@ use crate::Result;
 
 /// Chunks that one task locates and reads: enough to share index blocks, few enough to keep all cores busy.
 const CHUNKS_PER_TASK: u64 = 32;
+/// As [`CHUNKS_PER_TASK`], of remote chunks: at the least.
+const REMOTE_CHUNKS_PER_TASK: u64 = 64;
+/// Threads for remote arrays, which wait for answers most of the time.
+const REMOTE_THREADS: usize = 16;
 /// Tasks that each thread gets at least: the last one to finish keeps the others waiting for a task at most.
 const TASKS_PER_THREAD: u64 = 64;
 
@@ -24,6 +28,17 @@ pub enum Threads {
 }
 
 impl Threads {
+    /// More threads than there are cores, for arrays on other machines.
+    #[must_use]
+    pub fn for_remote() -> Self {
+        static POOL: OnceLock<Option<Arc<rayon::ThreadPool>>> = OnceLock::new();
+        let build = || {
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(REMOTE_THREADS);
+            builder.thread_name(|number| format!("remote {number}")).build().ok().map(Arc::new)
+        };
+        POOL.get_or_init(build).clone().map_or(Self::Shared, Self::Pool)
+    }
+
     /// How many there are.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -59,7 +74,8 @@ impl Threads {
     }
 
     /// Runs `work(first, count)` over runs of neighbours of `length` chunks. A single run stays on the caller's
-    /// thread: handing it over would cost more than a small read.
+    /// thread: handing it over would cost more than a small read. Runs of `remote` chunks are longer, so that neighbours are
+    /// requested together.
     ///
     /// # Errors
     ///
@@ -67,10 +83,13 @@ impl Threads {
     pub fn run<T: Send>(
         &self,
         length: u64,
+        remote: bool,
         work: impl Fn(u64, u64) -> Result<T> + Sync + Send,
     ) -> Result<Vec<T>> {
         let threads = self.count();
-        let each = if threads == 1 {
+        let each = if remote {
+            length.div_ceil(threads).max(REMOTE_CHUNKS_PER_TASK)
+        } else if threads == 1 {
             CHUNKS_PER_TASK
         } else {
             (length / (threads * TASKS_PER_THREAD)).clamp(1, CHUNKS_PER_TASK)

@@ -51,6 +51,11 @@ impl Node {
         places.chunks_exact(8).map(uint)
     }
 
+    /// Bytes of a node with as many entries as libhdf5 gives it unless told otherwise.
+    const fn usual_bytes(&self) -> u64 {
+        (24 + 64 * self.stride + self.key) as u64
+    }
+
     fn child(&self, index: usize) -> u64 {
         uint(&self.bytes[index * self.stride + self.key..(index + 1) * self.stride])
     }
@@ -94,6 +99,14 @@ struct Search<'a> {
 impl Search<'_> {
     fn descend(&mut self, address: u64, above: u8, wanted: Range<usize>) -> Result<()> {
         let node = Node::read(self.index, self.file, address, above)?;
+        if node.level > 0 {
+            let mut children: Vec<usize> =
+                wanted.clone().filter_map(|at| self.child_of(&node, self.order[at])).collect();
+            children.dedup();
+            if children.len() > 1 {
+                self.file.prefetch(children.iter().map(|child| node.child(*child)), node.usual_bytes());
+            }
+        }
         let mut at = wanted.start;
         while at < wanted.end {
             let Some(child) = self.child_of(&node, self.order[at]) else {
@@ -151,6 +164,9 @@ fn walk(
     let place = file.place(NODE, node.address);
     let Some(left) = budget.checked_sub(1) else { return Err(place.corrupt("nodes in a circle")) };
     *budget = left;
+    if node.level > 0 {
+        file.prefetch((0..node.count).map(|child| node.child(child)), node.usual_bytes());
+    }
     for child in 0..node.count {
         if node.level > 0 {
             if walk(index, file, node.child(child), node.level, budget, visit)?.is_break() {

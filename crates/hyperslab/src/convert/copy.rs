@@ -25,6 +25,8 @@ const BYTES_AT_ONCE: u64 = 32 << 20;
 
 /// Neighbouring chunks that one task looks up together, at most.
 const RUN: u64 = 32;
+/// As [`RUN`], on remote storage, where neighbours are requested together.
+const REMOTE_RUN: u64 = 256;
 
 /// How many chunks of so many bytes are made at once.
 fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
@@ -85,7 +87,8 @@ impl Copy {
         let copied = AtomicU64::new(0);
         let chunks = WholeChunks(grid);
         // Neighbours are looked up together, and there are enough runs of them to keep all cores busy.
-        let run = (at_once / (4 * self.reader.context().threads.count())).clamp(1, RUN);
+        let longest = if array.is_remote() { REMOTE_RUN } else { RUN };
+        let run = (at_once / (4 * self.reader.context().threads.count())).clamp(1, longest);
         let plan = |numbers: Range<u64>| {
             let starts = numbers.clone().step_by(run as usize);
             Ok(starts.map(|start| start..(start + run).min(numbers.end)).collect())

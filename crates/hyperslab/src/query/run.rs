@@ -54,6 +54,7 @@ impl QueryPlan {
     /// Whatever reading says; [`Invalid`](Error::Invalid) for a plan of another array.
     pub fn run(&self, array: &ArrayReader) -> Result<Answer> {
         self.check_array(array)?;
+        hyperslab_core::prefetch_index(&**array.inner(), &self.plan, self.plan.len())?;
         match self.operation {
             Operation::Histogram { bins, range: None, clamp } => {
                 let range = self.range(array)?;

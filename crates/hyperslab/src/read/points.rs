@@ -116,7 +116,7 @@ impl ArrayReader {
         let list = JobList { jobs, grid: &self.schema().grid };
         for start in (0..jobs.len()).step_by(BATCH) {
             let count = BATCH.min(jobs.len() - start);
-            let packed = self.context.threads.run(count as u64, |first, count| {
+            let packed = self.context.threads.run(count as u64, self.array.is_remote(), |first, count| {
                 let first = start as u64 + first;
                 let mut packed = Vec::new();
                 let mut pack = |chunk: &mut Chunk<'_>| {
@@ -160,17 +160,18 @@ impl ArrayReader {
         let schema = self.schema();
         let list = JobList { jobs, grid: &schema.grid };
         let budget = ElementBudget::new(self.array.name(), self.memory());
-        let chunks = self.context.threads.run(jobs.len() as u64, |start, count| {
-            let mut chunks = Vec::new();
-            let mut take = |chunk: &mut Chunk<'_>| {
-                let elements = chunk.elements()?;
-                budget.take(&elements)?;
-                chunks.push(elements);
-                Ok(())
-            };
-            visit_chunks(&*self.array, &list, start..start + count, &self.context, &mut take)?;
-            Ok(chunks)
-        })?;
+        let chunks =
+            self.context.threads.run(jobs.len() as u64, self.array.is_remote(), |start, count| {
+                let mut chunks = Vec::new();
+                let mut take = |chunk: &mut Chunk<'_>| {
+                    let elements = chunk.elements()?;
+                    budget.take(&elements)?;
+                    chunks.push(elements);
+                    Ok(())
+                };
+                visit_chunks(&*self.array, &list, start..start + count, &self.context, &mut take)?;
+                Ok(chunks)
+            })?;
         let chunks: Vec<Elements> = chunks.into_iter().flatten().collect();
         let counts = jobs.counts();
         let cells = product(&counts).and_then(|cells| usize::try_from(cells).ok());

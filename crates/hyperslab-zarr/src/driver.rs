@@ -27,7 +27,7 @@ static INFO: FormatInfo = FormatInfo {
         reserved_names: true,
         ..Capabilities::NONE
     },
-    probe_keys: &["zarr.json", ".zgroup", ".zarray", ".zmetadata"],
+    probe_keys: &["zarr.json"],
     ..FormatInfo::new("zarr")
 };
 

@@ -43,6 +43,10 @@ pub(crate) enum Document {
 ///
 /// [`Io`](Error::Io) when the directory cannot be read.
 pub fn probe(directory: &dyn Storage) -> Result<bool> {
+    if directory.is_remote() && directory.size("zarr.json")?.is_none() {
+        let version_2 = [".zgroup", ".zarray", ".zattrs", ".zmetadata"];
+        directory.prefetch(&version_2.map(ObjectRange::whole));
+    }
     for name in ["zarr.json", ".zarray", ".zgroup"] {
         if directory.size(name)?.is_some() {
             return Ok(true);

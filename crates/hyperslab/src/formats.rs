@@ -223,8 +223,11 @@ pub(crate) fn recognise_remote(content: &Content, named: Option<Format>) -> Resu
                 Ok(Recognition::Yes) => return Ok(Some(format)),
                 Ok(Recognition::Container) => container = container.or(Some(format)),
                 Ok(Recognition::No) => {}
-                // A format that must be listed may still be the right one: the others are asked first.
-                Err(error) if error.is_unsupported() => not_listed = not_listed.or(Some(error)),
+                // A format that must be listed, on a server that does not list. That matters where the name says that it
+                // is this format, and no other is found.
+                Err(error) if error.is_unsupported() => {
+                    not_listed = not_listed.or_else(|| is_likely(&format).then_some(error));
+                }
                 Err(error) => return Err(error),
             }
         }

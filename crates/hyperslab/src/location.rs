@@ -127,6 +127,8 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<Found> {
     let name = remote.url();
     let named = Format::from_extension(Path::new(&name));
     let expected = options.format.or(named).map(|format| format.info().forms);
+    // A file by its name is never looked for as a directory, which would take several requests.
+    let only_file = options.format.or(named).is_some_and(|format| format.info().forms == [StoreForm::File]);
     let file_first = !url.ends_with('/') && expected.is_none_or(|forms| forms.contains(&StoreForm::File));
     let file = || -> Result<Option<Found>> {
         let Some((storage, key)) = remote.beside() else { return Ok(None) };
@@ -151,8 +153,11 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<Found> {
         let found = |format| Found { content, format, path: None, beside: None, name: PathBuf::from(&name) };
         Ok(format.map(found))
     };
-    let found =
-        if file_first { file()?.map_or_else(directory, |found| Ok(Some(found)))? } else { directory()? };
+    let found = match file_first {
+        true if only_file => file()?,
+        true => file()?.map_or_else(directory, |found| Ok(Some(found)))?,
+        false => directory()?,
+    };
     let found = match found {
         None if !file_first => file()?,
         found => found,

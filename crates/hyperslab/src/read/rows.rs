@@ -47,7 +47,7 @@ impl<'a> RowCopy<'a> {
         context: &'a Context,
     ) -> Option<Self> {
         let schema = array.schema();
-        if schema.order != CellOrder::RowMajor || plan.len() < 64 || item == 0 {
+        if schema.order != CellOrder::RowMajor || plan.len() < 64 || item == 0 || array.is_remote() {
             return None;
         }
         let (counts, first) = (plan.positions().counts(), plan.chunk(0));

@@ -11,7 +11,8 @@ pub(super) fn contiguous(array: &dyn Array, plan: &Plan) -> Result<Option<Bytes>
     let schema = array.schema();
     let Some(item) = schema.dtype.size().filter(|item| *item > 0) else { return Ok(None) };
     // Cheap refusals first: most selections end here.
-    if schema.order != CellOrder::RowMajor || plan.is_empty() || plan.len() > MOST_CHUNKS {
+    if schema.order != CellOrder::RowMajor || plan.is_empty() || plan.len() > MOST_CHUNKS || array.is_remote()
+    {
         return Ok(None);
     }
     let counts = plan.positions().counts();

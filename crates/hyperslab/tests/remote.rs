@@ -1,0 +1,229 @@
+//! Stores behind a web server and in a bucket: the same answers as on disk, in few requests.
+
+#![cfg(all(feature = "remote", feature = "hdf5", feature = "zarr", feature = "tiledb", feature = "tet"))]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::path::{Path, PathBuf};
+
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::diff::{DiffOptions, diff};
+use hyperslab::query::{Operation, Query};
+use hyperslab::{
+    DType, Depth, Elements, Format, OpenOptions, OpenStore, RemoteOptions, Result, Selection, Values, export,
+    open, open_with,
+};
+use hyperslab_testing::{Behaviour, WebServer};
+
+/// Cells of the array `/x` along each axis, and of a chunk: 8 × 4 × 4 chunks.
+const SHAPE: [u64; 3] = [8, 64, 64];
+const CHUNK: [u64; 3] = [1, 16, 16];
+/// The stores that are tried, under `bucket/`.
+const STORES: [&str; 6] = ["x.h5", "x.zarr", "v2.zarr", "sharded.zarr", "x.tiledb", "x.tet"];
+
+/// The same array in every format, in the folder `bucket`.
+fn stores() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("bucket")).unwrap();
+    let cells = SHAPE.iter().product::<u64>();
+    // Enough noise that compressed chunks are not all alike.
+    let cell = |at: u64| ((at.wrapping_mul(2_654_435_761) >> 7) % 1000) as f32 / 8.0;
+    let bytes: Vec<u8> = (0..cells).flat_map(|at| cell(at).to_ne_bytes()).collect();
+    let values = Values::new(DType::Float32, &SHAPE, Elements::fixed(bytes)).unwrap();
+    let source = folder.path().join("x.npy");
+    export::write_npy(&values, &mut std::fs::File::create(&source).unwrap()).unwrap();
+    for name in STORES {
+        let target = folder.path().join("bucket").join(name);
+        let mut options = ConvertOptions { chunk_shape: Some(CHUNK.to_vec()), ..ConvertOptions::default() };
+        if name == "sharded.zarr" {
+            options.shard_shape = Some(vec![4, 64, 64]);
+        }
+        if name == "v2.zarr" {
+            options.variant = Format::ZARR.info().variant("zarr2");
+        }
+        let format = Format::from_extension(&target).unwrap();
+        convert(&open(&source).unwrap(), &target, format, &options, &Progress::default()).unwrap();
+    }
+    folder
+}
+
+struct Remote {
+    server: WebServer,
+    folder: tempfile::TempDir,
+}
+
+impl Remote {
+    fn new() -> Self {
+        let folder = stores();
+        Self { server: WebServer::start(folder.path()).unwrap(), folder }
+    }
+
+    fn local(&self, name: &str) -> PathBuf {
+        self.folder.path().join("bucket").join(name)
+    }
+
+    fn http(&self, name: &str) -> Result<OpenStore> {
+        open(self.server.url(&format!("bucket/{name}")))
+    }
+
+    fn s3(&self, name: &str) -> Result<OpenStore> {
+        let remote =
+            RemoteOptions::default().with_option("endpoint_url", self.server.endpoint()).with_anonymous(true);
+        open_with(format!("s3://bucket/{name}"), &OpenOptions { remote, ..OpenOptions::default() })
+    }
+
+    /// Opens over both protocols. A TileDB array must be listed, which a web server does not do.
+    fn both(&self, name: &str) -> Vec<OpenStore> {
+        let mut stores = vec![self.s3(name).unwrap()];
+        if name != "x.tiledb" {
+            stores.push(self.http(name).unwrap());
+        }
+        stores
+    }
+
+    /// How many requests and bytes something takes.
+    fn count<T>(&self, work: impl FnOnce() -> T) -> (T, usize, u64) {
+        let _ = self.server.take_log();
+        let answer = work();
+        let log = self.server.take_log();
+        (answer, log.len(), log.iter().map(|answered| answered.bytes).sum())
+    }
+}
+
+fn read(store: &OpenStore, selection: &str) -> Result<Values> {
+    let array = store.array(&store.only_node()?)?;
+    array.read(&selection.parse::<Selection>()?)
+}
+
+#[test]
+fn every_format_reads_the_same_from_a_server() {
+    let remote = Remote::new();
+    for name in STORES {
+        let local = open(remote.local(name)).unwrap();
+        for store in remote.both(name) {
+            assert_eq!(store.format(), local.format());
+            for selection in ["[:]", "[3]", "[:, 5, 7]", "[::-2, 10:50:3, 1]", "[7, 63, 63]", "[0:0]"] {
+                assert_eq!(
+                    read(&store, selection).unwrap(),
+                    read(&local, selection).unwrap(),
+                    "{name} {selection}"
+                );
+            }
+            let (own, there) = (store.catalog().unwrap(), local.catalog().unwrap());
+            let strip = |catalog: &hyperslab::Catalog| {
+                let mut json = catalog.to_json();
+                json.as_object_mut().unwrap().remove("path");
+                json
+            };
+            if store.path().to_str().unwrap().starts_with("s3") || !name.ends_with("zarr") {
+                assert_eq!(strip(&own), strip(&there), "{name}");
+            }
+            let same = diff((&store, "/"), (&local, "/"), &DiffOptions::default()).unwrap();
+            assert!(same.same(), "{name}: {same:?}");
+            assert!(store.verify(Depth::Deep).unwrap().ok(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn queries_and_conversions_take_a_url() {
+    let remote = Remote::new();
+    for name in STORES {
+        for store in remote.both(name) {
+            let node = store.only_node().unwrap();
+            let query = Query::new(Operation::Sum);
+            let sum = |store: &OpenStore| {
+                let array = store.array(&store.only_node().unwrap()).unwrap();
+                query.plan(&array).unwrap().run(&array).unwrap()
+            };
+            assert_eq!(sum(&store), sum(&open(remote.local(name)).unwrap()), "{name} {node}");
+            let target = remote.folder.path().join("copy.zarr");
+            let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
+            convert(&store, &target, Format::ZARR, &options, &Progress::default()).unwrap();
+            assert_eq!(read(&open(&target).unwrap(), "[:]").unwrap(), read(&store, "[:]").unwrap(), "{name}");
+        }
+    }
+}
+
+/// Requests to open, then to read one plane (16 chunks), a series (8 chunks) and everything (128 chunks).
+#[test]
+fn requests_are_few() {
+    let remote = Remote::new();
+    let expected: [(&str, [usize; 4]); 6] = [
+        ("x.h5", [1, 2, 1, 2]),
+        ("x.zarr", [1, 16, 8, 128]),
+        ("v2.zarr", [5, 16, 8, 128]),
+        ("sharded.zarr", [1, 2, 3, 2]),
+        ("x.tiledb", [5, 2, 1, 2]),
+        ("x.tet", [2, 1, 1, 2]),
+    ];
+    let mut found = Vec::new();
+    for (name, _) in &expected {
+        let (store, opened, _) = remote.count(|| remote.s3(name).unwrap());
+        let mut counts = vec![opened];
+        for selection in ["[3]", "[:, 5, 7]", "[:]"] {
+            counts.push(remote.count(|| read(&store, selection).unwrap()).1);
+        }
+        found.push((*name, <[usize; 4]>::try_from(counts).unwrap()));
+    }
+    assert_eq!(found, expected);
+}
+
+/// A chunk that was never written is not there, and reads as the fill value.
+#[test]
+fn a_missing_chunk_is_the_fill_value() {
+    let remote = Remote::new();
+    for name in ["x.zarr", "v2.zarr"] {
+        let array = open(remote.local(name)).unwrap();
+        let folder = remote.local(name);
+        let node = array.only_node().unwrap();
+        let chunk = if name == "v2.zarr" { "3.0.0" } else { "c/3/0/0" };
+        std::fs::remove_file(folder.join(&node[1..]).join(chunk)).unwrap();
+        for store in remote.both(name) {
+            let corner = read(&store, "[3, 0:16, 0:16]").unwrap();
+            assert!(corner.as_slice::<f32>().unwrap().iter().all(|cell| *cell == 0.0));
+            assert_eq!(
+                read(&store, "[3]").unwrap(),
+                read(&open(remote.local(name)).unwrap(), "[3]").unwrap()
+            );
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_named() {
+    let remote = Remote::new();
+    let error = |result: Result<OpenStore>| result.unwrap_err().to_string();
+    assert!(error(remote.http("x.tiledb")).contains("listing"));
+    assert!(error(remote.http("none.h5")).contains("not found"));
+    assert!(error(remote.s3("none.zarr")).contains("not found"));
+    assert!(error(open("s3://bucket/x.zarr")).contains("no credentials"));
+    assert!(error(open("ftp://host/x.zarr")).contains("ftp"));
+    let store = remote.s3("x.h5").unwrap();
+    let target = Path::new("s3://bucket/y.zarr");
+    let written = convert(&store, target, Format::ZARR, &ConvertOptions::default(), &Progress::default());
+    assert!(written.unwrap_err().to_string().contains("s3://bucket/y.zarr"));
+    remote.server.behave(Behaviour { fail: Some((401, 1000)), ..Behaviour::default() });
+    assert!(error(remote.http("x.h5")).contains("refused"));
+}
+
+/// Every request of a read fails in turn: the answer is right after a retry, or there is an error.
+#[test]
+fn a_fault_at_any_request_is_survived_or_named() {
+    let remote = Remote::new();
+    for name in ["x.h5", "sharded.zarr", "x.tet"] {
+        let expected = read(&open(remote.local(name)).unwrap(), "[2]").unwrap();
+        for behaviour in [
+            Behaviour { fail: Some((503, 1)), ..Behaviour::default() },
+            Behaviour { cut: 1, ..Behaviour::default() },
+            Behaviour { no_ranges: true, ..Behaviour::default() },
+            Behaviour { no_suffix: true, ..Behaviour::default() },
+        ] {
+            remote.server.behave(behaviour.clone());
+            let store = remote.s3(name).unwrap();
+            assert_eq!(read(&store, "[2]").unwrap(), expected, "{name} {behaviour:?}");
+            remote.server.behave(behaviour.clone());
+            assert_eq!(read(&store, "[2]").unwrap(), expected, "{name} {behaviour:?}");
+        }
+        remote.server.behave(Behaviour::default());
+    }
+}

@@ -424,7 +424,7 @@ pub(crate) struct ConvertArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// Output path; the format follows from its extension
+    /// Output path, or URL of a bucket; the format follows from its extension
     #[arg(value_name = "OUT", value_hint = ValueHint::AnyPath)]
     pub(crate) out: PathBuf,
 
@@ -510,13 +510,16 @@ Examples:
 
 Exit status: 0 they are the same, 1 they differ, 2 they could not be compared.")]
 pub(crate) struct DiffArgs {
-    /// First file or directory
+    /// First file, directory or URL
     #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
     pub(crate) a: PathBuf,
 
-    /// Second file or directory
+    /// Second file, directory or URL
     #[arg(value_name = "B", value_hint = ValueHint::AnyPath)]
     pub(crate) b: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
 
     /// Restrict to this node and its children
     #[arg(value_name = "NODE")]

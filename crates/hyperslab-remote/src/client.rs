@@ -125,7 +125,7 @@ impl Client {
         Self { build, current: Mutex::new(None), limits: Arc::new(limits), counters: Arc::default(), lists }
     }
 
-    fn store(&self) -> Result<Arc<dyn ObjectStore>> {
+    pub(crate) fn store(&self) -> Result<Arc<dyn ObjectStore>> {
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
         let process = std::process::id();
         match &*current {

@@ -23,6 +23,7 @@ impl From<object_store::Error> for Failure {
         let text = || without_secrets(&innermost(&error));
         match &error {
             E::NotFound { .. } => Self::Missing,
+            E::AlreadyExists { .. } => Self::Other(ErrorKind::AlreadyExists, text()),
             E::Precondition { .. } | E::NotModified { .. } => Self::Changed,
             E::PermissionDenied { .. } => {
                 Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))

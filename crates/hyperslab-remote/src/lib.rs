@@ -17,6 +17,7 @@
 //! | `location` | [`Remote`]: a URL and how to reach it; [`RemoteOptions`] |
 //! | `storage` | [`RemoteStorage`]: the objects under a URL |
 //! | `object` | one object, and what is kept of it |
+//! | `upload` | stores that are put into a bucket |
 //! | `merge` | which ranges are requested together |
 //! | `client` | requests: limits, counts, versions |
 //! | `runtime` | where requests run |
@@ -43,6 +44,7 @@ mod runtime;
 mod s3;
 mod storage;
 mod tls;
+mod upload;
 
 pub use client::Traffic;
 pub use location::{Remote, RemoteOptions, is_remote_url};

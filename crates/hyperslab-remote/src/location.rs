@@ -1,14 +1,17 @@
 //! URLs of stores, and the clients that reach them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{Error, Result, Storage};
 use url::Url;
 
 use crate::client::{Build, Client};
 use crate::failure::without_secrets;
 use crate::storage::RemoteStorage;
+use crate::upload::Upload;
 
 /// How remote storage is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,6 +142,61 @@ impl Remote {
             self.cache,
         );
         Some((storage, name))
+    }
+
+    /// Is there an object at the URL, or anything under it?
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the server does not tell.
+    pub fn exists(&self) -> Result<bool> {
+        self.check_writable()?;
+        if let Some((storage, name)) = self.beside()
+            && storage.stat(name)?.is_some()
+        {
+            return Ok(true);
+        }
+        Ok(!self.directory().list("")?.is_empty())
+    }
+
+    /// Uploads a file of this machine to the URL. The object appears whole or not at all.
+    ///
+    /// # Errors
+    ///
+    /// [`Exists`](Error::Exists) when there is an object and it is not to be replaced; [`Io`](Error::Io) when the server
+    /// refuses.
+    pub fn upload_file(&self, file: &Path, replace: bool, stop: &Arc<AtomicBool>) -> Result<()> {
+        self.check_writable()?;
+        self.upload(replace).file(file, stop)
+    }
+
+    /// Uploads a folder of this machine to the URL. The files whose first name is among `last` are uploaded last, in that
+    /// order: a store is visible with them. While another store is replaced, none is visible.
+    ///
+    /// # Errors
+    ///
+    /// As [`upload_file`](Self::upload_file).
+    pub fn upload_folder(
+        &self,
+        folder: &Path,
+        last: &[&str],
+        replace: bool,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<()> {
+        self.check_writable()?;
+        self.upload(replace).folder(folder, last, stop)
+    }
+
+    fn upload(&self, replace: bool) -> Upload {
+        Upload { client: Arc::clone(&self.client), key: self.key.clone(), url: self.url(), replace }
+    }
+
+    /// Refuses storage that only answers.
+    fn check_writable(&self) -> Result<()> {
+        if self.client.lists {
+            return Ok(());
+        }
+        Err(Error::unsupported(self.url(), "writing to a web server"))
     }
 
     /// What was requested so far.

@@ -29,6 +29,7 @@ static INFO: FormatInfo = FormatInfo {
         reserved_names: true,
         ..Capabilities::NONE
     },
+    visible_last: &["__commits", "__schema", "__group", "__tiledb_group.tdb"],
     generated_dimension: Some("__dim_"),
     ..FormatInfo::new("tiledb")
 };

@@ -28,6 +28,7 @@ static INFO: FormatInfo = FormatInfo {
         ..Capabilities::NONE
     },
     probe_keys: &["zarr.json"],
+    visible_last: &[".zattrs", ".zarray", ".zgroup", ".zmetadata", "zarr.json"],
     ..FormatInfo::new("zarr")
 };
 

@@ -21,6 +21,7 @@ static INFO: FormatInfo = FormatInfo {
     geometry_kinds: &["point_cloud", "line", "polyline", "streamline", "graph", "skeleton", "mesh"],
     built_on: Some("zarr"),
     probe_keys: &["zarr.json"],
+    visible_last: &["zarr.json"],
     ..FormatInfo::new("zvf")
 };
 

@@ -7,6 +7,8 @@ mod netcdf;
 mod provenance;
 mod rows;
 mod spec;
+#[cfg(feature = "remote")]
+mod upload;
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -59,6 +61,9 @@ pub struct ConvertOptions {
     pub memory: u64,
     /// How geometry is written.
     pub geometry: GeometryOptions,
+    /// How a target on remote storage is reached.
+    #[cfg(feature = "remote")]
+    pub remote: hyperslab_remote::RemoteOptions,
 }
 
 impl Default for ConvertOptions {
@@ -79,6 +84,8 @@ impl Default for ConvertOptions {
             provenance: false,
             memory: 256 << 20,
             geometry: GeometryOptions::default(),
+            #[cfg(feature = "remote")]
+            remote: hyperslab_remote::RemoteOptions::default(),
         }
     }
 }
@@ -164,6 +171,10 @@ pub fn convert(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
+    #[cfg(feature = "remote")]
+    if let Some(url) = crate::location::remote_url(target) {
+        return upload::convert_to(source, url, format, options, progress);
+    }
     if same_file(source.path(), target) {
         return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
     }

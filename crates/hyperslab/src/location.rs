@@ -63,7 +63,7 @@ pub(crate) fn check_local(location: &Path, operation: &str) -> Result<()> {
 }
 
 /// A URL without its query and user, for messages.
-fn url_name(url: &str) -> String {
+pub(crate) fn url_name(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
     let rest = rest.split('?').next().unwrap_or(rest);
     let authority = rest.find('/').unwrap_or(rest.len());

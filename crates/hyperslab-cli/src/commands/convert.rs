@@ -36,6 +36,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         variant,
         provenance: args.provenance,
         sync: args.sync,
+        remote: super::remote_options(&args.open.storage)?,
         ..ConvertOptions::default()
     };
     for text in &args.select {

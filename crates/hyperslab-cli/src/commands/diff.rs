@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use hyperslab::diff::{DiffOptions, Tolerance, diff};
-use hyperslab::{OpenStore, Result};
+use hyperslab::{OpenOptions, OpenStore, Result};
 
 use crate::args::DiffArgs;
 use crate::{Answer, output, paint, pretty};
@@ -12,7 +12,9 @@ use crate::{Answer, output, paint, pretty};
 const SHOWN: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs) -> Result<Answer> {
-    let open = |path: &Path| -> Result<OpenStore> { hyperslab::open_with(path, &super::default_options()?) };
+    let remote = super::remote_options(&args.storage)?;
+    let options = OpenOptions { remote, ..super::default_options()? };
+    let open = |path: &Path| -> Result<OpenStore> { hyperslab::open_with(path, &options) };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
     let mut options = DiffOptions {
         tolerance: Tolerance { relative: args.rtol, absolute: args.atol },

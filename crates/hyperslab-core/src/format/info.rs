@@ -32,6 +32,8 @@ pub struct FormatInfo {
     pub geometry_kinds: &'static [&'static str],
     /// Objects of a directory by which it is recognised: those on remote storage are requested together.
     pub probe_keys: &'static [&'static str],
+    /// The first parts of the keys by which a directory becomes a store: in a bucket they are written last, in this order.
+    pub visible_last: &'static [&'static str],
     /// The format that its stores are built on, which sees them as a [container](super::Recognition::Container).
     pub built_on: Option<&'static str>,
     /// Its readers name a dimension that has no name by this prefix and the axis: other formats need no such name.
@@ -50,6 +52,7 @@ impl FormatInfo {
             capabilities: Capabilities::NONE,
             geometry_kinds: &[],
             probe_keys: &[],
+            visible_last: &[],
             built_on: None,
             generated_dimension: None,
         }

@@ -25,6 +25,7 @@
 //! | `explain` | what a plan will cost |
 //! | `statistics` | chunks that need not be read, by what formats keep of their values |
 //! | `accumulate`, `kernels`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
+//! | `unwritten` | what was never written, counted and folded at once |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
 //! | `order` | medians and quantiles, also of more values than memory holds |
@@ -49,6 +50,7 @@ mod run;
 mod serial;
 mod statistics;
 mod transform;
+mod unwritten;
 mod walk;
 mod windows;
 

@@ -88,6 +88,8 @@ pub(super) struct Accumulator {
     pub(super) i: Vec<i128>,
     pub(super) u: Vec<u64>,
     pub(super) v: Vec<Vec<u64>>,
+    /// Wanted values that were never written, per cell; empty when all were. Modulo 2^64, until all parts are merged.
+    pub(super) unwritten: Vec<u64>,
     /// The first cell's place among all cells of the result, for [`Kind::Digits`].
     pub(super) places: Vec<u64>,
 }
@@ -106,6 +108,7 @@ impl Accumulator {
             i: Vec::new(),
             u: Vec::new(),
             v: Vec::new(),
+            unwritten: Vec::new(),
             places: Vec::new(),
         };
         match kind {
@@ -368,7 +371,73 @@ impl Accumulator {
         self.put(cell, value, index);
     }
 
-    fn put<T: Lane>(&mut self, cell: usize, value: T, index: u64) {
+    /// Counts values that were never written.
+    pub(super) fn add_unwritten(&mut self, cell: usize, count: u64) {
+        self.unwritten.resize(self.cells, 0);
+        self.unwritten[cell] = self.unwritten[cell].wrapping_add(count);
+    }
+
+    /// Counts missing values.
+    pub(super) fn add_missing(&mut self, cell: usize, count: u64) {
+        self.u[cell * 3 + 2] += count;
+    }
+
+    /// The same value many times into one cell. Where the value is must have been told before.
+    pub(super) fn repeat<T: Lane>(&mut self, cell: usize, value: T, count: u64) {
+        if let Some(n) = self.n.get_mut(cell) {
+            *n += count;
+        }
+        let times = i128::from(count);
+        match &self.kind {
+            Kind::Count | Kind::ArgMin { .. } | Kind::ArgMax { .. } => {}
+            Kind::Sum if !T::FLOAT => self.i[cell] += value.to_i128() * times,
+            Kind::L1 if !T::FLOAT => self.i[cell] += value.to_i128().abs() * times,
+            Kind::Sum => self.add_times(cell, value.to_f64(), count),
+            Kind::L1 => self.add_times(cell, value.to_f64().abs(), count),
+            Kind::L2 => self.add_times(cell, value.to_f64() * value.to_f64(), count),
+            Kind::Moments => self.merge_moments(cell, count as f64, value.to_f64(), 0.0),
+            Kind::Min | Kind::Max if value.is_nan() => self.u[cell] += count,
+            Kind::Min | Kind::Max => self.merge_extreme(cell, value, 0),
+            Kind::Product => {
+                let power = value.to_f64().abs().powf(count as f64);
+                let negative = value.to_f64() < 0.0 && count % 2 == 1;
+                self.a[cell] *= if negative { -power } else { power };
+                if !T::FLOAT {
+                    let power = match value.to_i128() {
+                        0 => Some(0),
+                        1 => Some(1),
+                        -1 => Some(if count % 2 == 1 { -1 } else { 1 }),
+                        value => u32::try_from(count).ok().and_then(|count| value.checked_pow(count)),
+                    };
+                    match power {
+                        Some(power) => self.multiply(cell, power),
+                        None => self.u[cell] = 1,
+                    }
+                }
+            }
+            Kind::Values { skip_nan } => {
+                if !(*skip_nan && value.is_nan()) {
+                    let length = self.v[cell].len() + count as usize;
+                    self.v[cell].resize(length, value.key());
+                }
+            }
+            Kind::Digits(_) | Kind::Histogram { .. } | Kind::Tally { .. } => {
+                self.put_times(cell, value, count)
+            }
+        }
+    }
+
+    /// Adds a product to a sum, with its rounding errors kept.
+    fn add_times(&mut self, cell: usize, value: f64, count: u64) {
+        // Halves of the count are exact as floats.
+        for half in [count >> 32 << 32, count & 0xffff_ffff].into_iter().filter(|half| *half > 0) {
+            let product = half as f64 * value;
+            self.add(cell, product);
+            self.b[cell] += (half as f64).mul_add(value, -product);
+        }
+    }
+
+    pub(super) fn put<T: Lane>(&mut self, cell: usize, value: T, index: u64) {
         match &self.kind {
             Kind::Count => {}
             Kind::Sum if !T::FLOAT => self.i[cell] += value.to_i128(),
@@ -401,6 +470,13 @@ impl Accumulator {
                     self.v[cell].push(value.key());
                 }
             }
+            Kind::Digits(_) | Kind::Histogram { .. } | Kind::Tally { .. } => self.put_times(cell, value, 1),
+        }
+    }
+
+    /// The same value so many times into counts.
+    fn put_times<T: Lane>(&mut self, cell: usize, value: T, times: u64) {
+        match &self.kind {
             Kind::Digits(digits) => {
                 if digits.skip_nan && value.is_nan() {
                     return;
@@ -412,21 +488,22 @@ impl Accumulator {
                 let digit = (key >> digits.shift) as usize & (digits.radix() - 1);
                 for (which, prefix) in prefixes.into_iter().enumerate() {
                     if prefix == above {
-                        self.u[(cell * 2 + which) * digits.radix() + digit] += 1;
+                        self.u[(cell * 2 + which) * digits.radix() + digit] += times;
                     }
                 }
             }
             Kind::Histogram { bins, low, high, clamp } => {
                 if let Some(bin) = bin_of(value.to_f64(), *bins, *low, *high, *clamp) {
-                    self.u[cell * bins + bin] += 1;
+                    self.u[cell * bins + bin] += times;
                 }
             }
             Kind::Tally { fill } => {
                 let counts = &mut self.u[cell * 3..cell * 3 + 3];
-                counts[0] += u64::from(value.is_nan());
-                counts[1] += u64::from(T::FLOAT && value.to_f64().is_infinite());
-                counts[2] += u64::from(fill.is_some_and(|fill| fill == value.bits()));
+                counts[0] += times * u64::from(value.is_nan());
+                counts[1] += times * u64::from(T::FLOAT && value.to_f64().is_infinite());
+                counts[2] += times * u64::from(fill.is_some_and(|fill| fill == value.bits()));
             }
+            _ => {}
         }
     }
 
@@ -507,6 +584,12 @@ impl Accumulator {
 
     /// Folds an accumulator of the same cells, which comes after this one, into it.
     pub(super) fn merge(&mut self, other: &Self) {
+        if !other.unwritten.is_empty() {
+            self.unwritten.resize(self.cells, 0);
+            for (own, more) in self.unwritten.iter_mut().zip(&other.unwritten) {
+                *own = own.wrapping_add(*more);
+            }
+        }
         if matches!(self.kind, Kind::Sum | Kind::L1 | Kind::L2) && self.float && self.n.is_empty() {
             let others = other.a.iter().zip(&other.b);
             for ((sum, rest), (more, left)) in self.a.iter_mut().zip(&mut self.b).zip(others) {

@@ -38,9 +38,13 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
         shape: plan.shape(),
     };
     let (mut plain, mut end) = (true, None);
+    let written = plan.written(reader, &geometry)?;
     for number in 0..geometry.tiles {
         let tile = plan.tile(&geometry, number)?;
-        let chunks = TileChunks::new(plan, &geometry, &tile);
+        let all = 0..geometry.chunks;
+        let chunks = TileChunks::new(plan, &geometry, (number, &tile), all, written.as_ref());
+        let listed = chunks.listed();
+        explanation.unwritten += geometry.chunks - (listed.end - listed.start);
         let mut into = Accumulator::new(&kind, plan.key_kind(), tile.cells, plan.counted());
         let mut dry_run = DryRun {
             fold: Fold::<C>::new(&chunks, &mut into),
@@ -50,7 +54,7 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
             plain: &mut plain,
             end: &mut end,
         };
-        visit_chunks(&**reader.inner(), &chunks, 0..geometry.chunks, reader.context(), &mut dry_run)?;
+        visit_chunks(&**reader.inner(), &chunks, listed, reader.context(), &mut dry_run)?;
     }
     explanation.memory = plan.memory_needed(&kind, plain)?;
     Ok(explanation)

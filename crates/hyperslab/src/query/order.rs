@@ -22,9 +22,23 @@ pub(super) fn quantile(own: &mut Accumulator, cell: usize, q: f64, kind: KeyKind
 /// The two values that share `q` lies between, and how far from the first.
 fn neighbours(count: u64, q: f64) -> Option<(u64, u64, f64)> {
     let last = count.checked_sub(1)?;
+    if last >= 1 << 53 {
+        return Some(far_neighbours(last, q));
+    }
     let at = q * last as f64;
     let low = (at.floor() as u64).min(last);
     Some((low, (low + 1).min(last), at - low as f64))
+}
+
+/// As [`neighbours`], where a float cannot tell the last rank: in whole numbers.
+fn far_neighbours(last: u64, q: f64) -> (u64, u64, f64) {
+    // q = share / 2^scale exactly, down to shares that are nothing among so few.
+    let scale = 63 - u32::from(q >= 1.0);
+    let share = (q * 2_f64.powi(scale as i32)) as u128;
+    let at = share * u128::from(last);
+    let low = ((at >> scale) as u64).min(last);
+    let rest = (at & ((1 << scale) - 1)) as f64 / 2_f64.powi(scale as i32);
+    (low, (low + 1).min(last), rest)
 }
 
 fn between(low: u64, high: u64, share: f64, kind: KeyKind) -> f64 {

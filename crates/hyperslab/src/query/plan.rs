@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 use super::accumulate::{Accumulator, Kind};
 use super::axes::{self, AxisMap};
 use super::lane::{KeyKind, Stored};
+use super::unwritten::FillCell;
 use super::windows::{Pad, Places};
 use super::{Comparison, Condition, Conditions, Operation, Query};
 use crate::ArrayReader;
@@ -43,6 +44,8 @@ pub struct QueryPlan {
     pub(super) min_count: u64,
     pub(super) dimensions: Vec<Option<String>>,
     pub(super) nullable: bool,
+    /// What a cell that was never written holds.
+    pub(super) fill_cell: FillCell,
     pub(super) trust_hints: bool,
     pub(super) memory: u64,
     /// The memory to work in: at most `memory`, less where the store advises less.
@@ -78,7 +81,7 @@ pub struct Explanation {
 #[derive(Debug)]
 pub(super) struct Geometry {
     /// Chunks per axis: of kept axes they number the tiles, of others the chunks of a tile.
-    touched: SmallVec<[u64; 4]>,
+    pub(super) touched: SmallVec<[u64; 4]>,
     /// Chunks folded into a tile.
     pub(super) chunks: u64,
     pub(super) tiles: u64,
@@ -90,7 +93,8 @@ pub(super) struct Geometry {
 /// One tile of the result.
 #[derive(Debug)]
 pub(super) struct Tile {
-    place: SmallVec<[u64; 4]>,
+    /// Its place among the touched chunks, along the kept axes.
+    pub(super) place: SmallVec<[u64; 4]>,
     /// Cells per axis of the array; 1 where it is reduced.
     pub(super) shape: SmallVec<[usize; 4]>,
     pub(super) strides: SmallVec<[usize; 4]>,
@@ -166,12 +170,17 @@ impl QueryPlan {
             min_count,
             dimensions: schema.dimensions.clone(),
             nullable: needs_elements(&**array.inner()),
+            fill_cell: FillCell::of(array),
             trust_hints: query.trust_hints,
             memory: query.memory.unwrap_or_else(|| array.memory()),
             working: query.memory.unwrap_or_else(|| array.working_memory()),
             tasks: 0..0,
         };
         plan.check_operation()?;
+        // Sums of as many integers of any width are exact.
+        if plan.plan.positions().cells().is_none_or(|cells| i64::try_from(cells).is_err()) {
+            return Err(Error::invalid(format!("{}: more cells than can be counted", plan.name)));
+        }
         plan.affordable()?;
         let kind = plan.first_kind()?;
         let geometry = plan.geometry(&kind)?;
@@ -414,10 +423,7 @@ impl QueryPlan {
         for (axis, map) in self.maps.iter().enumerate() {
             let part = first.as_ref().map(|first| first.axes[axis]);
             let (cells, at) = match (map, part) {
-                (AxisMap::Keep, Some(part)) if part.backwards => {
-                    (part.count as usize, part.place + 1 - part.count)
-                }
-                (AxisMap::Keep, Some(part)) => (part.count as usize, part.place),
+                (AxisMap::Keep, Some(part)) => (part.count as usize, part.first_place()),
                 (AxisMap::Keep, None) => (self.plan.positions().axes[axis].count as usize, 0),
                 (AxisMap::Group { count, .. }, _) => (*count as usize, 0),
                 (AxisMap::Reduce, _) => (1, 0),
@@ -445,6 +451,25 @@ impl QueryPlan {
             left /= geometry.touched[axis];
         }
         place
+    }
+
+    /// The number of the chunk at a place, among those of all tiles: the chunks of a tile follow each other.
+    pub(super) fn number_of(&self, geometry: &Geometry, place: &[u64]) -> u64 {
+        let (mut tile, mut number) = (0, 0);
+        for ((at, touched), map) in place.iter().zip(&geometry.touched).zip(&self.maps) {
+            let own = if *map == AxisMap::Keep { &mut tile } else { &mut number };
+            *own = *own * touched + at;
+        }
+        tile * geometry.chunks + number
+    }
+
+    /// How many indices one step along the axes before this one is, for each along it.
+    pub(super) fn index_extent(&self, axis: usize) -> u64 {
+        match (&self.maps[axis], self.places) {
+            (AxisMap::Keep, _) => 1,
+            (_, Some(places)) if places.axis == axis => places.size,
+            _ => self.plan.positions().axes[axis].count,
+        }
     }
 
     /// The `number`-th chunk that is folded into a tile.

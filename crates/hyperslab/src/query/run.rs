@@ -19,6 +19,7 @@ use super::condition::Mask;
 use super::lane::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
 use super::statistics::{can_skip, fold_from_statistics, usable_statistics};
+use super::unwritten::{FillCell, Written};
 use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
@@ -87,7 +88,8 @@ impl QueryPlan {
         }
         let kind = self.first_kind()?;
         let geometry = self.geometry(&kind)?;
-        let work = |task| Ok((task, self.task(array, &geometry, &kind, task)?));
+        let written = self.written(array, &geometry)?;
+        let work = |task| Ok((task, self.task(array, &geometry, &kind, task, written.as_ref())?));
         let tasks = in_parallel(array, self.tasks.clone(), work)?;
         Ok(Partial { tasks })
     }
@@ -184,6 +186,7 @@ impl QueryPlan {
         let state =
             Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
         let wave = wave(self, state);
+        let written = self.written(array, &geometry)?;
         let mut result = self.empty_column()?;
         let mut merger = Merger { plan: self, geometry: &geometry, current: None };
         let end = geometry.tiles * geometry.runs;
@@ -191,11 +194,12 @@ impl QueryPlan {
         while start < end {
             let stop = end.min(start + wave);
             let work = |task| {
-                let accumulator = self.task(array, &geometry, kind, task)?;
+                let mut accumulator = self.task(array, &geometry, kind, task, written.as_ref())?;
                 if geometry.runs > 1 {
                     return Ok(Done::Part(accumulator));
                 }
                 let tile = self.tile(&geometry, task)?;
+                self.fold_unwritten(&mut accumulator)?;
                 Ok(Done::Tile(finish(self, accumulator, &tile)))
             };
             let done = in_parallel(array, start..stop, work)?;
@@ -212,8 +216,16 @@ impl QueryPlan {
     }
 
     /// The accumulator of one task.
-    fn task(&self, array: &ArrayReader, geometry: &Geometry, kind: &Kind, task: u64) -> Result<Accumulator> {
-        let tile = self.tile(geometry, task / geometry.runs)?;
+    fn task(
+        &self,
+        array: &ArrayReader,
+        geometry: &Geometry,
+        kind: &Kind,
+        task: u64,
+        written: Option<&Written>,
+    ) -> Result<Accumulator> {
+        let number = task / geometry.runs;
+        let tile = self.tile(geometry, number)?;
         let first = task % geometry.runs * geometry.run;
         let chunks = first..(first + geometry.run).min(geometry.chunks);
         let mut into = Accumulator::new(kind, self.key_kind(), tile.cells, self.counted());
@@ -224,8 +236,8 @@ impl QueryPlan {
         if *kind == Kind::Count && !self.counted() {
             return Ok(into);
         }
-        let list = TileChunks::new(self, geometry, &tile);
-        for_stored!(Stored::of(&self.dtype, &self.name)?, fold_chunks(array, &list, chunks, &mut into))?;
+        let list = TileChunks::new(self, geometry, (number, &tile), chunks, written);
+        for_stored!(Stored::of(&self.dtype, &self.name)?, fold_chunks(array, &list, &mut into))?;
         Ok(into)
     }
 
@@ -258,10 +270,7 @@ impl QueryPlan {
                 reduced => {
                     step = each;
                     index += place * each;
-                    each *= match self.places {
-                        Some(places) if places.axis == axis => places.size,
-                        _ => self.plan.positions().axes[axis].count,
-                    };
+                    each *= self.index_extent(axis);
                     match reduced {
                         AxisMap::Group { ids, .. } => {
                             let ids = &ids[place as usize..place as usize + count];
@@ -445,39 +454,65 @@ impl Merger<'_> {
         result: &mut Column,
         finish: &impl Fn(&QueryPlan, Accumulator, &Tile) -> Column,
     ) -> Result<()> {
-        if let Some((number, accumulator)) = self.current.take() {
+        if let Some((number, mut accumulator)) = self.current.take() {
             let tile = self.plan.tile(self.geometry, number)?;
+            self.plan.fold_unwritten(&mut accumulator)?;
             self.plan.place(&tile, &finish(self.plan, accumulator, &tile), result);
         }
         Ok(())
     }
 }
 
-/// The chunks that are folded into a tile.
+/// Chunks that are folded into a tile: a run of them, or the written ones of the run.
 pub(super) struct TileChunks<'a> {
     plan: &'a QueryPlan,
     geometry: &'a Geometry,
+    number: u64,
     tile: &'a Tile,
+    range: Range<u64>,
+    written: Option<&'a Written>,
+    /// The numbers of the written ones, among those of all tiles.
+    numbers: &'a [u64],
     /// Is every cell of the array wanted?
     is_whole: bool,
 }
 
 impl<'a> TileChunks<'a> {
-    pub(super) fn new(plan: &'a QueryPlan, geometry: &'a Geometry, tile: &'a Tile) -> Self {
-        Self { plan, geometry, tile, is_whole: plan.is_whole() }
+    pub(super) fn new(
+        plan: &'a QueryPlan,
+        geometry: &'a Geometry,
+        (number, tile): (u64, &'a Tile),
+        range: Range<u64>,
+        written: Option<&'a Written>,
+    ) -> Self {
+        let numbers = written.map_or(&[][..], |written| written.of_tile(geometry, number, range.clone()));
+        Self { plan, geometry, number, tile, range, written, numbers, is_whole: plan.is_whole() }
+    }
+
+    /// The numbers under which they are listed.
+    pub(super) fn listed(&self) -> Range<u64> {
+        if self.written.is_some() { 0..self.numbers.len() as u64 } else { self.range.clone() }
+    }
+
+    /// The number of a listed chunk among those of the tile.
+    fn number(&self, index: u64) -> u64 {
+        match self.written {
+            Some(_) => self.numbers[index as usize] - self.number * self.geometry.chunks,
+            None => index,
+        }
     }
 }
 
 impl ChunkList for TileChunks<'_> {
     fn coord(&self, index: u64) -> ChunkCoord {
         match self.is_whole {
-            true => self.plan.place_of(self.geometry, self.tile, index),
+            true => self.plan.place_of(self.geometry, self.tile, self.number(index)),
             false => self.wanted(index).coord,
         }
     }
 
     fn wanted(&self, index: u64) -> PlannedChunk {
-        self.plan.chunk(self.geometry, self.tile, index)
+        self.plan.chunk(self.geometry, self.tile, self.number(index))
     }
 }
 
@@ -538,6 +573,11 @@ impl<C: Cell> ChunkVisitor for Fold<'_, C> {
 
     fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
         let plan = self.chunks.plan;
+        if chunk.reference().is_none() && plan.fill_cell != FillCell::Invalid {
+            let wanted = self.chunks.wanted(chunk.index());
+            plan.add_unwritten::<C>(self.chunks.tile, &wanted, self.mask.as_ref(), self.into);
+            return Ok(());
+        }
         // Of small chunks there can be very many, so nothing is computed for those that are one run of bytes.
         if let Some(length) = self.run
             && chunk.statistics().is_none()
@@ -567,13 +607,13 @@ impl<C: Cell> ChunkVisitor for Fold<'_, C> {
 }
 
 /// Folds chunks of a tile, one after the other.
-fn fold_chunks<C: Cell>(
-    array: &ArrayReader,
-    chunks: &TileChunks<'_>,
-    range: Range<u64>,
-    into: &mut Accumulator,
-) -> Result<()> {
-    visit_chunks(&**array.inner(), chunks, range, array.context(), &mut Fold::<C>::new(chunks, into))
+fn fold_chunks<C: Cell>(array: &ArrayReader, chunks: &TileChunks<'_>, into: &mut Accumulator) -> Result<()> {
+    let TileChunks { plan, geometry, number, tile, range, .. } = chunks;
+    if let Some(written) = chunks.written {
+        plan.add_all_unwritten::<C>(geometry, (*number, *tile), range, written, into);
+    }
+    let mut fold = Fold::<C>::new(chunks, into);
+    visit_chunks(&**array.inner(), chunks, chunks.listed(), array.context(), &mut fold)
 }
 
 /// Folds a chunk some of whose elements may be missing, cell by cell.
@@ -615,7 +655,7 @@ fn fold_elements<C: Cell>(
         if elements.is_missing(at / item) {
             // Missing counts as missing, and as nothing else.
             if counts {
-                into.u[cell * 3 + 2] += 1;
+                into.add_missing(cell, 1);
             }
             continue;
         }

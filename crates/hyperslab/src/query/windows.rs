@@ -220,8 +220,12 @@ impl Places {
             let window = (cell / inner % self.count as usize) as u64;
             let (start, end) = self.inside(window);
             let real = end.saturating_sub(start);
-            for missing in 0..(self.size - real.min(self.size)) * others {
-                into.one(cell, pad, real + missing);
+            let missing = (self.size - real.min(self.size)) * others;
+            if missing > 0 {
+                if into.indexed() {
+                    into.put(cell, pad, real);
+                }
+                into.repeat(cell, pad, missing);
             }
         }
     }

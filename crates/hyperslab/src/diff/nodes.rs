@@ -110,7 +110,8 @@ impl Comparison<'_> {
                 sum.join(unwritten);
             }
             [of_a, of_b] => {
-                (of_a?, of_b?);
+                of_a?;
+                of_b?;
                 let blocks = Grid::new(one.shape(), &block)?;
                 let boxes =
                     convert::block_grid(&blocks, one.grid.chunk_shape(), item, memory.min(a.memory()))?;

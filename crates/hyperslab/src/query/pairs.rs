@@ -6,7 +6,7 @@ use hyperslab_core::{
 };
 use rayon::prelude::*;
 
-use super::lane::{Stored, for_stored};
+use super::operand::{Stored, for_stored};
 use super::transform::floats;
 use crate::ArrayReader;
 use crate::written::{LARGE, fill_element, fold_pieces, list, written};

@@ -12,11 +12,12 @@ use hyperslab_core::{
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::accumulate::{Accumulator, Kind};
+use super::accumulate::Accumulator;
 use super::answer::{Answer, AnswerAxis, Column};
 use super::axes::AxisMap;
 use super::condition::Mask;
-use super::lane::{Cell, Stored, for_stored};
+use super::fold::AnyFold;
+use super::operand::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
 use super::statistics::{can_skip, fold_from_statistics, usable_statistics};
 use super::unwritten::{FillCell, Written};
@@ -68,9 +69,7 @@ impl QueryPlan {
                 order::by_digits(self, array)
             }
             _ => {
-                let kind = self.first_kind()?;
-                let column =
-                    self.fold(array, &kind, |plan, accumulator, tile| plan.finish(accumulator, tile))?;
+                let column = self.fold(array, &self.first_fold(), Self::finish)?;
                 self.answer(column)
             }
         }
@@ -86,10 +85,10 @@ impl QueryPlan {
         if matches!(self.operation, Operation::Histogram { range: None, .. }) {
             return Err(Error::invalid("a histogram in parts needs a range"));
         }
-        let kind = self.first_kind()?;
-        let geometry = self.geometry(&kind)?;
+        let fold = self.first_fold();
+        let geometry = self.geometry(&fold)?;
         let written = self.written(array, &geometry)?;
-        let work = |task| Ok((task, self.task(array, &geometry, &kind, task, written.as_ref())?));
+        let work = |task| Ok((task, self.task(array, &geometry, &fold, task, written.as_ref())?));
         let tasks = in_parallel(array, self.tasks.clone(), work)?;
         Ok(Partial { tasks })
     }
@@ -101,12 +100,12 @@ impl QueryPlan {
     /// [`Invalid`](Error::Invalid) when a part is missing, comes twice, or is another plan's.
     pub fn merge(&self, parts: impl IntoIterator<Item = Partial>) -> Result<Answer> {
         let whole = self.whole();
-        let kind = whole.first_kind()?;
-        let geometry = whole.geometry(&kind)?;
+        let fold = whole.first_fold();
+        let geometry = whole.geometry(&fold)?;
         let mut tasks: Vec<_> = parts.into_iter().flat_map(|part| part.tasks).collect();
         tasks.sort_by_key(|(task, _)| *task);
         let complete = tasks.iter().map(|(task, _)| *task).eq(whole.tasks.clone());
-        if !complete || tasks.iter().any(|(_, accumulator)| accumulator.kind != kind) {
+        if !complete || tasks.iter().any(|(_, accumulator)| accumulator.fold.sized(0) != fold) {
             return Err(Error::invalid("the parts are not those of this plan"));
         }
         let mut result = whole.empty_column()?;
@@ -124,7 +123,7 @@ impl QueryPlan {
     /// The plan with all its tasks.
     fn whole(&self) -> Self {
         let mut whole = self.clone();
-        if let Ok(geometry) = self.first_kind().and_then(|kind| self.geometry(&kind)) {
+        if let Ok(geometry) = self.geometry(&self.first_fold()) {
             whole.tasks = 0..geometry.tiles * geometry.runs;
         }
         whole
@@ -140,9 +139,9 @@ impl QueryPlan {
 
     /// Do all values of the tiles that are worked on at once fit in the budget?
     fn values_fit(&self) -> Result<bool> {
-        let kind = self.first_kind()?;
-        let geometry = self.geometry(&kind)?;
-        let state = Accumulator::bytes(&kind, self.key_kind(), self.tile_cells(), self.tile_values(), false);
+        let fold = self.first_fold();
+        let geometry = self.geometry(&fold)?;
+        let state = Accumulator::bytes(&fold, self.tile_cells(), self.tile_values(), false);
         let at_once = (rayon::current_num_threads() as u64).min(geometry.tiles).max(1);
         Ok(state.saturating_mul(at_once) <= self.working / 2)
     }
@@ -179,12 +178,11 @@ impl QueryPlan {
     pub(super) fn fold(
         &self,
         array: &ArrayReader,
-        kind: &Kind,
+        fold: &AnyFold,
         finish: impl Fn(&Self, Accumulator, &Tile) -> Column + Sync,
     ) -> Result<Column> {
-        let geometry = self.geometry(kind)?;
-        let state =
-            Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
+        let geometry = self.geometry(fold)?;
+        let state = Accumulator::bytes(fold, self.tile_cells(), self.tile_values(), self.counted());
         let wave = wave(self, state);
         let written = self.written(array, &geometry)?;
         let mut result = self.empty_column()?;
@@ -194,7 +192,7 @@ impl QueryPlan {
         while start < end {
             let stop = end.min(start + wave);
             let work = |task| {
-                let mut accumulator = self.task(array, &geometry, kind, task, written.as_ref())?;
+                let mut accumulator = self.task(array, &geometry, fold, task, written.as_ref())?;
                 if geometry.runs > 1 {
                     return Ok(Done::Part(accumulator));
                 }
@@ -220,7 +218,7 @@ impl QueryPlan {
         &self,
         array: &ArrayReader,
         geometry: &Geometry,
-        kind: &Kind,
+        fold: &AnyFold,
         task: u64,
         written: Option<&Written>,
     ) -> Result<Accumulator> {
@@ -228,12 +226,12 @@ impl QueryPlan {
         let tile = self.tile(geometry, number)?;
         let first = task % geometry.runs * geometry.run;
         let chunks = first..(first + geometry.run).min(geometry.chunks);
-        let mut into = Accumulator::new(kind, self.key_kind(), tile.cells, self.counted());
-        if matches!(kind, Kind::Digits(_)) {
-            into.places = self.places_of(&tile);
+        let mut into = Accumulator::new(fold, tile.cells, self.counted());
+        if let AnyFold::Digits(digits) = &mut into.fold {
+            digits.places = self.places_of(&tile);
         }
-        // How many cells there are is plain from the geometry.
-        if *kind == Kind::Count && !self.counted() {
+        // How many cells there are is implied by the geometry.
+        if matches!(fold, AnyFold::Count(_)) && !self.counted() {
             return Ok(into);
         }
         let list = TileChunks::new(self, geometry, (number, &tile), chunks, written);
@@ -390,19 +388,7 @@ impl QueryPlan {
             let edge = |bin: usize| if bin == bins { high } else { low + width * bin as f64 };
             edges = Some((0..=bins).map(edge).collect());
         }
-        let dtype = match self.operation {
-            Operation::Min | Operation::Max => self.dtype.clone(),
-            Operation::AllFinite | Operation::AnyNan | Operation::AnyInf => hyperslab_core::DType::Bool,
-            Operation::Count
-            | Operation::ArgMin
-            | Operation::ArgMax
-            | Operation::NanCount
-            | Operation::InfCount
-            | Operation::NullCount { .. }
-            | Operation::Histogram { .. } => hyperslab_core::DType::UInt64,
-            // Floats, or integers as wide as they need to be.
-            _ => hyperslab_core::DType::Float64,
-        };
+        let dtype = self.operation.dtype(&self.dtype);
         let cells = self.plan.positions().cells().unwrap_or(u64::MAX);
         // Values are counted where the mask alone decides, and each once.
         let each_once = self.conditions.is_empty() && self.places.is_none() && !self.counts_missing();
@@ -517,20 +503,20 @@ impl ChunkList for TileChunks<'_> {
 }
 
 /// Folds the chunks of a tile into its accumulator.
-pub(super) struct Fold<'a, C: Cell> {
+pub(super) struct ChunkFold<'a, C: Cell> {
     chunks: &'a TileChunks<'a>,
-    mask: Option<Mask<C::Lane>>,
-    scratch: Scratch<C::Lane>,
+    mask: Option<Mask<C::Operand>>,
+    scratch: Scratch<C::Operand>,
     /// Bytes of a chunk that lies whole inside the array, where all of them go into one cell in any order.
     run: Option<usize>,
     into: &'a mut Accumulator,
 }
 
-impl<'a, C: Cell> Fold<'a, C> {
+impl<'a, C: Cell> ChunkFold<'a, C> {
     pub(super) fn new(chunks: &'a TileChunks<'a>, into: &'a mut Accumulator) -> Self {
         let plan = chunks.plan;
         let one_run = chunks.is_whole
-            && !into.indexed()
+            && !into.fold.is_indexed()
             && !plan.nullable
             && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
         let length = hyperslab_core::product(plan.plan.grid().chunk_shape())
@@ -551,13 +537,13 @@ impl<'a, C: Cell> Fold<'a, C> {
     }
 }
 
-impl<C: Cell> ChunkVisitor for Fold<'_, C> {
+impl<C: Cell> ChunkVisitor for ChunkFold<'_, C> {
     fn statistics(
         &mut self,
         array: &dyn Array,
         chunks: &[ChunkCoord],
     ) -> Result<Vec<Option<ChunkStatistics>>> {
-        usable_statistics(self.chunks.plan, array, chunks, &self.into.kind)
+        usable_statistics(self.chunks.plan, array, chunks, &self.into.fold)
     }
 
     /// A chunk of which everything is known for certain is folded from its statistics and not even looked up.
@@ -598,7 +584,8 @@ impl<C: Cell> ChunkVisitor for Fold<'_, C> {
         }
         chunk.with_cells(wanted, |bytes, layout| {
             let mut layout = layout.clone();
-            let Some((loops, first)) = plan.loops(tile, wanted, &mut layout, self.into.indexed()) else {
+            let Some((loops, first)) = plan.loops(tile, wanted, &mut layout, self.into.fold.is_indexed())
+            else {
                 return Ok(());
             };
             fold_box::<C>(bytes, &layout, &loops, first, self.mask.as_ref(), &mut self.scratch, self.into)
@@ -612,7 +599,7 @@ fn fold_chunks<C: Cell>(array: &ArrayReader, chunks: &TileChunks<'_>, into: &mut
     if let Some(written) = chunks.written {
         plan.add_all_unwritten::<C>(geometry, (*number, *tile), range, written, into);
     }
-    let mut fold = Fold::<C>::new(chunks, into);
+    let mut fold = ChunkFold::<C>::new(chunks, into);
     visit_chunks(&**array.inner(), chunks, chunks.listed(), array.context(), &mut fold)
 }
 
@@ -622,7 +609,7 @@ fn fold_elements<C: Cell>(
     elements: &Elements,
     tile: &Tile,
     wanted: &PlannedChunk,
-    mask: Option<&Mask<C::Lane>>,
+    mask: Option<&Mask<C::Operand>>,
     into: &mut Accumulator,
 ) -> Result<()> {
     let bytes = elements
@@ -635,7 +622,6 @@ fn fold_elements<C: Cell>(
         layout.offset += part.first as usize * stride.unsigned_abs();
         *stride *= part.step as isize;
     }
-    let counts = matches!(into.kind, Kind::Tally { .. });
     let Some((loops, (first, index))) = plan.loops(tile, wanted, &mut layout, true) else { return Ok(()) };
     let cells: usize = loops.iter().map(|axis| axis.count).product();
     'cells: for number in 0..cells {
@@ -654,9 +640,7 @@ fn fold_elements<C: Cell>(
         }
         if elements.is_missing(at / item) {
             // Missing counts as missing, and as nothing else.
-            if counts {
-                into.add_missing(cell, 1);
-            }
+            into.fold.missing(cell, 1);
             continue;
         }
         let value = bytemuck::pod_read_unaligned::<C>(&bytes[at..at + item]).widen();

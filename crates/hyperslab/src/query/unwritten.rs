@@ -11,10 +11,10 @@ use hyperslab_core::{AxisPart, Elements, Fill, PlannedChunk, Result};
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::accumulate::{Accumulator, Kind};
+use super::accumulate::Accumulator;
 use super::axes::AxisMap;
 use super::condition::Mask;
-use super::lane::{Cell, Stored, for_stored};
+use super::operand::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
 use super::walk::NO_GROUP;
 use crate::ArrayReader;
@@ -58,6 +58,15 @@ struct Share {
     first: u64,
 }
 
+/// Positions along one axis that go into the same cell of the result.
+#[derive(Debug, Clone)]
+struct Choice {
+    /// How far that cell is from the tile's first.
+    cell: usize,
+    /// The chunks that hold them, in the order of places, each with the first place in it; `None` when all do.
+    chunks: Option<Vec<(u64, u64)>>,
+}
+
 /// The shares of a box along each axis.
 type Shares = SmallVec<[Vec<Share>; 4]>;
 
@@ -89,14 +98,14 @@ impl QueryPlan {
         &self,
         tile: &Tile,
         wanted: &PlannedChunk,
-        mask: Option<&Mask<C::Lane>>,
+        mask: Option<&Mask<C::Operand>>,
         into: &mut Accumulator,
     ) {
-        let value = self.kept_fill::<C>(mask).filter(|_| into.indexed());
+        let value = self.kept_fill::<C>(mask).filter(|_| into.fold.is_indexed());
         visit_shares(&self.shares(tile, Some(&wanted.axes)), &mut |share| {
             into.add_unwritten(share.cell, share.count);
             if let Some(value) = value {
-                into.put(share.cell, value, share.first);
+                into.fold.one(share.cell, value, share.first);
             }
         });
     }
@@ -113,10 +122,10 @@ impl QueryPlan {
         if range.start == 0 {
             visit_shares(&self.shares(tile, None), &mut |share| into.add_unwritten(share.cell, share.count));
             let mask = Mask::new(&self.conditions, self.fill, self.mask_nan());
-            if let Some(value) = self.kept_fill::<C>(mask.as_ref()).filter(|_| into.indexed()) {
+            if let Some(value) = self.kept_fill::<C>(mask.as_ref()).filter(|_| into.fold.is_indexed()) {
                 let all = written.of_tile(geometry, number, 0..geometry.chunks);
                 self.visit_first_unwritten(geometry, (number, tile), all, |cell, index| {
-                    into.put(cell, value, index);
+                    into.fold.one(cell, value, index);
                 });
             }
         }
@@ -135,7 +144,7 @@ impl QueryPlan {
     }
 
     /// The fill value, where it counts.
-    fn kept_fill<C: Cell>(&self, mask: Option<&Mask<C::Lane>>) -> Option<C::Lane> {
+    fn kept_fill<C: Cell>(&self, mask: Option<&Mask<C::Operand>>) -> Option<C::Operand> {
         let FillCell::Value(bytes) = &self.fill_cell else { return None };
         let value = bytemuck::pod_read_unaligned::<C>(bytes.get(..size_of::<C>())?).widen();
         mask.is_none_or(|mask| mask.keeps(value)).then_some(value)
@@ -187,12 +196,13 @@ impl QueryPlan {
         let rank = self.maps.len();
         let base = self.number_of(geometry, &self.place_of(geometry, tile, 0));
         debug_assert_eq!(base, number * geometry.chunks, "the chunks of a tile follow each other");
-        // Along each axis, what shares a cell of the result: the chunks that hold it, each with its first place.
-        let mut choices: Vec<Vec<(usize, Option<Vec<(u64, u64)>>)>> = vec![Vec::new(); rank];
+        let mut choices: Vec<Vec<Choice>> = vec![Vec::new(); rank];
         for (axis, choices) in choices.iter_mut().enumerate() {
             *choices = match &self.maps[axis] {
-                AxisMap::Keep => (0..tile.shape[axis]).map(|i| (i * tile.strides[axis], None)).collect(),
-                AxisMap::Reduce => vec![(0, None)],
+                AxisMap::Keep => (0..tile.shape[axis])
+                    .map(|i| Choice { cell: i * tile.strides[axis], chunks: None })
+                    .collect(),
+                AxisMap::Reduce => vec![Choice { cell: 0, chunks: None }],
                 AxisMap::Group { ids, .. } => {
                     let mut groups: BTreeMap<usize, Vec<(u64, u64)>> = BTreeMap::new();
                     for chunk in 0..geometry.touched[axis] {
@@ -208,13 +218,13 @@ impl QueryPlan {
                             }
                         }
                     }
-                    groups.into_iter().map(|(cell, chunks)| (cell, Some(chunks))).collect()
+                    groups.into_iter().map(|(cell, chunks)| Choice { cell, chunks: Some(chunks) }).collect()
                 }
             };
         }
-        let search = |chosen: &[&(usize, Option<Vec<(u64, u64)>>)]| -> Option<u64> {
+        let search = |chosen: &[&Choice]| -> Option<u64> {
             let reduced = || (0..rank).filter(|axis| self.maps[*axis] != AxisMap::Keep);
-            let extent = |axis: usize| match &chosen[axis].1 {
+            let extent = |axis: usize| match &chosen[axis].chunks {
                 Some(chunks) => chunks.len() as u64,
                 None => geometry.touched[axis],
             };
@@ -226,7 +236,7 @@ impl QueryPlan {
                 for axis in (0..rank).rev().filter(|axis| self.maps[*axis] != AxisMap::Keep) {
                     let ordinal = left % extent(axis);
                     left /= extent(axis);
-                    let (chunk, first) = match &chosen[axis].1 {
+                    let (chunk, first) = match &chosen[axis].chunks {
                         Some(chunks) => chunks[ordinal as usize],
                         None => {
                             let (chunk, part) = self.axis_part(geometry, axis, ordinal);
@@ -252,7 +262,7 @@ impl QueryPlan {
             for axis in 0..rank {
                 chosen.push(&choices[axis][if kept(axis) { 0 } else { left % counts[axis] }]);
                 if !kept(axis) {
-                    first += chosen[axis].0;
+                    first += chosen[axis].cell;
                     left /= counts[axis];
                 }
             }
@@ -260,7 +270,7 @@ impl QueryPlan {
             for cell in 0..cells {
                 let (mut left, mut at) = (cell, first);
                 for axis in (0..rank).filter(|axis| kept(*axis)) {
-                    at += choices[axis][left % counts[axis]].0;
+                    at += choices[axis][left % counts[axis]].cell;
                     left /= counts[axis];
                 }
                 visit(at, index);
@@ -287,7 +297,7 @@ fn fold_unwritten<C: Cell>(plan: &QueryPlan, into: &mut Accumulator) {
             _ if count == 0 => {}
             Some(value) => into.repeat(cell, value, count),
             // Missing counts as missing, and as nothing else.
-            None if missing && matches!(into.kind, Kind::Tally { .. }) => into.add_missing(cell, count),
+            None if missing => into.fold.missing(cell, count),
             None => {}
         }
     }

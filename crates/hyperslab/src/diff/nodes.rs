@@ -91,8 +91,10 @@ impl Comparison<'_> {
             [Ok(Some(of_a)), Ok(Some(of_b))] => {
                 let mut written: Vec<Region> = of_a.iter().map(|chunk| one.grid.region(chunk)).collect();
                 written.extend(of_b.iter().map(|chunk| other.grid.region(chunk)));
-                let chunk = product(one.grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(8);
-                let most = chunk.clamp(BLOCK_CELLS, (memory.min(a.memory()) / item).max(BLOCK_CELLS));
+                let chunks =
+                    [&one.grid, &other.grid].map(|grid| product(grid.chunk_shape()).unwrap_or(u64::MAX));
+                let smaller = chunks[0].min(chunks[1]).saturating_mul(8);
+                let most = smaller.clamp(BLOCK_CELLS, (memory.min(a.memory()) / item).max(BLOCK_CELLS));
                 let fills = [fill_element(one), fill_element(other)];
                 let mut unwritten = Sum::default();
                 let mut take = |region: &Region, written: bool| {

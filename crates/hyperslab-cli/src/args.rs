@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use hyperslab::query::{OPERATIONS, OperationInfo};
 
 /// One engine for chunked arrays, whatever file they are in.
 #[derive(Debug, Parser)]
@@ -335,48 +336,11 @@ pub(crate) struct QueryArgs {
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Operations")]
 pub(crate) struct OperationArgs {
-    /// Number of values
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) count: Option<String>,
-    /// Sum; exact for integers, compensated for floats
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) sum: Option<String>,
-    /// Mean
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) mean: Option<String>,
-    /// Smallest value
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) min: Option<String>,
-    /// Largest value
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) max: Option<String>,
-    /// Variance
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) var: Option<String>,
-    /// Standard deviation
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) std: Option<String>,
+    #[command(flatten)]
+    pub(crate) reductions: Reductions,
     /// Degrees of freedom lost in --var and --std: 0 for a population, 1 for a sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) ddof: u32,
-    /// Product
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) product: Option<String>,
-    /// Sum of absolute values
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) norm_l1: Option<String>,
-    /// Square root of the sum of squares
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) norm_l2: Option<String>,
-    /// Position of the smallest value
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) argmin: Option<String>,
-    /// Position of the largest value
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) argmax: Option<String>,
-    /// Median
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) median: Option<String>,
     /// Quantile, between 0 and 1; choose axes with --over
     #[arg(long, value_name = "Q")]
     pub(crate) quantile: Option<f64>,
@@ -392,24 +356,41 @@ pub(crate) struct OperationArgs {
     /// Correlation with another array of the file
     #[arg(long, value_name = "NODE")]
     pub(crate) correlation: Option<String>,
-    /// Whether every value is finite
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) all_finite: Option<String>,
-    /// Whether any value is NaN
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) any_nan: Option<String>,
-    /// Whether any value is infinite
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) any_inf: Option<String>,
-    /// Number of NaN values
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) nan_count: Option<String>,
-    /// Number of infinite values
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) inf_count: Option<String>,
-    /// Number of missing values
-    #[arg(long, value_name = "AXES", num_args = 0..=1, default_missing_value = "")]
-    pub(crate) null_count: Option<String>,
+}
+
+/// The reductions that are asked for, each with its axes: one option for each row of the library's table.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Reductions(pub(crate) Vec<(&'static OperationInfo, String)>);
+
+impl Reductions {
+    fn options() -> impl Iterator<Item = &'static OperationInfo> {
+        OPERATIONS.iter().filter(|info| !info.parametric)
+    }
+}
+
+impl clap::FromArgMatches for Reductions {
+    fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
+        let axes = |info: &'static OperationInfo| Some((info, matches.get_one::<String>(info.flag)?.clone()));
+        Ok(Self(Self::options().filter_map(axes).collect()))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &clap::ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl ClapArgs for Reductions {
+    fn augment_args(command: clap::Command) -> clap::Command {
+        Self::options().fold(command, |command, info| {
+            let option = clap::Arg::new(info.flag).long(info.flag).value_name("AXES").help(info.summary);
+            command.arg(option.num_args(0..=1).default_missing_value(""))
+        })
+    }
+
+    fn augment_args_for_update(command: clap::Command) -> clap::Command {
+        Self::augment_args(command)
+    }
 }
 
 #[derive(Debug, ClapArgs)]

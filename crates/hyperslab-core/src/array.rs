@@ -97,6 +97,12 @@ pub trait Array: Send + Sync + Debug {
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
+    /// Does [`visit_chunks`](Self::visit_chunks) visit every chunk that [`locate`](Self::locate) finds? Only then is a chunk
+    /// that was not visited known to hold the fill value.
+    fn visits_every_chunk(&self) -> bool {
+        true
+    }
+
     /// How many chunks are stored, in how many bytes. Formats that know without a walk say so.
     ///
     /// # Errors

@@ -105,6 +105,12 @@ impl PlannedChunk {
 }
 
 impl AxisPart {
+    /// The first of its places in the result, whichever cell goes there.
+    #[must_use]
+    pub const fn first_place(&self) -> u64 {
+        if self.backwards { self.place + 1 - self.count } else { self.place }
+    }
+
     /// Does it leave cells out or turn them round?
     const fn skips(&self) -> bool {
         self.count > 1 && (self.step != 1 || self.backwards)
@@ -189,6 +195,17 @@ impl Plan {
         planned
     }
 
+    /// The place among the touched chunks, per axis, of the chunk with this coordinate; `None` when no position is in it.
+    /// The inverse of [`at`](Self::at).
+    #[must_use]
+    pub fn place_of(&self, coord: &[u64]) -> Option<Extents> {
+        if coord.len() != self.grid.rank() {
+            return None;
+        }
+        let axes = self.positions.axes.iter().zip(self.grid.chunk_shape()).zip(coord);
+        axes.map(|((wanted, chunk), at)| wanted.number_of(*at, *chunk)).collect()
+    }
+
     /// The `index`-th touched chunk, in C order of the grid; `index` is below [`len`](Self::len).
     #[must_use]
     pub fn chunk(&self, index: u64) -> PlannedChunk {
@@ -237,6 +254,20 @@ impl AxisPositions {
             count if self.step.unsigned_abs() >= chunk => count,
             _ => high / chunk - low / chunk + 1,
         }
+    }
+
+    /// Which of the chunks that hold a position chunk `at` is.
+    fn number_of(self, at: u64, chunk: u64) -> Option<u64> {
+        let (low, high) = self.ascending();
+        let step = self.step.unsigned_abs();
+        if self.count == 0 || at < low / chunk || at > high / chunk {
+            return None;
+        }
+        if step < chunk {
+            return Some(at - low / chunk);
+        }
+        let number = (at * chunk).saturating_sub(low).div_ceil(step);
+        ((low + number * step) / chunk == at).then_some(number)
     }
 
     /// The `number`-th chunk that holds a position, and what is wanted of it.
@@ -302,6 +333,10 @@ mod tests {
             prop_assert_eq!(result, expected);
             let by_place: Vec<_> = (0..plan.touched()[0]).map(|number| plan.at(&[number])).collect();
             prop_assert_eq!(by_place, plan.iter().collect::<Vec<_>>());
+            for at in 0..extent.div_ceil(chunk) + 1 {
+                let number = (0..plan.touched()[0]).find(|number| plan.at(&[*number]).coord[0] == at);
+                prop_assert_eq!(plan.place_of(&[at]).map(|place| place[0]), number);
+            }
         }
 
         #[test]

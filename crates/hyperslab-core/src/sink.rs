@@ -101,6 +101,11 @@ pub trait ArraySink: Send + Sync + Debug {
         false
     }
 
+    /// Does a chunk that is never written take no room, and read as the fill value that the array was created with?
+    fn leaves_out_fill(&self) -> bool {
+        false
+    }
+
     /// Writes an encoded chunk, in any order and from any thread.
     ///
     /// # Errors

@@ -382,6 +382,11 @@ impl Array for Dataset {
     ) -> Result<()> {
         self.file.operation(|| self.walk(&mut |chunk, reference| outside(|| visit(chunk, reference))))
     }
+
+    /// The chunks of a virtual dataset are stored by its sources.
+    fn visits_every_chunk(&self) -> bool {
+        !matches!(self.source, Source::Virtual(_))
+    }
 }
 
 impl Dataset {

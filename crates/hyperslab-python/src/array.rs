@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperslab::query::Operation;
+use hyperslab::query::{Operation, OperationInfo, Parameters};
 use hyperslab::{
     ArrayReader, AxisPick, Buffer, Fill, Labels, Plan, Selection, SelectionItem, Threads, Values,
     needs_elements,
@@ -431,29 +431,10 @@ impl Array {
         q: f64,
         decode: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let operation = match operation {
-            "count" => Operation::Count,
-            "sum" => Operation::Sum,
-            "mean" => Operation::Mean,
-            "min" => Operation::Min,
-            "max" => Operation::Max,
-            "var" => Operation::Var { ddof },
-            "std" => Operation::Std { ddof },
-            "product" | "prod" => Operation::Product,
-            "norm_l1" => Operation::NormL1,
-            "norm_l2" => Operation::NormL2,
-            "argmin" | "arg_min" => Operation::ArgMin,
-            "argmax" | "arg_max" => Operation::ArgMax,
-            "median" => Operation::Median,
-            "quantile" => Operation::Quantile(q),
-            "any_nan" => Operation::AnyNan,
-            "any_inf" => Operation::AnyInf,
-            "all_finite" => Operation::AllFinite,
-            "nan_count" => Operation::NanCount,
-            "inf_count" => Operation::InfCount,
-            "null_count" => Operation::NullCount { fill: None },
-            other => return Err(invalid(py, format!("no reduction {other}"))),
-        };
+        let parameters = Parameters { ddof, q, ..Parameters::default() };
+        let found = OperationInfo::named(operation).map(|info| info.operation(&parameters));
+        let found = found.filter(|found| !matches!(found, Operation::Histogram { .. }));
+        let operation = found.ok_or_else(|| invalid(py, format!("no reduction {operation}")))?;
         reduce::reduce(
             py,
             self,

@@ -71,6 +71,10 @@ impl Array for Relabelled {
         })
     }
 
+    fn visits_every_chunk(&self) -> bool {
+        self.inner.visits_every_chunk()
+    }
+
     fn usage(&self) -> Result<Usage> {
         self.inner.usage()
     }
@@ -199,6 +203,10 @@ impl<M: ElementMap> Array for Mapped<M> {
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
         self.inner.visit_chunks(&mut |chunk, reference| visit(chunk, mark(reference)))
+    }
+
+    fn visits_every_chunk(&self) -> bool {
+        self.inner.visits_every_chunk()
     }
 
     fn usage(&self) -> Result<Usage> {

@@ -1,7 +1,7 @@
 //! Content hashes: equal for equal values, whatever the format, the chunking and the pipeline.
 //!
 //! Types, shapes and values count; names, attributes, fill values and chunks do not. Two arrays have the same hash when
-//! [`diff`](mod@crate::diff) finds the same types, shapes and values in them. The definition, version 1, uses BLAKE3 and
+//! [`diff`](mod@crate::diff) finds the same types, shapes and values in them. The definition, version 2, uses BLAKE3 and
 //! stands in `docs/notes/content-hash.md`.
 //!
 //! ```
@@ -17,44 +17,26 @@
 
 pub(crate) mod canonical;
 
+use std::collections::HashMap;
+
 use blake3::Hasher;
-use hyperslab_core::{DType, Error, Extents, GeometryQuery, Grid, Node, Result, Values, product};
+use hyperslab_core::{DType, Elements, Error, Extents, GeometryQuery, Node, Region, Result, Values, product};
 use rayon::prelude::*;
 
 use crate::geometry::GeometryReader;
+use crate::written::{fill_element, fold_pieces, halves, written_chunks};
 use crate::{ArrayReader, OpenStore, TableReader, convert};
 
 pub use blake3::Hash;
 
-/// Elements in a block at most. Part of the definition.
+/// Elements of a box that is not halved, at most. Part of the definition.
 const BLOCK_CELLS: u64 = 1 << 16;
 /// Memory for values on their way.
 const MEMORY: u64 = 256 << 20;
 
-/// The logical blocks of a shape: the longest axis (the first of them) is halved, rounding up, until a block has at most
-/// 65,536 elements. Part of the definition: depends on the shape alone.
-pub(crate) fn block_shape(shape: &[u64]) -> Extents {
-    let mut block: Extents = shape.iter().map(|extent| (*extent).max(1)).collect();
-    while product(&block).is_none_or(|cells| cells > BLOCK_CELLS) {
-        let longest = block.iter().copied().max().unwrap_or(1);
-        let Some(axis) = block.iter_mut().find(|extent| **extent == longest) else { break };
-        *axis = axis.div_ceil(2);
-    }
-    block
-}
-
-/// The blocks of an array, and the larger boxes that are read at once: whole blocks, whole chunks where memory allows.
-pub(crate) fn blocks(reader: &ArrayReader, memory: u64) -> Result<(Grid, Grid)> {
-    let schema = reader.schema();
-    let blocks = Grid::new(schema.shape(), &block_shape(schema.shape()))?;
-    let item = schema.dtype.size().unwrap_or(64).max(1) as u64;
-    let boxes = convert::block_grid(&blocks, schema.grid.chunk_shape(), item, memory.min(reader.memory()))?;
-    Ok((blocks, boxes))
-}
-
 fn start(kind: &str) -> Hasher {
     let mut hasher = Hasher::new();
-    hasher.update(format!("hyperslab content hash 1 {kind}\n").as_bytes());
+    hasher.update(format!("hyperslab content hash 2 {kind}\n").as_bytes());
     hasher
 }
 
@@ -73,45 +55,39 @@ fn head(hasher: &mut Hasher, dtype: &DType, shape: &[u64]) {
     shape.iter().for_each(|extent| number(hasher, *extent));
 }
 
-/// The hash of an array's type, shape and values. Read block by block, on all cores.
+/// The hash of an array's type, shape and values. Read box by box, on all cores; what was never written is not read.
 ///
 /// # Errors
 ///
 /// Whatever reading says.
 pub fn array(reader: &ArrayReader) -> Result<Hash> {
     let schema = reader.schema();
-    let (blocks, boxes) = blocks(reader, MEMORY)?;
-    let count = blocks.chunks().and_then(|count| usize::try_from(count).ok());
-    let count = count.filter(|count| *count < 1 << 31);
-    let count =
-        count.ok_or_else(|| Error::invalid(format!("{}: too large to hash", reader.inner().name())))?;
-    let mut hashes = vec![[0; 32]; count];
-    for number in 0..boxes.chunks().unwrap_or(0) {
-        let region = boxes.region(&boxes.coord(number));
-        let values = reader.read_positions(hyperslab_core::Positions::region(&region))?;
-        let inside = Grid::new(&region.shape, blocks.chunk_shape())?;
-        let done: Vec<(usize, [u8; 32])> = (0..inside.chunks().unwrap_or(0) as usize)
-            .into_par_iter()
-            .map(|local| {
-                let coord = inside.coord(local as u64);
-                let elements = convert::cut(&schema.dtype, &values, &inside.region(&coord))?;
-                let mut bytes = Vec::new();
-                canonical::block(&schema.dtype, &elements, 0, elements.len(&schema.dtype), &mut bytes);
-                let first = region.start.iter().zip(blocks.chunk_shape()).map(|(start, block)| start / block);
-                let place: Extents = first.zip(&coord).map(|(first, at)| first + at).collect();
-                let place = blocks.linear(&place).unwrap_or(0) as usize;
-                Ok((place, *blake3::hash(&bytes).as_bytes()))
-            })
-            .collect::<Result<_>>()?;
-        for (place, hash) in done {
-            hashes[place] = hash;
+    let whole = Region::whole(schema.shape());
+    let listed = written_chunks(&**reader.inner(), MEMORY / 4)?;
+    let item = schema.dtype.size().unwrap_or(64).max(1) as u64;
+    let most = (MEMORY.min(reader.memory()) / item).max(BLOCK_CELLS);
+    let (written, most) = match listed {
+        // Few chunks, far apart: boxes not much larger than one.
+        Some(chunks) => {
+            let chunk = product(schema.grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(8);
+            (chunks.iter().map(|chunk| schema.grid.region(chunk)).collect(), chunk.clamp(BLOCK_CELLS, most))
         }
-    }
+        None => (vec![whole.clone()], most),
+    };
+    let mut unwritten =
+        Repeated { dtype: &schema.dtype, element: fill_element(schema), known: HashMap::new() };
+    let mut take = |region: &Region, written: bool| {
+        if !written {
+            return unwritten.tree(&region.shape);
+        }
+        let values = reader.read_positions(hyperslab_core::Positions::region(region))?;
+        tree(&values, &Region::whole(&region.shape))
+    };
+    let root =
+        fold_pieces(&whole, &written.iter().collect::<Vec<_>>(), most, &mut take, &|a, b| join(&a, &b))?;
     let mut hasher = start("array");
     head(&mut hasher, &schema.dtype, schema.shape());
-    for hash in &hashes {
-        hasher.update(hash);
-    }
+    hasher.update(root.as_bytes());
     Ok(hasher.finalize())
 }
 
@@ -123,14 +99,58 @@ pub fn array(reader: &ArrayReader) -> Result<Hash> {
 pub fn values(values: &Values) -> Result<Hash> {
     let mut hasher = start("array");
     head(&mut hasher, &values.dtype, &values.shape);
-    let blocks = Grid::new(&values.shape, &block_shape(&values.shape))?;
-    for number in 0..blocks.chunks().unwrap_or(0) {
-        let elements = convert::cut(&values.dtype, values, &blocks.region(&blocks.coord(number)))?;
-        let mut bytes = Vec::new();
-        canonical::block(&values.dtype, &elements, 0, elements.len(&values.dtype), &mut bytes);
-        hasher.update(blake3::hash(&bytes).as_bytes());
-    }
+    hasher.update(tree(values, &Region::whole(&values.shape))?.as_bytes());
     Ok(hasher.finalize())
+}
+
+/// The hash of a box of values: of its elements, or of the hashes of its halves. Part of the definition.
+fn tree(values: &Values, region: &Region) -> Result<Hash> {
+    match halves(region).filter(|_| region.cells().is_none_or(|cells| cells > BLOCK_CELLS)) {
+        Some([low, high]) => {
+            let (low, high) = rayon::join(|| tree(values, &low), || tree(values, &high));
+            Ok(join(&low?, &high?))
+        }
+        None => Ok(leaf(&values.dtype, &convert::cut(&values.dtype, values, region)?)),
+    }
+}
+
+fn leaf(dtype: &DType, elements: &Elements) -> Hash {
+    let mut bytes = Vec::new();
+    canonical::block(dtype, elements, 0, elements.len(dtype), &mut bytes);
+    blake3::hash(&bytes)
+}
+
+/// The hash of a box, of those of its halves. No block of elements begins with this byte.
+fn join(low: &Hash, high: &Hash) -> Hash {
+    let mut hasher = Hasher::new();
+    hasher.update(&[2]).update(low.as_bytes()).update(high.as_bytes());
+    hasher.finalize()
+}
+
+/// Boxes all of whose cells hold the same element. Halves of halves have few different shapes.
+struct Repeated<'a> {
+    dtype: &'a DType,
+    element: Elements,
+    known: HashMap<Extents, Hash>,
+}
+
+impl Repeated<'_> {
+    fn tree(&mut self, shape: &[u64]) -> Result<Hash> {
+        if let Some(known) = self.known.get(shape) {
+            return Ok(*known);
+        }
+        let region = Region::whole(shape);
+        let hash = match (region.cells(), halves(&region)) {
+            (Some(cells @ ..=BLOCK_CELLS), _) => {
+                let cells = vec![(0, 0); cells as usize];
+                leaf(self.dtype, &Elements::gather(self.dtype, &[&self.element], &cells)?)
+            }
+            (_, Some([low, high])) => join(&self.tree(&low.shape)?, &self.tree(&high.shape)?),
+            (_, None) => return Err(Error::invalid(format!("a box of {shape:?} cells"))),
+        };
+        self.known.insert(shape.into(), hash);
+        Ok(hash)
+    }
 }
 
 /// The hash of a table's columns and rows, in whatever order the rows come.

@@ -62,6 +62,7 @@ pub mod repair;
 pub mod rows;
 mod table;
 pub mod verify;
+mod written;
 
 pub use catalog::{Catalog, CatalogNode};
 pub use formats::{Format, create, format_named, format_of_extension, register};

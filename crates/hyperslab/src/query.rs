@@ -24,7 +24,10 @@
 //! | `run`, `finish` | plan → tiles of the result → chunks → accumulators → answer |
 //! | `explain` | what a plan will cost |
 //! | `statistics` | chunks that need not be read, by what formats keep of their values |
-//! | `accumulate`, `kernels`, `lane`, `walk` | what is remembered per cell, the kernels, the loops over one chunk |
+//! | `operations` | the table of operations: names, parameters, types of answers, the reduction of each |
+//! | `fold` | the reductions: a type each, with its state, kernels and merge |
+//! | `accumulate`, `kernels`, `operand`, `walk` | a fold and its counts, loops over values, element types, one chunk |
+//! | `unwritten` | what was never written, counted and folded at once |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
 //! | `order` | medians and quantiles, also of more values than memory holds |
@@ -40,8 +43,10 @@ mod condition;
 pub mod document;
 mod explain;
 mod finish;
+mod fold;
 mod kernels;
-mod lane;
+mod operand;
+mod operations;
 mod order;
 mod pairs;
 mod plan;
@@ -49,6 +54,7 @@ mod run;
 mod serial;
 mod statistics;
 mod transform;
+mod unwritten;
 mod walk;
 mod windows;
 
@@ -58,6 +64,7 @@ use serde::{Deserialize, Serialize};
 pub use answer::{Answer, AnswerAxis};
 pub use axes::Axis;
 pub use condition::{Comparison, Condition, Conditions};
+pub use operations::{OPERATIONS, Operation, OperationInfo, Parameters};
 pub use pairs::{Pair, matrix, pair};
 pub use plan::{Explanation, QueryPlan};
 pub use run::Partial;
@@ -65,107 +72,6 @@ pub use transform::{Method, transform};
 pub use windows::{Mode, Pad, Window};
 
 use crate::ArrayReader;
-
-/// What is made of the values.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Operation {
-    /// How many.
-    Count,
-    /// Their sum: exact for integers.
-    Sum,
-    /// Their mean.
-    Mean,
-    /// The smallest.
-    Min,
-    /// The largest.
-    Max,
-    /// The variance: squared deviations from the mean, divided by the count less `ddof`.
-    Var {
-        /// Degrees of freedom that are lost: 0 for a population, 1 for a sample.
-        ddof: u32,
-    },
-    /// The square root of the variance.
-    Std {
-        /// As for the variance.
-        ddof: u32,
-    },
-    /// Their product: exact for integers as long as it fits.
-    Product,
-    /// The sum of magnitudes.
-    NormL1,
-    /// The square root of the sum of squares.
-    NormL2,
-    /// Where the smallest is: its position among those that are reduced together, in C order; the first of several.
-    ArgMin,
-    /// Where the largest is.
-    ArgMax,
-    /// The middle value.
-    Median,
-    /// The value below which this share of the values lies, interpolated between neighbours.
-    Quantile(f64),
-    /// Counts in bins of equal width, the last one closed.
-    Histogram {
-        /// How many bins.
-        bins: usize,
-        /// From where to where; all values when left out.
-        range: Option<(f64, f64)>,
-        /// Do values outside the range count in the outer bins, or not at all?
-        clamp: bool,
-    },
-    /// Is every value finite?
-    AllFinite,
-    /// Is any value not a number?
-    AnyNan,
-    /// Is any value infinite?
-    AnyInf,
-    /// How many are not a number.
-    NanCount,
-    /// How many are infinite.
-    InfCount,
-    /// How many are missing: the missing value's bits, the array's own when left out.
-    NullCount {
-        /// The missing value.
-        fill: Option<f64>,
-    },
-}
-
-impl Operation {
-    /// Its name, as the command line and documents have it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Count => "count",
-            Self::Sum => "sum",
-            Self::Mean => "mean",
-            Self::Min => "min",
-            Self::Max => "max",
-            Self::Var { .. } => "var",
-            Self::Std { .. } => "std",
-            Self::Product => "product",
-            Self::NormL1 => "norm_l1",
-            Self::NormL2 => "norm_l2",
-            Self::ArgMin => "arg_min",
-            Self::ArgMax => "arg_max",
-            Self::Median => "median",
-            Self::Quantile(_) => "quantile",
-            Self::Histogram { .. } => "histogram",
-            Self::AllFinite => "all_finite",
-            Self::AnyNan => "any_nan",
-            Self::AnyInf => "any_inf",
-            Self::NanCount => "nan_count",
-            Self::InfCount => "inf_count",
-            Self::NullCount { .. } => "null_count",
-        }
-    }
-}
-
-impl Operation {
-    /// Does it ask for values that are not numbers, so that those of the stored values are meant?
-    #[must_use]
-    pub const fn is_about_stored_values(self) -> bool {
-        matches!(self, Self::AllFinite | Self::AnyNan | Self::NanCount)
-    }
-}
 
 /// How values are put together before they are reduced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

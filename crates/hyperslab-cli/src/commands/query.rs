@@ -1,7 +1,9 @@
 //! `tet query`: reductions, groups, windows and filters of any array; query documents.
 
 use hyperslab::query::document::Document;
-use hyperslab::query::{self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Query, Window};
+use hyperslab::query::{
+    self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
+};
 use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export};
 use serde_json::{Value, json};
 
@@ -131,33 +133,10 @@ fn document(args: &QueryArgs) -> Result<Answer> {
 }
 
 fn operations(args: &OperationArgs) -> Result<Vec<(Operation, Vec<String>)>> {
-    let mut asked = Vec::new();
-    let ddof = args.ddof;
-    for (axes, operation) in [
-        (&args.count, Operation::Count),
-        (&args.sum, Operation::Sum),
-        (&args.mean, Operation::Mean),
-        (&args.min, Operation::Min),
-        (&args.max, Operation::Max),
-        (&args.var, Operation::Var { ddof }),
-        (&args.std, Operation::Std { ddof }),
-        (&args.product, Operation::Product),
-        (&args.norm_l1, Operation::NormL1),
-        (&args.norm_l2, Operation::NormL2),
-        (&args.argmin, Operation::ArgMin),
-        (&args.argmax, Operation::ArgMax),
-        (&args.median, Operation::Median),
-        (&args.all_finite, Operation::AllFinite),
-        (&args.any_nan, Operation::AnyNan),
-        (&args.any_inf, Operation::AnyInf),
-        (&args.nan_count, Operation::NanCount),
-        (&args.inf_count, Operation::InfCount),
-        (&args.null_count, Operation::NullCount { fill: None }),
-    ] {
-        if let Some(axes) = axes {
-            asked.push((operation, words(axes)));
-        }
-    }
+    let parameters = Parameters { ddof: args.ddof, ..Parameters::default() };
+    let reductions = args.reductions.0.iter();
+    let mut asked: Vec<_> =
+        reductions.map(|(info, axes)| (info.operation(&parameters), words(axes))).collect();
     if let Some(q) = args.quantile {
         asked.push((Operation::Quantile(q), Vec::new()));
     }

@@ -278,6 +278,10 @@ impl ArraySink for NewArray {
         Ok(EncodedChunk { parts: vec![bytes], filter_mask, raw_length, tag: 0 })
     }
 
+    fn leaves_out_fill(&self) -> bool {
+        matches!(self.plan.layout, PlannedLayout::Chunked { early: false, .. })
+    }
+
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
         let [bytes] = &encoded.parts[..] else {
             return Err(Error::invalid(format!(

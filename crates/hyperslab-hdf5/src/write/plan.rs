@@ -63,8 +63,8 @@ impl Plan {
         };
         let dtype = file_type(&spec.dtype, sizes).map_err(named)?;
         let element = Element::new(&dtype, sizes, &name)?;
-        if product(shape).and_then(|cells| cells.checked_mul(element.stored as u64)).is_none() {
-            return refuse("more bytes than can be counted".to_owned());
+        if product(spec.grid.shape()).is_none() {
+            return refuse("more cells than can be counted".to_owned());
         }
         let fill = stored_fill(spec, &element).map_err(named)?;
         let pipeline = filters_of(spec, &element, fill.as_deref()).map_err(named)?;
@@ -101,7 +101,7 @@ impl Plan {
 
     /// Bytes of all elements.
     pub(crate) fn bytes(&self) -> u64 {
-        product(self.spec.grid.shape()).unwrap_or(0).saturating_mul(self.element.stored as u64)
+        product(self.spec.grid.shape()).unwrap_or(u64::MAX).saturating_mul(self.element.stored as u64)
     }
 
     /// Bytes of a whole chunk before any filter.
@@ -166,7 +166,7 @@ fn layout(
     options: &Hdf5Options,
 ) -> Result<PlannedLayout> {
     let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
-    let bytes = product(shape).unwrap_or(0).saturating_mul(element.stored as u64);
+    let bytes = product(shape).unwrap_or(u64::MAX).saturating_mul(element.stored as u64);
     let fixed = shape.iter().zip(&spec.max_shape).all(|(extent, most)| *most == Some(*extent));
     let filtered = !pipeline.specs.is_empty();
     match options.layout {
@@ -208,13 +208,19 @@ fn layout(
     let early = options.allocate_early && !filtered;
     let (version, index) = match options.compatibility {
         Compatibility::Earliest => (3, IndexKind::BTree1),
-        newer => {
-            let version = if newer == Compatibility::V200 && filtered { 5 } else { 4 };
-            (version, choose_index(shape, chunk, &spec.max_shape, early))
-        }
+        newer => match choose_index(shape, chunk, &spec.max_shape, early) {
+            // A fixed array has room for every chunk, written or not; a tree holds those that were.
+            IndexKind::FixedArray if spec.grid.chunks().is_none_or(|chunks| chunks > MOST_FIXED) => {
+                (3, IndexKind::BTree1)
+            }
+            index => (if newer == Compatibility::V200 && filtered { 5 } else { 4 }, index),
+        },
     };
     Ok(PlannedLayout::Chunked { version, index, early: early && index == IndexKind::Implicit })
 }
+
+/// Chunks that a fixed array is made for, at most: it takes at least eight bytes for each.
+const MOST_FIXED: u64 = 1 << 24;
 
 /// libhdf5's choice of an index, which never changes afterwards.
 fn choose_index(shape: &[u64], chunk: &[u64], max_shape: &[Option<u64>], early: bool) -> IndexKind {

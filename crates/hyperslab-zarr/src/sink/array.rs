@@ -157,6 +157,11 @@ impl ArraySink for ZarrArraySink {
         self.shards.is_none()
     }
 
+    fn leaves_out_fill(&self) -> bool {
+        // An object that stands there would be read instead.
+        !self.plan.store_all && self.old.is_none()
+    }
+
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
         if self.old.as_ref().is_some_and(|old| old.stays(chunk)) {
             return Err(Error::invalid(format!("{}: chunk {chunk:?} stays as it is", self.plan.name)));

@@ -5,31 +5,40 @@ use hyperslab_core::{DType, Elements, Grid, Layout, Region, Result, Values, copy
 /// Blocks of whole target chunks that memory holds, grown from the last axis on so that each source chunk is
 /// decoded once, or as few times as memory allows.
 pub(crate) fn block_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
-    let mut block: Vec<u64> = target.chunk_shape().to_vec();
-    let fits =
-        |block: &[u64]| product(block).and_then(|cells| cells.checked_mul(item)).is_some_and(|b| b <= memory);
-    // First reach over whole source chunks, then over whole axes, last axis first.
-    for axis in (0..block.len()).rev() {
-        let chunk = target.chunk_shape()[axis];
-        let reach =
-            source_chunk.get(axis).map_or(chunk, |source| source.div_ceil(chunk).saturating_mul(chunk));
-        let before = std::mem::replace(
-            &mut block[axis],
-            reach.min(target.shape()[axis].max(1).next_multiple_of(chunk)),
-        );
-        if !fits(&block) {
-            block[axis] = before;
-        }
-    }
+    // First over whole source chunks, then over whole axes, last axis first.
+    let mut block = reach_grid(target, source_chunk, item, memory)?.chunk_shape().to_vec();
     for axis in (0..block.len()).rev() {
         let (step, end) = (block[axis], target.shape()[axis].max(1));
         while block[axis] < end {
             let before = block[axis];
-            block[axis] = (before * 2).min(end.next_multiple_of(step));
-            if !fits(&block) || !block[axis].is_multiple_of(target.chunk_shape()[axis]) {
+            // Past the last multiple that a number can tell there is nothing left to reach.
+            let last = end.checked_next_multiple_of(step).unwrap_or(before);
+            block[axis] = before.saturating_mul(2).min(last);
+            let whole = block[axis].is_multiple_of(target.chunk_shape()[axis]);
+            if block[axis] == before || !fits(&block, item, memory) || !whole {
                 block[axis] = before;
                 break;
             }
+        }
+    }
+    Grid::new(target.shape(), &block)
+}
+
+fn fits(block: &[u64], item: u64, memory: u64) -> bool {
+    product(block).and_then(|cells| cells.checked_mul(item)).is_some_and(|bytes| bytes <= memory)
+}
+
+/// Blocks of whole target chunks that reach over whole source chunks, where memory holds these.
+pub(crate) fn reach_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
+    let mut block: Vec<u64> = target.chunk_shape().to_vec();
+    for axis in (0..block.len()).rev() {
+        let chunk = target.chunk_shape()[axis];
+        let reach =
+            source_chunk.get(axis).map_or(chunk, |source| source.div_ceil(chunk).saturating_mul(chunk));
+        let end = target.shape()[axis].max(1).checked_next_multiple_of(chunk).unwrap_or(chunk);
+        let before = std::mem::replace(&mut block[axis], reach.min(end));
+        if !fits(&block, item, memory) {
+            block[axis] = before;
         }
     }
     Grid::new(target.shape(), &block)

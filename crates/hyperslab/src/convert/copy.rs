@@ -3,6 +3,7 @@
 //! Chunks are made on all cores. Into one file they are written in their own order while the next are made, so that its
 //! bytes do not depend on which core was the fastest; objects of their own are written by the thread that made them.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,10 +14,11 @@ use hyperslab_core::{
 };
 use rayon::prelude::*;
 
-use super::blocks::{block_grid, cut};
+use super::blocks::{block_grid, cut, reach_grid};
 use super::spec::spec_of;
 use super::{ConvertOptions, Progress};
 use crate::ArrayReader;
+use crate::written::written_chunks;
 
 /// Chunks that are made before the first of them is written, at most.
 const MOST_AT_ONCE: u64 = 512;
@@ -63,19 +65,34 @@ impl Copy {
         options: &ConvertOptions,
         progress: &Progress,
     ) -> Result<u64> {
-        let own = &self.reader.schema().grid;
-        if self.whole && *own == *sink.grid() {
-            return self.chunk_by_chunk(sink, options, progress);
+        let schema = self.reader.schema();
+        let mut written = written_chunks(&**self.reader.inner(), options.memory / 4)?;
+        // Chunks that are left out of the target read as its fill value.
+        let leaves_out = sink.leaves_out_fill() && self.spec.fill == schema.fill;
+        if !leaves_out {
+            check_dense(&self.reader, &self.positions, written.take().as_deref())?;
         }
-        self.by_blocks(sink, options.memory, progress)?;
-        Ok(0)
+        let done = progress.done.load(Ordering::Relaxed);
+        let copied = if self.whole && schema.grid == *sink.grid() {
+            self.chunk_by_chunk(sink, written.as_deref(), leaves_out, options, progress)?
+        } else if let Some(written) = written {
+            self.by_written_blocks(sink, &written, options.memory, progress)?;
+            0
+        } else {
+            self.by_blocks(sink, options.memory, progress)?;
+            0
+        };
+        progress.done.store(done.saturating_add(self.bytes), Ordering::Relaxed);
+        Ok(copied)
     }
 
     /// Both sides have the same chunks: each is taken as it is stored where the target stores it so, and else decoded
-    /// and encoded by the same thread.
+    /// and encoded by the same thread. With `leaves_out`, those that were never written are left out.
     fn chunk_by_chunk(
         &self,
         sink: &dyn ArraySink,
+        written: Option<&[ChunkCoord]>,
+        leaves_out: bool,
         options: &ConvertOptions,
         progress: &Progress,
     ) -> Result<u64> {
@@ -85,7 +102,7 @@ impl Copy {
         // Two batches are in memory, and each chunk may be there decoded and encoded.
         let at_once = at_once(options.memory / 4, chunk_bytes);
         let copied = AtomicU64::new(0);
-        let chunks = WholeChunks(grid);
+        let chunks = WholeChunks { grid, written };
         // Neighbours are looked up together, and there are enough runs of them to keep all cores busy.
         let longest = if array.is_remote() { REMOTE_RUN } else { RUN };
         let run = (at_once / (4 * self.reader.context().threads.count())).clamp(1, longest);
@@ -97,6 +114,9 @@ impl Copy {
             let mut made = Vec::new();
             let mut encode = |chunk: &mut Chunk<'_>| {
                 progress.check_cancelled()?;
+                if leaves_out && chunk.reference().is_none() {
+                    return Ok(());
+                }
                 made.push(encode_chunk(chunk, array, sink, &chunks, !options.append)?);
                 Ok(())
             };
@@ -114,8 +134,54 @@ impl Copy {
             Ok(())
         };
         let kept = if sink.any_order() { None } else { Some(at_once) };
-        encode_and_write(grid.chunks().unwrap_or(0), kept, plan, make, write)?;
+        encode_and_write(chunks.len(), kept, plan, make, write)?;
         Ok(copied.into_inner())
+    }
+
+    /// As [`by_blocks`](Self::by_blocks), of the blocks that hold a written chunk, and of the target's chunks that do.
+    fn by_written_blocks(
+        &self,
+        sink: &dyn ArraySink,
+        written: &[ChunkCoord],
+        memory: u64,
+        progress: &Progress,
+    ) -> Result<()> {
+        let item = self.spec.dtype.size().unwrap_or(64) as u64;
+        let blocks = reach_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
+        let grid = &self.reader.schema().grid;
+        let plan = Plan::new(grid, self.positions.clone())?;
+        let many =
+            || Error::invalid(format!("{}: more chunks than can be counted", self.reader.inner().name()));
+        let mut numbers = BTreeSet::new();
+        for place in written.iter().filter_map(|chunk| plan.place_of(chunk)) {
+            let parts = plan.at(&place);
+            let kept = parts.axes.iter().zip(&self.positions.axes).filter(|(_, axis)| axis.keep);
+            let (start, end): (Vec<u64>, Vec<u64>) = kept
+                .zip(blocks.chunk_shape())
+                .map(|((part, _), block)| {
+                    let first = part.first_place();
+                    (first / block, (first + part.count - 1) / block + 1)
+                })
+                .unzip();
+            let shape: Vec<u64> = start.iter().zip(&end).map(|(start, end)| end - start).collect();
+            let inside = Grid::new(&shape, &vec![1; shape.len()])?;
+            for local in 0..inside.chunks().unwrap_or(0) {
+                let block: ChunkCoord =
+                    inside.coord(local).iter().zip(&start).map(|(at, start)| at + start).collect();
+                numbers.insert(blocks.linear(&block).ok_or_else(many)?);
+            }
+        }
+        let holds_written = |region: &Region| -> Result<bool> {
+            let plan = Plan::new(grid, self.within(region))?;
+            Ok(plan.iter().any(|chunk| written.binary_search(&chunk.coord).is_ok()))
+        };
+        for number in numbers {
+            progress.check_cancelled()?;
+            let region = blocks.region(&blocks.coord(number));
+            let values = self.reader.read_positions(self.within(&region))?;
+            write_block(sink, &self.spec.dtype, &region, &values, memory / 4, progress, &holds_written)?;
+        }
+        Ok(())
     }
 
     /// Reads blocks that memory holds, each of whole target chunks, and writes their chunks.
@@ -126,7 +192,7 @@ impl Copy {
             progress.check_cancelled()?;
             let region = blocks.region(&blocks.coord(number));
             let values = self.reader.read_positions(self.within(&region))?;
-            write_block(sink, &self.spec.dtype, &region, &values, memory / 4, progress)?;
+            write_block(sink, &self.spec.dtype, &region, &values, memory / 4, progress, &|_| Ok(true))?;
             progress.done.fetch_add(region.cells().unwrap_or(0).saturating_mul(item), Ordering::Relaxed);
         }
         Ok(())
@@ -160,18 +226,52 @@ impl Copy {
     }
 }
 
-/// All chunks of a grid, each as a whole.
-struct WholeChunks<'a>(&'a Grid);
+/// Never-written elements of more bytes than this are not written to a target that stores every chunk.
+const MOST_FILL: u64 = 1 << 40;
+
+/// Refuses to write out what was never written where that is out of all proportion. `written` are the written chunks,
+/// where they were listed.
+pub(super) fn check_dense(
+    reader: &ArrayReader,
+    positions: &Positions,
+    written: Option<&[ChunkCoord]>,
+) -> Result<()> {
+    let (Some(written), schema) = (written, reader.schema()) else { return Ok(()) };
+    let item = schema.dtype.size().unwrap_or(16) as u64;
+    let chunk = product(schema.grid.chunk_shape()).unwrap_or(u64::MAX);
+    let bytes = positions.cells().unwrap_or(u64::MAX).saturating_mul(item);
+    let stored = (written.len() as u64).saturating_mul(chunk).saturating_mul(item);
+    if bytes.saturating_sub(stored) > MOST_FILL {
+        return Err(Error::invalid(format!(
+            "{}: the target stores every element, and of the {bytes} bytes of the selection at most {stored} were ever \
+             written; select a part, or convert to a format that leaves out chunks that were never written",
+            reader.inner().name()
+        )));
+    }
+    Ok(())
+}
+
+/// All chunks of a grid, or those that were written, each as a whole.
+struct WholeChunks<'a> {
+    grid: &'a Grid,
+    written: Option<&'a [ChunkCoord]>,
+}
+
+impl WholeChunks<'_> {
+    fn len(&self) -> u64 {
+        self.written.map_or_else(|| self.grid.chunks().unwrap_or(0), |written| written.len() as u64)
+    }
+}
 
 impl ChunkList for WholeChunks<'_> {
     fn coord(&self, index: u64) -> ChunkCoord {
-        self.0.coord(index)
+        self.written.map_or_else(|| self.grid.coord(index), |written| written[index as usize].clone())
     }
 
     fn wanted(&self, index: u64) -> PlannedChunk {
-        let coord = self.0.coord(index);
+        let coord = self.coord(index);
         let part = |count: &u64| AxisPart { first: 0, step: 1, count: *count, place: 0, backwards: false };
-        let axes = self.0.region(&coord).shape.iter().map(part).collect();
+        let axes = self.grid.region(&coord).shape.iter().map(part).collect();
         PlannedChunk { coord, axes }
     }
 }
@@ -221,7 +321,7 @@ fn encode_chunk(
     Ok(MadeChunk { coord, encoded, as_stored: false })
 }
 
-/// Cuts a block into the target's chunks.
+/// Cuts a block into the target's chunks, and writes those whose region is `wanted`.
 fn write_block(
     sink: &dyn ArraySink,
     dtype: &DType,
@@ -229,6 +329,7 @@ fn write_block(
     values: &Values,
     memory: u64,
     progress: &Progress,
+    wanted: &(dyn Fn(&Region) -> Result<bool> + Sync),
 ) -> Result<()> {
     let grid = sink.grid();
     let first: Vec<u64> =
@@ -240,11 +341,16 @@ fn write_block(
         progress.check_cancelled()?;
         let local = inside.coord(number);
         let chunk: ChunkCoord = local.iter().zip(&first).map(|(at, first)| at + first).collect();
+        if !wanted(&grid.region(&chunk))? {
+            return Ok(None);
+        }
         let elements: Elements = cut(dtype, values, &inside.region(&local))?;
         let encoded = sink.encode(&chunk, &elements)?;
-        Ok((chunk, encoded))
+        Ok(Some((chunk, encoded)))
     };
-    let write = |(chunk, encoded): (ChunkCoord, EncodedChunk)| sink.write(&chunk, encoded);
+    let write = |made: Option<(ChunkCoord, EncodedChunk)>| {
+        made.map_or(Ok(()), |(chunk, encoded)| sink.write(&chunk, encoded))
+    };
     let kept = if sink.any_order() { None } else { Some(at_once(memory / 2, bytes)) };
     encode_and_write(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)
 }

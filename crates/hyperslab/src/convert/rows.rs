@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyperslab_core::{Attributes, Data, Elements, Error, GeometryQuery, Node, Result, Selection};
 
+use super::copy::check_dense;
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::rows::{self, Rows};
+use crate::written::written_chunks;
 use crate::{Format, OpenStore, export, geometry};
 
 /// Does the ending of this name mean a file of rows or of geometry, and no format of stores?
@@ -51,6 +53,9 @@ pub fn convert_to_rows(
         }
         Node::Array(array) => {
             let reader = source.reader(array);
+            let positions = reader.resolve(&options.selection)?;
+            let written = written_chunks(&**reader.inner(), options.memory / 4)?;
+            check_dense(&reader, &positions, written.as_deref())?;
             note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
             if rows::takes_elements(target, &reader.schema().dtype) {
                 let values = reader.read(&options.selection)?;

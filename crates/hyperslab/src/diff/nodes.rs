@@ -1,15 +1,30 @@
 //! Two nodes compared: arrays block by block, tables batch by batch, geometries level by level.
 
 use hyperslab_core::{
-    Batch, Batches, Column, DType, Elements, GeometryQuery, Grid, Node, Positions, Region, Result, Scan,
-    Values, element_to_json,
+    Batch, Batches, Column, DType, Elements, Extents, GeometryQuery, Grid, Node, Positions, Region, Result,
+    Scan, Values, element_to_json, product,
 };
 use rayon::prelude::*;
 
 use super::values::{Found, compare};
 use super::{DiffOptions, DiffReport, Difference, ValueDifference, attributes};
 use crate::hash::{self, canonical::type_name};
+use crate::written::{fill_element, fold_pieces, halves, written_chunks};
 use crate::{ArrayReader, OpenStore, TableReader, convert, rows};
+
+/// Elements that are compared at once by one core, at most.
+const BLOCK_CELLS: u64 = 1 << 16;
+
+/// The blocks of a shape: as near to cubes as it allows.
+fn block_shape(shape: &[u64]) -> Extents {
+    let mut block = Region::whole(shape);
+    block.shape.iter_mut().for_each(|extent| *extent = (*extent).max(1));
+    while block.cells().is_none_or(|cells| cells > BLOCK_CELLS) {
+        let Some([low, _]) = halves(&block) else { break };
+        block = low;
+    }
+    block.shape
+}
 
 /// A node of one side: its store, its path there, itself.
 type Side<'a> = (&'a OpenStore, &'a String, &'a Node);
@@ -62,20 +77,57 @@ impl Comparison<'_> {
         if !comparable {
             return Ok(());
         }
-        let (blocks, boxes) = hash::blocks(a, self.options.memory / 2)?;
+        let memory = self.options.memory / 2;
+        let block = block_shape(one.shape());
         let mut sum = Sum::default();
-        for number in 0..boxes.chunks().unwrap_or(0) {
-            let region = boxes.region(&boxes.coord(number));
-            let read = |reader: &ArrayReader| reader.read_positions(Positions::region(&region));
+        let mut compare = |region: &Region| {
+            let read = |reader: &ArrayReader| reader.read_positions(Positions::region(region));
             let (one, other) = rayon::join(|| read(a), || read(b));
-            self.boxes(&mut sum, &region, blocks.chunk_shape(), one.and_then(|one| Ok([one, other?]))?)?;
+            self.boxes(&mut sum, region, &block, one.and_then(|one| Ok([one, other?]))?)
+        };
+        let item = one.dtype.size().unwrap_or(64).max(1) as u64;
+        let lists = [a, b].map(|side| written_chunks(&**side.inner(), memory / 4));
+        match lists {
+            [Ok(Some(of_a)), Ok(Some(of_b))] => {
+                let mut written: Vec<Region> = of_a.iter().map(|chunk| one.grid.region(chunk)).collect();
+                written.extend(of_b.iter().map(|chunk| other.grid.region(chunk)));
+                let chunks =
+                    [&one.grid, &other.grid].map(|grid| product(grid.chunk_shape()).unwrap_or(u64::MAX));
+                let smaller = chunks[0].min(chunks[1]).saturating_mul(8);
+                let most = smaller.clamp(BLOCK_CELLS, (memory.min(a.memory()) / item).max(BLOCK_CELLS));
+                let fills = [fill_element(one), fill_element(other)];
+                let mut unwritten = Sum::default();
+                let mut take = |region: &Region, written: bool| {
+                    if written {
+                        return compare(region);
+                    }
+                    let found = matching(&one.dtype, &fills[0], &fills[1], &other.dtype, 1, self.options)?;
+                    let sides = [(&one.dtype, &fills[0]), (&other.dtype, &fills[1])];
+                    let cell = Sum::of(&found, 1, |_| region.start.to_vec(), sides);
+                    unwritten.join(cell.times(region.cells().unwrap_or(u64::MAX)));
+                    Ok(())
+                };
+                let whole = Region::whole(one.shape());
+                fold_pieces(&whole, &written.iter().collect::<Vec<_>>(), most, &mut take, &|(), ()| ())?;
+                sum.join(unwritten);
+            }
+            [of_a, of_b] => {
+                of_a?;
+                of_b?;
+                let blocks = Grid::new(one.shape(), &block)?;
+                let boxes =
+                    convert::block_grid(&blocks, one.grid.chunk_shape(), item, memory.min(a.memory()))?;
+                for number in 0..boxes.chunks().unwrap_or(0) {
+                    compare(&boxes.region(&boxes.coord(number)))?;
+                }
+            }
         }
         self.close(path, "values", sum, one.shape());
         Ok(())
     }
 
     /// Compares one box of both, block by block on all cores.
-    fn boxes(&mut self, sum: &mut Sum, region: &Region, block: &[u64], [a, b]: [Values; 2]) -> Result<()> {
+    fn boxes(&self, sum: &mut Sum, region: &Region, block: &[u64], [a, b]: [Values; 2]) -> Result<()> {
         let cells = region.cells().unwrap_or(0);
         let plain = |values: &Values| values.elements.validity.is_none() && values.dtype.is_fixed();
         if plain(&a) && plain(&b) && a.elements == b.elements {
@@ -231,7 +283,7 @@ impl Comparison<'_> {
         } else {
             let mut sum = Sum::default();
             let region = Region::whole(&a.shape);
-            self.boxes(&mut sum, &region, &hash::block_shape(&a.shape), [a.clone(), b.clone()])?;
+            self.boxes(&mut sum, &region, &block_shape(&a.shape), [a.clone(), b.clone()])?;
             self.close(path, "values", sum, &a.shape);
         }
         Ok(())
@@ -296,9 +348,16 @@ impl Sum {
         }
     }
 
+    /// The same, found so many times.
+    const fn times(mut self, times: u64) -> Self {
+        self.count = self.count.saturating_mul(times);
+        self.of = self.of.saturating_mul(times);
+        self
+    }
+
     fn join(&mut self, other: Self) {
-        self.count += other.count;
-        self.of += other.of;
+        self.count = self.count.saturating_add(other.count);
+        self.of = self.of.saturating_add(other.of);
         self.first = match (self.first.take(), other.first) {
             (Some(one), Some(other)) => Some(if other.0 < one.0 { other } else { one }),
             (one, other) => one.or(other),

@@ -11,19 +11,41 @@ fn field(shape: &[u64]) -> Values {
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
+/// By hand: 300 x 301 cells are more than 65,536, so the longest axis is cut into 151 and 150.
 #[test]
-fn blocks_depend_on_the_shape_alone() {
-    assert_eq!(block_shape(&[100, 100])[..], [100, 100]);
-    assert_eq!(block_shape(&[1000, 1000])[..], [250, 250]);
-    assert_eq!(block_shape(&[1, 1 << 40])[..], [1, 1 << 16]);
-    assert_eq!(block_shape(&[0, 5])[..], [1, 5]);
-    assert_eq!(block_shape(&[])[..], [0_u64; 0]);
+fn large_boxes_are_hashed_by_halves() -> Result<()> {
+    let field = field(&[300, 301]);
+    let bytes = field.elements.as_fixed().unwrap();
+    let half = |columns: std::ops::Range<usize>| {
+        let mut own = vec![0];
+        for row in 0..300 {
+            own.extend_from_slice(&bytes[(row * 301 + columns.start) * 4..(row * 301 + columns.end) * 4]);
+        }
+        *blake3::hash(&own).as_bytes()
+    };
+    let root = blake3::hash(&[&[2][..], &half(0..151), &half(151..301)].concat());
+    assert_eq!(tree(&field, &Region::whole(&[300, 301]))?, root);
+    Ok(())
+}
+
+#[test]
+fn a_box_of_one_value_is_hashed_at_once() -> Result<()> {
+    let element = Elements::fixed(1.5_f32.to_ne_bytes().to_vec());
+    for shape in [&[][..], &[0, 3], &[7], &[70_001], &[300, 500], &[3, 1, 99_999]] {
+        let cells = product(shape).unwrap() as usize;
+        let all = Elements::gather(&DType::Float32, &[&element], &vec![(0, 0); cells])?;
+        let expected = tree(&Values::new(DType::Float32, shape, all)?, &Region::whole(shape))?;
+        let mut repeated =
+            Repeated { dtype: &DType::Float32, element: element.clone(), known: HashMap::new() };
+        assert_eq!(repeated.tree(shape)?, expected, "{shape:?}");
+    }
+    Ok(())
 }
 
 #[test]
 fn the_hash_is_that_of_the_definition() -> Result<()> {
     let values_ = Values::new(DType::UInt8, &[2], Elements::fixed(vec![3, 4]))?;
-    let mut expected = b"hyperslab content hash 1 array\n".to_vec();
+    let mut expected = b"hyperslab content hash 2 array\n".to_vec();
     expected.extend_from_slice(&5_u64.to_le_bytes());
     expected.extend_from_slice(b"uint8");
     expected.extend_from_slice(&1_u64.to_le_bytes());

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use hyperslab_core::{ChunkStatistics, Error, Number, Result};
 use serde::{Deserialize, Serialize};
 
-use super::lane::Lane;
+use super::operand::Operand;
 
 /// How a value is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -150,7 +150,7 @@ pub(super) struct Mask<T> {
     bitwise: bool,
 }
 
-impl<T: Lane> Mask<T> {
+impl<T: Operand> Mask<T> {
     /// The mask of these conditions. `None` when every value is kept.
     pub(super) fn new(conditions: &Conditions, fill: Option<Number>, skip_nan: bool) -> Option<Self> {
         let skip_nan = skip_nan && T::FLOAT;
@@ -303,7 +303,7 @@ impl<T: Lane> Mask<T> {
 }
 
 /// The nearest value of the lane type.
-pub(super) fn nearest<T: Lane>(number: Number) -> T {
+pub(super) fn nearest<T: Operand>(number: Number) -> T {
     match number {
         Number::Integer(value) => T::from_i128(value),
         Number::Float(value) => T::from_f64(value),
@@ -311,7 +311,7 @@ pub(super) fn nearest<T: Lane>(number: Number) -> T {
 }
 
 /// How a lane value compares with a number, exactly.
-fn compare<T: Lane>(value: T, number: Number) -> Option<std::cmp::Ordering> {
+fn compare<T: Operand>(value: T, number: Number) -> Option<std::cmp::Ordering> {
     match (T::FLOAT, number) {
         (true, Number::Float(other)) => value.to_f64().partial_cmp(&other),
         (false, Number::Integer(other)) => Some(value.to_i128().cmp(&other)),
@@ -336,11 +336,11 @@ fn compare_mixed(integer: i128, float: f64) -> Option<std::cmp::Ordering> {
     }))
 }
 
-fn next_up<T: Lane>(value: T) -> Option<T> {
+fn next_up<T: Operand>(value: T) -> Option<T> {
     (value < T::HIGH).then(|| value.up())
 }
 
-fn next_down<T: Lane>(value: T) -> Option<T> {
+fn next_down<T: Operand>(value: T) -> Option<T> {
     (value > T::LOW).then(|| value.down())
 }
 
@@ -349,7 +349,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kept<T: Lane>(text: &str, values: &[T]) -> Vec<T> {
+    fn kept<T: Operand>(text: &str, values: &[T]) -> Vec<T> {
         let mask = Mask::new(&text.parse().unwrap(), None, false).unwrap();
         values.iter().copied().filter(|value| mask.keeps(*value)).collect()
     }

@@ -6,9 +6,9 @@ use hyperslab_core::{
 };
 
 use super::accumulate::Accumulator;
-use super::lane::{Cell, Stored, for_stored};
+use super::operand::{Cell, Stored, for_stored};
 use super::plan::{Explanation, QueryPlan};
-use super::run::{Fold, TileChunks};
+use super::run::{ChunkFold, TileChunks};
 use crate::ArrayReader;
 
 impl QueryPlan {
@@ -24,8 +24,8 @@ impl QueryPlan {
 }
 
 fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanation> {
-    let kind = plan.first_kind()?;
-    let geometry = plan.geometry(&kind)?;
+    let fold = plan.first_fold();
+    let geometry = plan.geometry(&fold)?;
     let mut explanation = Explanation {
         chunks: plan.plan.len(),
         unwritten: 0,
@@ -38,27 +38,31 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
         shape: plan.shape(),
     };
     let (mut plain, mut end) = (true, None);
+    let written = plan.written(reader, &geometry)?;
     for number in 0..geometry.tiles {
         let tile = plan.tile(&geometry, number)?;
-        let chunks = TileChunks::new(plan, &geometry, &tile);
-        let mut into = Accumulator::new(&kind, plan.key_kind(), tile.cells, plan.counted());
+        let all = 0..geometry.chunks;
+        let chunks = TileChunks::new(plan, &geometry, (number, &tile), all, written.as_ref());
+        let listed = chunks.listed();
+        explanation.unwritten += geometry.chunks - (listed.end - listed.start);
+        let mut into = Accumulator::new(&fold, tile.cells, plan.counted());
         let mut dry_run = DryRun {
-            fold: Fold::<C>::new(&chunks, &mut into),
+            fold: ChunkFold::<C>::new(&chunks, &mut into),
             chunks: &chunks,
             schema: reader.schema(),
             explanation: &mut explanation,
             plain: &mut plain,
             end: &mut end,
         };
-        visit_chunks(&**reader.inner(), &chunks, 0..geometry.chunks, reader.context(), &mut dry_run)?;
+        visit_chunks(&**reader.inner(), &chunks, listed, reader.context(), &mut dry_run)?;
     }
-    explanation.memory = plan.memory_needed(&kind, plain)?;
+    explanation.memory = plan.memory_needed(&fold, plain)?;
     Ok(explanation)
 }
 
 /// Decides about chunks as the fold does, and adds up what it would fetch.
 struct DryRun<'a, C: Cell> {
-    fold: Fold<'a, C>,
+    fold: ChunkFold<'a, C>,
     chunks: &'a TileChunks<'a>,
     schema: &'a ArraySchema,
     explanation: &'a mut Explanation,

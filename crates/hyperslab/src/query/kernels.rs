@@ -2,7 +2,7 @@
 
 use hyperslab_core::widest;
 
-use super::lane::{BLOCK, Lane};
+use super::operand::{BLOCK, Operand};
 
 /// Values that are worked on side by side.
 const LANES: usize = 16;
@@ -19,11 +19,11 @@ pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
 
 widest! {
     /// The sum of a block, on sixteen lanes.
-    pub(super) block_sum[T: Lane, M: Fn(f64) -> f64](values: &[T], map: M) -> f64, block_sum_here
+    pub(super) block_sum[T: Operand, M: Fn(f64) -> f64](values: &[T], map: M) -> f64, block_sum_here
 }
 
 #[inline(always)]
-fn block_sum_here<T: Lane, M: Fn(f64) -> f64>(values: &[T], map: M) -> f64 {
+fn block_sum_here<T: Operand, M: Fn(f64) -> f64>(values: &[T], map: M) -> f64 {
     let mut lanes = [0.0_f64; 16];
     let (whole, rest) = values.as_chunks::<16>();
     for part in whole {
@@ -46,11 +46,11 @@ fn block_sum_here<T: Lane, M: Fn(f64) -> f64>(values: &[T], map: M) -> f64 {
 
 widest! {
     /// The least (by `better`) of a block and how many are not a number.
-    pub(super) block_extreme[T: Lane, B: Fn(T, T) -> bool](values: &[T], start: T, better: B) -> (T, u64), block_extreme_here
+    pub(super) block_extreme[T: Operand, B: Fn(T, T) -> bool](values: &[T], start: T, better: B) -> (T, u64), block_extreme_here
 }
 
 #[inline(always)]
-fn block_extreme_here<T: Lane, B: Fn(T, T) -> bool>(values: &[T], start: T, better: B) -> (T, u64) {
+fn block_extreme_here<T: Operand, B: Fn(T, T) -> bool>(values: &[T], start: T, better: B) -> (T, u64) {
     let mut lanes = [start; 16];
     let mut nans = [0_u32; 16];
     let (whole, rest) = values.as_chunks::<16>();
@@ -94,13 +94,13 @@ impl<'v, T> Rows<'v, T> {
 widest! {
     /// Adds rows to a row of sums, several at a time: their own sums are pairwise; with `rests`, the rounding errors of
     /// adding those are kept.
-    pub(super) add_rows[T: Lane, M: Fn(f64) -> f64 + Copy](
+    pub(super) add_rows[T: Operand, M: Fn(f64) -> f64 + Copy](
         rows: Rows<'_, T>, sums: &mut [f64], rests: Option<&mut [f64]>, map: M
     ), add_rows_here
 }
 
 #[inline(always)]
-fn add_rows_here<T: Lane, M: Fn(f64) -> f64 + Copy>(
+fn add_rows_here<T: Operand, M: Fn(f64) -> f64 + Copy>(
     rows: Rows<'_, T>,
     sums: &mut [f64],
     mut rests: Option<&mut [f64]>,
@@ -129,7 +129,12 @@ fn add_rows_here<T: Lane, M: Fn(f64) -> f64 + Copy>(
 }
 
 #[inline(always)]
-fn add_row<T: Lane>(row: &[T], sums: &mut [f64], rests: Option<&mut [f64]>, map: impl Fn(f64) -> f64 + Copy) {
+fn add_row<T: Operand>(
+    row: &[T],
+    sums: &mut [f64],
+    rests: Option<&mut [f64]>,
+    map: impl Fn(f64) -> f64 + Copy,
+) {
     match rests {
         None => sums.iter_mut().zip(row).for_each(|(sum, value)| *sum += map(value.to_f64())),
         Some(rests) => {
@@ -143,7 +148,7 @@ fn add_row<T: Lane>(row: &[T], sums: &mut [f64], rests: Option<&mut [f64]>, map:
 }
 
 #[inline(always)]
-fn add_together<T: Lane>(
+fn add_together<T: Operand>(
     rows: [&[T]; TOGETHER],
     sums: &mut [f64],
     rests: Option<&mut [f64]>,
@@ -195,13 +200,13 @@ fn add_together<T: Lane>(
 widest! {
     /// Adds the sum of each row, all of them at most a block long, to its own cell: the first to `sums[0]`, the next
     /// `far` cells on.
-    pub(super) add_each[T: Lane, M: Fn(f64) -> f64 + Copy](
+    pub(super) add_each[T: Operand, M: Fn(f64) -> f64 + Copy](
         rows: Rows<'_, T>, far: usize, sums: &mut [f64], rests: &mut [f64], map: M
     ), add_each_here
 }
 
 #[inline(always)]
-fn add_each_here<T: Lane, M: Fn(f64) -> f64 + Copy>(
+fn add_each_here<T: Operand, M: Fn(f64) -> f64 + Copy>(
     rows: Rows<'_, T>,
     far: usize,
     sums: &mut [f64],
@@ -263,7 +268,7 @@ mod tests {
     }
 
     /// Sums and rests of rows, by the loop for this processor and by the one for every processor.
-    fn check<T: Lane>(rows: Rows<'_, T>) {
+    fn check<T: Operand>(rows: Rows<'_, T>) {
         let count = rows.iter().count();
         for compensated in [false, true] {
             let mut wide = (vec![0.1; rows.length], vec![0.0; rows.length]);

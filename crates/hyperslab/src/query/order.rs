@@ -2,29 +2,43 @@
 
 use hyperslab_core::{Error, Result};
 
-use super::accumulate::{Accumulator, Digits, Kind};
 use super::answer::{Answer, Column};
-use super::lane::{KeyKind, NAN_KEY, key_float, key_integer};
+use super::fold::{AnyFold, Digits};
+use super::operand::{KeyKind, NAN_KEY, key_float, key_integer};
 use super::plan::QueryPlan;
 use super::{Operation, Query};
 use crate::ArrayReader;
 
-/// The value at share `q` of a cell's values, between its neighbours in order; `None` of no values.
-pub(super) fn quantile(own: &mut Accumulator, cell: usize, q: f64, kind: KeyKind) -> Option<f64> {
-    let values = own.sorted(cell);
-    let (low, high, share) = neighbours(values.len() as u64, q)?;
-    if Accumulator::ends_in_nan(values, kind == KeyKind::Float) {
+/// The value at share `q` of values with these keys, which are sorted, between its neighbours; `None` of no values.
+pub(super) fn quantile(keys: &[u64], q: f64, kind: KeyKind) -> Option<f64> {
+    let (low, high, share) = neighbours(keys.len() as u64, q)?;
+    // Not-a-number comes last.
+    if kind == KeyKind::Float && keys.last() == Some(&NAN_KEY) {
         return Some(f64::NAN);
     }
-    Some(between(values[low as usize], values[high as usize], share, kind))
+    Some(between(keys[low as usize], keys[high as usize], share, kind))
 }
 
 /// The two values that share `q` lies between, and how far from the first.
 fn neighbours(count: u64, q: f64) -> Option<(u64, u64, f64)> {
     let last = count.checked_sub(1)?;
+    if last >= 1 << 53 {
+        return Some(far_neighbours(last, q));
+    }
     let at = q * last as f64;
     let low = (at.floor() as u64).min(last);
     Some((low, (low + 1).min(last), at - low as f64))
+}
+
+/// As [`neighbours`], where a float cannot tell the last rank: in whole numbers.
+fn far_neighbours(last: u64, q: f64) -> (u64, u64, f64) {
+    // q = share / 2^scale exactly, down to shares that are nothing among so few.
+    let scale = 63 - u32::from(q >= 1.0);
+    let share = (q * 2_f64.powi(scale as i32)) as u128;
+    let at = share * u128::from(last);
+    let low = ((at >> scale) as u64).min(last);
+    let rest = (at & ((1 << scale) - 1)) as f64 / 2_f64.powi(scale as i32);
+    (low, (low + 1).min(last), rest)
 }
 
 fn between(low: u64, high: u64, share: f64, kind: KeyKind) -> f64 {
@@ -61,14 +75,13 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
     let (mut shift, mut values) = (64, 0);
     while shift > 0 {
         shift -= bits;
-        let digits = Digits { shift, bits, prefixes: prefixes.clone(), skip_nan: plan.skip_nan };
+        let skip_nan = plan.skip_nan;
+        let digits = Digits { shift, bits, prefixes: prefixes.clone(), skip_nan, ..Digits::default() };
         let radix = digits.radix();
         let found = std::sync::Mutex::new(Vec::new());
-        plan.fold(array, &Kind::Digits(digits), |_, accumulator, tile| {
-            let counts = accumulator.u;
-            let places = accumulator.places;
-            if let Ok(mut found) = found.lock() {
-                found.push((places, counts));
+        plan.fold(array, &AnyFold::Digits(digits), |_, accumulator, tile| {
+            if let (AnyFold::Digits(digits), Ok(mut found)) = (accumulator.fold, found.lock()) {
+                found.push((digits.places, digits.counts));
             }
             Column { valid: vec![false; tile.cells], floats: vec![0.0; tile.cells], ..Column::default() }
         })?;
@@ -95,8 +108,7 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
     if plan.key_kind() == KeyKind::Float && !plan.skip_nan {
         let count = Query::new(Operation::NanCount);
         let count = QueryPlan { operation: count.operation, ..plan.clone() };
-        let kind = count.first_kind()?;
-        let column = count.fold(array, &kind, QueryPlan::finish)?;
+        let column = count.fold(array, &count.first_fold(), QueryPlan::finish)?;
         for (nan, count) in nans.iter_mut().zip(&column.integers) {
             *nan = *count > 0;
         }

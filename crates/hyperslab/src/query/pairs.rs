@@ -1,11 +1,15 @@
 //! Covariance and correlation: of two arrays, and of the variables of one table.
 
-use hyperslab_core::{AxisPositions, DType, Elements, Error, Plan, Positions, Result, Selection, Values};
+use hyperslab_core::{
+    AxisPart, AxisPositions, ChunkCoord, DType, Elements, Error, Plan, PlannedChunk, Positions, Region,
+    Result, Selection, Values,
+};
 use rayon::prelude::*;
 
-use super::lane::{Stored, for_stored};
+use super::operand::{Stored, for_stored};
 use super::transform::floats;
 use crate::ArrayReader;
+use crate::written::{LARGE, fill_element, fold_pieces, list, written};
 
 /// Values that are read of each array at once.
 const PART: u64 = 1 << 20;
@@ -80,22 +84,30 @@ pub fn pair(a: &ArrayReader, b: &ArrayReader, selection: &Selection, skip_nan: b
             other.counts().as_slice()
         )));
     }
-    let parts = parts(a, &own)?;
-    let moments = parts
-        .par_iter()
-        .map(|part| {
-            let there = |whole: &Positions| Positions {
-                axes: whole
-                    .axes
-                    .iter()
-                    .zip(part)
-                    .map(|(axis, (at, count))| cut(*axis, *at, *count))
-                    .collect(),
+    let read = |part: &Region| {
+        let there = |whole: &Positions| Positions {
+            axes: (whole.axes.iter().zip(&part.start).zip(&part.shape))
+                .map(|((axis, at), count)| cut(*axis, *at, *count))
+                .collect(),
+        };
+        Ok(Moments::of(&numbers(a, there(&own))?, &numbers(b, there(&other))?, skip_nan))
+    };
+    let all = match [written_boxes(a, &own)?, written_boxes(b, &other)?] {
+        [Some(of_a), Some(of_b)] => {
+            let written: Vec<&Region> = of_a.iter().chain(&of_b).collect();
+            let unwritten = Moments::of(&fill_number(a)?, &fill_number(b)?, skip_nan);
+            let mut take = |region: &Region, written: bool| match region.cells() {
+                _ if written => read(region),
+                Some(cells) => Ok(Moments { n: unwritten.n * cells as f64, ..unwritten }),
+                None => Err(Error::invalid("more cells than can be counted")),
             };
-            Ok(Moments::of(&numbers(a, there(&own))?, &numbers(b, there(&other))?, skip_nan))
-        })
-        .collect::<Result<Vec<_>>>()?;
-    let all = moments.into_iter().fold(Moments::default(), Moments::merge);
+            fold_pieces(&Region::whole(&own.counts()), &written, PART, &mut take, &|a, b| a.merge(b))?
+        }
+        _ => {
+            let moments = parts(a, &own)?.par_iter().map(read).collect::<Result<Vec<_>>>()?;
+            moments.into_iter().fold(Moments::default(), Moments::merge)
+        }
+    };
     let some = all.n > 0.0;
     let spread = (all.deviations[0] * all.deviations[1]).sqrt();
     Ok(Pair {
@@ -105,28 +117,42 @@ pub fn pair(a: &ArrayReader, b: &ArrayReader, selection: &Selection, skip_nan: b
     })
 }
 
-/// A box of places in a selection: where it starts and how far it reaches, per axis.
-type Part = Vec<(u64, u64)>;
+/// The boxes of places in a selection that a written chunk holds, where going through all of it would take longer.
+fn written_boxes(array: &ArrayReader, positions: &Positions) -> Result<Option<Vec<Region>>> {
+    let plan = Plan::new(&array.schema().grid, positions.clone())?;
+    let large = positions.cells().is_none_or(|cells| cells > LARGE / 8);
+    let list = if large { list } else { written };
+    let places =
+        list(&**array.inner(), plan.len(), array.memory() / 4, |chunk: &ChunkCoord| plan.place_of(chunk))?;
+    Ok(places.map(|places| places.iter().map(|place| box_of(&plan.at(place))).collect()))
+}
+
+/// The box of places that the wanted cells of a chunk go to.
+fn box_of(chunk: &PlannedChunk) -> Region {
+    Region { start: chunk.axes.iter().map(AxisPart::first_place).collect(), shape: chunk.counts() }
+}
+
+/// The value that cells which were never written hold.
+fn fill_number(array: &ArrayReader) -> Result<Vec<f64>> {
+    let schema = array.schema();
+    let fill = Values::new(schema.dtype.clone(), &[1], fill_element(schema))?;
+    for_stored!(Stored::of(&schema.dtype, array.inner().name())?, floats(&fill))
+}
 
 /// The selection in boxes that follow the first array's chunks, none larger than [`PART`] values where the chunks allow.
-fn parts(array: &ArrayReader, positions: &Positions) -> Result<Vec<Part>> {
+fn parts(array: &ArrayReader, positions: &Positions) -> Result<Vec<Region>> {
     let plan = Plan::new(&array.schema().grid, positions.clone())?;
     let mut parts = Vec::new();
-    for chunk in plan.iter() {
-        let whole: Part = chunk
-            .axes
-            .iter()
-            .map(|part| (if part.backwards { part.place + 1 - part.count } else { part.place }, part.count))
-            .collect();
-        let inner: u64 = whole.iter().skip(1).map(|(_, count)| count).product();
-        let Some(&(start, count)) = whole.first() else {
+    for whole in plan.iter().map(|chunk| box_of(&chunk)) {
+        let inner: u64 = whole.shape.iter().skip(1).product();
+        let (Some(&start), Some(&count)) = (whole.start.first(), whole.shape.first()) else {
             parts.push(whole);
             continue;
         };
         let each = (PART / inner.max(1)).max(1);
         for at in (0..count).step_by(each as usize) {
             let mut part = whole.clone();
-            part[0] = (start + at, each.min(count - at));
+            (part.start[0], part.shape[0]) = (start + at, each.min(count - at));
             parts.push(part);
         }
     }
@@ -155,6 +181,12 @@ pub fn matrix(array: &ArrayReader, selection: &Selection, axis: usize, correlati
         return Err(Error::invalid("covariance and correlation need two axes: observations and variables"));
     }
     let (observations, variables) = (positions.axes[axis].count, positions.axes[1 - axis].count as usize);
+    if positions.cells().is_none_or(|cells| cells > LARGE / 8) {
+        return Err(Error::unsupported(
+            array.inner().name(),
+            format!("the covariances of {observations} observations of {variables} variables; select less"),
+        ));
+    }
     let square =
         variables.checked_mul(variables).filter(|cells| (*cells as u64).saturating_mul(8) <= array.memory());
     let square = square

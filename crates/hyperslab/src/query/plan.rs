@@ -7,9 +7,11 @@ use hyperslab_core::{DType, Error, Number, Plan, PlannedChunk, Result, needs_ele
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::accumulate::{Accumulator, Kind};
+use super::accumulate::Accumulator;
 use super::axes::{self, AxisMap};
-use super::lane::{KeyKind, Stored};
+use super::fold::AnyFold;
+use super::operand::{KeyKind, Stored};
+use super::unwritten::FillCell;
 use super::windows::{Pad, Places};
 use super::{Comparison, Condition, Conditions, Operation, Query};
 use crate::ArrayReader;
@@ -43,6 +45,8 @@ pub struct QueryPlan {
     pub(super) min_count: u64,
     pub(super) dimensions: Vec<Option<String>>,
     pub(super) nullable: bool,
+    /// What a cell that was never written holds.
+    pub(super) fill_cell: FillCell,
     pub(super) trust_hints: bool,
     pub(super) memory: u64,
     /// The memory to work in: at most `memory`, less where the store advises less.
@@ -78,7 +82,7 @@ pub struct Explanation {
 #[derive(Debug)]
 pub(super) struct Geometry {
     /// Chunks per axis: of kept axes they number the tiles, of others the chunks of a tile.
-    touched: SmallVec<[u64; 4]>,
+    pub(super) touched: SmallVec<[u64; 4]>,
     /// Chunks folded into a tile.
     pub(super) chunks: u64,
     pub(super) tiles: u64,
@@ -90,7 +94,8 @@ pub(super) struct Geometry {
 /// One tile of the result.
 #[derive(Debug)]
 pub(super) struct Tile {
-    place: SmallVec<[u64; 4]>,
+    /// Its place among the touched chunks, along the kept axes.
+    pub(super) place: SmallVec<[u64; 4]>,
     /// Cells per axis of the array; 1 where it is reduced.
     pub(super) shape: SmallVec<[usize; 4]>,
     pub(super) strides: SmallVec<[usize; 4]>,
@@ -106,7 +111,11 @@ impl QueryPlan {
         // An index drops its axis: it is reduced to the one cell.
         let mut maps = axes::maps(query, array, &positions)?;
         let stored = Stored::of(&schema.dtype, array.inner().name())?;
-        check_type(query.operation, &schema.dtype, array.inner().name())?;
+        if !query.operation.applies_to(&schema.dtype) {
+            let (name, dtype) = (array.inner().name(), &schema.dtype);
+            let what = query.operation.name();
+            return Err(Error::invalid(format!("{name}: {what} of {dtype} has no meaning")));
+        }
         let fill = fill_value(array, stored.key_kind());
         let (mut places, mut pad, mut min_count) = (None, None, 0);
         if let Some(window) = &query.window {
@@ -166,15 +175,19 @@ impl QueryPlan {
             min_count,
             dimensions: schema.dimensions.clone(),
             nullable: needs_elements(&**array.inner()),
+            fill_cell: FillCell::of(array),
             trust_hints: query.trust_hints,
             memory: query.memory.unwrap_or_else(|| array.memory()),
             working: query.memory.unwrap_or_else(|| array.working_memory()),
             tasks: 0..0,
         };
         plan.check_operation()?;
+        // Sums of as many integers of any width are exact.
+        if plan.plan.positions().cells().is_none_or(|cells| i64::try_from(cells).is_err()) {
+            return Err(Error::invalid(format!("{}: more cells than can be counted", plan.name)));
+        }
         plan.affordable()?;
-        let kind = plan.first_kind()?;
-        let geometry = plan.geometry(&kind)?;
+        let geometry = plan.geometry(&plan.first_fold())?;
         plan.tasks = 0..geometry.tiles * geometry.runs;
         Ok(plan)
     }
@@ -229,21 +242,7 @@ impl QueryPlan {
         if self.decoded {
             return !self.counts_missing();
         }
-        self.skip_nan
-            && self.key_kind() == KeyKind::Float
-            && !matches!(
-                self.operation,
-                Operation::Min
-                    | Operation::Max
-                    | Operation::ArgMin
-                    | Operation::ArgMax
-                    | Operation::Median
-                    | Operation::Quantile(_)
-                    | Operation::Histogram { .. }
-                    | Operation::NanCount
-                    | Operation::AnyNan
-                    | Operation::AllFinite
-            )
+        self.skip_nan && self.key_kind() == KeyKind::Float && !self.operation.sees_nan()
     }
 
     /// Does the operation count missing values?
@@ -252,38 +251,13 @@ impl QueryPlan {
     }
 
     /// What the first pass over the values remembers.
-    pub(super) fn first_kind(&self) -> Result<Kind> {
-        let skip_nan = self.skip_nan;
-        Ok(match self.operation {
-            Operation::Count => Kind::Count,
-            Operation::Sum | Operation::Mean => Kind::Sum,
-            Operation::Min => Kind::Min,
-            Operation::Max => Kind::Max,
-            Operation::Var { .. } | Operation::Std { .. } => Kind::Moments,
-            Operation::Product => Kind::Product,
-            Operation::NormL1 => Kind::L1,
-            Operation::NormL2 => Kind::L2,
-            Operation::ArgMin => Kind::ArgMin { skip_nan },
-            Operation::ArgMax => Kind::ArgMax { skip_nan },
-            Operation::Median | Operation::Quantile(_) => Kind::Values { skip_nan },
-            Operation::Histogram { bins, range, clamp } => match range {
-                Some((low, high)) => Kind::Histogram { bins, low, high, clamp },
-                None => Kind::Min,
-            },
-            Operation::AllFinite
-            | Operation::AnyNan
-            | Operation::AnyInf
-            | Operation::NanCount
-            | Operation::InfCount => Kind::Tally { fill: None },
-            Operation::NullCount { fill } => {
-                Kind::Tally { fill: fill.map(Number::Float).or(self.fill).map(|fill| self.fill_bits(fill)) }
-            }
-        })
+    pub(super) fn first_fold(&self) -> AnyFold {
+        self.operation.fold(self)
     }
 
-    fn fill_bits(&self, fill: Number) -> u64 {
+    pub(super) fn fill_bits(&self, fill: Number) -> u64 {
         use super::condition::nearest;
-        use super::lane::Lane;
+        use super::operand::Operand;
         match Stored::of(&self.dtype, &self.name) {
             Ok(Stored::F64) => nearest::<f64>(fill).bits(),
             Ok(Stored::F32) => nearest::<f32>(fill).bits(),
@@ -336,22 +310,11 @@ impl QueryPlan {
 
     /// Are the answers integers?
     pub(super) fn integral(&self) -> bool {
-        match self.operation {
-            Operation::Mean
-            | Operation::Var { .. }
-            | Operation::Std { .. }
-            | Operation::NormL2
-            | Operation::Median
-            | Operation::Quantile(_) => false,
-            Operation::Sum | Operation::Min | Operation::Max | Operation::Product | Operation::NormL1 => {
-                self.key_kind() != KeyKind::Float
-            }
-            _ => true,
-        }
+        self.operation.is_integral(self.key_kind())
     }
 
-    /// How the result is cut into tiles and runs for accumulators of this kind. Depends on the plan alone.
-    pub(super) fn geometry(&self, kind: &Kind) -> Result<Geometry> {
+    /// How the result is cut into tiles and runs for this reduction. Depends on the plan alone.
+    pub(super) fn geometry(&self, fold: &AnyFold) -> Result<Geometry> {
         let touched: SmallVec<[u64; 4]> = self.plan.touched();
         let count = |kept: bool| {
             let own = touched.iter().zip(&self.maps).filter(|(_, map)| (**map == AxisMap::Keep) == kept);
@@ -363,8 +326,7 @@ impl QueryPlan {
             return Ok(Geometry { touched, chunks: 0, tiles, runs: u64::from(tiles > 0), run: 0 });
         }
         let chunk_bytes = self.chunk_bytes();
-        let state =
-            Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
+        let state = Accumulator::bytes(fold, self.tile_cells(), self.tile_values(), self.counted());
         let wanted = match tiles {
             TILES.. => 1,
             tiles => (TASKS / tiles.max(1)).clamp(1, (PARTIAL_BYTES / state.max(1)).max(1)),
@@ -414,10 +376,7 @@ impl QueryPlan {
         for (axis, map) in self.maps.iter().enumerate() {
             let part = first.as_ref().map(|first| first.axes[axis]);
             let (cells, at) = match (map, part) {
-                (AxisMap::Keep, Some(part)) if part.backwards => {
-                    (part.count as usize, part.place + 1 - part.count)
-                }
-                (AxisMap::Keep, Some(part)) => (part.count as usize, part.place),
+                (AxisMap::Keep, Some(part)) => (part.count as usize, part.first_place()),
                 (AxisMap::Keep, None) => (self.plan.positions().axes[axis].count as usize, 0),
                 (AxisMap::Group { count, .. }, _) => (*count as usize, 0),
                 (AxisMap::Reduce, _) => (1, 0),
@@ -445,6 +404,25 @@ impl QueryPlan {
             left /= geometry.touched[axis];
         }
         place
+    }
+
+    /// The number of the chunk at a place, among those of all tiles: the chunks of a tile follow each other.
+    pub(super) fn number_of(&self, geometry: &Geometry, place: &[u64]) -> u64 {
+        let (mut tile, mut number) = (0, 0);
+        for ((at, touched), map) in place.iter().zip(&geometry.touched).zip(&self.maps) {
+            let own = if *map == AxisMap::Keep { &mut tile } else { &mut number };
+            *own = *own * touched + at;
+        }
+        tile * geometry.chunks + number
+    }
+
+    /// How many indices one step along the axes before this one is, for each along it.
+    pub(super) fn index_extent(&self, axis: usize) -> u64 {
+        match (&self.maps[axis], self.places) {
+            (AxisMap::Keep, _) => 1,
+            (_, Some(places)) if places.axis == axis => places.size,
+            _ => self.plan.positions().axes[axis].count,
+        }
     }
 
     /// The `number`-th chunk that is folded into a tile.
@@ -477,11 +455,10 @@ impl QueryPlan {
     }
 
     /// The memory that running takes at most: chunks being decoded, partial results, the answer.
-    pub(super) fn memory_needed(&self, kind: &Kind, plain: bool) -> Result<u64> {
-        let geometry = self.geometry(kind)?;
+    pub(super) fn memory_needed(&self, fold: &AnyFold, plain: bool) -> Result<u64> {
+        let geometry = self.geometry(fold)?;
         let threads = rayon::current_num_threads() as u64;
-        let state =
-            Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
+        let state = Accumulator::bytes(fold, self.tile_cells(), self.tile_values(), self.counted());
         let chunk = if plain { 0 } else { self.chunk_bytes() };
         let each = if self.integral() { 17 } else { 9 };
         let wave = super::run::wave(self, state).min(geometry.tiles.saturating_mul(geometry.runs).max(1));
@@ -490,24 +467,6 @@ impl QueryPlan {
             .saturating_add(wave.saturating_mul(state))
             .saturating_add(self.answers()? * each))
     }
-}
-
-/// Is there an answer for elements of this type?
-fn check_type(operation: Operation, dtype: &DType, name: &str) -> Result<()> {
-    let times = matches!(dtype, DType::DateTime(_) | DType::Duration(_));
-    let fine = matches!(
-        operation,
-        Operation::Count
-            | Operation::Min
-            | Operation::Max
-            | Operation::ArgMin
-            | Operation::ArgMax
-            | Operation::NullCount { .. }
-    );
-    if times && !fine {
-        return Err(Error::invalid(format!("{name}: {} of {dtype} has no meaning", operation.name())));
-    }
-    Ok(())
 }
 
 /// The value that the array's attributes call missing: `_FillValue`, `missing_value`, `fill_value`, the first there is.

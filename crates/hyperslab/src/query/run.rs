@@ -12,13 +12,15 @@ use hyperslab_core::{
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use super::accumulate::{Accumulator, Kind};
+use super::accumulate::Accumulator;
 use super::answer::{Answer, AnswerAxis, Column};
 use super::axes::AxisMap;
 use super::condition::Mask;
-use super::lane::{Cell, Stored, for_stored};
+use super::fold::AnyFold;
+use super::operand::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
 use super::statistics::{can_skip, fold_from_statistics, usable_statistics};
+use super::unwritten::{FillCell, Written};
 use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
@@ -68,9 +70,7 @@ impl QueryPlan {
                 order::by_digits(self, array)
             }
             _ => {
-                let kind = self.first_kind()?;
-                let column =
-                    self.fold(array, &kind, |plan, accumulator, tile| plan.finish(accumulator, tile))?;
+                let column = self.fold(array, &self.first_fold(), Self::finish)?;
                 self.answer(column)
             }
         }
@@ -86,9 +86,10 @@ impl QueryPlan {
         if matches!(self.operation, Operation::Histogram { range: None, .. }) {
             return Err(Error::invalid("a histogram in parts needs a range"));
         }
-        let kind = self.first_kind()?;
-        let geometry = self.geometry(&kind)?;
-        let work = |task| Ok((task, self.task(array, &geometry, &kind, task)?));
+        let fold = self.first_fold();
+        let geometry = self.geometry(&fold)?;
+        let written = self.written(array, &geometry)?;
+        let work = |task| Ok((task, self.task(array, &geometry, &fold, task, written.as_ref())?));
         let tasks = in_parallel(array, self.tasks.clone(), work)?;
         Ok(Partial { tasks })
     }
@@ -100,12 +101,12 @@ impl QueryPlan {
     /// [`Invalid`](Error::Invalid) when a part is missing, comes twice, or is another plan's.
     pub fn merge(&self, parts: impl IntoIterator<Item = Partial>) -> Result<Answer> {
         let whole = self.whole();
-        let kind = whole.first_kind()?;
-        let geometry = whole.geometry(&kind)?;
+        let fold = whole.first_fold();
+        let geometry = whole.geometry(&fold)?;
         let mut tasks: Vec<_> = parts.into_iter().flat_map(|part| part.tasks).collect();
         tasks.sort_by_key(|(task, _)| *task);
         let complete = tasks.iter().map(|(task, _)| *task).eq(whole.tasks.clone());
-        if !complete || tasks.iter().any(|(_, accumulator)| accumulator.kind != kind) {
+        if !complete || tasks.iter().any(|(_, accumulator)| accumulator.fold.sized(0) != fold) {
             return Err(Error::invalid("the parts are not those of this plan"));
         }
         let mut result = whole.empty_column()?;
@@ -123,7 +124,7 @@ impl QueryPlan {
     /// The plan with all its tasks.
     fn whole(&self) -> Self {
         let mut whole = self.clone();
-        if let Ok(geometry) = self.first_kind().and_then(|kind| self.geometry(&kind)) {
+        if let Ok(geometry) = self.geometry(&self.first_fold()) {
             whole.tasks = 0..geometry.tiles * geometry.runs;
         }
         whole
@@ -139,9 +140,9 @@ impl QueryPlan {
 
     /// Do all values of the tiles that are worked on at once fit in the budget?
     fn values_fit(&self) -> Result<bool> {
-        let kind = self.first_kind()?;
-        let geometry = self.geometry(&kind)?;
-        let state = Accumulator::bytes(&kind, self.key_kind(), self.tile_cells(), self.tile_values(), false);
+        let fold = self.first_fold();
+        let geometry = self.geometry(&fold)?;
+        let state = Accumulator::bytes(&fold, self.tile_cells(), self.tile_values(), false);
         let at_once = (rayon::current_num_threads() as u64).min(geometry.tiles).max(1);
         Ok(state.saturating_mul(at_once) <= self.working / 2)
     }
@@ -178,13 +179,13 @@ impl QueryPlan {
     pub(super) fn fold(
         &self,
         array: &ArrayReader,
-        kind: &Kind,
+        fold: &AnyFold,
         finish: impl Fn(&Self, Accumulator, &Tile) -> Column + Sync,
     ) -> Result<Column> {
-        let geometry = self.geometry(kind)?;
-        let state =
-            Accumulator::bytes(kind, self.key_kind(), self.tile_cells(), self.tile_values(), self.counted());
+        let geometry = self.geometry(fold)?;
+        let state = Accumulator::bytes(fold, self.tile_cells(), self.tile_values(), self.counted());
         let wave = wave(self, state);
+        let written = self.written(array, &geometry)?;
         let mut result = self.empty_column()?;
         let mut merger = Merger { plan: self, geometry: &geometry, current: None };
         let end = geometry.tiles * geometry.runs;
@@ -192,11 +193,12 @@ impl QueryPlan {
         while start < end {
             let stop = end.min(start + wave);
             let work = |task| {
-                let accumulator = self.task(array, &geometry, kind, task)?;
+                let mut accumulator = self.task(array, &geometry, fold, task, written.as_ref())?;
                 if geometry.runs > 1 {
                     return Ok(Done::Part(accumulator));
                 }
                 let tile = self.tile(&geometry, task)?;
+                self.fold_unwritten(&mut accumulator)?;
                 Ok(Done::Tile(finish(self, accumulator, &tile)))
             };
             let done = in_parallel(array, start..stop, work)?;
@@ -213,20 +215,28 @@ impl QueryPlan {
     }
 
     /// The accumulator of one task.
-    fn task(&self, array: &ArrayReader, geometry: &Geometry, kind: &Kind, task: u64) -> Result<Accumulator> {
-        let tile = self.tile(geometry, task / geometry.runs)?;
+    fn task(
+        &self,
+        array: &ArrayReader,
+        geometry: &Geometry,
+        fold: &AnyFold,
+        task: u64,
+        written: Option<&Written>,
+    ) -> Result<Accumulator> {
+        let number = task / geometry.runs;
+        let tile = self.tile(geometry, number)?;
         let first = task % geometry.runs * geometry.run;
         let chunks = first..(first + geometry.run).min(geometry.chunks);
-        let mut into = Accumulator::new(kind, self.key_kind(), tile.cells, self.counted());
-        if matches!(kind, Kind::Digits(_)) {
-            into.places = self.places_of(&tile);
+        let mut into = Accumulator::new(fold, tile.cells, self.counted());
+        if let AnyFold::Digits(digits) = &mut into.fold {
+            digits.places = self.places_of(&tile);
         }
-        // How many cells there are is plain from the geometry.
-        if *kind == Kind::Count && !self.counted() {
+        // How many cells there are is implied by the geometry.
+        if matches!(fold, AnyFold::Count(_)) && !self.counted() {
             return Ok(into);
         }
-        let list = TileChunks::new(self, geometry, &tile);
-        for_stored!(Stored::of(&self.dtype, &self.name)?, fold_chunks(array, &list, chunks, &mut into))?;
+        let list = TileChunks::new(self, geometry, (number, &tile), chunks, written);
+        for_stored!(Stored::of(&self.dtype, &self.name)?, fold_chunks(array, &list, &mut into))?;
         Ok(into)
     }
 
@@ -259,10 +269,7 @@ impl QueryPlan {
                 reduced => {
                     step = each;
                     index += place * each;
-                    each *= match self.places {
-                        Some(places) if places.axis == axis => places.size,
-                        _ => self.plan.positions().axes[axis].count,
-                    };
+                    each *= self.index_extent(axis);
                     match reduced {
                         AxisMap::Group { ids, .. } => {
                             let ids = &ids[place as usize..place as usize + count];
@@ -382,19 +389,7 @@ impl QueryPlan {
             let edge = |bin: usize| if bin == bins { high } else { low + width * bin as f64 };
             edges = Some((0..=bins).map(edge).collect());
         }
-        let dtype = match self.operation {
-            Operation::Min | Operation::Max => self.dtype.clone(),
-            Operation::AllFinite | Operation::AnyNan | Operation::AnyInf => hyperslab_core::DType::Bool,
-            Operation::Count
-            | Operation::ArgMin
-            | Operation::ArgMax
-            | Operation::NanCount
-            | Operation::InfCount
-            | Operation::NullCount { .. }
-            | Operation::Histogram { .. } => hyperslab_core::DType::UInt64,
-            // Floats, or integers as wide as they need to be.
-            _ => hyperslab_core::DType::Float64,
-        };
+        let dtype = self.operation.dtype(&self.dtype);
         let cells = self.plan.positions().cells().unwrap_or(u64::MAX);
         // Values are counted where the mask alone decides, and each once.
         let each_once = self.conditions.is_empty() && self.places.is_none() && !self.counts_missing();
@@ -446,57 +441,83 @@ impl Merger<'_> {
         result: &mut Column,
         finish: &impl Fn(&QueryPlan, Accumulator, &Tile) -> Column,
     ) -> Result<()> {
-        if let Some((number, accumulator)) = self.current.take() {
+        if let Some((number, mut accumulator)) = self.current.take() {
             let tile = self.plan.tile(self.geometry, number)?;
+            self.plan.fold_unwritten(&mut accumulator)?;
             self.plan.place(&tile, &finish(self.plan, accumulator, &tile), result);
         }
         Ok(())
     }
 }
 
-/// The chunks that are folded into a tile.
+/// Chunks that are folded into a tile: a run of them, or the written ones of the run.
 pub(super) struct TileChunks<'a> {
     plan: &'a QueryPlan,
     geometry: &'a Geometry,
+    number: u64,
     tile: &'a Tile,
+    range: Range<u64>,
+    written: Option<&'a Written>,
+    /// The numbers of the written ones, among those of all tiles.
+    numbers: &'a [u64],
     /// Is every cell of the array wanted?
     is_whole: bool,
 }
 
 impl<'a> TileChunks<'a> {
-    pub(super) fn new(plan: &'a QueryPlan, geometry: &'a Geometry, tile: &'a Tile) -> Self {
-        Self { plan, geometry, tile, is_whole: plan.is_whole() }
+    pub(super) fn new(
+        plan: &'a QueryPlan,
+        geometry: &'a Geometry,
+        (number, tile): (u64, &'a Tile),
+        range: Range<u64>,
+        written: Option<&'a Written>,
+    ) -> Self {
+        let numbers = written.map_or(&[][..], |written| written.of_tile(geometry, number, range.clone()));
+        Self { plan, geometry, number, tile, range, written, numbers, is_whole: plan.is_whole() }
+    }
+
+    /// The numbers under which they are listed.
+    pub(super) fn listed(&self) -> Range<u64> {
+        if self.written.is_some() { 0..self.numbers.len() as u64 } else { self.range.clone() }
+    }
+
+    /// The number of a listed chunk among those of the tile.
+    fn number(&self, index: u64) -> u64 {
+        match self.written {
+            Some(_) => self.numbers[index as usize] - self.number * self.geometry.chunks,
+            None => index,
+        }
     }
 }
 
 impl ChunkList for TileChunks<'_> {
     fn coord(&self, index: u64) -> ChunkCoord {
         match self.is_whole {
-            true => self.plan.place_of(self.geometry, self.tile, index),
+            true => self.plan.place_of(self.geometry, self.tile, self.number(index)),
             false => self.wanted(index).coord,
         }
     }
 
     fn wanted(&self, index: u64) -> PlannedChunk {
-        self.plan.chunk(self.geometry, self.tile, index)
+        self.plan.chunk(self.geometry, self.tile, self.number(index))
     }
 }
 
 /// Folds the chunks of a tile into its accumulator.
-pub(super) struct Fold<'a, C: Cell> {
+pub(super) struct ChunkFold<'a, C: Cell> {
     chunks: &'a TileChunks<'a>,
-    mask: Option<Mask<C::Lane>>,
-    scratch: Scratch<C::Lane>,
+    mask: Option<Mask<C::Operand>>,
+    scratch: Scratch<C::Operand>,
     /// Bytes of a chunk that lies whole inside the array, where all of them go into one cell in any order.
     run: Option<usize>,
     into: &'a mut Accumulator,
 }
 
-impl<'a, C: Cell> Fold<'a, C> {
+impl<'a, C: Cell> ChunkFold<'a, C> {
     pub(super) fn new(chunks: &'a TileChunks<'a>, into: &'a mut Accumulator) -> Self {
         let plan = chunks.plan;
         let one_run = chunks.is_whole
-            && !into.indexed()
+            && !into.fold.is_indexed()
             && !plan.nullable
             && plan.maps.iter().all(|map| *map == AxisMap::Reduce);
         let length = hyperslab_core::product(plan.plan.grid().chunk_shape())
@@ -517,13 +538,13 @@ impl<'a, C: Cell> Fold<'a, C> {
     }
 }
 
-impl<C: Cell> ChunkVisitor for Fold<'_, C> {
+impl<C: Cell> ChunkVisitor for ChunkFold<'_, C> {
     fn statistics(
         &mut self,
         array: &dyn Array,
         chunks: &[ChunkCoord],
     ) -> Result<Vec<Option<ChunkStatistics>>> {
-        usable_statistics(self.chunks.plan, array, chunks, &self.into.kind)
+        usable_statistics(self.chunks.plan, array, chunks, &self.into.fold)
     }
 
     /// A chunk of which everything is known for certain is folded from its statistics and not even looked up.
@@ -539,6 +560,11 @@ impl<C: Cell> ChunkVisitor for Fold<'_, C> {
 
     fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
         let plan = self.chunks.plan;
+        if chunk.reference().is_none() && plan.fill_cell != FillCell::Invalid {
+            let wanted = self.chunks.wanted(chunk.index());
+            plan.add_unwritten::<C>(self.chunks.tile, &wanted, self.mask.as_ref(), self.into);
+            return Ok(());
+        }
         // Of small chunks there can be very many, so nothing is computed for those that are one run of bytes.
         if let Some(length) = self.run
             && chunk.statistics().is_none()
@@ -559,7 +585,8 @@ impl<C: Cell> ChunkVisitor for Fold<'_, C> {
         }
         chunk.with_cells(wanted, |bytes, layout| {
             let mut layout = layout.clone();
-            let Some((loops, first)) = plan.loops(tile, wanted, &mut layout, self.into.indexed()) else {
+            let Some((loops, first)) = plan.loops(tile, wanted, &mut layout, self.into.fold.is_indexed())
+            else {
                 return Ok(());
             };
             fold_box::<C>(bytes, &layout, &loops, first, self.mask.as_ref(), &mut self.scratch, self.into)
@@ -568,13 +595,13 @@ impl<C: Cell> ChunkVisitor for Fold<'_, C> {
 }
 
 /// Folds chunks of a tile, one after the other.
-fn fold_chunks<C: Cell>(
-    array: &ArrayReader,
-    chunks: &TileChunks<'_>,
-    range: Range<u64>,
-    into: &mut Accumulator,
-) -> Result<()> {
-    visit_chunks(&**array.inner(), chunks, range, array.context(), &mut Fold::<C>::new(chunks, into))
+fn fold_chunks<C: Cell>(array: &ArrayReader, chunks: &TileChunks<'_>, into: &mut Accumulator) -> Result<()> {
+    let TileChunks { plan, geometry, number, tile, range, .. } = chunks;
+    if let Some(written) = chunks.written {
+        plan.add_all_unwritten::<C>(geometry, (*number, *tile), range, written, into);
+    }
+    let mut fold = ChunkFold::<C>::new(chunks, into);
+    visit_chunks(&**array.inner(), chunks, chunks.listed(), array.context(), &mut fold)
 }
 
 /// Folds a chunk some of whose elements may be missing, cell by cell.
@@ -583,7 +610,7 @@ fn fold_elements<C: Cell>(
     elements: &Elements,
     tile: &Tile,
     wanted: &PlannedChunk,
-    mask: Option<&Mask<C::Lane>>,
+    mask: Option<&Mask<C::Operand>>,
     into: &mut Accumulator,
 ) -> Result<()> {
     let bytes = elements
@@ -596,7 +623,6 @@ fn fold_elements<C: Cell>(
         layout.offset += part.first as usize * stride.unsigned_abs();
         *stride *= part.step as isize;
     }
-    let counts = matches!(into.kind, Kind::Tally { .. });
     let Some((loops, (first, index))) = plan.loops(tile, wanted, &mut layout, true) else { return Ok(()) };
     let cells: usize = loops.iter().map(|axis| axis.count).product();
     'cells: for number in 0..cells {
@@ -615,9 +641,7 @@ fn fold_elements<C: Cell>(
         }
         if elements.is_missing(at / item) {
             // Missing counts as missing, and as nothing else.
-            if counts {
-                into.u[cell * 3 + 2] += 1;
-            }
+            into.fold.missing(cell, 1);
             continue;
         }
         let value = bytemuck::pod_read_unaligned::<C>(&bytes[at..at + item]).widen();

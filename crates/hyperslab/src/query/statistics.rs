@@ -6,10 +6,11 @@
 
 use hyperslab_core::{Array, ChunkCoord, ChunkStatistics, Number, PlannedChunk, Result, product};
 
-use super::accumulate::{Accumulator, Kind};
+use super::accumulate::Accumulator;
 use super::axes::AxisMap;
 use super::condition::Mask;
-use super::lane::Lane;
+use super::fold::AnyFold;
+use super::operand::Operand;
 use super::plan::QueryPlan;
 
 /// What is known of these chunks and may be relied on; empty when nothing of it would help.
@@ -17,9 +18,9 @@ pub(super) fn usable_statistics(
     plan: &QueryPlan,
     array: &dyn Array,
     coords: &[ChunkCoord],
-    kind: &Kind,
+    fold: &AnyFold,
 ) -> Result<Vec<Option<ChunkStatistics>>> {
-    let whole = matches!(kind, Kind::Min | Kind::Max | Kind::Sum) && one_cell(plan);
+    let whole = fold.uses_statistics() && one_cell(plan);
     let useful = !plan.conditions.is_empty() || whole;
     if !useful || (array.statistics_are_hints() && !plan.trust_hints) {
         return Ok(Vec::new());
@@ -37,7 +38,7 @@ fn one_cell(plan: &QueryPlan) -> bool {
 }
 
 /// Is a chunk of which this is known done with? Puts into the accumulator what is known of it without reading.
-pub(super) fn can_skip<T: Lane>(
+pub(super) fn can_skip<T: Operand>(
     plan: &QueryPlan,
     mask: Option<&Mask<T>>,
     known: &ChunkStatistics,
@@ -50,25 +51,19 @@ pub(super) fn can_skip<T: Lane>(
     if !one_cell(plan) || plan.nullable {
         return false;
     }
-    match into.kind {
-        Kind::Count if mask.is_some_and(|mask| mask.keeps_all(known)) => {
-            // The claims are about all cells inside the array, so about those that are wanted too.
-            let cells = product(&wanted.counts()).unwrap_or(0);
-            into.n.first_mut().map(|n| *n += cells).is_some()
-        }
-        Kind::Min | Kind::Max => {
-            // Not-a-number would make the answer one, unless it is left out or known not to be there.
-            let no_nan =
-                !T::FLOAT || plan.skip_nan || known.nulls == Some(0) || mask.is_some_and(Mask::refuses_nan);
-            no_nan && into.n.first().is_none_or(|n| *n > 0) && no_better(into, known)
-        }
-        _ => false,
+    if matches!(into.fold, AnyFold::Count(_)) && mask.is_some_and(|mask| mask.keeps_all(known)) {
+        // The claims are about all cells inside the array, so about those that are wanted too.
+        let cells = product(&wanted.counts()).unwrap_or(0);
+        return into.counts.first_mut().map(|count| *count += cells).is_some();
     }
+    // Not-a-number would make an end of the values one, unless it is left out or known not to be there.
+    let no_nan = !T::FLOAT || plan.skip_nan || known.nulls == Some(0) || mask.is_some_and(Mask::refuses_nan);
+    no_nan && into.counts.first().is_none_or(|count| *count > 0) && into.fold.is_settled(known)
 }
 
 /// Folds what is known of a chunk's cells in place of them, where it is known for certain and all of them are wanted.
 /// `counts` are the wanted cells per axis.
-pub(super) fn fold_from_statistics<T: Lane>(
+pub(super) fn fold_from_statistics<T: Operand>(
     plan: &QueryPlan,
     mask: Option<&Mask<T>>,
     known: &ChunkStatistics,
@@ -82,33 +77,16 @@ pub(super) fn fold_from_statistics<T: Lane>(
     {
         return false;
     }
-    let claim = match into.kind {
-        Kind::Sum => known.sum,
-        Kind::Min => known.min,
-        Kind::Max => known.max,
-        _ => None,
-    };
+    let claim = into.fold.claim(known);
     let fits = match claim {
         Some(Number::Float(claim)) => T::FLOAT && claim.is_finite(),
         Some(Number::Integer(_)) => !T::FLOAT,
         None => false,
     };
     if let Some(claim) = claim.filter(|_| fits) {
-        into.whole(claim, product(counts).unwrap_or(0));
+        let cells = product(counts).unwrap_or(0);
+        into.counts.first_mut().into_iter().for_each(|count| *count += cells);
+        into.fold.fold_claim(claim);
     }
     fits
-}
-
-/// Can no value of the chunk be better than what was found?
-fn no_better(into: &Accumulator, known: &ChunkStatistics) -> bool {
-    let least = into.kind == Kind::Min;
-    match if least { known.min } else { known.max } {
-        None => false,
-        Some(Number::Float(bound)) => {
-            into.a.first().is_some_and(|own| if least { bound >= *own } else { bound <= *own })
-        }
-        Some(Number::Integer(bound)) => {
-            into.i.first().is_some_and(|own| if least { bound >= *own } else { bound <= *own })
-        }
-    }
 }

@@ -4,7 +4,7 @@ use hyperslab_core::{DType, Elements, Error, Result, Values};
 use serde::{Deserialize, Serialize};
 
 use super::axes::{self, AxisMap};
-use super::lane::{Cell, Lane, Stored, for_stored, load};
+use super::operand::{Cell, Operand, Stored, for_stored, load};
 use super::{Answer, Operation, Query};
 use crate::ArrayReader;
 
@@ -164,7 +164,7 @@ pub(super) fn floats<C: Cell>(values: &Values) -> Result<Vec<f64>> {
         .elements
         .as_fixed()
         .ok_or_else(|| Error::invalid("elements without a fixed size cannot be reduced"))?;
-    let mut lanes = vec![C::Lane::from_i128(0); values.len()];
+    let mut lanes = vec![C::Operand::from_i128(0); values.len()];
     load::<C>(bytes, 0, size_of::<C>() as isize, &mut lanes);
-    Ok(lanes.into_iter().map(Lane::to_f64).collect())
+    Ok(lanes.into_iter().map(Operand::to_f64).collect())
 }

@@ -6,7 +6,7 @@ use smallvec::SmallVec;
 use super::accumulate::Accumulator;
 use super::condition::Mask;
 use super::kernels::Rows;
-use super::lane::{BLOCK, Cell, Lane, load};
+use super::operand::{BLOCK, Cell, Operand, load};
 
 /// A position that belongs to no group.
 pub(super) const NO_GROUP: u32 = u32::MAX;
@@ -63,12 +63,12 @@ pub(super) fn fold_box<C: Cell>(
     layout: &Layout,
     loops: &[Loop<'_>],
     start: (usize, u64),
-    mask: Option<&Mask<C::Lane>>,
-    scratch: &mut Scratch<C::Lane>,
+    mask: Option<&Mask<C::Operand>>,
+    scratch: &mut Scratch<C::Operand>,
     into: &mut Accumulator,
 ) -> Result<()> {
     check::<C>(bytes, layout, loops)?;
-    let merged = merged(loops, into.indexed());
+    let merged = merged(loops, into.fold.is_indexed());
     let mut walk = Walk::<C> { bytes, mask, into, scratch };
     walk.axis(&merged, layout.offset, start.0, start.1);
     Ok(())
@@ -77,8 +77,8 @@ pub(super) fn fold_box<C: Cell>(
 /// Folds elements that follow each other into the only cell.
 pub(super) fn fold_run<C: Cell>(
     bytes: &[u8],
-    mask: Option<&Mask<C::Lane>>,
-    scratch: &mut Scratch<C::Lane>,
+    mask: Option<&Mask<C::Operand>>,
+    scratch: &mut Scratch<C::Operand>,
     into: &mut Accumulator,
 ) {
     let size = size_of::<C>();
@@ -101,9 +101,9 @@ fn check<C: Cell>(bytes: &[u8], layout: &Layout, loops: &[Loop<'_>]) -> Result<(
 
 struct Walk<'a, C: Cell> {
     bytes: &'a [u8],
-    mask: Option<&'a Mask<C::Lane>>,
+    mask: Option<&'a Mask<C::Operand>>,
     into: &'a mut Accumulator,
-    scratch: &'a mut Scratch<C::Lane>,
+    scratch: &'a mut Scratch<C::Operand>,
 }
 
 /// Room for one block, before and after the mask. Kept from chunk to chunk.
@@ -113,7 +113,7 @@ pub(super) struct Scratch<T> {
     kept: Vec<T>,
 }
 
-impl<T: Lane> Scratch<T> {
+impl<T: Operand> Scratch<T> {
     pub(super) fn new() -> Self {
         let zero = T::from_i128(0);
         Self { loaded: vec![zero; BLOCK], kept: vec![zero; BLOCK] }
@@ -147,7 +147,7 @@ impl<'a, C: Cell> Walk<'a, C> {
     fn is_rows(&self, outer: &Loop<'_>, inner: &Loop<'_>) -> bool {
         matches!((outer.to, inner.to), (To::Same, To::Own(1)))
             && self.mask.is_none()
-            && !self.into.indexed()
+            && !self.into.fold.is_indexed()
             && inner.stride == size_of::<C>() as isize
     }
 
@@ -155,7 +155,7 @@ impl<'a, C: Cell> Walk<'a, C> {
     fn is_runs(&self, outer: &Loop<'_>, inner: &Loop<'_>) -> bool {
         matches!((outer.to, inner.to), (To::Own(_), To::Same))
             && self.mask.is_none()
-            && !self.into.indexed()
+            && !self.into.fold.is_indexed()
             && inner.count <= BLOCK
             && inner.stride == size_of::<C>() as isize
     }
@@ -188,7 +188,7 @@ impl<'a, C: Cell> Walk<'a, C> {
     }
 
     /// Rows of elements one after the other, where they stand: aligned all together or not at all.
-    fn direct(&self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize) -> Option<Rows<'a, C::Lane>> {
+    fn direct(&self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize) -> Option<Rows<'a, C::Operand>> {
         let stride = usize::try_from(outer.stride).ok()?;
         let each = stride / size_of::<C>();
         if each < inner.count || !stride.is_multiple_of(size_of::<C>()) {
@@ -240,7 +240,7 @@ impl<'a, C: Cell> Walk<'a, C> {
 }
 
 /// Loaded values, the first of which is the `done`-th of its loop, into their cells.
-fn feed<T: Lane>(
+fn feed<T: Operand>(
     mask: Option<&Mask<T>>,
     into: &mut Accumulator,
     kept: &mut [T],
@@ -252,14 +252,14 @@ fn feed<T: Lane>(
     let at = |i: usize| index + (done + i) as u64 * inner.index;
     let keeps = |value: T| mask.is_none_or(|mask| mask.keeps(value));
     match inner.to {
-        To::Same if !into.indexed() => match mask {
+        To::Same if !into.fold.is_indexed() => match mask {
             None => into.run(cell, values),
             Some(mask) => {
                 let count = mask.select(values, kept);
                 into.run(cell, &kept[..count]);
             }
         },
-        To::Own(1) if mask.is_none() && !into.indexed() => into.row(cell + done, values),
+        To::Own(1) if mask.is_none() && !into.fold.is_indexed() => into.row(cell + done, values),
         To::Same => {
             for (i, &value) in values.iter().enumerate().filter(|(_, value)| keeps(**value)) {
                 into.one(cell, value, at(i));

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::Axis;
 use super::accumulate::Accumulator;
 use super::condition::nearest;
-use super::lane::{KeyKind, Lane};
+use super::operand::{KeyKind, Operand};
 
 /// How windows follow each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,12 +140,12 @@ impl Places {
     ///
     /// Every window is the merge of the tail of one block of positions and the head of the next, so that each costs
     /// the same however long it is; nothing is ever subtracted.
-    pub(super) fn roll(&self, single: &Accumulator, key: KeyKind, shape: &[usize]) -> Accumulator {
+    pub(super) fn roll(&self, single: &Accumulator, shape: &[usize]) -> Accumulator {
         let inner: usize = shape[self.axis + 1..].iter().product();
         let outer: usize = shape[..self.axis].iter().product();
         let (extent, count, size) = (shape[self.axis], self.count as usize, self.size as usize);
-        let counted = !single.n.is_empty();
-        let fresh = |cells| Accumulator::new(&single.kind, key, cells, counted);
+        let counted = !single.counts.is_empty();
+        let fresh = |cells| Accumulator::new(&single.fold, cells, counted);
         let mut rolled = fresh(outer * count * inner);
         let nothing = fresh(1);
         let (mut running, mut next) = (fresh(1), fresh(1));
@@ -154,20 +154,20 @@ impl Places {
             let at = |position: usize| (before * extent + position) * inner + after;
             // Heads run forward from each block's start, tails backward from its end.
             let (mut heads, mut tails) = (fresh(extent), fresh(extent));
-            running.become_like(&nothing);
+            running.copy_cell(0, &nothing, 0);
             for position in 0..extent {
                 if position % size == 0 {
-                    running.become_like(&nothing);
+                    running.copy_cell(0, &nothing, 0);
                 }
                 running.merge_cell(0, single, at(position));
                 heads.merge_cell(position, &running, 0);
             }
-            running.become_like(&nothing);
+            running.copy_cell(0, &nothing, 0);
             for position in (0..extent).rev() {
                 if position % size == size - 1 {
-                    running.become_like(&nothing);
+                    running.copy_cell(0, &nothing, 0);
                 }
-                next.become_like(&nothing);
+                next.copy_cell(0, &nothing, 0);
                 next.merge_cell(0, single, at(position));
                 next.merge_cell(0, &running, 0);
                 std::mem::swap(&mut running, &mut next);
@@ -214,14 +214,18 @@ impl Places {
         }
     }
 
-    fn pad_with<T: Lane>(&self, into: &mut Accumulator, shape: &[usize], pad: T, others: u64) {
+    fn pad_with<T: Operand>(&self, into: &mut Accumulator, shape: &[usize], pad: T, others: u64) {
         let inner: usize = shape[self.axis + 1..].iter().product();
         for cell in 0..into.cells {
             let window = (cell / inner % self.count as usize) as u64;
             let (start, end) = self.inside(window);
             let real = end.saturating_sub(start);
-            for missing in 0..(self.size - real.min(self.size)) * others {
-                into.one(cell, pad, real + missing);
+            let missing = (self.size - real.min(self.size)) * others;
+            if missing > 0 {
+                if into.fold.is_indexed() {
+                    into.fold.one(cell, pad, real);
+                }
+                into.repeat(cell, pad, missing);
             }
         }
     }

@@ -5,7 +5,9 @@ use serde_json::{Map, Value};
 
 use super::{Asked, Slice, bad};
 use crate::query::transform::Method;
-use crate::query::{Axis, Comparison, Condition, Conditions, Group, Mode, Operation, Pad, Window};
+use crate::query::{
+    Axis, Comparison, Condition, Conditions, Group, Mode, Operation, OperationInfo, Pad, Parameters, Window,
+};
 
 const MOST_AXES: usize = 8;
 const MOST_WINDOW: u64 = 1 << 20;
@@ -82,29 +84,16 @@ pub(super) fn operation(key: &str, value: &Value) -> Result<(Asked, Vec<Axis>)> 
             };
             return Ok((plain(Operation::NullCount { fill }), over));
         }
-        "sum" => plain(Operation::Sum),
-        "mean" => plain(Operation::Mean),
-        "count" => plain(Operation::Count),
-        "var" => plain(Operation::Var { ddof: 0 }),
-        "std" => plain(Operation::Std { ddof: 0 }),
-        "product" => plain(Operation::Product),
-        "norm_l1" => plain(Operation::NormL1),
-        "norm_l2" => plain(Operation::NormL2),
-        "all_finite" => plain(Operation::AllFinite),
-        "any_nan" => plain(Operation::AnyNan),
-        "any_inf" => plain(Operation::AnyInf),
-        "nan_count" => plain(Operation::NanCount),
-        "inf_count" => plain(Operation::InfCount),
-        "median" => plain(Operation::Median),
-        "min" => skipping(Operation::Min),
-        "max" => skipping(Operation::Max),
-        "arg_min" => skipping(Operation::ArgMin),
-        "arg_max" => skipping(Operation::ArgMax),
         "nan_mean" => skipping(Operation::Mean),
         "nan_std" => skipping(Operation::Std { ddof: 0 }),
         "covariance" => Asked::Covariance { correlation: false },
         "correlation" => Asked::Covariance { correlation: true },
-        other => return Err(bad(format!("unknown field `{other}`"))),
+        other => {
+            let info = OperationInfo::named(other).filter(|info| info.name == other);
+            let info = info.ok_or_else(|| bad(format!("unknown field `{other}`")))?;
+            let operation = info.operation(&Parameters::default());
+            Asked::Reduce { operation, skip_nan: info.skips_nan_in_documents }
+        }
     };
     Ok((asked, axes(value)?))
 }

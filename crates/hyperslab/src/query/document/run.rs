@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{Asked, Document, answer, bad};
 use crate::query::condition::Mask;
-use crate::query::lane::{Cell, Stored, for_stored};
+use crate::query::operand::{Cell, Stored, for_stored};
 use crate::query::plan::fill_value;
 use crate::query::{Axis, Group, Operation, Query, axes, pairs, transform};
 use crate::{ArrayReader, OpenStore};
@@ -290,7 +290,7 @@ fn blanked<C: Cell>(
     fill: Option<Number>,
     blank: &[u8],
 ) -> Result<Values> {
-    let mask = Mask::<C::Lane>::new(&document.conditions, fill, false);
+    let mask = Mask::<C::Operand>::new(&document.conditions, fill, false);
     let mut bytes = values.elements.as_fixed().map(|bytes| bytes.to_vec()).unwrap_or_default();
     for cell in bytes.chunks_exact_mut(size_of::<C>()) {
         let value = bytemuck::pod_read_unaligned::<C>(cell).widen();

@@ -1,4 +1,4 @@
-//! Elements on their way into a fold: every stored type becomes one of four that have kernels.
+//! Operands of folds: every stored type becomes one of four that have kernels.
 
 use std::fmt::Debug;
 
@@ -9,7 +9,7 @@ use hyperslab_core::{DType, Error, Result};
 pub(super) const BLOCK: usize = 1024;
 
 /// A type that has kernels: `f32`, `f64`, `i64`, `u64`.
-pub(super) trait Lane: bytemuck::Pod + PartialOrd + Send + Sync + Debug {
+pub(super) trait Operand: bytemuck::Pod + PartialOrd + Send + Sync + Debug {
     /// Is it a floating-point type?
     const FLOAT: bool;
     /// Has `f64` no digits to spare for a sum of these?
@@ -84,9 +84,9 @@ pub(super) fn key_integer(key: u64, kind: KeyKind) -> i128 {
     }
 }
 
-macro_rules! float_lane {
+macro_rules! float_operand {
     ($type:ty, $wide:literal) => {
-        impl Lane for $type {
+        impl Operand for $type {
             const FLOAT: bool = true;
             const WIDE: bool = $wide;
             const LOW: Self = <$type>::NEG_INFINITY;
@@ -124,12 +124,12 @@ macro_rules! float_lane {
     };
 }
 
-float_lane!(f32, false);
-float_lane!(f64, true);
+float_operand!(f32, false);
+float_operand!(f64, true);
 
-macro_rules! integer_lane {
+macro_rules! integer_operand {
     ($type:ty, $flip:expr) => {
-        impl Lane for $type {
+        impl Operand for $type {
             const FLOAT: bool = false;
             const WIDE: bool = true;
             const LOW: Self = <$type>::MIN;
@@ -178,36 +178,36 @@ macro_rules! integer_lane {
     };
 }
 
-integer_lane!(i64, SIGN);
-integer_lane!(u64, 0);
+integer_operand!(i64, SIGN);
+integer_operand!(u64, 0);
 
-/// A type as it is stored, and the lane it is folded in.
+/// A type as it is stored, and the operand that it is folded as.
 pub(super) trait Cell: bytemuck::Pod {
-    type Lane: Lane;
+    type Operand: Operand;
 
-    fn widen(self) -> Self::Lane;
+    fn widen(self) -> Self::Operand;
 
-    /// The elements where they stand, when they are lanes already and aligned.
-    fn direct(_: &[u8]) -> Option<&[Self::Lane]> {
+    /// The elements where they stand, when they are operands already and aligned.
+    fn direct(_: &[u8]) -> Option<&[Self::Operand]> {
         None
     }
 }
 
 macro_rules! cell {
-    ($($type:ty => $lane:ty: $widen:expr;)*) => {$(
+    ($($type:ty => $operand:ty: $widen:expr;)*) => {$(
         impl Cell for $type {
-            type Lane = $lane;
-            fn widen(self) -> $lane {
+            type Operand = $operand;
+            fn widen(self) -> $operand {
                 $widen(self)
             }
         }
     )*};
 }
 
-macro_rules! own_lane {
+macro_rules! own_operand {
     ($($type:ty),*) => {$(
         impl Cell for $type {
-            type Lane = Self;
+            type Operand = Self;
             fn widen(self) -> Self {
                 self
             }
@@ -227,10 +227,10 @@ cell! {
     u32 => i64: i64::from;
     f16 => f32: f16::to_f32;
 }
-own_lane!(i64, u64, f32, f64);
+own_operand!(i64, u64, f32, f64);
 
 /// Loads `out.len()` elements that stand `stride` bytes apart from `offset` on. All are inside `bytes`.
-pub(super) fn load<C: Cell>(bytes: &[u8], offset: usize, stride: isize, out: &mut [C::Lane]) {
+pub(super) fn load<C: Cell>(bytes: &[u8], offset: usize, stride: isize, out: &mut [C::Operand]) {
     let size = size_of::<C>();
     if stride == size as isize {
         let run = &bytes[offset..offset + out.len() * size];
@@ -284,7 +284,7 @@ impl Stored {
         })
     }
 
-    /// What the keys of its lane stand for.
+    /// What the keys of its operand stand for.
     pub(super) const fn key_kind(self) -> KeyKind {
         match self {
             Self::F16 | Self::F32 | Self::F64 => KeyKind::Float,
@@ -298,17 +298,17 @@ impl Stored {
 macro_rules! for_stored {
     ($stored:expr, $work:ident ( $($argument:expr),* $(,)? )) => {
         match $stored {
-            $crate::query::lane::Stored::I8 => $work::<i8>($($argument),*),
-            $crate::query::lane::Stored::I16 => $work::<i16>($($argument),*),
-            $crate::query::lane::Stored::I32 => $work::<i32>($($argument),*),
-            $crate::query::lane::Stored::I64 => $work::<i64>($($argument),*),
-            $crate::query::lane::Stored::U8 => $work::<u8>($($argument),*),
-            $crate::query::lane::Stored::U16 => $work::<u16>($($argument),*),
-            $crate::query::lane::Stored::U32 => $work::<u32>($($argument),*),
-            $crate::query::lane::Stored::U64 => $work::<u64>($($argument),*),
-            $crate::query::lane::Stored::F16 => $work::<half::f16>($($argument),*),
-            $crate::query::lane::Stored::F32 => $work::<f32>($($argument),*),
-            $crate::query::lane::Stored::F64 => $work::<f64>($($argument),*),
+            $crate::query::operand::Stored::I8 => $work::<i8>($($argument),*),
+            $crate::query::operand::Stored::I16 => $work::<i16>($($argument),*),
+            $crate::query::operand::Stored::I32 => $work::<i32>($($argument),*),
+            $crate::query::operand::Stored::I64 => $work::<i64>($($argument),*),
+            $crate::query::operand::Stored::U8 => $work::<u8>($($argument),*),
+            $crate::query::operand::Stored::U16 => $work::<u16>($($argument),*),
+            $crate::query::operand::Stored::U32 => $work::<u32>($($argument),*),
+            $crate::query::operand::Stored::U64 => $work::<u64>($($argument),*),
+            $crate::query::operand::Stored::F16 => $work::<half::f16>($($argument),*),
+            $crate::query::operand::Stored::F32 => $work::<f32>($($argument),*),
+            $crate::query::operand::Stored::F64 => $work::<f64>($($argument),*),
         }
     };
 }

@@ -1,0 +1,268 @@
+//! Reductions: what each remembers of the values that go into a cell, how values get in, and how two parts become one.
+//!
+//! A reduction is one type in a module of its own, behind the trait [`Fold`]: its state for the cells of a tile, its
+//! kernels, its merge and its answers. Kernels are generic over the element type, so [`AnyFold`] finds the reduction once
+//! per run of values and never per value. A new reduction is its module, a variant here and a row in the table of
+//! [`operations`](super::operations).
+//!
+//! Floats are summed in blocks, and the blocks' sums are added with their rounding errors kept (`float32` in `float64`);
+//! integers exactly.
+
+mod arg;
+mod count;
+mod digits;
+mod extreme;
+mod histogram;
+mod moments;
+mod product;
+mod sum;
+mod tally;
+mod values;
+
+use hyperslab_core::{ChunkStatistics, Number};
+use serde::{Deserialize, Serialize};
+
+pub(super) use arg::Arg;
+pub(super) use count::Count;
+pub(super) use digits::Digits;
+pub(super) use extreme::{FloatExtreme, IntegerExtreme, Largest, Smallest};
+pub(super) use histogram::Histogram;
+pub(super) use moments::Moments;
+pub(super) use product::{FloatProduct, IntegerProduct};
+pub(super) use sum::{FloatSum, IntegerSum, Itself, Magnitude, Square};
+pub(super) use tally::Tally;
+pub(super) use values::Values;
+
+use super::Operation;
+use super::answer::Column;
+use super::kernels::Rows;
+use super::operand::{KeyKind, Operand};
+
+/// A reduction: its state for the cells of a tile. Two folds of neighbouring parts merge into that of both.
+pub(super) trait Fold: Sized {
+    /// Does it need to know where a value is?
+    const INDEXED: bool = false;
+
+    /// The same reduction, of so many cells without values.
+    fn sized(&self, cells: usize) -> Self;
+
+    /// About how many bytes a cell takes, and each value in it.
+    fn bytes(&self) -> (u64, u64);
+
+    /// One value into one cell; `index` is its place among all that are folded into the cell.
+    fn one<T: Operand>(&mut self, cell: usize, value: T, index: u64);
+
+    /// The same value `count` times into one cell; of an indexed reduction, which got it once, nothing.
+    fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64);
+
+    /// Many values into one cell.
+    fn run<T: Operand>(&mut self, cell: usize, values: &[T]) {
+        values.iter().for_each(|value| self.one(cell, *value, 0));
+    }
+
+    /// Value `i` into cell `cell + i`.
+    fn row<T: Operand>(&mut self, cell: usize, values: &[T]) {
+        (cell..).zip(values).for_each(|(cell, value)| self.one(cell, *value, 0));
+    }
+
+    /// Value `i` of each of these rows into cell `cell + i`.
+    fn rows<T: Operand>(&mut self, cell: usize, rows: Rows<'_, T>) {
+        rows.iter().for_each(|row| self.row(cell, row));
+    }
+
+    /// Each of these rows, which are at most a block long, into one cell: the first into `cell`, the next `far` cells on.
+    fn runs<T: Operand>(&mut self, cell: usize, far: usize, rows: Rows<'_, T>) {
+        rows.iter().enumerate().for_each(|(number, row)| self.run(cell + number * far, row));
+    }
+
+    /// Folds cell `from` of another, which comes after this one, into cell `to`.
+    fn merge_cell(&mut self, to: usize, other: &Self, from: usize);
+
+    /// Folds another of so many cells, which comes after this one, into it.
+    fn merge(&mut self, other: &Self, cells: usize) {
+        (0..cells).for_each(|cell| self.merge_cell(cell, other, cell));
+    }
+
+    /// Like `clone_from`, of one cell.
+    fn copy_cell(&mut self, to: usize, other: &Self, from: usize);
+
+    /// What is known of a chunk that can stand for its values, where there is any such thing.
+    fn claim(_: &ChunkStatistics) -> Option<Number> {
+        None
+    }
+
+    /// Folds what [`claim`](Self::claim) gave into the first cell.
+    fn fold_claim(&mut self, _: Number) {}
+
+    /// Can no value of a chunk of which this is known change the first cell?
+    fn is_settled(&self, _: &ChunkStatistics) -> bool {
+        false
+    }
+
+    /// Missing elements, which no other method sees.
+    fn missing(&mut self, _cell: usize, _count: u64) {}
+
+    /// Appends the answer of a cell.
+    fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column);
+}
+
+/// What is asked of a cell.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asked {
+    pub(super) operation: Operation,
+    /// Values in the cell.
+    pub(super) count: u64,
+    /// Are they as many as a window must have?
+    pub(super) enough: bool,
+    pub(super) skip_nan: bool,
+    /// Does not-a-number stand for a missing value?
+    pub(super) decoded: bool,
+    pub(super) key: KeyKind,
+}
+
+impl Asked {
+    /// Is there a value, and are there enough?
+    pub(super) const fn some(&self) -> bool {
+        self.count > 0 && self.enough
+    }
+}
+
+/// Makes one type of all reductions, and what finds out which of them it is.
+macro_rules! reductions {
+    (($d:tt) $($variant:ident($type:ty),)*) => {
+        /// Any of the reductions.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        pub(super) enum AnyFold {
+            $($variant($type),)*
+        }
+
+        impl AnyFold {
+            /// The same reduction, of so many cells without values.
+            pub(super) fn sized(&self, cells: usize) -> Self {
+                match self { $(Self::$variant(fold) => Self::$variant(fold.sized(cells)),)* }
+            }
+        }
+
+        /// Runs an expression with the reduction that it is.
+        macro_rules! with_fold {
+            ($d any:expr, $d fold:ident => $d work:expr) => {
+                match $d any { $(AnyFold::$variant($d fold) => $d work,)* }
+            };
+        }
+
+        /// Runs an expression with two folds of one reduction. Only folds of one plan meet, so they are never of two.
+        macro_rules! with_both {
+            ($d own:ident, $d other:ident => $d work:expr) => {
+                match ($d own, $d other) {
+                    $((AnyFold::$variant($d own), AnyFold::$variant($d other)) => $d work,)*
+                    _ => {}
+                }
+            };
+        }
+    };
+}
+
+reductions! {
+    ($)
+    Count(Count),
+    Sum(FloatSum<Itself>),
+    L1(FloatSum<Magnitude>),
+    L2(FloatSum<Square>),
+    IntegerSum(IntegerSum<Itself>),
+    IntegerL1(IntegerSum<Magnitude>),
+    Moments(Moments),
+    Min(FloatExtreme<Smallest>),
+    Max(FloatExtreme<Largest>),
+    IntegerMin(IntegerExtreme<Smallest>),
+    IntegerMax(IntegerExtreme<Largest>),
+    Product(FloatProduct),
+    IntegerProduct(IntegerProduct),
+    ArgMin(Arg<Smallest>),
+    ArgMax(Arg<Largest>),
+    Values(Values),
+    Digits(Digits),
+    Histogram(Histogram),
+    Tally(Tally),
+}
+
+impl AnyFold {
+    pub(super) fn bytes(&self) -> (u64, u64) {
+        with_fold!(self, fold => fold.bytes())
+    }
+
+    pub(super) fn is_indexed(&self) -> bool {
+        fn indexed<F: Fold>(_: &F) -> bool {
+            F::INDEXED
+        }
+        with_fold!(self, fold => indexed(fold))
+    }
+
+    pub(super) fn one<T: Operand>(&mut self, cell: usize, value: T, index: u64) {
+        with_fold!(self, fold => fold.one(cell, value, index));
+    }
+
+    pub(super) fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64) {
+        with_fold!(self, fold => fold.repeat(cell, value, count));
+    }
+
+    pub(super) fn run<T: Operand>(&mut self, cell: usize, values: &[T]) {
+        with_fold!(self, fold => fold.run(cell, values));
+    }
+
+    pub(super) fn row<T: Operand>(&mut self, cell: usize, values: &[T]) {
+        with_fold!(self, fold => fold.row(cell, values));
+    }
+
+    pub(super) fn rows<T: Operand>(&mut self, cell: usize, rows: Rows<'_, T>) {
+        with_fold!(self, fold => fold.rows(cell, rows));
+    }
+
+    pub(super) fn runs<T: Operand>(&mut self, cell: usize, far: usize, rows: Rows<'_, T>) {
+        with_fold!(self, fold => fold.runs(cell, far, rows));
+    }
+
+    pub(super) fn merge_cell(&mut self, to: usize, other: &Self, from: usize) {
+        let own = self;
+        with_both!(own, other => own.merge_cell(to, other, from));
+    }
+
+    pub(super) fn merge(&mut self, other: &Self, cells: usize) {
+        let own = self;
+        with_both!(own, other => own.merge(other, cells));
+    }
+
+    pub(super) fn copy_cell(&mut self, to: usize, other: &Self, from: usize) {
+        let own = self;
+        with_both!(own, other => own.copy_cell(to, other, from));
+    }
+
+    pub(super) fn claim(&self, known: &ChunkStatistics) -> Option<Number> {
+        fn claim<F: Fold>(_: &F, known: &ChunkStatistics) -> Option<Number> {
+            F::claim(known)
+        }
+        with_fold!(self, fold => claim(fold, known))
+    }
+
+    /// Can statistics stand for values?
+    pub(super) fn uses_statistics(&self) -> bool {
+        let number = Some(Number::Integer(0));
+        let all = ChunkStatistics { min: number, max: number, sum: number, ..ChunkStatistics::default() };
+        self.claim(&all).is_some()
+    }
+
+    pub(super) fn fold_claim(&mut self, claim: Number) {
+        with_fold!(self, fold => fold.fold_claim(claim));
+    }
+
+    pub(super) fn is_settled(&self, known: &ChunkStatistics) -> bool {
+        with_fold!(self, fold => fold.is_settled(known))
+    }
+
+    pub(super) fn missing(&mut self, cell: usize, count: u64) {
+        with_fold!(self, fold => fold.missing(cell, count));
+    }
+
+    pub(super) fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
+        with_fold!(self, fold => fold.finish(cell, asked, column));
+    }
+}

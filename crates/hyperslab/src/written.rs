@@ -1,0 +1,180 @@
+//! The chunks of an array that were written, listed where walking the whole grid would take longer.
+//!
+//! A file can claim any shape, and what was never written takes no room in it. Whatever goes through an array lists what
+//! is stored first when the grid is large, and treats the rest as one: a claim of 2^62 cells costs nothing.
+
+use std::ops::ControlFlow;
+
+use hyperslab_core::{Array, ArraySchema, ChunkCoord, Elements, Error, Fill, Region, Result};
+
+/// Grids of up to this many chunks are walked: looking them up takes no longer than a listing. Tests list all but single chunks.
+const WALKED: u64 = if cfg!(test) { 1 } else { 1 << 16 };
+/// Grids of up to this many chunks can be walked when their chunks cannot be listed.
+const WALKABLE: u64 = 1 << 24;
+/// With more than this share of the chunks written, the grid is walked.
+const SHARE: u64 = if cfg!(test) { 1 } else { 4 };
+
+/// Lists of up to this many chunks are never too long.
+const SHORT: u64 = 1 << 10;
+/// Arrays of more bytes than this are never gone through as a whole, however few their chunks.
+pub(crate) const LARGE: u64 = 1 << 40;
+
+/// What `wanted` makes of each written chunk, sorted, each once; `None` when the `chunks` that it is about are better
+/// walked, because they are few, most of them are written, or the format cannot tell which.
+///
+/// # Errors
+///
+/// Whatever the chunk index says, and [`Invalid`](Error::Invalid) when the list takes more than `memory` bytes; both only
+/// where the grid is too large to be walked instead.
+pub(crate) fn written<K: Ord>(
+    array: &dyn Array,
+    chunks: u64,
+    memory: u64,
+    wanted: impl FnMut(&ChunkCoord) -> Option<K>,
+) -> Result<Option<Vec<K>>> {
+    if chunks <= WALKED { Ok(None) } else { list(array, chunks, memory, wanted) }
+}
+
+/// As [`written`], however few the chunks are.
+///
+/// # Errors
+///
+/// As [`written`].
+pub(crate) fn list<K: Ord>(
+    array: &dyn Array,
+    chunks: u64,
+    memory: u64,
+    mut wanted: impl FnMut(&ChunkCoord) -> Option<K>,
+) -> Result<Option<Vec<K>>> {
+    if !array.visits_every_chunk() || array.schema().fill == Fill::Refused {
+        return Ok(None);
+    }
+    let (most, room) = ((chunks / SHARE).max(SHORT), memory / (size_of::<K>() as u64).max(1));
+    let (mut found, mut visited) = (Vec::new(), 0_u64);
+    let mut stopped = false;
+    let listed = array.visit_chunks(&mut |chunk, _| {
+        visited += 1;
+        found.extend(wanted(&chunk));
+        stopped = visited > chunks.max(SHORT) || found.len() as u64 > most.min(room);
+        Ok(if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    });
+    let walkable = visited > chunks || found.len() as u64 > most || chunks <= WALKABLE;
+    match listed {
+        Ok(()) if !stopped => {
+            found.sort_unstable();
+            found.dedup();
+            Ok(Some(found))
+        }
+        _ if walkable => Ok(None),
+        Err(error) => Err(error),
+        Ok(()) => Err(Error::invalid(format!(
+            "{}: a list of the stored chunks takes more than the {memory} bytes that may be used",
+            array.name()
+        ))),
+    }
+}
+
+/// All written chunks of an array, where going through all of it would take longer.
+///
+/// # Errors
+///
+/// As [`written`].
+pub(crate) fn written_chunks(array: &dyn Array, memory: u64) -> Result<Option<Vec<ChunkCoord>>> {
+    let schema = array.schema();
+    let chunks = schema.grid.chunks().unwrap_or(u64::MAX);
+    if chunks <= WALKED && schema.bytes().is_some_and(|bytes| bytes <= LARGE) {
+        return Ok(None);
+    }
+    list(array, chunks, memory, |chunk| schema.grid.contains(chunk).then(|| chunk.clone()))
+}
+
+/// The element that cells which were never written hold.
+pub(crate) fn fill_element(schema: &ArraySchema) -> Elements {
+    match &schema.fill {
+        Fill::Element(element) => element.clone(),
+        Fill::Zero | Fill::Refused => Elements::zero(&schema.dtype),
+    }
+}
+
+/// The longest axis of a box, the first of several, cut in halves, the first rounded up; `None` of a single cell.
+pub(crate) fn halves(region: &Region) -> Option<[Region; 2]> {
+    let longest = region.shape.iter().copied().max().filter(|longest| *longest > 1)?;
+    let axis = region.shape.iter().position(|extent| *extent == longest)?;
+    let (mut low, mut high) = (region.clone(), region.clone());
+    low.shape[axis] = longest.div_ceil(2);
+    high.shape[axis] = longest - low.shape[axis];
+    high.start[axis] += low.shape[axis];
+    Some([low, high])
+}
+
+/// Cuts a box in halves until a piece has no `written` box in it, however large it is, or at most `cells` cells. Takes
+/// each piece, and whether something of it was written, and joins what two halves gave.
+///
+/// # Errors
+///
+/// Whatever `take` says.
+pub(crate) fn fold_pieces<T>(
+    region: &Region,
+    written: &[&Region],
+    cells: u64,
+    take: &mut impl FnMut(&Region, bool) -> Result<T>,
+    join: &impl Fn(T, T) -> T,
+) -> Result<T> {
+    if written.is_empty() {
+        return take(region, false);
+    }
+    match halves(region) {
+        Some([low, high]) if region.cells().is_none_or(|own| own > cells) => {
+            let inside = |half: &Region| -> Vec<&Region> {
+                written.iter().copied().filter(|written| overlaps(written, half)).collect()
+            };
+            let first = fold_pieces(&low, &inside(&low), cells, take, join)?;
+            Ok(join(first, fold_pieces(&high, &inside(&high), cells, take, join)?))
+        }
+        _ => take(region, true),
+    }
+}
+
+/// Do two boxes have a cell in common?
+fn overlaps(a: &Region, b: &Region) -> bool {
+    let apart = |axis: usize| {
+        a.start[axis] >= b.start[axis].saturating_add(b.shape[axis])
+            || b.start[axis] >= a.start[axis].saturating_add(a.shape[axis])
+    };
+    !(0..a.start.len().min(b.start.len())).any(apart)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Every cell is in one piece, and a written cell in one that is known to have some.
+        #[test]
+        fn pieces_cover_the_box(
+            shape in prop::collection::vec(1_u64..12, 1..4),
+            boxes in prop::collection::vec((prop::collection::vec(0_u64..12, 3), prop::collection::vec(1_u64..5, 3)), 0..4),
+            cells in 1_u64..30,
+        ) {
+            let rank = shape.len();
+            let whole = Region::whole(&shape);
+            let boxes: Vec<Region> = boxes.iter()
+                .filter_map(|(start, shape)| Region::new(&start[..rank], &shape[..rank]).intersect(&whole))
+                .collect();
+            let mut pieces = Vec::new();
+            let mut take = |piece: &Region, written: bool| {
+                pieces.push((piece.clone(), written));
+                Ok(piece.cells().unwrap())
+            };
+            let all = fold_pieces(&whole, &boxes.iter().collect::<Vec<_>>(), cells, &mut take, &|a, b| a + b).unwrap();
+            prop_assert_eq!(Some(all), whole.cells());
+            for (number, (piece, written)) in pieces.iter().enumerate() {
+                prop_assert!(!written || piece.cells().unwrap() <= cells.max(1));
+                prop_assert_eq!(*written, boxes.iter().any(|own| own.intersect(piece).is_some()));
+                prop_assert!(pieces[..number].iter().all(|(other, _)| other.intersect(piece).is_none()));
+            }
+        }
+    }
+}

@@ -32,6 +32,8 @@ pub struct FormatInfo {
     pub geometry_kinds: &'static [&'static str],
     /// Its readers name a dimension that has no name by this prefix and the axis: other formats need no such name.
     pub generated_dimension: Option<&'static str>,
+    /// Text is stored as characters along one more dimension, and other types in the forms that NetCDF has for them.
+    pub character_text: bool,
 }
 
 impl FormatInfo {
@@ -46,6 +48,7 @@ impl FormatInfo {
             capabilities: Capabilities::NONE,
             geometry_kinds: &[],
             generated_dimension: None,
+            character_text: false,
         }
     }
 

@@ -25,12 +25,12 @@ pub(crate) struct VariableLayout {
 }
 
 impl VariableLayout {
-    /// Where the data end.
+    /// Where the data end; zero when there are none.
     pub(crate) fn end(&self) -> u64 {
         match self.stride {
             None => self.begin.saturating_add(self.own),
             Some(stride) => match self.shape.first() {
-                None | Some(0) => self.begin,
+                None | Some(0) => 0,
                 Some(records) => {
                     self.begin.saturating_add((records - 1).saturating_mul(stride)).saturating_add(self.own)
                 }

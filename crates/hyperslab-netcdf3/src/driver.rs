@@ -8,6 +8,7 @@ use hyperslab_core::{
     Recognition, Result, Sink, Store, VariantInfo,
 };
 
+use crate::append::Netcdf3Append;
 use crate::types::Version;
 use crate::{Netcdf3Sink, Netcdf3Store, attributes};
 
@@ -40,6 +41,10 @@ impl FormatDriver for Netcdf3Driver {
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         let version = options.variant.and_then(|variant| Version::from_variant(variant.name()));
         Ok(Box::new(Netcdf3Sink::create(target, options.stage(), version)?))
+    }
+
+    fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(Netcdf3Append::open(target)?))
     }
 
     fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {

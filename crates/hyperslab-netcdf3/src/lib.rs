@@ -20,9 +20,11 @@
 //! | `attributes` | stored values to attributes and back |
 //! | `array`, `store` | [`Netcdf3Store`]: a file and its variables |
 //! | `plan`, `sink` | [`Netcdf3Sink`]: a new file, whole or not at all |
+//! | `append` | more records for a file that exists |
 //! | `driver` | the format, as the engine knows it: [`Netcdf3Driver`] |
 #![forbid(unsafe_code)]
 
+mod append;
 mod array;
 mod attributes;
 mod driver;

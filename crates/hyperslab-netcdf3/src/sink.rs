@@ -108,14 +108,14 @@ impl Sink for Netcdf3Sink {
         let mut state = lock(&self.shared);
         let number = state.definitions.add_variable(path, spec)?;
         let variable = &state.definitions.variables[number];
-        let (unit, row_bytes) = (variable.kind.size() as usize, variable.row_bytes());
+        let unit = variable.kind.size() as usize;
         let is_record = spec.max_shape.first().is_some_and(Option::is_none);
         let grid = grid(spec.grid.shape(), unit as u64, is_record);
         let chunks = grid.chunks().unwrap_or(0);
         let written = vec![0; chunks.div_ceil(64) as usize];
         state.data.push(VariableData { grid: grid.clone(), written, place: None });
         let spec = ArraySpec { grid: grid.clone(), ..spec.clone() };
-        Ok(Arc::new(VariableSink { shared: Arc::clone(&self.shared), number, spec, grid, unit, row_bytes }))
+        Ok(Arc::new(VariableSink { shared: Arc::clone(&self.shared), number, spec, grid, unit }))
     }
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
@@ -246,7 +246,7 @@ impl State {
 }
 
 /// Writes an element into `rows.1` rows from `rows.0` on, in each from byte `run.0` on, `run.1` bytes.
-fn fill_rows(
+pub(crate) fn fill_rows(
     file: &LocalFile,
     place: &RowPlace,
     rows: (u64, u64),
@@ -268,16 +268,16 @@ fn fill_rows(
 }
 
 /// A chunk as rows of the first axis: whole ones, or a part of a single one.
-struct Part {
-    first: u64,
-    rows: u64,
+pub(crate) struct Part {
+    pub(crate) first: u64,
+    pub(crate) rows: u64,
     /// Bytes of a row before the chunk, and in it.
-    skip: u64,
-    length: u64,
+    pub(crate) skip: u64,
+    pub(crate) length: u64,
 }
 
 impl Part {
-    fn of(grid: &Grid, chunk: &[u64], item: u64) -> Self {
+    pub(crate) fn of(grid: &Grid, chunk: &[u64], item: u64) -> Self {
         let region = grid.region(chunk);
         let inner = grid.shape().get(1..).unwrap_or(&[]);
         let mut cell = 0;
@@ -292,6 +292,51 @@ impl Part {
             length: cells * item,
         }
     }
+
+    /// Writes the rows of an encoded chunk from row `from` on.
+    pub(crate) fn write(
+        &self,
+        encoded: &EncodedChunk,
+        from: u64,
+        place: &RowPlace,
+        file: &LocalFile,
+    ) -> Result<()> {
+        let stored = match encoded.parts.as_slice() {
+            [stored] if stored.len() as u64 == self.rows * self.length => stored,
+            _ => {
+                return Err(Error::invalid(format!(
+                    "a chunk of {} bytes was encoded otherwise",
+                    self.rows * self.length
+                )));
+            }
+        };
+        let skipped = from.saturating_sub(self.first).min(self.rows);
+        let stored = &stored[(skipped * self.length) as usize..];
+        let start = place.begin + (self.first + skipped) * place.stride + self.skip;
+        if self.rows - skipped <= 1 || place.stride == self.length {
+            return file.write_at(stored, start);
+        }
+        for (row, bytes) in stored.chunks_exact(self.length.max(1) as usize).enumerate() {
+            file.write_at(bytes, start + row as u64 * place.stride)?;
+        }
+        Ok(())
+    }
+}
+
+/// Elements in the byte order of the file.
+pub(crate) fn encode_elements(unit: usize, elements: &Elements) -> Result<EncodedChunk> {
+    let Some(bytes) = elements.as_fixed().filter(|_| elements.validity.is_none()) else {
+        return Err(Error::invalid("elements of variable length or missing for a NetCDF variable"));
+    };
+    let raw_length = bytes.len() as u64;
+    let stored = if unit == 1 || cfg!(target_endian = "big") {
+        bytes.clone()
+    } else {
+        let mut turned = vec![0; bytes.len()];
+        copy_swapped(unit, bytes, &mut turned);
+        turned.into()
+    };
+    Ok(EncodedChunk { parts: vec![stored], filter_mask: 0, raw_length, tag: 0 })
 }
 
 /// A variable that is being written.
@@ -302,7 +347,6 @@ struct VariableSink {
     spec: ArraySpec,
     grid: Grid,
     unit: usize,
-    row_bytes: u64,
 }
 
 impl ArraySink for VariableSink {
@@ -312,18 +356,7 @@ impl ArraySink for VariableSink {
 
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
         self.spec.check_chunk(chunk, elements)?;
-        let Some(bytes) = elements.as_fixed().filter(|_| elements.validity.is_none()) else {
-            return Err(Error::invalid("elements of variable length or missing for a NetCDF variable"));
-        };
-        let raw_length = bytes.len() as u64;
-        let stored = if self.unit == 1 || cfg!(target_endian = "big") {
-            bytes.clone()
-        } else {
-            let mut turned = vec![0; bytes.len()];
-            copy_swapped(self.unit, bytes, &mut turned);
-            turned.into()
-        };
-        Ok(EncodedChunk { parts: vec![stored], filter_mask: 0, raw_length, tag: 0 })
+        encode_elements(self.unit, elements)
     }
 
     fn any_order(&self) -> bool {
@@ -342,20 +375,6 @@ impl ArraySink for VariableSink {
             }
             place
         };
-        let part = Part::of(&self.grid, chunk, self.unit as u64);
-        let [stored] = encoded.parts.as_slice() else {
-            return Err(Error::invalid(format!("{} parts of a chunk, expected 1", encoded.parts.len())));
-        };
-        if stored.len() as u64 != part.rows * part.length {
-            return Err(Error::invalid(format!("{} bytes for chunk {chunk:?}", stored.len())));
-        }
-        let start = place.begin + part.first * place.stride + part.skip;
-        if part.rows <= 1 || place.stride == self.row_bytes {
-            return file.write_at(stored, start);
-        }
-        for (row, bytes) in stored.chunks_exact(part.length.max(1) as usize).enumerate() {
-            file.write_at(bytes, start + row as u64 * place.stride)?;
-        }
-        Ok(())
+        Part::of(&self.grid, chunk, self.unit as u64).write(&encoded, 0, &place, &file)
     }
 }

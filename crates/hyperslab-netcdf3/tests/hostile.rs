@@ -7,7 +7,7 @@ mod common;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use hyperslab_core::{Array, Depth, MemoryBlob, Node, Positions, Report, Result, Store, read_serial};
+use hyperslab_core::{Depth, MemoryBlob, Node, Positions, Report, Result, Store, read_serial};
 use hyperslab_netcdf3::Netcdf3Store;
 use proptest::prelude::*;
 

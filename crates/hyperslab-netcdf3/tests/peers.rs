@@ -247,3 +247,27 @@ fn what_the_format_lacks_is_refused_by_name() {
     drop(sink);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn the_libraries_read_records_that_we_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut paths = Vec::new();
+    for name in ["classic", "offset64", "data64"] {
+        let path = folder.path().join(format!("{name}.nc"));
+        std::fs::copy(common::golden().join(format!("{name}.nc")), &path).unwrap();
+        let mut sink = Netcdf3Driver.append(&path, &CreateOptions::default()).unwrap();
+        let array = sink.grow("/time", &[10]).unwrap();
+        fill(&*array, &DType::Float64, &[]);
+        drop(array);
+        sink.commit().unwrap();
+        paths.push(path);
+    }
+    let arguments: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let described: Vec<Value> = serde_json::from_str(&python("peers/read.py", &arguments)).unwrap();
+    for (path, found) in paths.iter().zip(&described) {
+        assert_eq!(found["dimensions"]["time"], 10);
+        let times = found["variables"]["time"]["values"].as_array().unwrap();
+        assert_eq!((&times[6], &times[7], &times[9]), (&json!(9.0), &json!(7.0), &json!(9.0)));
+        assert_eq!(common::compare(path, found, true), Vec::<String>::new(), "{}", path.display());
+    }
+}

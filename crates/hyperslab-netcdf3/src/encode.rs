@@ -125,3 +125,64 @@ pub(crate) fn sizes_fit(version: Version, sizes: &[(u64, bool)], last_begin: u64
 pub(crate) const fn is_wide(length: u64) -> bool {
     length > MOST
 }
+
+#[cfg(test)]
+mod tests {
+    use hyperslab_core::Place;
+
+    use super::*;
+
+    #[test]
+    fn headers_round_trip() {
+        for version in [Version::Classic, Version::Offset64, Version::Data64] {
+            let attribute =
+                RawAttribute { name: "é".to_owned(), kind: NcType::Short, bytes: vec![1, 2, 3, 4, 5, 6] };
+            let variable = |name: &str, begin| Variable {
+                name: name.to_owned(),
+                dimensions: vec![0, 1],
+                attributes: vec![attribute.clone()],
+                kind: NcType::Double,
+                noted_size: 16,
+                begin,
+                at: 0,
+            };
+            let dimension = |name: &str, length| Dimension { name: name.to_owned(), length };
+            let mut header = Header {
+                version,
+                records: Some(3),
+                dimensions: vec![dimension("time", 0), dimension("long name", 2)],
+                attributes: vec![attribute.clone()],
+                variables: vec![variable("a", 1000), variable("b", 2000)],
+                length: 0,
+            };
+            let bytes = encode(&header).unwrap();
+            let mut back = Header::parse(&bytes, Place::new("x.nc", "NetCDF header", 0)).unwrap();
+            assert_eq!(back.length, bytes.len() as u64);
+            back.length = 0;
+            back.variables.iter_mut().for_each(|own| own.at = 0);
+            assert_eq!(back, header);
+            header.variables[1].begin = 1 << 31;
+            assert_eq!(encode(&header).is_ok(), version != Version::Classic);
+        }
+    }
+
+    /// The limits that the NetCDF library has.
+    #[test]
+    fn sizes_have_the_limits_of_each_version() {
+        const GIB: u64 = 1 << 30;
+        let fits = |sizes: &[(u64, bool)]| {
+            [Version::Classic, Version::Offset64, Version::Data64]
+                .map(|version| sizes_fit(version, sizes, 1000))
+        };
+        assert_eq!(fits(&[(GIB, false), (GIB, false)]), [true, true, true]);
+        assert_eq!(fits(&[(2 * GIB, false), (4, false)]), [false, true, true]);
+        assert_eq!(fits(&[(4 * GIB, false), (4, false)]), [false, false, true]);
+        // The last one may be of any size where no records follow.
+        assert_eq!(fits(&[(4, false), (8 * GIB, false)]), [true, true, true]);
+        assert_eq!(fits(&[(4, false), (8 * GIB, false), (4, true)]), [false, false, true]);
+        assert_eq!(fits(&[(4, false), (4, true), (8 * GIB, true)]), [true, true, true]);
+        assert_eq!(fits(&[(4, false), (8 * GIB, true), (4, true)]), [false, false, true]);
+        assert!(!sizes_fit(Version::Classic, &[(4, false)], 2 * GIB));
+        assert!(sizes_fit(Version::Offset64, &[(4, false)], 2 * GIB));
+    }
+}

@@ -22,6 +22,29 @@
 //! | `plan`, `sink` | [`Netcdf3Sink`]: a new file, whole or not at all |
 //! | `append` | more records for a file that exists |
 //! | `driver` | the format, as the engine knows it: [`Netcdf3Driver`] |
+//!
+//! ```
+//! use std::sync::Arc;
+//! use hyperslab_core::{MemoryBlob, Node, Positions, Store, read_serial};
+//! use hyperslab_netcdf3::Netcdf3Store;
+//!
+//! // CDF-1 without records: the dimension x = 2, no attributes, and the variable `v(x)` of 16-bit integers at byte 80.
+//! let mut file = b"CDF\x01\0\0\0\0".to_vec();
+//! let fields: [&[u8]; 6] = [
+//!     b"\0\0\0\x0a\0\0\0\x01\0\0\0\x01x\0\0\0\0\0\0\x02",
+//!     b"\0\0\0\0\0\0\0\0",
+//!     b"\0\0\0\x0b\0\0\0\x01\0\0\0\x01v\0\0\0\0\0\0\x01\0\0\0\0",
+//!     b"\0\0\0\0\0\0\0\0",
+//!     b"\0\0\0\x03\0\0\0\x04\0\0\0\x50",
+//!     b"\x01\x02\x03\x04",
+//! ];
+//! fields.iter().for_each(|field| file.extend_from_slice(field));
+//! let store = Netcdf3Store::open(Arc::new(MemoryBlob::new("x.nc", file)))?;
+//! let Node::Array(array) = store.node("/v")? else { panic!("an array") };
+//! let values = read_serial(&*array, Positions::whole(array.schema().shape()))?;
+//! assert_eq!(values.as_slice::<i16>(), Some(&[0x102, 0x304][..]));
+//! # Ok::<(), hyperslab_core::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod append;

@@ -466,3 +466,45 @@ fn element_of(attribute: &Attribute, kind: NcType) -> Option<Vec<u8>> {
 fn is_nearest(attribute: &Attribute) -> bool {
     matches!(attribute, Attribute::Json(_))
 }
+
+#[cfg(test)]
+mod tests {
+    use hyperslab_core::{DType, Grid};
+    use serde_json::json;
+
+    use super::*;
+
+    /// The version of a file with variables of these types and shapes.
+    fn version(variables: &[(DType, &[u64])], attributes: &[(&str, serde_json::Value)]) -> u8 {
+        let mut definitions = Definitions { target: "x.nc".to_owned(), ..Definitions::default() };
+        for (number, (dtype, shape)) in variables.iter().enumerate() {
+            let spec = ArraySpec::new(dtype.clone(), Grid::single(shape));
+            definitions.add_variable(&format!("/v{number}"), &spec).unwrap();
+        }
+        for (name, value) in attributes {
+            definitions.attributes.set(*name, value.clone());
+        }
+        definitions.plan().unwrap().header[3]
+    }
+
+    #[test]
+    fn the_oldest_version_that_holds_everything_is_chosen() {
+        assert_eq!(version(&[(DType::Int32, &[5])], &[("n", json!(7))]), 1);
+        assert_eq!(version(&[(DType::Int64, &[5])], &[]), 5);
+        assert_eq!(version(&[(DType::Int32, &[5])], &[("n", json!(1_u64 << 40))]), 5);
+        assert_eq!(version(&[(DType::Int8, &[2, 1 << 30]), (DType::Int8, &[4])], &[]), 2);
+        assert_eq!(version(&[(DType::Int8, &[4, 1 << 30]), (DType::Int8, &[4])], &[]), 5);
+        assert_eq!(version(&[(DType::Int8, &[1 << 31])], &[]), 5);
+    }
+
+    #[test]
+    fn markers_have_the_type_of_their_variable() {
+        let element = |document, kind| element_of(&Attribute::Json(document), kind);
+        assert_eq!(element(json!(-1), NcType::Short), Some(vec![0xff, 0xff]));
+        assert_eq!(element(json!(-1.0), NcType::Short), Some(vec![0xff, 0xff]));
+        assert_eq!(element(json!(1e9), NcType::Short), None);
+        assert_eq!(element(json!(0.1), NcType::Float), Some(0.1_f32.to_be_bytes().to_vec()));
+        assert_eq!(element(json!("x"), NcType::Char), Some(vec![b'x']));
+        assert_eq!(element(json!("xy"), NcType::Char), None);
+    }
+}

@@ -151,7 +151,7 @@ impl Sink for Netcdf3Sink {
         let mut staged = state.staged.take().ok_or_else(|| state.finished())?;
         if !stays {
             // Definitions came after values: everything moves to its final place, in a file of its own.
-            let fresh = StagedFile::create(&staged.target().to_owned(), state.options)?;
+            let fresh = StagedFile::create(staged.target(), state.options)?;
             state.move_to(&LocalFile::of(&fresh)?, &plan)?;
             staged = fresh;
         }

@@ -19,7 +19,14 @@ pub struct Netcdf3Driver;
 static INFO: FormatInfo = FormatInfo {
     extensions: &["nc3", "cdf"],
     variants: &[VariantInfo::new("classic"), VariantInfo::new("64-bit-offset"), VariantInfo::new("cdf5")],
-    capabilities: Capabilities { create: true, several_arrays: true, attributes: true, ..Capabilities::NONE },
+    capabilities: Capabilities {
+        create: true,
+        append: true,
+        grow: true,
+        several_arrays: true,
+        attributes: true,
+        ..Capabilities::NONE
+    },
     character_text: true,
     ..FormatInfo::new("netcdf3")
 };

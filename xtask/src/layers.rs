@@ -10,6 +10,7 @@ const HOUSE: &[(&str, &[&str])] = &[
     ("hyperslab-core", &[]),
     ("hyperslab-codec", &[]),
     ("hyperslab-npy", &["hyperslab-core"]),
+    ("hyperslab-netcdf3", &["hyperslab-core"]),
     ("hyperslab-tet", &["hyperslab-core", "hyperslab-codec"]),
     ("hyperslab-hdf5", &["hyperslab-core", "hyperslab-codec"]),
     ("hyperslab-tiledb", &["hyperslab-core", "hyperslab-codec"]),
@@ -21,6 +22,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "hyperslab-core",
             "hyperslab-codec",
             "hyperslab-npy",
+            "hyperslab-netcdf3",
             "hyperslab-tet",
             "hyperslab-hdf5",
             "hyperslab-tiledb",
@@ -45,8 +47,14 @@ const HOUSE: &[(&str, &[&str])] = &[
 ];
 
 /// Crates that reach files through the core's storage only.
-const THROUGH_STORAGE: &[&str] =
-    &["hyperslab-tet", "hyperslab-hdf5", "hyperslab-tiledb", "hyperslab-zarr", "hyperslab-zvf"];
+const THROUGH_STORAGE: &[&str] = &[
+    "hyperslab-tet",
+    "hyperslab-hdf5",
+    "hyperslab-netcdf3",
+    "hyperslab-tiledb",
+    "hyperslab-zarr",
+    "hyperslab-zvf",
+];
 
 /// Files of those crates that may use `std::fs` all the same, and why.
 const OWN_FILES: &[(&str, &str)] = &[

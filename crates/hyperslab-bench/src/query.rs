@@ -149,7 +149,7 @@ fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome 
     let array = reader.inner();
     let mut stored = Vec::new();
     array.visit_chunks(&mut |coord, reference| {
-        let bytes = array.fetch(&reference.spans().collect::<Vec<_>>())?;
+        let bytes = hyperslab::fetch(&**array, &reference.spans().collect::<Vec<_>>())?;
         stored.push((coord, reference, bytes));
         Ok(ControlFlow::Continue(()))
     })?;

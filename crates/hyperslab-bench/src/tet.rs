@@ -126,7 +126,10 @@ fn compressed(bench: &mut Bench, zstd: &Path) -> Outcome {
     let mut frames = Vec::new();
     reader.inner().visit_chunks(&mut |coord, reference| {
         let size = reader.schema().decoded_bytes(&coord).unwrap_or(0);
-        frames.push((size, reader.inner().fetch(&reference.spans().collect::<Vec<_>>())?.remove(0)));
+        frames.push((
+            size,
+            hyperslab::fetch(&**reader.inner(), &reference.spans().collect::<Vec<_>>())?.remove(0),
+        ));
         Ok(std::ops::ControlFlow::Continue(()))
     })?;
     let largest = frames.iter().map(|(size, _)| *size).max().unwrap_or(0);

@@ -409,7 +409,7 @@ pub(crate) struct ConvertArgs {
     #[arg(value_name = "OUT", value_hint = ValueHint::AnyPath)]
     pub(crate) out: PathBuf,
 
-    /// Output format, such as hdf5, netcdf4, zarr2, zarr3 or tiledb
+    /// Output format, such as hdf5, netcdf4, netcdf3, zarr2, zarr3 or tiledb
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
 

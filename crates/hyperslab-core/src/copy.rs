@@ -7,7 +7,7 @@
 
 use smallvec::SmallVec;
 
-use crate::{Error, Result};
+use crate::{Error, Result, copy_swapped};
 
 /// A box of cells inside a buffer: where its first cell is and how far apart neighbours are, in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,17 +71,17 @@ pub fn copy_box(
         return Err(outside("target", counts));
     }
     // SAFETY: `to` was just checked to stay inside `target`, which is borrowed for writing.
-    unsafe { copy_box_to(source, from, target.as_mut_ptr(), to, counts, item, Writes::Cached) }
+    unsafe { copy_box_to(source, from, target.as_mut_ptr(), to, counts, item, Writes::default()) }
 }
 
 /// How bytes get to the target.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Writes {
-    /// Through the caches, as usual.
-    Cached,
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Writes {
     /// Past the caches, for targets that are far larger than they are: a line that is written whole need not be read
     /// from memory first.
-    Streamed,
+    pub(crate) streamed: bool,
+    /// The bytes of each number of this many are reversed on the way; 0 for none. Cells are whole numbers.
+    pub(crate) swap: usize,
 }
 
 fn outside(which: &str, counts: &[u64]) -> Error {
@@ -118,7 +118,7 @@ pub(crate) unsafe fn copy_box_to(
     // SAFETY: `walk` visits exactly the cells of the two boxes, all of which are inside their buffers.
     unsafe { walk(&axes, inner, source, target, item, writes) };
     #[cfg(target_arch = "x86_64")]
-    if writes == Writes::Streamed {
+    if writes.streamed {
         // Streamed bytes must be seen by whoever is told that the box is done.
         // SAFETY: SSE is part of x86-64.
         unsafe { std::arch::x86_64::_mm_sfence() };
@@ -171,11 +171,17 @@ fn merged_axes(from: &Layout, to: &Layout, counts: &[u64], item: usize) -> Small
 /// must not overlap.
 unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, item: usize, writes: Writes) {
     match outer {
+        // SAFETY: the run is the innermost part of both boxes.
+        [] if writes.swap > 1 => unsafe { copy_run_swapped(source, target, inner.count * item, writes) },
         #[cfg(target_arch = "x86_64")]
         // SAFETY: the run is the innermost part of both boxes.
-        [] if writes == Writes::Streamed => unsafe { stream(source, target, inner.count * item) },
+        [] if writes.streamed => unsafe { stream(source, target, inner.count * item) },
         // SAFETY: the run is the innermost part of both boxes.
         [] => unsafe { std::ptr::copy_nonoverlapping(source, target, inner.count * item) },
+        // SAFETY: single cells along the last strided axis.
+        [axis] if inner.count == 1 && writes.swap > 1 => unsafe {
+            copy_cells_swapped(*axis, source, target, item, writes.swap);
+        },
         // SAFETY: single cells along the last strided axis.
         [axis] if inner.count == 1 => unsafe { copy_cells(*axis, source, target, item) },
         [axis, rest @ ..] => {
@@ -186,6 +192,69 @@ unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, 
                 let to = unsafe { target.offset(i * axis.to) };
                 // SAFETY: the rest of the axes reach only cells of the boxes.
                 unsafe { walk(rest, inner, from, to, item, writes) };
+            }
+        }
+    }
+}
+
+/// Copies a run of numbers and reverses the bytes of each.
+///
+/// # Safety
+///
+/// `length` bytes must be valid for reads at `source` and for writes at `target`, and must not overlap.
+unsafe fn copy_run_swapped(source: *const u8, target: *mut u8, length: usize, writes: Writes) {
+    // SAFETY: by the caller's promise.
+    let from = unsafe { std::slice::from_raw_parts(source, length) };
+    #[cfg(target_arch = "x86_64")]
+    if writes.streamed && 4096 % writes.swap == 0 {
+        // Pieces that stay in the cache are turned round there.
+        let mut piece = [0_u8; 4096];
+        for (number, part) in from.chunks(piece.len()).enumerate() {
+            copy_swapped(writes.swap, part, &mut piece);
+            // SAFETY: the piece starts inside the run.
+            let to = unsafe { target.add(number * piece.len()) };
+            // SAFETY: the piece is a part of the run, and lies on the stack.
+            unsafe { stream(piece.as_ptr(), to, part.len()) };
+        }
+        return;
+    }
+    // SAFETY: by the caller's promise; no one else has these bytes, which are initialised.
+    let to = unsafe { std::slice::from_raw_parts_mut(target, length) };
+    copy_swapped(writes.swap, from, to);
+}
+
+/// Copies single cells along one axis and reverses the bytes of each of their numbers.
+///
+/// # Safety
+///
+/// As for [`walk`].
+unsafe fn copy_cells_swapped(axis: Axis, source: *const u8, target: *mut u8, item: usize, swap: usize) {
+    macro_rules! cells {
+        ($type:ty) => {
+            for i in 0..axis.count as isize {
+                // SAFETY: cell `i` is inside the source box.
+                let from = unsafe { source.offset(i * axis.from) };
+                // SAFETY: cell `i` is inside the target box.
+                let to = unsafe { target.offset(i * axis.to) };
+                // SAFETY: a cell has as many bytes as the type, and the read is unaligned.
+                let cell = unsafe { from.cast::<$type>().read_unaligned() };
+                // SAFETY: as above.
+                unsafe { to.cast::<$type>().write_unaligned(cell.swap_bytes()) };
+            }
+        };
+    }
+    match (item, swap) {
+        (2, 2) => cells!(u16),
+        (4, 4) => cells!(u32),
+        (8, 8) => cells!(u64),
+        _ => {
+            for i in 0..axis.count as isize {
+                // SAFETY: cell `i` is inside the source box.
+                let from = unsafe { source.offset(i * axis.from) };
+                // SAFETY: cell `i` is inside the target box.
+                let to = unsafe { target.offset(i * axis.to) };
+                // SAFETY: a cell has `item` bytes on both sides, and the sides do not overlap.
+                unsafe { copy_run_swapped(from, to, item, Writes { streamed: false, swap }) };
             }
         }
     }
@@ -305,6 +374,37 @@ mod tests {
         }
     }
 
+    const STREAMED: Writes = Writes { streamed: true, swap: 0 };
+
+    /// Runs and single cells, streamed or not, against numbers turned round after a plain copy.
+    #[test]
+    fn swapped_boxes_are_boxes_of_swapped_numbers() {
+        let source: Vec<u8> = (0..60_000_u32).map(|i| (i * 31 % 251) as u8).collect();
+        for (item, swap) in [(2, 2), (4, 4), (8, 8), (16, 8), (8, 4), (6, 3)] {
+            for (streamed, step) in [(false, 1), (true, 1), (false, 3), (true, 3)] {
+                let counts = [3, 1500 / item as u64];
+                let strides = |row: usize, step: usize| Layout {
+                    offset: 0,
+                    strides: SmallVec::from_slice(&[row as isize, (item * step) as isize]),
+                };
+                let (from, to) = (strides(5000, step), strides(4992, 1));
+                let (mut plain, mut swapped) = (vec![0_u64; 2000], vec![0_u64; 2000]);
+                let plain: &mut [u8] = bytemuck::cast_slice_mut(&mut plain);
+                let swapped: &mut [u8] = bytemuck::cast_slice_mut(&mut swapped);
+                copy_box(&source, &from, plain, &to, &counts, item).unwrap();
+                let writes = Writes { streamed, swap };
+                // SAFETY: the box reaches to 2 * 4992 + 1500, which is inside the target.
+                unsafe { copy_box_to(&source, &from, swapped.as_mut_ptr(), &to, &counts, item, writes) }
+                    .unwrap();
+                for row in 0..3 {
+                    let cells = row * 4992..row * 4992 + counts[1] as usize * item;
+                    crate::swap_bytes(swap, &mut plain[cells]);
+                }
+                assert_eq!(plain, swapped, "{item} {swap} {streamed} {step}");
+            }
+        }
+    }
+
     #[test]
     fn streamed_runs_are_the_same_bytes() {
         let source: Vec<u8> = (0..40_000_u32).map(|i| (i * 31 % 251) as u8).collect();
@@ -314,8 +414,7 @@ mod tests {
             let from = Layout { offset: 5, strides: SmallVec::from_slice(&[row as isize + 11, 1]) };
             let to = Layout { offset, strides: SmallVec::from_slice(&[512, 1]) };
             // SAFETY: the box reaches to `offset + 512 * (rows - 1) + row`, which is inside the target.
-            unsafe { copy_box_to(&source, &from, target.as_mut_ptr(), &to, &counts, 1, Writes::Streamed) }
-                .unwrap();
+            unsafe { copy_box_to(&source, &from, target.as_mut_ptr(), &to, &counts, 1, STREAMED) }.unwrap();
             for at in 0..rows {
                 let start = 5 + at * (row + 11);
                 assert_eq!(target[offset + at * 512..][..row], source[start..start + row]);

@@ -17,7 +17,7 @@ pub use geometry::{GeometryColumn, GeometrySink, GeometrySpec};
 pub use info::{Capabilities, FormatInfo, StoreForm, Variant, VariantInfo};
 pub use options::{CreateOptions, ExternalFiles, OpenContext};
 
-use crate::{Attributes, Blob, Error, GeometryData, Result, Sink, Storage, Store};
+use crate::{Attribute, Attributes, Blob, Error, GeometryData, Result, Sink, Storage, Store};
 
 /// One format. Drivers hold no state: a store, a sink or a repair holds its own.
 pub trait FormatDriver: Send + Sync + Debug {
@@ -139,6 +139,12 @@ pub trait FormatDriver: Send + Sync + Debug {
     fn bookkeeping<'a>(&self, attributes: &'a Attributes, elsewhere: bool) -> Vec<&'a str> {
         let _ = (attributes, elsewhere);
         Vec::new()
+    }
+
+    /// Why a node cannot have this attribute; `None` when it can. A conversion leaves such attributes out and reports them.
+    fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {
+        let _ = attribute;
+        None
     }
 
     /// The error of an operation that the format does not have.

@@ -14,6 +14,7 @@
 //! | `grid` | [`Grid`], [`Region`]: how a shape is cut into chunks |
 //! | `selection` | [`Selection`] as people say it, [`Positions`] as numbers |
 //! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
+//! | `swap` | byte order: [`swap_bytes`], [`copy_swapped`] |
 //! | `widest` | loops for the widest vectors of a processor: [`widest!`] |
 //! | `pipeline` | [`visit_chunks`]: locate, fetch, decode, visit; [`read_serial`]: a whole read on one thread |
 //! | `check` | [`check_in_order`]: deep checks on all cores, told in the order of the index |
@@ -72,6 +73,7 @@ mod sink;
 pub mod storage;
 mod store;
 mod stored;
+mod swap;
 mod table;
 mod widest;
 
@@ -115,4 +117,5 @@ pub use storage::{
 };
 pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
 pub use stored::{StoredForm, StoredStep};
+pub use swap::{copy_swapped, swap_bytes};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};

@@ -59,6 +59,12 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, format!("setting the attributes {names:?} of a node that is there")))
     }
 
+    /// What of the nodes that were made so far is stored in another form than asked for: by path, in words. Asked when all
+    /// nodes are there, before the first chunk is written.
+    fn changes(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
     /// Makes everything visible at once.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ mod integer;
 mod store;
 mod variable;
 
-use hyperslab_core::{DType, Place, Result};
+use hyperslab_core::{DType, Place, Result, swap_bytes};
 
 pub(crate) use float::FloatPlan;
 pub(crate) use integer::IntegerPlan;
@@ -77,7 +77,7 @@ impl Element {
             Step::Copy => out.copy_from_slice(&stored[..out.len()]),
             Step::Swap(unit) => {
                 out.copy_from_slice(&stored[..out.len()]);
-                swap(*unit, out);
+                swap_bytes(*unit, out);
             }
             Step::Integer(plan) => plan.convert(stored, out, size),
             Step::Float(plan) => plan.convert(stored, out, size),
@@ -103,25 +103,6 @@ impl Element {
             }
         }
         Ok(())
-    }
-}
-
-/// Reverses the bytes of each number of `unit` bytes.
-pub(crate) fn swap(unit: usize, bytes: &mut [u8]) {
-    macro_rules! swap_as {
-        ($type:ty) => {
-            for number in bytes.chunks_exact_mut(size_of::<$type>()) {
-                number.reverse();
-            }
-        };
-    }
-    // Known widths become single instructions.
-    match unit {
-        0 | 1 => {}
-        2 => swap_as!(u16),
-        4 => swap_as!(u32),
-        8 => swap_as!(u64),
-        unit => bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse),
     }
 }
 

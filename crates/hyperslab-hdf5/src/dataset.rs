@@ -7,12 +7,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
-    Layout as Strides, Place, Result, StoredForm, copy_box, product,
+    Layout as Strides, Place, Result, StoredForm, copy_box, product, swap_bytes,
 };
 use smallvec::SmallVec;
 
 use crate::contiguous::{self, External};
-use crate::convert::{Element, Heaps, Step, swap};
+use crate::convert::{Element, Heaps, Step};
 use crate::file::File;
 use crate::filters::{Pipeline, describe};
 use crate::header::{Header, kind};
@@ -337,7 +337,7 @@ impl Array for Dataset {
             Step::Copy => self.raw(reference, stored, out),
             Step::Swap(unit) => {
                 self.raw(reference, stored, out)?;
-                swap(*unit, out);
+                swap_bytes(*unit, out);
                 Ok(())
             }
             _ => self.file.operation(|| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Depth, Edges,
-    Error, Grid, Node, Place, Report, Result, Store, product,
+    Error, Grid, Node, Place, Report, Result, Store, product, swap_bytes,
 };
 
 use crate::header::Header;
@@ -185,8 +185,8 @@ pub(crate) fn swap_elements(dtype: &DType, bytes: &mut [u8]) {
         }
         DType::Array(base, _) => swap_elements(base, bytes),
         _ => {
-            if let Some(unit) = dtype.swap_unit().filter(|unit| *unit > 1) {
-                bytes.chunks_exact_mut(unit).for_each(<[u8]>::reverse);
+            if let Some(unit) = dtype.swap_unit() {
+                swap_bytes(unit, bytes);
             }
         }
     }

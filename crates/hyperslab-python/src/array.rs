@@ -173,6 +173,12 @@ impl Array {
         PyTuple::new(py, &self.reader.schema().max_shape)
     }
 
+    /// Does it only declare a dimension of its name and length? Its values mean nothing.
+    #[getter]
+    fn is_dimension(&self) -> bool {
+        self.reader.schema().is_dimension
+    }
+
     /// A name per dimension, ``None`` where it has none.
     #[getter]
     fn dims<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

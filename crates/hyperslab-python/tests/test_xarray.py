@@ -93,6 +93,38 @@ def test_conventions_are_decoded(tmp_path: Path, kind: str) -> None:
         xr.testing.assert_identical(found.load(), dataset())
 
 
+CLASSIC = ("NETCDF3_CLASSIC", "NETCDF3_64BIT", "NETCDF3_64BIT_DATA")
+#: Encodings that say how values are decoded, which all engines must tell alike.
+CF = ("_FillValue", "missing_value", "scale_factor", "add_offset", "units", "calendar", "dtype", "coordinates", "_Encoding")
+
+
+@pytest.mark.parametrize("kind", CLASSIC)
+@pytest.mark.parametrize("decode", [True, False])
+def test_netcdf_classic_is_what_other_engines_see(tmp_path: Path, kind: str, decode: bool) -> None:
+    netcdf4 = pytest.importorskip("netCDF4")
+    path = tmp_path / "x.nc"
+    written = dataset().assign_coords(area=("x", [1.0, 2.0]))
+    written["count"] = (("time",), np.array([1, 2, 3], "i4"), {"valid_range": np.array([0, 9], "i4")})
+    written.to_netcdf(path, engine="netcdf4", format=kind, unlimited_dims=["time"])
+    with netcdf4.Dataset(path, "a") as file:
+        file.createDimension("unused", 4)
+    with xr.open_dataset(path, engine="hyperslab", decode_cf=decode) as found:
+        for engine in ("netcdf4", "scipy"):
+            if engine == "scipy" and (kind == "NETCDF3_64BIT_DATA" or not pytest.importorskip("scipy")):
+                continue
+            with xr.open_dataset(path, engine=engine, decode_cf=decode) as expected:
+                xr.testing.assert_identical(found.load(), expected.load())
+                assert found.encoding["unlimited_dims"] == expected.encoding["unlimited_dims"] == {"time"}
+                for name in expected.variables:
+                    a, b = found[name], expected[name]
+                    assert a.dtype.newbyteorder("=") == b.dtype.newbyteorder("="), (engine, name)
+                    for key in CF:
+                        u, v = a.encoding.get(key), b.encoding.get(key)
+                        if key == "dtype" and u is not None and v is not None:
+                            u, v = np.dtype(u).newbyteorder("="), np.dtype(v).newbyteorder("=")
+                        assert u == v or (u != u and v != v), (engine, name, key, u, v)
+
+
 def test_groups_are_a_tree(tmp_path: Path) -> None:
     tree = xr.DataTree.from_dict({"/": dataset(), "/deeper": dataset()[["t"]], "/deeper/still": xr.Dataset({"a": 1.0})})
     tree.to_zarr(tmp_path / "tree.zarr", consolidated=False)

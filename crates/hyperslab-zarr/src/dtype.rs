@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{DType, Member, OpaqueType, Result, StructType, TimeUnit};
+use hyperslab_core::{DType, Member, OpaqueType, Result, StructType, TimeUnit, swap_bytes};
 use serde_json::{Value, json};
 
 use crate::json::Doc;
@@ -70,7 +70,7 @@ pub(crate) fn apply_swaps(swaps: &[Swap], item: usize, bytes: &mut [u8]) {
     if let [Swap { offset: 0, unit, count }] = swaps
         && unit * count == item
     {
-        return swap_units(*unit, bytes);
+        return swap_bytes(*unit, bytes);
     }
     if swaps.is_empty() || item == 0 {
         return;
@@ -78,21 +78,9 @@ pub(crate) fn apply_swaps(swaps: &[Swap], item: usize, bytes: &mut [u8]) {
     for element in bytes.chunks_exact_mut(item) {
         for swap in swaps {
             if let Some(part) = element.get_mut(swap.offset..swap.offset + swap.unit * swap.count) {
-                swap_units(swap.unit, part);
+                swap_bytes(swap.unit, part);
             }
         }
-    }
-}
-
-fn swap_units(unit: usize, bytes: &mut [u8]) {
-    fn fixed<const N: usize>(bytes: &mut [u8]) {
-        bytes.as_chunks_mut::<N>().0.iter_mut().for_each(|unit| unit.reverse());
-    }
-    match unit {
-        2 => fixed::<2>(bytes),
-        4 => fixed::<4>(bytes),
-        8 => fixed::<8>(bytes),
-        _ => bytes.chunks_exact_mut(unit.max(1)).for_each(<[u8]>::reverse),
     }
 }
 

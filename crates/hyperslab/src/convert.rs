@@ -1,6 +1,7 @@
 //! Any format to any other: what the source's traits answer is what the target's sink is told.
 
 mod blocks;
+mod characters;
 mod copy;
 mod geometry;
 mod netcdf;
@@ -216,7 +217,10 @@ pub fn convert(
                 Attribute::Unreadable(reason) => {
                     report.drop(path, format!("attribute {name:?} is left out: {reason}"));
                 }
-                value => kept.set(name, value.clone()),
+                value => match format.driver().refused_attribute(value) {
+                    Some(reason) => report.drop(path, format!("attribute {name:?} is left out: {reason}")),
+                    None => kept.set(name, value.clone()),
+                },
             }
         }
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
@@ -235,8 +239,10 @@ pub fn convert(
                 }
             }
             Node::Array(array) => {
+                let characters = format.info().character_text;
                 let (array, change) = match create_options.variant {
-                    Some(variant) if variant.info().netcdf_types => netcdf::adapted(array)?,
+                    _ if characters => netcdf::adapted(array, true)?,
+                    Some(variant) if variant.info().netcdf_types => netcdf::adapted(array, false)?,
                     _ => (std::sync::Arc::clone(array), None),
                 };
                 change.into_iter().for_each(|change| report.change(path, change));
@@ -262,6 +268,9 @@ pub fn convert(
             }
             other => report.drop(path, format!("{} is not converted", other.kind().one())),
         }
+    }
+    for (path, change) in sink.changes() {
+        report.change(&path, change);
     }
     if let (true, Some(loss)) = (options.strict, report.losses.first()) {
         return Err(Error::invalid(format!("{loss}; nothing was written")));

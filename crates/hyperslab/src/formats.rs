@@ -29,6 +29,9 @@ built_in! {
     /// HDF5, and NetCDF-4 on top of it.
     #[cfg(feature = "hdf5")]
     HDF5 = hyperslab_hdf5::Hdf5Driver;
+    /// NetCDF classic: CDF-1, CDF-2 and CDF-5.
+    #[cfg(feature = "netcdf3")]
+    NETCDF3 = hyperslab_netcdf3::Netcdf3Driver;
     /// TileDB arrays and groups.
     #[cfg(feature = "tiledb")]
     TILEDB = hyperslab_tiledb::TileDbDriver;

@@ -357,7 +357,7 @@ fn capabilities_are_true() {
             array.write(&chunk, encoded).unwrap();
             drop(array);
             sink.commit().unwrap();
-            assert_eq!(target.is_dir(), info.created_form() == StoreForm::Storage, "{format}");
+            assert_eq!(target.is_dir(), info.created_form() == StoreForm::Directory, "{format}");
             let store = open(&target).unwrap();
             assert_eq!(store.format(), info.name);
             let append = CreateOptions { append: true, ..CreateOptions::default() };

@@ -21,6 +21,8 @@ fn writable() -> Vec<(Format, Vec<Filter>)> {
     formats.extend([(Format::TET, Vec::new()), (Format::TET, zstd())]);
     #[cfg(feature = "hdf5")]
     formats.extend([(Format::HDF5, Vec::new()), (Format::HDF5, zstd())]);
+    #[cfg(feature = "netcdf3")]
+    formats.push((Format::NETCDF3, Vec::new()));
     #[cfg(feature = "tiledb")]
     formats.extend([(Format::TILEDB, Vec::new()), (Format::TILEDB, zstd())]);
     #[cfg(feature = "zarr")]

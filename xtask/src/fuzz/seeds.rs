@@ -10,6 +10,7 @@ use crate::run::root;
 pub(super) fn plant(target: &str, corpus: &Path) -> io::Result<()> {
     match target {
         "hdf5" => copies("crates/hyperslab-hdf5/tests/golden", corpus),
+        "netcdf3" => copies("crates/hyperslab-netcdf3/tests/golden", corpus),
         "tet" => copies("crates/hyperslab-tet/tests/golden", corpus),
         "fragment_index" => copies("crates/hyperslab-zvf/tests/golden", corpus),
         "zarr" => zarr(corpus),

@@ -38,6 +38,8 @@ pub struct FormatInfo {
     pub built_on: Option<&'static str>,
     /// Its readers name a dimension that has no name by this prefix and the axis: other formats need no such name.
     pub generated_dimension: Option<&'static str>,
+    /// Text is stored as characters along one more dimension, and other types in the forms that NetCDF has for them.
+    pub character_text: bool,
 }
 
 impl FormatInfo {
@@ -55,6 +57,7 @@ impl FormatInfo {
             visible_last: &[],
             built_on: None,
             generated_dimension: None,
+            character_text: false,
         }
     }
 

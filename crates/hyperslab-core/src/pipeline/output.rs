@@ -63,7 +63,7 @@ impl<'a> OutputSlots<'a> {
             plan,
             item,
             base: result.as_mut_ptr(),
-            writes: if result.len() >= STREAMED_FROM { Writes::Streamed } else { Writes::Cached },
+            writes: Writes { streamed: result.len() >= STREAMED_FROM, swap: 0 },
             strides: Layout::packed(&counts, item).strides,
             taken: std::iter::repeat_with(AtomicU64::default).take(words).collect(),
             buffer: PhantomData,
@@ -161,6 +161,20 @@ impl OutputSlot<'_> {
         // SAFETY: the slot's cells are inside the result, which is borrowed for writing and so cannot
         // overlap `source`.
         unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item, self.writes) }
+    }
+
+    /// As [`copy_from`](Self::copy_from), with the bytes of each number of `unit` bytes reversed on the way.
+    ///
+    /// # Errors
+    ///
+    /// As [`copy_from`](Self::copy_from); [`Invalid`](Error::Invalid) when elements are not whole numbers.
+    pub fn copy_swapped_from(&mut self, unit: usize, source: &[u8], from: &Layout) -> Result<()> {
+        if unit == 0 || !self.item.is_multiple_of(unit) {
+            return Err(Error::invalid(format!("elements of {} bytes, numbers of {unit}", self.item)));
+        }
+        let writes = Writes { swap: unit, ..self.writes };
+        // SAFETY: as in `copy_from`.
+        unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item, writes) }
     }
 
     /// Copies a box of the slot's cells: `counts` of them, the first at `at` of the slot.

@@ -1,8 +1,8 @@
 //! From elements in memory to their bytes in the file: the inverse of reading.
 
-use hyperslab_core::{DType, Data, Elements, Error, Result};
+use hyperslab_core::{DType, Data, Elements, Error, Result, swap_bytes};
 
-use super::{Element, MemberStep, Step, swap};
+use super::{Element, MemberStep, Step};
 use crate::message::datatype::{Padding, ReferenceKind};
 
 /// Where elements of variable length go.
@@ -92,7 +92,7 @@ impl Element {
             Step::Copy => out.extend_from_slice(bytes),
             Step::Swap(unit) => {
                 out.extend_from_slice(bytes);
-                swap(*unit, &mut out[from..]);
+                swap_bytes(*unit, &mut out[from..]);
             }
             Step::Trim(padding) => {
                 out.extend_from_slice(bytes);

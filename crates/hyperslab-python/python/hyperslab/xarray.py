@@ -33,6 +33,8 @@ _HIDDEN = frozenset(
 #: What NetCDF puts before the name of a variable that is called like a dimension and is not its coordinate.
 _NOT_A_COORDINATE = "_nc4_non_coord_"
 _ONLY_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
+#: Formats of the NetCDF library.
+_NETCDF = frozenset({"hdf5", "netcdf3"})
 
 
 class HyperslabArray(BackendArray):
@@ -105,7 +107,7 @@ class HyperslabDataStore(AbstractDataStore):
         return _attributes(root.attrs, self.opened.format)
 
     def get_encoding(self) -> dict[str, Any]:
-        if self.opened.format != "hdf5":
+        if self.opened.format not in _NETCDF:
             return {}
         growing = {
             name
@@ -126,7 +128,7 @@ class HyperslabDataStore(AbstractDataStore):
         sizes: dict[int, list[str]] = {}
         variables = {}
         for name, array in arrays.items():
-            if str(array.attrs.readable().get("NAME", "")).startswith(_ONLY_DIMENSION):
+            if array.is_dimension or str(array.attrs.readable().get("NAME", "")).startswith(_ONLY_DIMENSION):
                 continue
             dims = _dimensions(array, sizes)
             variables[name.removeprefix(_NOT_A_COORDINATE)] = self._variable(array, dims)
@@ -176,7 +178,7 @@ def _attributes(attributes: Attributes, format: str) -> dict[str, Any]:
     for name, value in attributes.readable().items():
         if name in _HIDDEN:
             continue
-        if format == "hdf5" and isinstance(value, np.ndarray) and value.shape == (1,):
+        if format in _NETCDF and isinstance(value, np.ndarray) and value.shape == (1,):
             value = value[0]  # NetCDF writes single values so
         found[name] = value
     return found
@@ -198,9 +200,9 @@ def _netcdf_encoding(array: _native.Array) -> dict[str, Any]:
 
 
 class HyperslabEntrypoint(BackendEntrypoint):
-    """HDF5, NetCDF-4, TileDB, Zarr, ``.tet`` and NumPy files, read in parallel."""
+    """HDF5, NetCDF, TileDB, Zarr, ``.tet`` and NumPy files, read in parallel."""
 
-    description = "Open HDF5, TileDB, Zarr, .tet and NumPy files with Hyperslab"
+    description = "Open HDF5, NetCDF, TileDB, Zarr, .tet and NumPy files with Hyperslab"
     supports_groups = True
     open_dataset_parameters = (
         "filename_or_obj",

@@ -1,21 +1,36 @@
-//! Arrays in the forms that NetCDF-4 has: its library knows no booleans, no half floats and no fixed-length text.
+//! Arrays in the forms that NetCDF has: its library knows no booleans, no half floats and no fixed-length text. The classic
+//! formats have no text and no enumerations at all.
 
 use std::sync::Arc;
 
-use hyperslab_core::{Array, ArraySchema, CellOrder, DType, Elements, Fill, Grid, Labels, Result};
+use hyperslab_core::{
+    Array, ArraySchema, CellOrder, DType, Elements, EnumType, Fill, Grid, Labels, Result, Values,
+};
 
+use super::characters::Characters;
 use crate::adapt::{ElementMap, Mapped, Relabelled};
 
-/// The array in a form that NetCDF-4 has, and how it differs, where it does.
+/// The array in a form that NetCDF-4 has, or NetCDF classic, and how it differs, where it does.
 ///
 /// The forms are those in which xarray writes the same types, so that it reads them back as they were.
-pub(super) fn adapted(array: &Arc<dyn Array>) -> Result<(Arc<dyn Array>, Option<&'static str>)> {
+pub(super) fn adapted(
+    array: &Arc<dyn Array>,
+    classic: bool,
+) -> Result<(Arc<dyn Array>, Option<&'static str>)> {
     let own = array.schema();
     let unchanged = || Ok((Arc::clone(array), None));
     if own.nullable {
         return unchanged();
     }
-    match own.dtype {
+    match &own.dtype {
+        DType::String | DType::Bytes | DType::FixedText(_) if classic => {
+            Ok((Arc::new(Characters::new(Arc::clone(array))?), None))
+        }
+        DType::Enum(named) if classic => {
+            let schema = flags(own, named)?;
+            let change = "an enumeration is stored as integers with flag_values and flag_meanings";
+            Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), Some(change)))
+        }
         DType::Bool => {
             let mut schema = ArraySchema { dtype: DType::Int8, ..own.clone() };
             schema.attributes.set("dtype", "bool");
@@ -32,14 +47,37 @@ pub(super) fn adapted(array: &Arc<dyn Array>) -> Result<(Arc<dyn Array>, Option<
             let mapped = Mapped::new(Arc::clone(array), schema, HalfToSingle);
             Ok((Arc::new(mapped), Some("float16 is stored as float32")))
         }
-        DType::FixedBytes(length) if length > 1 && own.order == CellOrder::RowMajor => {
-            match characters(own, length)? {
+        DType::FixedBytes(length) if *length > 1 && own.order == CellOrder::RowMajor => {
+            match characters(own, *length)? {
                 Some(schema) => Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), None)),
                 None => unchanged(),
             }
         }
         _ => unchanged(),
     }
+}
+
+/// Named integers in the form that the CF conventions have for them.
+fn flags(own: &ArraySchema, named: &EnumType) -> Result<ArraySchema> {
+    let mut schema = ArraySchema { dtype: named.base.clone(), ..own.clone() };
+    let size = named.base.size().unwrap_or(0);
+    // The low bytes of a wide integer are the narrow one.
+    let bytes = |value: &i128| {
+        let wide = value.to_le_bytes();
+        let mut narrow = wide[..size.min(wide.len())].to_vec();
+        if cfg!(target_endian = "big") {
+            narrow.reverse();
+        }
+        narrow
+    };
+    let values: Vec<u8> = named.members.iter().flat_map(|(_, value)| bytes(value)).collect();
+    let values = Values::new(named.base.clone(), &[named.members.len() as u64], Elements::fixed(values))?;
+    let meanings: Vec<String> = named.members.iter().map(|(name, _)| name.replace(' ', "_")).collect();
+    if !named.members.is_empty() && schema.attributes.get("flag_values").is_none() {
+        schema.attributes.set("flag_values", values);
+        schema.attributes.set("flag_meanings", meanings.join(" ").as_str());
+    }
+    Ok(schema)
 }
 
 /// Text of a fixed length as characters along one more dimension. `None` where the fill value is not one character

@@ -1,4 +1,4 @@
-"""Writes files with missing and packed values in NetCDF-4 and Zarr, and prints xarray's reductions of them as JSON."""
+"""Writes files with missing and packed values in NetCDF and Zarr, and prints xarray's reductions of them as JSON."""
 import itertools, json, sys, warnings
 
 import netCDF4
@@ -13,13 +13,21 @@ rng = np.random.default_rng(3)
 SHAPE = (6, 7)
 
 
-def write_netcdf():
-    with netCDF4.Dataset(f"{folder}/cases.nc", "w") as ds:
+CLASSIC = {"classic.nc": "NETCDF3_CLASSIC", "offset.nc": "NETCDF3_64BIT_OFFSET", "data.nc": "NETCDF3_64BIT_DATA"}
+
+
+def write_netcdf(file="cases.nc", kind="NETCDF4"):
+    """All cases that the kind holds. In the classic kinds `y` is unlimited, so that variables are kept by records."""
+    with netCDF4.Dataset(f"{folder}/{file}", "w", format=kind) as ds:
         ds.set_auto_maskandscale(False)
+        classic = kind != "NETCDF4"
         for name, length in zip("yx", SHAPE):
-            ds.createDimension(name, length)
+            ds.createDimension(name, None if classic and name == "y" else length)
 
         def variable(name, dtype, values, fill=None, chunks=None, **attributes):
+            if dtype == "u1" and kind in ("NETCDF3_CLASSIC", "NETCDF3_64BIT_OFFSET"):
+                return
+            chunks = None if classic else chunks
             v = ds.createVariable(name, dtype, ("y", "x"), fill_value=fill, chunksizes=chunks, zlib=chunks is not None)
             v.set_auto_maskandscale(False)
             v.setncatts(attributes)
@@ -81,7 +89,9 @@ def main():
     write_netcdf()
     write_zarr(2)
     write_zarr(3)
-    files = ["cases.nc", "cases.zarr2", "cases.zarr3"]
+    for file, kind in CLASSIC.items():
+        write_netcdf(file, kind)
+    files = ["cases.nc", "cases.zarr2", "cases.zarr3", *CLASSIC]
     answers = []
     for file in files:
         engine = "netcdf4" if file.endswith(".nc") else "zarr"

@@ -1,0 +1,60 @@
+//! NetCDF classic as a format of the engine.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Attribute, Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Result, Sink, Store, VariantInfo,
+};
+
+use crate::append::Netcdf3Append;
+use crate::types::Version;
+use crate::{Netcdf3Sink, Netcdf3Store, attributes};
+
+/// NetCDF classic: CDF-1, CDF-2 and CDF-5.
+#[derive(Debug)]
+pub struct Netcdf3Driver;
+
+static INFO: FormatInfo = FormatInfo {
+    extensions: &["nc3", "cdf"],
+    variants: &[VariantInfo::new("classic"), VariantInfo::new("64-bit-offset"), VariantInfo::new("cdf5")],
+    capabilities: Capabilities {
+        create: true,
+        append: true,
+        grow: true,
+        several_arrays: true,
+        attributes: true,
+        ..Capabilities::NONE
+    },
+    character_text: true,
+    ..FormatInfo::new("netcdf3")
+};
+
+impl FormatDriver for Netcdf3Driver {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        let is_ours = matches!(glimpse.head(), [b'C', b'D', b'F', version, ..] if Version::from_byte(*version).is_some());
+        Ok(is_ours.into())
+    }
+
+    fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(Netcdf3Store::open(content.into_file(&INFO)?)?))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        let version = options.variant.and_then(|variant| Version::from_variant(variant.name()));
+        Ok(Box::new(Netcdf3Sink::create(target, options.stage(), version)?))
+    }
+
+    fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(Netcdf3Append::open(target)?))
+    }
+
+    fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {
+        attributes::stored(attribute, true).err()
+    }
+}

@@ -1,5 +1,14 @@
 //! What a chunk's stored bytes are, in words that all formats share, so that they can be carried from one store to
-//! another as they are.
+//! another as they are; and what a store keeps of its nodes beyond their content.
+
+mod nodes;
+mod types;
+
+pub use nodes::{
+    CreationOrder, FillState, Link, LinkTarget, ObjectId, StoredArray, StoredAttribute, StoredFill,
+    StoredFilter, StoredGroup, StoredLayout, StoredNamedType, StoredObject, TypeName, VirtualSource,
+};
+pub use types::{ByteOrder, FloatLayout, IntegerLayout, ReferenceKind, StoredClass, StoredType, TextPadding};
 
 use crate::Extents;
 

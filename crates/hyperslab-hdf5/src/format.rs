@@ -27,6 +27,7 @@ static INFO: FormatInfo = FormatInfo {
         grow: true,
         several_arrays: true,
         attributes: true,
+        links: true,
         ..Capabilities::NONE
     },
     ..FormatInfo::new("hdf5")
@@ -53,7 +54,15 @@ impl FormatDriver for Hdf5Driver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        let hdf5 = Hdf5Options { replace: options.replace, sync: options.sync, ..Hdf5Options::default() };
+        let hdf5 = Hdf5Options {
+            replace: options.replace,
+            sync: options.sync,
+            dimension_scales: !options.verbatim,
+            verbatim: options.verbatim,
+            all_declared: options.source.is_some(),
+            user_block: options.preamble.clone().unwrap_or_default(),
+            ..Hdf5Options::default()
+        };
         Ok(Box::new(Hdf5Sink::create(target, hdf5)?))
     }
 

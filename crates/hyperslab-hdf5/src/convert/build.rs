@@ -20,9 +20,12 @@ impl Element {
         };
         let built = match &dtype.class {
             Class::Integer(integer) | Class::Bitfield(integer) => number(*integer, dtype.size),
-            Class::Time { order } => {
+            Class::Time { order, .. } => {
                 let bits = u16::try_from(dtype.size.saturating_mul(8)).unwrap_or(u16::MAX);
-                number(Integer { order: *order, signed: true, offset: 0, precision: bits }, dtype.size)
+                number(
+                    Integer { order: *order, signed: true, offset: 0, precision: bits, pad: 0 },
+                    dtype.size,
+                )
             }
             Class::Float(float) => self::float(*float, dtype.size)
                 .ok_or_else(|| Error::unsupported(name, describe_float(*float, dtype.size)))?,
@@ -173,7 +176,7 @@ fn enumeration(base: Element, members: &[(String, Vec<u8>)]) -> (DType, Step) {
         }
         let signed = matches!(base.dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
         let bits = u16::try_from(8 * memory.len()).unwrap_or(0);
-        let native = Integer { order: NATIVE, signed, offset: 0, precision: bits };
+        let native = Integer { order: NATIVE, signed, offset: 0, precision: bits, pad: 0 };
         IntegerPlan::new(native, memory.len()).value(&memory)
     };
     let members: Vec<_> = members.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect();

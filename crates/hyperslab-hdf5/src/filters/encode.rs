@@ -17,7 +17,7 @@ impl Pipeline {
         let (mut bytes, mut mask) = (Cow::Borrowed(raw), 0);
         for (index, spec) in self.specs.iter().enumerate() {
             let coded = encode(spec, &bytes)?;
-            if spec.is_optional() && spec.is_compressor() && coded.len() >= bytes.len() {
+            if spec.optional && spec.is_compressor() && coded.len() >= bytes.len() {
                 mask |= 1 << index;
             } else {
                 bytes = Cow::Owned(coded);

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
-    Layout as Strides, ObjectId, Place, Result, StoredArray, StoredForm, StoredLayout, TypeName, copy_box,
-    product,
+    Layout as Strides, ObjectId, Place, Result, StoredArray, StoredForm, StoredLayout, StoredStep, TypeName,
+    copy_box, product,
 };
 use smallvec::SmallVec;
 
@@ -382,17 +382,23 @@ impl Array for Dataset {
 
     fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
         let shape = self.schema.decoded_shape(chunk);
+        // Elements of variable length lead into this file's heap.
+        let ([layer], Some(_)) = (reference.layers.as_slice(), self.element.size) else { return None };
         let plain = self.element.is_plain() && cfg!(target_endian = "little");
-        let ([layer], true) = (reference.layers.as_slice(), plain && !self.schema.nullable) else {
-            return None;
-        };
         let steps = match self.source {
-            Source::Chunked { .. } => self.pipeline.stored_steps(layer.filter_mask)?,
-            _ if layer.plain => Vec::new(),
+            Source::Chunked { .. } => {
+                let mut steps = self.pipeline.stored_steps(layer.filter_mask)?;
+                if !plain {
+                    steps.insert(0, StoredStep::Typed);
+                }
+                steps
+            }
+            _ if layer.plain && plain => Vec::new(),
             _ => return None,
         };
-        let whole = self.schema.decoded_bytes(chunk).map(|bytes| bytes as u64);
-        (!steps.is_empty() || Some(reference.stored_bytes()) == whole).then_some(StoredForm { shape, steps })
+        let whole = product(&shape).and_then(|cells| cells.checked_mul(self.element.stored as u64));
+        let filtered = steps.iter().any(|step| *step != StoredStep::Typed);
+        (filtered || Some(reference.stored_bytes()) == whole).then_some(StoredForm { shape, steps })
     }
 
     fn visit_chunks(

@@ -66,7 +66,7 @@ impl Pipeline {
                 id::BZIP2 => StoredStep::Bzip2,
                 id::ZSTD => StoredStep::Zstd,
                 id::BLOSC => StoredStep::Blosc,
-                _ => return None,
+                id => StoredStep::Numbered(id.into()),
             })
         })
         .collect()

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{DType, EnumType, Error, Member, OpaqueType, Result, StructType, TimeUnit};
+use hyperslab_core::{DType, EnumType, Member, OpaqueType, Result, StructType, TimeUnit};
 
 use super::{Element, FloatPlan, IntegerPlan, MemberStep, Step};
 use crate::file::Sizes;
@@ -27,8 +27,11 @@ impl Element {
                     dtype.size,
                 )
             }
-            Class::Float(float) => self::float(*float, dtype.size)
-                .ok_or_else(|| Error::unsupported(name, describe_float(*float, dtype.size)))?,
+            // No type of ours holds it: its bytes are given as they are.
+            Class::Float(float) => self::float(*float, dtype.size).unwrap_or_else(|| {
+                let tag = describe_float(*float);
+                (DType::Opaque(Arc::new(OpaqueType { size: dtype.size, tag })), Step::Copy)
+            }),
             Class::String { padding, .. } => {
                 let step = if *padding == Padding::Nul { Step::Copy } else { Step::Trim(*padding) };
                 (DType::FixedBytes(dtype.size), step)
@@ -134,11 +137,8 @@ fn float(float: Float, stored: usize) -> Option<(DType, Step)> {
     Some((dtype, step))
 }
 
-fn describe_float(float: Float, stored: usize) -> String {
-    format!(
-        "a float of {stored} bytes with {} bits of exponent and {} of mantissa",
-        float.exponent.1, float.mantissa.1
-    )
+fn describe_float(float: Float) -> String {
+    format!("float{} with {} bits of exponent", float.precision, float.exponent.1)
 }
 
 /// h5py keeps types of NumPy that HDF5 lacks as opaque bytes whose tag is `NUMPY:` and their type: dates, spans, and

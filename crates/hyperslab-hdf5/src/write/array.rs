@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use hyperslab_core::{
     ArraySink, ChunkCoord, DType, Elements, EncodedChunk, Error, Grid, Layout as Strides, Region, Result,
-    StoredForm, copy_box,
+    StoredForm, StoredStep, copy_box,
 };
 
 use super::heap::HeapWriter;
@@ -281,12 +281,15 @@ impl ArraySink for NewArray {
     fn adopt(&self, chunk: &ChunkCoord, form: &StoredForm, stored: &Bytes) -> Result<Option<EncodedChunk>> {
         let plan = &self.plan;
         let alike = plan.takes_stored
-            && plan.element.is_plain()
-            && plan.spec.dtype.size() == Some(plan.element.stored)
             && matches!(plan.layout, PlannedLayout::Chunked { .. })
             && form.shape[..] == *plan.spec.grid.chunk_shape()
             && plan.spec.grid.contains(chunk);
-        let mask = if alike { plan.pipeline.mask_of(&form.steps) } else { None };
+        let steps = match &form.steps[..] {
+            [StoredStep::Typed, rest @ ..] => Some(rest).filter(|_| plan.element.size.is_some()),
+            steps => Some(steps)
+                .filter(|_| plan.element.is_plain() && plan.spec.dtype.size() == Some(plan.element.stored)),
+        };
+        let mask = steps.filter(|_| alike).and_then(|steps| plan.pipeline.mask_of(steps));
         let taken = |filter_mask| EncodedChunk {
             parts: vec![stored.clone()],
             filter_mask,

@@ -39,7 +39,7 @@ pub(crate) struct Plan {
     pub(crate) layout: PlannedLayout,
     /// The path of the committed type that it uses.
     pub(crate) named_type: Option<String>,
-    /// Are the filters those of the file that it comes from, so that its chunks can be taken as they are stored?
+    /// Are type and filters those of the file that it comes from, so that its chunks can be taken as they are stored?
     pub(crate) takes_stored: bool,
 }
 
@@ -100,7 +100,8 @@ impl Plan {
         let layout = layout(spec, &element, &pipeline, options).map_err(named)?;
         let pipeline =
             if matches!(layout, PlannedLayout::Chunked { .. }) { pipeline } else { Pipeline::default() };
-        let takes_stored = pipeline.specs.len() == spec.stored.filters.len()
+        let takes_stored = spec.stored.dtype.as_deref() == Some(&dtype)
+            && pipeline.specs.len() == spec.stored.filters.len()
             && pipeline.specs.iter().zip(&spec.stored.filters).all(|(own, stored)| own.stored() == *stored);
         let plan = Self {
             name,
@@ -239,7 +240,9 @@ fn kept_filters(spec: &ArraySpec) -> Option<Vec<FilterSpec>> {
     let kept: Vec<_> = spec.stored.filters.iter().map(FilterSpec::from_stored).collect::<Option<_>>()?;
     let wanted = kept.len() == spec.filters.len()
         && kept.iter().map(describe).zip(&spec.filters).all(|(own, wanted)| own == *wanted);
-    (wanted && kept.iter().all(|filter| check(filter).is_ok())).then_some(kept)
+    // Filters that we lack are kept with the chunks that went through them.
+    let taken = spec.stored.layout == Some(StoredLayout::Chunked);
+    (wanted && (taken || kept.iter().all(|filter| check(filter).is_ok()))).then_some(kept)
 }
 
 /// The layout of the file that it comes from, where the data can be laid out so.

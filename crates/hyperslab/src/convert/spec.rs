@@ -65,7 +65,7 @@ pub(super) fn spec_of(
     spec.stored.clone_from(&schema.stored);
     spec.stored.no_space &= whole;
     let is_virtual = matches!(spec.stored.layout, Some(StoredLayout::Virtual(_)));
-    if !whole || options.shapes_arrays() && !is_virtual {
+    if !whole || options.append || options.shapes_arrays() && !is_virtual {
         spec.stored.layout = None;
     }
     spec.nullable = schema.nullable;

@@ -4,6 +4,7 @@
     hdf5_same.py compare A B        says where two files differ, and fails if they do
     hdf5_same.py check FOLDER TET   builds, converts with the program TET, compares
     hdf5_same.py dangling FILE      writes a file with references to an object that is gone
+    hdf5_same.py edit FILE          changes everything in a file with h5py, and reads it again
     hdf5_same.py mutants FOLDER     changes a file in one way after the other, and fails if one is not noticed
 
 The comparison walks everything that can be reached with h5py's low-level interface: links, types, spaces, properties of
@@ -146,6 +147,16 @@ def bfloat16():
     return tid
 
 
+def quad():
+    """The 128-bit float of IEEE 754, which NumPy has on other machines."""
+    tid = h5t.IEEE_F64LE.copy()
+    tid.set_size(16)
+    tid.set_precision(128)
+    tid.set_fields(127, 112, 15, 0, 112)
+    tid.set_ebias(16383)
+    return tid
+
+
 def string(size, pad, cset):
     tid = h5t.C_S1.copy()
     tid.set_size(size)
@@ -186,7 +197,7 @@ def fixed_types():
         "i24": integer(h5t.STD_I32LE, 3, 24), "u24be": integer(h5t.STD_U32BE, 3, 24),
         "i20at4": integer(h5t.STD_I32LE, 4, 20, 4), "u12": integer(h5t.STD_U16LE, 2, 12), "i40be": integer(h5t.STD_I64BE, 5, 40),
         "i100": integer(h5t.STD_I64LE, 16, 100),
-        "f24be": small_float(), "bf16": bfloat16(),
+        "f24be": small_float(), "bf16": bfloat16(), "quad": quad(),
         "b8": h5t.STD_B8LE, "b16be": h5t.STD_B16BE, "b64": h5t.STD_B64LE,
         "t8": time_type("<"), "t4be": time_type(">"),
         "opaque": opaque(7, b"my own tag"), "opaque0": opaque(3, b""), "m8": opaque(8, b"NUMPY:<M8[s]"),
@@ -381,6 +392,13 @@ def properties(path, folder, libver):
             f.create_dataset(f"most {number}", data=data, chunks=(7, 6), maxshape=most)
         f.create_dataset("sparse", (1000, 1000), "f4", chunks=(100, 100))[5, 5] = 1
         f.create_dataset("contiguous never written", (1000,), "f8")
+        # A filter that nobody has: chunks are only carried.
+        dcpl = h5p.create(h5p.DATASET_CREATE)
+        dcpl.set_chunk((10,))
+        dcpl.set_filter(40_000, h5py.h5z.FLAG_OPTIONAL, (1, 2, 3))
+        unknown = h5d.create(f.id, b"unknown filter", h5t.STD_I32BE, h5s.create_simple((30,)), dcpl)
+        for start, mask in [(0, 0), (10, 1), (20, 0)]:
+            unknown.write_direct_chunk((start,), bytes(range(40 if mask else 17)), mask)
         f.create_dataset("chunk beyond", (3,), "i4", chunks=(10,), maxshape=(None,))[:] = [1, 2, 3]
 
 
@@ -597,7 +615,11 @@ class Comparison:
         self.creation(path, *(x.get_create_plist() for x in (a, b)), tids[0])
         if tids[0].get_class() == h5t.STRING and a.get_space().get_simple_extent_type() != h5s.NULL:
             self.check(path, "text fill", *(h5py.Dataset(x).fillvalue for x in (a, b)))
-        if a.get_space().get_simple_extent_type() != h5s.NULL and a.get_space().get_simple_extent_npoints() < 10**7:
+        if not a.get_create_plist().all_filters_avail():
+            starts = [a.get_chunk_info(n).chunk_offset for n in range(a.get_num_chunks())]
+            self.check(path, "stored chunks", *([x.read_direct_chunk(start) for start in starts] for x in (a, b)))
+            self.check(path, "number of chunks", a.get_num_chunks(), b.get_num_chunks())
+        elif a.get_space().get_simple_extent_type() != h5s.NULL:
             self.late.append((path, tids, lambda x, out, tid: x.read(h5s.ALL, h5s.ALL, out, tid), a, b))
 
     def creation(self, path, a, b, tid):
@@ -764,6 +786,35 @@ def refill(f, name, **options):
     f.create_dataset(name, data=values, **options)
 
 
+def edit(path):
+    """Goes on with a file as any program does: links and attributes come and go, datasets grow."""
+    with h5py.File(path, "r+") as f:
+        groups, datasets = [f], []
+        f.visititems(lambda name, node: (groups if isinstance(node, h5py.Group) else datasets).append(node))
+        for group in groups:
+            group.attrs["new attribute"] = "text"
+            for n in range(12):
+                group.create_group(f"new group {n}")
+            group["new dataset"] = np.arange(3)
+            for name in list(group.attrs)[:2]:
+                del group.attrs[name]
+        for node in datasets:
+            node.attrs["new attribute"] = [1, 2, 3]
+            if isinstance(node, h5py.Dataset) and node.maxshape and None in node.maxshape and not node.is_virtual:
+                node.resize(node.shape[0] + 5, 0)
+                node[-1] = node[0] if node.shape[0] > 5 else 1
+        for group in groups:
+            for name in list(group)[:3]:
+                if name != "new dataset":
+                    del group[name]
+    with h5py.File(path) as f:
+        f.visititems(lambda name, node: (list(node.attrs.items()), node[()] if is_readable(node) else None))
+
+
+def is_readable(node):
+    return isinstance(node, h5py.Dataset) and node.id.get_type().get_class() not in (h5t.TIME, h5t.BITFIELD)
+
+
 def mutants(folder):
     """Is every change noticed?"""
     missed = []
@@ -816,6 +867,8 @@ if __name__ == "__main__":
         sys.exit(bool(found.differences))
     elif sys.argv[1] == "dangling":
         dangling(sys.argv[2])
+    elif sys.argv[1] == "edit":
+        edit(sys.argv[2])
     elif sys.argv[1] == "mutants":
         sys.exit(mutants(sys.argv[2]))
     else:

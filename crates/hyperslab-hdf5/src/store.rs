@@ -21,6 +21,8 @@ use crate::verify;
 
 /// Links followed on one path; libhdf5 follows 16.
 const MAX_LINKS: u32 = 64;
+/// A user block that is held in memory.
+const MAX_USER_BLOCK: u64 = 64 << 20;
 /// Files opened one through the other.
 const MAX_FILES: u32 = 16;
 
@@ -377,6 +379,9 @@ impl Store for Hdf5Store {
     fn preamble(&self) -> Result<Option<bytes::Bytes>> {
         match self.file.superblock.base {
             0 => Ok(None),
+            length if length > MAX_USER_BLOCK => {
+                Err(self.file.unsupported(format!("a user block of {length} bytes")))
+            }
             length => self.file.blob.read_range(0..length).map(Some),
         }
     }

@@ -195,7 +195,9 @@ pub fn convert(
     let verbatim = !paths.is_empty()
         && options.node.is_none()
         && options.selection == Selection::all()
-        && options.variant.is_none_or(|variant| Some(variant.name()) == own_variant);
+        && options
+            .variant
+            .is_none_or(|variant| !variant.info().netcdf_types || Some(variant.name()) == own_variant);
     let holds_values =
         |item: &Item| matches!(item.node(), Some(Node::Array(array)) if !array.schema().is_dimension);
     let arrays = nodes.iter().filter(|(_, item)| holds_values(item)).count();
@@ -290,7 +292,12 @@ pub fn convert(
                     report.change(path, "it has no dataspace: an array of no elements is written");
                 }
                 let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());
-                match spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters) {
+                let mut created = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters);
+                if stored.is_virtual(&copy.spec) && created.as_ref().is_err_and(Error::is_unsupported) {
+                    stored.materialise(path, &mut copy.spec, &mut report);
+                    created = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters);
+                }
+                match created {
                     // Its elements are those of other arrays.
                     Ok(_) if stored.is_virtual(&copy.spec) => report.arrays += 1,
                     Ok(array_sink) => {

@@ -209,7 +209,7 @@ mod tests {
         }
         // bfloat16, rounded to even.
         let mut out = Vec::new();
-        ieee(2, 8, 7).store(&1.003_906_25_f32.to_ne_bytes(), 4, &mut out);
+        ieee(2, 8, 7).store(&1.003_906_25_f64.to_ne_bytes(), 8, &mut out);
         assert_eq!(out, [0x80, 0x3f]);
         let mut out = Vec::new();
         ieee(2, 8, 7).store(&1e39_f64.to_ne_bytes(), 8, &mut out);

@@ -194,13 +194,13 @@ impl Plan {
 
     /// Is the layout that of the file that it comes from?
     fn keeps_layout(&self) -> bool {
-        match (&self.spec.stored.layout, self.layout) {
+        matches!(
+            (&self.spec.stored.layout, self.layout),
             (Some(StoredLayout::Compact), PlannedLayout::Compact)
-            | (Some(StoredLayout::Contiguous | StoredLayout::External(_)), PlannedLayout::Contiguous)
-            | (Some(StoredLayout::Chunked), PlannedLayout::Chunked { .. })
-            | (Some(StoredLayout::Virtual(_)), PlannedLayout::Virtual) => true,
-            _ => false,
-        }
+                | (Some(StoredLayout::Contiguous | StoredLayout::External(_)), PlannedLayout::Contiguous)
+                | (Some(StoredLayout::Chunked), PlannedLayout::Chunked { .. })
+                | (Some(StoredLayout::Virtual(_)), PlannedLayout::Virtual)
+        )
     }
 }
 

@@ -228,7 +228,11 @@ impl Sink for Hdf5Sink {
 
     fn finish(&mut self) -> Result<Vec<(String, String)>> {
         self.write_nodes()?;
-        Ok(lock(&self.shared.names).take_losses())
+        let mut losses = lock(&self.shared.names).take_losses();
+        if self.shared.style == Style::Old {
+            losses.extend(self.tree.untold_orders());
+        }
+        Ok(losses)
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {

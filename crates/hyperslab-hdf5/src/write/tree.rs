@@ -283,6 +283,18 @@ impl Tree {
         Ok(())
     }
 
+    /// The nodes whose order of creation was kept, which old-style objects cannot.
+    pub(crate) fn untold_orders(&self) -> Vec<(String, String)> {
+        let kept =
+            |order: Option<CreationOrder>| order.is_some_and(|order| order != CreationOrder::Untracked);
+        let ordered = |node: &&NewNode| {
+            kept(node.stored.link_order) && !node.children.is_empty()
+                || kept(node.stored.object.attribute_order) && !node.attributes.is_empty()
+        };
+        let told = "the order of creation is not kept for libraries before 1.8";
+        self.nodes.iter().filter(ordered).map(|node| (node.path.clone(), told.to_owned())).collect()
+    }
+
     /// Counts the uses of committed types, which libhdf5 counts as links.
     fn count_uses(&mut self, shared: &Shared) {
         let mut used = Vec::new();

@@ -52,17 +52,20 @@ impl Stored<'_> {
                     }
                 }
             }
-            Some(StoredLayout::Virtual(_)) => {
-                if !self.paths.is_empty() {
-                    report.change(path, "a virtual array is stored with its values");
-                }
-                stored.layout = None;
-            }
+            Some(StoredLayout::Virtual(_)) => self.materialise(path, spec, report),
             Some(StoredLayout::External(files)) if !self.paths.is_empty() => {
                 report.change(path, format!("the values are in the file now, not in {}", files.join(", ")));
             }
             _ => {}
         }
+    }
+
+    /// Has a virtual array stored with its values.
+    pub(super) fn materialise(&self, path: &str, spec: &mut ArraySpec, report: &mut ConvertReport) {
+        if !self.paths.is_empty() {
+            report.change(path, "a virtual array is stored with its values");
+        }
+        spec.stored.layout = None;
     }
 
     /// Does the target keep it virtual?

@@ -582,7 +582,7 @@ class Comparison:
         plists = [x.get_create_plist() for x in (a, b)]
         self.check(path, "link order", *(order_of(p, "link") for p in plists))
         self.check(path, "attribute order", *(order_of(p, "attr") for p in plists))
-        kinds = [h5py.h5.INDEX_NAME] + ([h5py.h5.INDEX_CRT_ORDER] if order_of(plists[0], "link") & h5p.CRT_ORDER_INDEXED else [])
+        kinds = [h5py.h5.INDEX_NAME] + ([h5py.h5.INDEX_CRT_ORDER] if all(order_of(p, "link") & h5p.CRT_ORDER_INDEXED for p in plists) else [])
         for kind in kinds:
             names = []
             for x in (a, b):
@@ -651,15 +651,8 @@ class Comparison:
     def values(self, path, tids, read, a, b):
         told = []
         for x, tid in ((a, tids[0]), (b, tids[1])):
-            shape = x.get_space().get_simple_extent_dims()
-            if has_pointers(tid):
-                out = np.empty(shape, tid.dtype)
-                read(x, out, h5t.py_create(out.dtype))
-                told.append(self.plain(path, x, out))
-            else:
-                out = np.empty(shape, f"V{tid.get_size()}")
-                read(x, out, tid)
-                told.append(out.tobytes())
+            out = read_values(x, lambda out, tid: read(x, out, tid))
+            told.append(self.plain(path, x, out) if has_pointers(tid) else out.tobytes())
         self.check(path, "values", *told)
 
     def plain(self, path, owner, value):
@@ -689,8 +682,8 @@ class Comparison:
             h5a.iterate(x, lambda name, *_: found.append(name), index_type=h5py.h5.INDEX_NAME)
             names.append(found)
         self.check(path, "attributes", *names)
-        plist = getattr(a, "get_create_plist", lambda: None)()
-        if plist is not None and order_of(plist, "attr") & h5p.CRT_ORDER_TRACKED:
+        plists = [x.get_create_plist() for x in (a, b) if hasattr(x, "get_create_plist")]
+        if plists and all(order_of(p, "attr") & h5p.CRT_ORDER_TRACKED for p in plists):
             orders = []
             for x in (a, b):
                 found = []
@@ -808,11 +801,28 @@ def edit(path):
                 if name != "new dataset":
                     del group[name]
     with h5py.File(path) as f:
-        f.visititems(lambda name, node: (list(node.attrs.items()), node[()] if is_readable(node) else None))
+        f.visititems(lambda name, node: read(node))
 
 
-def is_readable(node):
-    return isinstance(node, h5py.Dataset) and node.id.get_type().get_class() not in (h5t.TIME, h5t.BITFIELD)
+def read(node):
+    """Reads an object's attributes and values."""
+    for name in node.attrs:
+        attribute = node.attrs.get_id(name)
+        if attribute.get_space().get_simple_extent_type() != h5s.NULL:
+            read_values(attribute, attribute.read)
+    if isinstance(node, h5py.Dataset) and node.shape is not None and node.id.get_create_plist().all_filters_avail():
+        read_values(node.id, lambda out, tid: node.id.read(h5s.ALL, h5s.ALL, out, tid))
+
+
+def read_values(owner, read):
+    tid, shape = owner.get_type(), owner.get_space().get_simple_extent_dims()
+    if has_pointers(tid):
+        out = np.empty(shape, tid.dtype)
+        read(out, h5t.py_create(out.dtype))
+    else:
+        out = np.empty(shape, f"V{tid.get_size()}")
+        read(out, tid)
+    return out
 
 
 def mutants(folder):

@@ -593,7 +593,8 @@ class Comparison:
         for name in set(names[0]) & set(names[1]):
             below = f"{path.rstrip('/')}/{name.decode()}"
             infos = [x.links.get_info(name) for x in (a, b)]
-            self.check(below, "link", *((i.type, i.cset) for i in infos))
+            self.check(below, "link", *(i.type for i in infos))
+            self.check(below, "charset of the name", *(i.cset for i in infos))
             if infos[0].type != infos[1].type:
                 continue
             if infos[0].type == h5l.TYPE_HARD:

@@ -6,9 +6,10 @@ use hyperslab_core::{ArraySpec, Attribute, DType, Elements, Error, Grid, Labels,
 
 use super::array::{NewArray, Shared};
 use super::attributes::{c_text, content, space};
+use super::node::{NewKind, NewNode};
 use super::options::Hdf5Options;
 use super::plan::Plan;
-use super::tree::{NewKind, NewNode, Tree, group_of, upwards};
+use super::tree::{Tree, group_of, upwards};
 use super::types::file_type;
 use crate::convert::Keeper;
 use crate::dimensions::NO_VARIABLE;

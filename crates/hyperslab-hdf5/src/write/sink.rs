@@ -10,12 +10,13 @@ use hyperslab_core::{
 };
 
 use super::array::{NewArray, Shared};
+use super::node::{ChildTarget, NewKind, checked_attributes};
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
 use super::plan::Plan;
 use super::scales;
-use super::tree::{ChildTarget, NewKind, Tree, checked_attributes};
+use super::tree::Tree;
 use super::types::{file_type, fitting};
 use crate::file::{Sizes, lock};
 use crate::superblock::Superblock;

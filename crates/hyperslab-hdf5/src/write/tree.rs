@@ -3,75 +3,23 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hyperslab_core::{
-    Attributes, CreationOrder, Error, Result, StoredGroup, TypeName, child_path, normal_path,
-};
+use hyperslab_core::{CreationOrder, Error, Result, StoredGroup, TypeName, child_path, normal_path};
 
 use super::array::{NewArray, Shared};
-use super::attributes::{NewAttribute, check_attribute, set_by_people, values_of};
+use super::attributes::NewAttribute;
 use super::extend::Additions;
 use super::group;
 use super::names::{AttributeKeeper, Measure, address_of};
-use super::object::{CONSTANT, MOST_ATTRIBUTES, NewHeader, NewMessage, Style};
+use super::node::{Child, ChildTarget, NewKind, NewNode};
+use super::object::{CONSTANT, NewHeader, NewMessage, Style};
 use super::output::Output;
-use super::scales::ScaleAttribute;
 use crate::convert::Keeper;
 use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
 use crate::message::attribute::Content;
-use crate::message::datatype::{DatatypeMessage, Type};
+use crate::message::datatype::DatatypeMessage;
 use crate::message::link::{Link, LinkTarget};
 use crate::store::{Found, find};
-
-/// A node of the new file.
-#[derive(Debug)]
-pub(crate) struct NewNode {
-    pub(crate) path: String,
-    pub(crate) kind: NewKind,
-    pub(crate) attributes: Vec<NewAttribute>,
-    /// What dimension scales add.
-    pub(crate) scales: Vec<ScaleAttribute>,
-    /// Groups: the links, in the order of creation.
-    pub(crate) children: Vec<Child>,
-    /// Where its header is, once that is known.
-    pub(crate) address: u64,
-    /// What another file keeps of it.
-    pub(crate) stored: StoredGroup,
-    /// Hard links to it, and uses of a committed type.
-    pub(crate) links: u32,
-}
-
-/// A link of a group.
-#[derive(Debug)]
-pub(crate) struct Child {
-    pub(crate) name: String,
-    pub(crate) target: ChildTarget,
-}
-
-/// Where a link leads.
-#[derive(Debug)]
-pub(crate) enum ChildTarget {
-    /// To a node of the tree.
-    Node(usize),
-    /// To a path.
-    Soft(String),
-    /// To a path in another file.
-    External { file: String, path: String },
-}
-
-/// What a node is.
-#[derive(Debug)]
-pub(crate) enum NewKind {
-    Group {
-        /// Did someone make it, or was it only needed for what is below?
-        made: bool,
-    },
-    Array(Arc<NewArray>),
-    /// A committed type.
-    Type(Arc<Type>),
-    /// It was in the file before.
-    Existing,
-}
 
 /// The nodes by path; the first is the root.
 #[derive(Debug)]
@@ -83,34 +31,6 @@ pub(crate) struct Tree {
     style: Style,
     /// The file that is added to.
     file: Option<Arc<File>>,
-}
-
-/// The attributes of a node as they will be stored.
-///
-/// Verbatim, those in which dimension scales and NetCDF-4 keep books are among them.
-pub(crate) fn checked_attributes(
-    attributes: &Attributes,
-    verbatim: bool,
-    shared: &Shared,
-) -> Result<Vec<NewAttribute>> {
-    let mut checked = Vec::new();
-    let mut chosen = set_by_people(attributes).map(|(name, _)| name).peekable();
-    for (name, value) in attributes.iter() {
-        if chosen.next_if_eq(&name).is_none() && !verbatim {
-            continue;
-        }
-        let (values, stored) = (values_of(name, value)?, attributes.stored(name).cloned());
-        let attribute = NewAttribute { name: name.to_owned(), values, stored };
-        check_attribute(&attribute, shared.style, shared.sizes)?;
-        checked.push(attribute);
-    }
-    if checked.len() > MOST_ATTRIBUTES {
-        return Err(Error::invalid(format!(
-            "{} attributes of one object, but HDF5 numbers at most {MOST_ATTRIBUTES}",
-            checked.len()
-        )));
-    }
-    Ok(checked)
 }
 
 impl Tree {

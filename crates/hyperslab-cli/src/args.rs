@@ -465,6 +465,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long, conflicts_with = "strict")]
     pub(crate) skip_unsupported: bool,
 
+    /// Copy the values of virtual arrays instead of keeping them virtual
+    #[arg(long)]
+    pub(crate) materialise: bool,
+
     /// Record the source in an attribute of the root
     #[arg(long)]
     pub(crate) provenance: bool,

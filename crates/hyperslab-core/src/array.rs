@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Grid, OutputSlot,
-    PlannedChunk, Result, Span, StoredForm,
+    PlannedChunk, Result, Span, StoredArray, StoredForm,
 };
 
 /// A dense array of some format.
@@ -273,6 +273,8 @@ pub struct ArraySchema {
     /// Does it only declare a dimension of its name and length, as NetCDF-4's dimensions without a variable do? Its
     /// values mean nothing.
     pub is_dimension: bool,
+    /// How the format stores it, in more detail than the fields above say.
+    pub stored: StoredArray,
 }
 
 impl ArraySchema {
@@ -295,6 +297,7 @@ impl ArraySchema {
             chunk_index: String::new(),
             chunked: true,
             is_dimension: false,
+            stored: StoredArray::default(),
         }
     }
 

@@ -1,10 +1,10 @@
 //! What people write beside their data.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use crate::Values;
+use crate::{StoredAttribute, Values};
 
 /// One attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -63,6 +63,8 @@ pub struct Attributes {
     entries: Vec<(String, Attribute)>,
     /// Where each name stands in `entries`, once there are many and one was set.
     index: Option<HashMap<String, usize>>,
+    /// How attributes were stored, where their format keeps more than their values.
+    stored: BTreeMap<String, StoredAttribute>,
 }
 
 impl PartialEq for Attributes {
@@ -75,12 +77,13 @@ impl Attributes {
     /// None.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: Vec::new(), index: None }
+        Self { entries: Vec::new(), index: None, stored: BTreeMap::new() }
     }
 
     /// Sets an attribute; one of the same name is replaced in its place.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Attribute>) {
         let (name, value) = (name.into(), value.into());
+        self.stored.remove(&name);
         if self.index.is_none() && self.entries.len() >= INDEXED_FROM {
             // The first of a name counts, as in a search from the front.
             let names = self.entries.iter().enumerate().rev();
@@ -108,6 +111,33 @@ impl Attributes {
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.position(name).map(|at| &self.entries[at].1)
+    }
+
+    /// How an attribute was stored, where its format keeps more than its values.
+    #[must_use]
+    pub fn stored(&self, name: &str) -> Option<&StoredAttribute> {
+        self.stored.get(name)
+    }
+
+    /// Notes how an attribute was stored. [`set`](Self::set) forgets it.
+    pub fn set_stored(&mut self, name: impl Into<String>, stored: StoredAttribute) {
+        self.stored.insert(name.into(), stored);
+    }
+
+    /// Those that `keep` chooses, as they are stored.
+    #[must_use]
+    pub fn filtered(&self, mut keep: impl FnMut(&str, &Attribute) -> bool) -> Self {
+        let mut kept: Self = self
+            .iter()
+            .filter(|(name, value)| keep(name, value))
+            .map(|(name, value)| (name, value.clone()))
+            .collect();
+        for (name, _) in &kept.entries {
+            if let Some(stored) = self.stored.get(name) {
+                kept.stored.insert(name.clone(), stored.clone());
+            }
+        }
+        kept
     }
 
     /// All of them, in order.

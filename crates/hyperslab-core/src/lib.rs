@@ -27,7 +27,8 @@
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
 //! | `format` | [`FormatDriver`], [`FormatInfo`]: how a format is described, recognised, opened, created and repaired |
 //! | `key` | [`EncryptionKey`] |
-//! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are |
+//! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are; [`StoredType`], [`StoredArray`] and
+//! others: what a store keeps of its nodes beyond their content |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
 //! | `secret` | [`SecretKey`]: keys that are wiped from memory and never shown |
 //! | [`storage`] | [`Storage`]: the objects at a location; stages: files, folders and changes that become visible whole or not at all |
@@ -116,6 +117,11 @@ pub use storage::{
     StorageEntry, read_spans,
 };
 pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
-pub use stored::{StoredForm, StoredStep};
+pub use stored::{
+    ByteOrder, CreationOrder, FillState, FloatLayout, IntegerLayout, Link, LinkTarget, ObjectId,
+    ReferenceKind, StoredArray, StoredAttribute, StoredClass, StoredFill, StoredFilter, StoredForm,
+    StoredGroup, StoredLayout, StoredNamedType, StoredObject, StoredStep, StoredType, TextPadding, TypeName,
+    VirtualSource,
+};
 pub use swap::{copy_swapped, swap_bytes};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};

@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, Result, StoredForm};
+use crate::{
+    Attributes, ChunkCoord, DType, Elements, Error, Fill, Filter, Grid, Labels, LinkTarget, Result,
+    StoredArray, StoredForm, StoredGroup, StoredNamedType,
+};
 
 /// A place to create nodes. Nothing is visible before [`commit`](Sink::commit); dropped, it leaves nothing
 /// behind.
@@ -17,6 +20,39 @@ pub trait Sink: Send + Debug {
     /// [`Invalid`](Error::Invalid) when something stands at the path; [`Unsupported`](Error::Unsupported) for what
     /// the format cannot hold.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()>;
+
+    /// As [`group`](Self::group), with what the source keeps of it. Formats that keep nothing of the kind ignore it.
+    ///
+    /// # Errors
+    ///
+    /// As [`group`](Self::group).
+    fn group_as(&mut self, path: &str, attributes: &Attributes, _stored: &StoredGroup) -> Result<()> {
+        self.group(path, attributes)
+    }
+
+    /// A link. The target of a hard link must have been made before.
+    ///
+    /// # Errors
+    ///
+    /// As [`group`](Self::group).
+    fn link(&mut self, path: &str, _target: &LinkTarget<String>) -> Result<()> {
+        Err(Error::unsupported(path, "links"))
+    }
+
+    /// A named type. Arrays and attributes refer to it by its path.
+    ///
+    /// # Errors
+    ///
+    /// As [`group`](Self::group).
+    fn named_type(
+        &mut self,
+        path: &str,
+        _dtype: &DType,
+        _attributes: &Attributes,
+        _stored: &StoredNamedType,
+    ) -> Result<()> {
+        Err(Error::unsupported(path, "named types"))
+    }
 
     /// A dimension that no array of its name describes: its length, and how far it may grow (`None`: without end).
     /// Formats that know dimensions only as names of axes have nothing to do.
@@ -63,6 +99,16 @@ pub trait Sink: Send + Debug {
     /// nodes are there, before the first chunk is written.
     fn changes(&self) -> Vec<(String, String)> {
         Vec::new()
+    }
+
+    /// Writes everything that is left before [`commit`](Self::commit). Answers what could not be kept and was only found
+    /// out while values were written: node and reason.
+    ///
+    /// # Errors
+    ///
+    /// As [`commit`](Self::commit).
+    fn finish(&mut self) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
     }
 
     /// Makes everything visible at once.
@@ -154,6 +200,8 @@ pub struct ArraySpec {
     pub attributes: Attributes,
     /// The pipeline, in the order of writing.
     pub filters: Vec<Filter>,
+    /// How the source stores it, for formats that can store it so again. What contradicts the fields above is ignored.
+    pub stored: StoredArray,
 }
 
 impl ArraySpec {
@@ -171,6 +219,7 @@ impl ArraySpec {
             labels: vec![Labels::None; rank],
             attributes: Attributes::new(),
             filters: Vec::new(),
+            stored: StoredArray::default(),
         }
     }
 

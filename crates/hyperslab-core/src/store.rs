@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::{Array, Attributes, DType, Geometry, Report, Result, Table};
+use crate::{
+    Array, Attributes, DType, Geometry, Link, ObjectId, Report, Result, StoredGroup, StoredNamedType, Table,
+};
 
 /// An opened file or directory. Its nodes are found when they are asked for, not when it is opened.
 pub trait Store: Send + Sync + Debug {
@@ -40,6 +42,52 @@ pub trait Store: Send + Sync + Debug {
     ///
     /// [`NotFound`](crate::Error::NotFound) when there is no such node; otherwise whatever is wrong with it.
     fn node(&self, path: &str) -> Result<Node>;
+
+    /// The links of a group, in the file's order, none of them followed; `None` in formats where a name and its node are
+    /// one.
+    ///
+    /// # Errors
+    ///
+    /// As [`children`](Self::children).
+    fn links(&self, _path: &str) -> Result<Option<Vec<Link>>> {
+        Ok(None)
+    }
+
+    /// The identity of the object at a path; `None` in formats where each node has one path.
+    ///
+    /// # Errors
+    ///
+    /// As [`node`](Self::node).
+    fn identity(&self, _path: &str) -> Result<Option<ObjectId>> {
+        Ok(None)
+    }
+
+    /// What the format keeps of a group beyond its attributes and links.
+    ///
+    /// # Errors
+    ///
+    /// As [`node`](Self::node).
+    fn stored_group(&self, _path: &str) -> Result<StoredGroup> {
+        Ok(StoredGroup::default())
+    }
+
+    /// The named type at a path as it is stored; `None` when something else stands there.
+    ///
+    /// # Errors
+    ///
+    /// As [`node`](Self::node).
+    fn stored_type(&self, _path: &str) -> Result<Option<StoredNamedType>> {
+        Ok(None)
+    }
+
+    /// Bytes of the file before its content that the format leaves to others (HDF5's user block).
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when they cannot be read.
+    fn preamble(&self) -> Result<Option<bytes::Bytes>> {
+        Ok(None)
+    }
 
     /// What the format knows of the file beyond its nodes (`layout`, `history` …), for `info --all`.
     ///

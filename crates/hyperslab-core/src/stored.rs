@@ -1,5 +1,14 @@
 //! What a chunk's stored bytes are, in words that all formats share, so that they can be carried from one store to
-//! another as they are.
+//! another as they are; and what a store keeps of its nodes beyond their content.
+
+mod nodes;
+mod types;
+
+pub use nodes::{
+    CreationOrder, FillState, Link, LinkTarget, ObjectId, StoredArray, StoredAttribute, StoredFill,
+    StoredFilter, StoredGroup, StoredLayout, StoredNamedType, StoredObject, TypeName, VirtualSource,
+};
+pub use types::{ByteOrder, FloatLayout, IntegerLayout, ReferenceKind, StoredClass, StoredType, TextPadding};
 
 use crate::Extents;
 
@@ -32,6 +41,12 @@ pub enum StoredStep {
     Blosc,
     /// The bytes, then their CRC-32C, little-endian.
     Crc32c,
+    /// Elements as the array's [stored type](StoredArray::dtype) says, not as little-endian elements of its type. Comes
+    /// first, and means the same only where both arrays have the same stored type.
+    Typed,
+    /// A filter that other formats do not have, by its number in the format. Means the same only where both arrays have the
+    /// same [stored filters](StoredArray::filters).
+    Numbered(u32),
     /// The bytes, then their Fletcher checksum as HDF5 has it, little-endian.
     Fletcher32,
 }

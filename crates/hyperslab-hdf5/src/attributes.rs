@@ -4,7 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyperslab_core::{Attribute, Attributes, Elements, Error, Extents, Fields, Result, Values};
+use hyperslab_core::{
+    Attribute, Attributes, Elements, Error, Extents, Fields, ObjectId, Result, StoredAttribute, TypeName,
+    Values,
+};
 
 use crate::btree2::BTree2;
 use crate::convert::{Element, Heaps};
@@ -93,7 +96,8 @@ fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()
 
 /// All attributes with their values; one that cannot be read says why.
 pub(crate) fn decode(file: &Arc<File>, raw: &[RawAttribute]) -> Attributes {
-    raw.iter()
+    let mut attributes: Attributes = raw
+        .iter()
         .map(|attribute| {
             let value = match &attribute.content {
                 Ok(content) => {
@@ -103,7 +107,25 @@ pub(crate) fn decode(file: &Arc<File>, raw: &[RawAttribute]) -> Attributes {
             };
             (attribute.name.clone(), value)
         })
-        .collect()
+        .collect();
+    for attribute in raw {
+        if let Ok(content) = &attribute.content {
+            attributes.set_stored(attribute.name.clone(), content.stored());
+        }
+    }
+    attributes
+}
+
+impl Content {
+    /// How it is stored, in the model's words.
+    fn stored(&self) -> StoredAttribute {
+        StoredAttribute {
+            dtype: Arc::clone(&self.dtype),
+            named_type: self.named_type.map(|address| TypeName::Id(ObjectId(address))),
+            no_space: self.space.null,
+            utf8_name: self.utf8_name,
+        }
+    }
 }
 
 fn values(file: &Arc<File>, content: &Content) -> Result<Attribute> {

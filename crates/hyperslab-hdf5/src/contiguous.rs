@@ -54,6 +54,11 @@ impl External {
         Self { slots, open: Mutex::default() }
     }
 
+    /// The names of the files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        self.slots.iter().map(|slot| slot.file.clone()).collect()
+    }
+
     /// The external file of this name.
     pub(crate) fn blob(&self, file: &File, name: &str) -> Result<Arc<dyn Blob>> {
         if let Some(blob) = lock(&self.open).get(name) {

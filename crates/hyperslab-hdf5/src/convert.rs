@@ -10,7 +10,7 @@ use hyperslab_core::{DType, Place, Result, swap_bytes};
 
 pub(crate) use float::FloatPlan;
 pub(crate) use integer::IntegerPlan;
-pub(crate) use store::{Keeper, NoKeeper, utf8_of};
+pub(crate) use store::{Keeper, utf8_of};
 pub(crate) use variable::Heaps;
 
 use crate::message::datatype::{Padding, ReferenceKind};

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
-    Layout as Strides, Place, Result, StoredForm, copy_box, product, swap_bytes,
+    Layout as Strides, ObjectId, Place, Result, StoredArray, StoredForm, StoredLayout, StoredStep, TypeName,
+    copy_box, product, swap_bytes,
 };
 use smallvec::SmallVec;
 
@@ -17,8 +18,9 @@ use crate::file::File;
 use crate::filters::{Pipeline, describe};
 use crate::header::{Header, kind};
 use crate::index::{ChunkIndex, Stored};
-use crate::message::datatype::Type;
+use crate::message::datatype::{DatatypeMessage, Type};
 use crate::message::layout::{Chunked, Layout};
+use crate::message::pipeline::FilterSpec;
 use crate::message::space::Space;
 use crate::message::{external, fill, pipeline};
 use crate::operation::outside;
@@ -83,7 +85,17 @@ impl Dataset {
         if !space.null {
             schema.max_shape.clone_from(&space.max_shape);
         }
-        schema.fill = parts.fill()?;
+        let (stored_fill, fill) = fill::read(file, header)?;
+        schema.fill = parts.fill(fill)?;
+        schema.stored = StoredArray {
+            object: header.stored_object(file),
+            named_type: header.named_type(file).map(|address| TypeName::Id(ObjectId(address))),
+            no_space: space.null,
+            layout: stored_layout(layout.as_ref(), &source),
+            fill: Some(stored_fill),
+            filters: pipeline.specs.iter().map(FilterSpec::stored).collect(),
+            dtype: Some(dtype.into()),
+        };
         schema.filters = pipeline.specs.iter().map(describe).collect();
         chunk_index.clone_into(&mut schema.chunk_index);
         let raw = attributes::raw(file, header)?;
@@ -191,6 +203,17 @@ impl Dataset {
     }
 }
 
+/// The layout in the model's words.
+fn stored_layout(layout: Option<&Layout>, source: &Source) -> Option<StoredLayout> {
+    Some(match (layout?, source) {
+        (_, Source::External(external)) => StoredLayout::External(external.files()),
+        (_, Source::Virtual(sources)) => StoredLayout::Virtual(Arc::clone(&sources.stored)),
+        (Layout::Compact { .. }, _) => StoredLayout::Compact,
+        (Layout::Chunked(_), _) => StoredLayout::Chunked,
+        _ => StoredLayout::Contiguous,
+    })
+}
+
 /// What a dataset is made from.
 struct Parts<'a> {
     file: &'a Arc<File>,
@@ -275,8 +298,8 @@ impl Parts<'_> {
         Ok((grid, Source::Chunked { index: Box::new(index), plain_edges: chunked.plain_edges }))
     }
 
-    fn fill(&self) -> Result<Fill> {
-        let Some(bytes) = fill::read(self.file, self.header)? else { return Ok(Fill::Zero) };
+    fn fill(&self, stored: Option<Vec<u8>>) -> Result<Fill> {
+        let Some(bytes) = stored else { return Ok(Fill::Zero) };
         let place = Place::new(self.name, "fill value", 0);
         if bytes.len() != self.element.stored {
             // Only cells that were never written would need it: those are refused, the others are not lost.
@@ -363,17 +386,23 @@ impl Array for Dataset {
 
     fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
         let shape = self.schema.decoded_shape(chunk);
+        // Elements of variable length lead into this file's heap.
+        let ([layer], Some(_)) = (reference.layers.as_slice(), self.element.size) else { return None };
         let plain = self.element.is_plain() && cfg!(target_endian = "little");
-        let ([layer], true) = (reference.layers.as_slice(), plain && !self.schema.nullable) else {
-            return None;
-        };
         let steps = match self.source {
-            Source::Chunked { .. } => self.pipeline.stored_steps(layer.filter_mask)?,
-            _ if layer.plain => Vec::new(),
+            Source::Chunked { .. } => {
+                let mut steps = self.pipeline.stored_steps(layer.filter_mask)?;
+                if !plain {
+                    steps.insert(0, StoredStep::Typed);
+                }
+                steps
+            }
+            _ if layer.plain && plain => Vec::new(),
             _ => return None,
         };
-        let whole = self.schema.decoded_bytes(chunk).map(|bytes| bytes as u64);
-        (!steps.is_empty() || Some(reference.stored_bytes()) == whole).then_some(StoredForm { shape, steps })
+        let whole = product(&shape).and_then(|cells| cells.checked_mul(self.element.stored as u64));
+        let filtered = steps.iter().any(|step| *step != StoredStep::Typed);
+        (filtered || Some(reference.stored_bytes()) == whole).then_some(StoredForm { shape, steps })
     }
 
     fn visit_chunks(

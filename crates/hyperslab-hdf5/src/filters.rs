@@ -66,10 +66,23 @@ impl Pipeline {
                 id::BZIP2 => StoredStep::Bzip2,
                 id::ZSTD => StoredStep::Zstd,
                 id::BLOSC => StoredStep::Blosc,
-                _ => return None,
+                id => StoredStep::Numbered(id.into()),
             })
         })
         .collect()
+    }
+
+    /// The mask of a chunk to which just these steps were done; `None` where these filters do not do them.
+    pub(crate) fn mask_of(&self, steps: &[StoredStep]) -> Option<u32> {
+        let (mut mask, mut steps) = (0, steps.iter().peekable());
+        for filter in 0..self.specs.len() {
+            let alone = self.stored_steps(!(1 << filter))?;
+            match steps.next_if(|step| alone == [**step]) {
+                Some(_) => {}
+                None => mask |= 1 << filter,
+            }
+        }
+        steps.next().is_none().then_some(mask)
     }
 
     /// Undoes the filters that `mask` does not skip, last to first; the last step writes straight into `out`.

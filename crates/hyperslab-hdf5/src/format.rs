@@ -5,28 +5,37 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Attributes, Capabilities, Content, CreateOptions, ExternalFiles, FormatDriver, FormatInfo, Glimpse,
-    OpenContext, Recognition, Result, Sink, Store, VariantInfo,
+    OpenContext, Recognition, Result, Sink, Store, Variant, VariantInfo,
 };
 
-use crate::{Anywhere, AppendOptions, Externals, Hdf5Append, Hdf5Options, Hdf5Sink, NoExternals, Siblings};
+use crate::{
+    Anywhere, AppendOptions, Compatibility, Externals, Hdf5Append, Hdf5Options, Hdf5Sink, NoExternals,
+    Siblings,
+};
 
 /// HDF5, and NetCDF-4 on top of it.
 #[derive(Debug)]
 pub struct Hdf5Driver;
 
+/// Files that libraries of any age read.
+const EARLIEST: &str = "hdf5-earliest";
+/// Files for libhdf5 2.0 and later.
+const V200: &str = "hdf5-2.0";
+
 static INFO: FormatInfo = FormatInfo {
     extensions: &["h5", "hdf5", "he5", "nc", "nc4"],
-    variants: &[VariantInfo {
-        extensions: &["nc", "nc4"],
-        netcdf_types: true,
-        ..VariantInfo::new("netcdf4")
-    }],
+    variants: &[
+        VariantInfo { extensions: &["nc", "nc4"], netcdf_types: true, ..VariantInfo::new("netcdf4") },
+        VariantInfo::new(EARLIEST),
+        VariantInfo::new(V200),
+    ],
     capabilities: Capabilities {
         create: true,
         append: true,
         grow: true,
         several_arrays: true,
         attributes: true,
+        links: true,
         ..Capabilities::NONE
     },
     ..FormatInfo::new("hdf5")
@@ -56,7 +65,21 @@ impl FormatDriver for Hdf5Driver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        let hdf5 = Hdf5Options { replace: options.replace, sync: options.sync, ..Hdf5Options::default() };
+        let compatibility = match options.variant.map(Variant::name) {
+            Some(EARLIEST) => Compatibility::Earliest,
+            Some(V200) => Compatibility::V200,
+            _ => Compatibility::default(),
+        };
+        let hdf5 = Hdf5Options {
+            compatibility,
+            replace: options.replace,
+            sync: options.sync,
+            dimension_scales: !options.verbatim,
+            verbatim: options.verbatim,
+            all_declared: options.source.is_some(),
+            user_block: options.preamble.clone().unwrap_or_default(),
+            ..Hdf5Options::default()
+        };
         Ok(Box::new(Hdf5Sink::create(target, hdf5)?))
     }
 

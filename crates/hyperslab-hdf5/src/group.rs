@@ -237,6 +237,20 @@ fn compare_hash(hash: u32, record: &[u8]) -> Ordering {
     record.first_chunk::<4>().map_or(Ordering::Less, |stored| hash.cmp(&u32::from_le_bytes(*stored)))
 }
 
+impl Link {
+    /// In the model's words.
+    pub(crate) fn into_model(self) -> hyperslab_core::Link {
+        use hyperslab_core::{LinkTarget as Target, ObjectId};
+        let target = match self.target {
+            LinkTarget::Hard(address) => Target::Hard(ObjectId(address)),
+            LinkTarget::Soft(path) => Target::Soft(path),
+            LinkTarget::External { file, path } => Target::External { file, path },
+            LinkTarget::Other(kind) => Target::Other(kind),
+        };
+        hyperslab_core::Link { name: self.name, utf8: self.utf8, target }
+    }
+}
+
 impl LinkTarget {
     /// The target in words, for a link that leads nowhere.
     pub(crate) fn describe(&self) -> String {

@@ -3,7 +3,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use bytes::Bytes;
-use hyperslab_core::{Fields, Result};
+use hyperslab_core::{CreationOrder, Fields, Result, StoredObject};
 
 use crate::file::{File, FileFields, check_sum};
 use crate::shared;
@@ -22,6 +22,7 @@ pub(crate) mod kind {
     pub(crate) const GROUP_INFO: u16 = 0x0a;
     pub(crate) const PIPELINE: u16 = 0x0b;
     pub(crate) const ATTRIBUTE: u16 = 0x0c;
+    pub(crate) const COMMENT: u16 = 0x0d;
     pub(crate) const SHARED_TABLE: u16 = 0x0f;
     pub(crate) const CONTINUATION: u16 = 0x10;
     pub(crate) const SYMBOL_TABLE: u16 = 0x11;
@@ -35,8 +36,12 @@ pub(crate) mod kind {
 
 const STRUCTURE: &str = "object header";
 
+/// Flags of version 2 headers: the order of attributes is kept, and indexed.
+pub(crate) const ORDERED: u8 = 4;
+pub(crate) const INDEXED: u8 = 8;
+
 /// Message flag: the body is a reference to the message, which is shared.
-const SHARED: u8 = 2;
+pub(crate) const SHARED: u8 = 2;
 
 /// No object that any library writes has more messages or continuation blocks than these.
 const MAX_MESSAGES: usize = 1 << 20;
@@ -68,6 +73,8 @@ pub(crate) struct Header {
     pub(crate) messages: Vec<Message>,
     /// Is attribute creation order tracked?
     pub(crate) ordered: bool,
+    /// Is it indexed as well?
+    pub(crate) indexed: bool,
     /// Hard links that lead here, as the header says.
     pub(crate) links: u32,
     /// Version 2: the blocks of messages, each with its sum: address, length.
@@ -93,13 +100,14 @@ impl Header {
             seen: HashSet::new(),
             blocks: Vec::new(),
         };
-        let (ordered, links) = if start.starts_with(b"OHDR") {
-            let ordered = reader.new_style(address)?;
-            (ordered, reader.links()?)
+        let (flags, links) = if start.starts_with(b"OHDR") {
+            let flags = reader.new_style(address)?;
+            (flags, reader.links()?)
         } else {
-            (false, reader.old_style(address, &start)?)
+            (0, reader.old_style(address, &start)?)
         };
-        Ok(Self { address, messages: reader.messages, ordered, links, blocks: reader.blocks })
+        let (ordered, indexed) = (flags & ORDERED != 0, flags & INDEXED != 0);
+        Ok(Self { address, messages: reader.messages, ordered, indexed, links, blocks: reader.blocks })
     }
 
     /// The first message of this kind, as itself where it is shared.
@@ -126,6 +134,24 @@ impl Header {
 
     pub(crate) fn has(&self, kind: u16) -> bool {
         self.messages.iter().any(|message| message.kind == kind)
+    }
+
+    /// The committed type that the object's elements have, by its address.
+    pub(crate) fn named_type(&self, file: &File) -> Option<u64> {
+        let message = self.all(kind::DATATYPE).next().filter(|message| message.flags & SHARED != 0)?;
+        shared::object_of(file, &message.body, message.address)
+    }
+
+    /// What is kept of any object beside its content.
+    pub(crate) fn stored_object(&self, file: &File) -> StoredObject {
+        let attribute_order = match (self.ordered, self.indexed) {
+            (false, _) => CreationOrder::Untracked,
+            (true, false) => CreationOrder::Tracked,
+            (true, true) => CreationOrder::Indexed,
+        };
+        let comment = self.find(file, kind::COMMENT).ok().flatten();
+        let comment = comment.and_then(|message| message.fields(file, "object comment message").text().ok());
+        StoredObject { attribute_order: Some(attribute_order), comment }
     }
 
     /// What the object is.
@@ -202,7 +228,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn new_style(&mut self, address: u64) -> Result<bool> {
+    /// Reads a version 2 header; answers its flags.
+    fn new_style(&mut self, address: u64) -> Result<u8> {
         let prefix = self.file.read_some(STRUCTURE, address, 64)?;
         let mut fields = Fields::new(&prefix, self.file.place(STRUCTURE, address));
         fields.magic(b"OHDR")?;
@@ -216,7 +243,7 @@ impl Reader<'_> {
         }
         let length = fields.uint(1 << (flags & 3))?;
         let start = fields.position();
-        let style = NewStyle { ordered: flags & 4 != 0 };
+        let style = NewStyle { ordered: flags & ORDERED != 0 };
         let whole = length.saturating_add(start as u64 + 4);
         let block = self.file.read_checked(STRUCTURE, address, whole)?;
         self.blocks.push((address, whole));
@@ -230,7 +257,7 @@ impl Reader<'_> {
             self.blocks.push((address, length));
             self.new_messages(&block.slice(..end), 4, address, style)?;
         }
-        Ok(style.ordered)
+        Ok(flags)
     }
 
     fn new_messages(&mut self, block: &Bytes, start: usize, address: u64, style: NewStyle) -> Result<()> {

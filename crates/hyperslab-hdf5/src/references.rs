@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{Fields, Place, Result};
 
+use crate::convert::Keeper;
 use crate::file::{File, FileFields};
 use crate::message::datatype::ReferenceKind;
 use crate::paths::path_of;
@@ -62,6 +63,37 @@ fn revised(file: &Arc<File>, fields: &mut Fields<'_>, place: Place<'_>) -> Resul
         }
         _ => target,
     })
+}
+
+/// Appends the stored form of a region reference, from the text that [`describe`] made of it.
+pub(crate) fn store_region(
+    text: &str,
+    stored: usize,
+    keeper: &mut dyn Keeper,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    let from = out.len();
+    out.resize(from + stored, 0);
+    if text.is_empty() {
+        return Ok(());
+    }
+    // The region begins at a bracket; names may have brackets, too: the shortest path that leads to an object counts.
+    let ends = text.match_indices('[').map(|(at, _)| at).chain([text.len()]);
+    let found = ends
+        .filter_map(|end| Some((&text[..end], Selected::from_text(&text[end..])?)))
+        .find(|(path, _)| keeper.has_object(path));
+    let (path, region) = found.unwrap_or((text, Selected::All));
+    let address = keeper.object(path)?;
+    if address == 0 {
+        return Ok(());
+    }
+    let width = stored.saturating_sub(4).min(8);
+    let mut object = address.to_le_bytes()[..width].to_vec();
+    region.encode(&mut object)?;
+    let (heap, index) = keeper.keep(&object)?;
+    out[from..from + width].copy_from_slice(&heap.to_le_bytes()[..width]);
+    out[from + width..from + width + 4].copy_from_slice(&index.to_le_bytes());
+    Ok(())
 }
 
 fn path(file: &Arc<File>, address: Option<u64>) -> String {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hyperslab_core::{Fields, Result};
+use hyperslab_core::{Error, Fields, Result};
 
 use crate::message::space::MAX_RANK;
 
@@ -132,6 +132,154 @@ fn hyperslab(fields: &mut Fields<'_>, version: u32) -> Result<Selected> {
     Ok(Selected::Boxes(boxes.collect::<Result<_>>()?))
 }
 
+/// Regular selections of up to so many boxes are written box by box, as libraries before 1.10 read them.
+const MOST_BOXES: u64 = 1 << 12;
+
+impl Selected {
+    /// Appends the selection as libhdf5 stores it, in the oldest form that holds it.
+    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
+        match self {
+            Self::None => head(out, 0, 1, &[0, 0]),
+            Self::All => head(out, 3, 1, &[0, 0]),
+            Self::Points(points) => {
+                let rank = points.first().map_or(1, Vec::len);
+                listed(out, 1, rank, points.len(), points.iter().flatten().copied())?;
+            }
+            Self::Boxes(boxes) => {
+                let rank = boxes.first().map_or(1, |(first, _)| first.len());
+                let numbers = boxes.iter().flat_map(|(first, last)| first.iter().chain(last)).copied();
+                listed(out, 2, rank, boxes.len(), numbers)?;
+            }
+            Self::Regular(slabs) => match boxes_of(slabs) {
+                Some(boxes) => Self::Boxes(boxes).encode(out)?,
+                None => {
+                    out.extend_from_slice(&2_u32.to_le_bytes());
+                    out.extend_from_slice(&2_u32.to_le_bytes());
+                    out.push(1);
+                    out.extend_from_slice(&small(4 + 32 * slabs.len())?.to_le_bytes());
+                    out.extend_from_slice(&small(slabs.len())?.to_le_bytes());
+                    for slab in slabs {
+                        for number in [slab.start, slab.stride, slab.count, slab.block] {
+                            out.extend_from_slice(&number.to_le_bytes());
+                        }
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// The selection whose [`Display`](fmt::Display) this is.
+    pub(crate) fn from_text(text: &str) -> Option<Self> {
+        if text.is_empty() {
+            return Some(Self::All);
+        }
+        if text == "[]" {
+            return Some(Self::None);
+        }
+        let inner = text.strip_prefix('[')?.strip_suffix(']')?;
+        let groups: Vec<Vec<&str>> = inner.split("][").map(|group| group.split(", ").collect()).collect();
+        let rank = groups.first()?.len();
+        if groups.iter().any(|group| group.len() != rank) {
+            return None;
+        }
+        if !inner.contains(':') {
+            let point = |group: &Vec<&str>| group.iter().map(|part| part.parse().ok()).collect();
+            return groups.iter().map(point).collect::<Option<_>>().map(Self::Points);
+        }
+        let slabs: Vec<Vec<Slab>> = groups
+            .iter()
+            .map(|group| group.iter().map(|part| slab_of_text(part)).collect())
+            .collect::<Option<_>>()?;
+        match <[Vec<Slab>; 1]>::try_from(slabs) {
+            Ok([only]) => Some(Self::Regular(only)),
+            Err(several) => {
+                let corners = |slabs: &Vec<Slab>| {
+                    let single = slabs.iter().all(|slab| slab.count == 1 && slab.block > 0);
+                    single.then(|| {
+                        let first = slabs.iter().map(|slab| slab.start).collect();
+                        (first, slabs.iter().map(|slab| slab.start + (slab.block - 1)).collect())
+                    })
+                };
+                several.iter().map(corners).collect::<Option<_>>().map(Self::Boxes)
+            }
+        }
+    }
+}
+
+/// `start:end`, `start:end:stride` or `start:end:stride/block`.
+fn slab_of_text(text: &str) -> Option<Slab> {
+    let mut parts = text.split(':');
+    let start: u64 = parts.next()?.parse().ok()?;
+    let end: u64 = parts.next()?.parse().ok()?;
+    let length = end.checked_sub(start)?;
+    let Some(step) = parts.next() else {
+        let block = if end == UNLIMITED { UNLIMITED } else { length };
+        return Some(Slab { start, stride: block.max(1), count: 1, block });
+    };
+    let (stride, block) = match step.split_once('/') {
+        Some((stride, block)) => (stride.parse().ok()?, block.parse().ok()?),
+        None => (step.parse().ok()?, 1),
+    };
+    let count = length.checked_sub(block)?.checked_div(stride)?.checked_add(1)?;
+    (parts.next().is_none() && stride >= block && block > 0).then_some(Slab { start, stride, count, block })
+}
+
+fn small(number: usize) -> Result<u32> {
+    u32::try_from(number).map_err(|_| Error::invalid(format!("a selection of {number} parts")))
+}
+
+fn head(out: &mut Vec<u8>, kind: u32, version: u32, rest: &[u32]) {
+    for number in [&[kind, version], rest].concat() {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}
+
+/// Version 1 of points and boxes: numbers of 32 bits.
+fn listed(
+    out: &mut Vec<u8>,
+    kind: u32,
+    rank: usize,
+    count: usize,
+    numbers: impl Iterator<Item = u64> + Clone,
+) -> Result<()> {
+    let bytes = small(8 + 4 * numbers.clone().count())?;
+    head(out, kind, 1, &[0, bytes, small(rank)?, small(count)?]);
+    for number in numbers {
+        let number = u32::try_from(number)
+            .map_err(|_| Error::unsupported("hdf5", format!("a selection that reaches cell {number}")))?;
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+    Ok(())
+}
+
+/// The boxes of a regular selection; `None` where they are too many or reach too far.
+fn boxes_of(slabs: &[Slab]) -> Option<Vec<Corners>> {
+    let total = slabs.iter().try_fold(1_u64, |n, slab| n.checked_mul(slab.count))?;
+    if total > MOST_BOXES || total == 0 {
+        return None;
+    }
+    let mut boxes = vec![(Vec::new(), Vec::new())];
+    for slab in slabs {
+        let last =
+            slab.stride.checked_mul(slab.count - 1)?.checked_add(slab.start)?.checked_add(slab.block)?;
+        if slab.block == 0 || last > u64::from(u32::MAX) {
+            return None;
+        }
+        boxes = boxes
+            .iter()
+            .flat_map(|(first, end): &Corners| {
+                (0..slab.count).map(move |number| {
+                    let start = slab.start + number * slab.stride;
+                    let with = |corner: &Vec<u64>, at| corner.iter().copied().chain([at]).collect();
+                    (with(first, start), with(end, start + slab.block - 1))
+                })
+            })
+            .collect();
+    }
+    Some(boxes)
+}
+
 /// As NumPy would write it: `[0:3, 4:8:2]`.
 impl fmt::Display for Selected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -163,6 +311,43 @@ impl fmt::Display for Selected {
                 let parts = first.iter().zip(last);
                 list(f, parts.map(|(a, b)| format!("{a}:{}", b.saturating_add(1))).collect())
             }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hyperslab_core::Place;
+
+    use super::*;
+
+    fn stored(selected: &Selected) -> Selected {
+        let mut bytes = Vec::new();
+        selected.encode(&mut bytes).unwrap();
+        Selected::parse(&mut Fields::new(&bytes, Place::new("", "", 0))).unwrap()
+    }
+
+    #[test]
+    fn a_selection_is_read_from_its_own_text_and_bytes() {
+        let slab = |start, stride, count, block| Slab { start, stride, count, block };
+        for selected in [
+            Selected::None,
+            Selected::All,
+            Selected::Points(vec![vec![1, 2], vec![3, 4]]),
+            Selected::Boxes(vec![(vec![0, 0], vec![1, 2]), (vec![4, 1], vec![4, 7])]),
+            Selected::Regular(vec![slab(0, 1 << 33, 3, 2), slab(0, 7, 1, 7)]),
+            Selected::Regular(vec![slab(5, 2, 5000, 1)]),
+        ] {
+            assert_eq!(Selected::from_text(&selected.to_string()).as_ref(), Some(&selected));
+            assert_eq!(stored(&selected), selected);
+        }
+        // A small regular selection is stored as its boxes.
+        let regular = Selected::Regular(vec![slab(0, 3, 2, 2), slab(1, 4, 1, 4)]);
+        let boxes = Selected::Boxes(vec![(vec![0, 1], vec![1, 4]), (vec![3, 1], vec![4, 4])]);
+        assert_eq!(stored(&regular), boxes);
+        assert_eq!(Selected::from_text(&regular.to_string()), Some(regular));
+        for text in ["[", "a", "[1:0]", "[0:3:0]", "[0:3:2/0]", "[1][1, 2]", "[0:2:1:1]", "[x:y]"] {
+            assert_eq!(Selected::from_text(text), None, "{text}");
         }
     }
 }

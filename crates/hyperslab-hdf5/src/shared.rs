@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{Fields, Place, Result};
 
-use crate::file::{File, FileFields};
+use crate::encode::Encoder;
+use crate::file::{File, FileFields, Sizes};
 use crate::header::{Header, Message, kind};
 use crate::heap::fractal::FractalHeap;
 
@@ -37,6 +38,22 @@ fn parse(file: &File, body: &[u8], address: u64) -> Result<Target> {
         },
     };
     Ok(target)
+}
+
+/// The object that this body refers to, where it refers to one.
+pub(crate) fn object_of(file: &File, body: &[u8], address: u64) -> Option<u64> {
+    match parse(file, body, address).ok()? {
+        Target::Object(object) => Some(object),
+        Target::Heap(_) => None,
+    }
+}
+
+/// The body of a message that a committed type has.
+pub(crate) fn encode(object: u64, old: bool, sizes: Sizes) -> Result<Vec<u8>> {
+    let mut out = Encoder::new(sizes);
+    // Version 2 for libraries before 1.8, whose kinds are other.
+    out.u8(if old { 2 } else { 3 }).u8(if old { 0 } else { 2 }).address(Some(object));
+    out.finish()
 }
 
 /// The message that this body refers to.

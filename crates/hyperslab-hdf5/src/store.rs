@@ -3,7 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hyperslab_core::{Depth, Error, Node, Report, Result, Store, child_path, normal_path};
+use hyperslab_core::{
+    CreationOrder, Depth, Error, Link, Node, ObjectId, Report, Result, Store, StoredGroup, StoredNamedType,
+    child_path, normal_path,
+};
 
 use crate::attributes;
 use crate::convert::Element;
@@ -11,8 +14,8 @@ use crate::dataset::Dataset;
 use crate::externals::External;
 use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
-use crate::message::datatype::Type;
-use crate::message::link::LinkTarget;
+use crate::message::datatype::{DatatypeMessage, Type};
+use crate::message::link::{Link as StoredLink, LinkTarget};
 use crate::paths;
 use crate::verify;
 
@@ -21,6 +24,8 @@ const OBJECT_HEADER: u64 = 1 << 10;
 
 /// Links followed on one path; libhdf5 follows 16.
 const MAX_LINKS: u32 = 64;
+/// A user block that is held in memory.
+const MAX_USER_BLOCK: u64 = 64 << 20;
 /// Files opened one through the other.
 const MAX_FILES: u32 = 16;
 
@@ -320,6 +325,82 @@ impl Store for Hdf5Store {
             Found::Object(object) => object.node(&self.file, &path),
             Found::Dangling(target) => Ok(Node::Link(target)),
         })
+    }
+
+    fn variant(&self) -> Option<&'static str> {
+        // The NetCDF library marks its files so since 4.4.1.
+        let root = self.file.operation(|| {
+            let header = Header::read(&self.file, self.file.superblock.root)?;
+            attributes::raw(&self.file, &header)
+        });
+        root.ok()?.iter().any(|attribute| attribute.name == "_NCProperties").then_some("netcdf4")
+    }
+
+    fn links(&self, path: &str) -> Result<Option<Vec<Link>>> {
+        let path = normal_path(path);
+        self.file.operation(|| match find(&self.file, &path)? {
+            Found::Object(object) => {
+                let links = object.file.group(object.address)?.all(&object.file)?;
+                Ok(Some(links.into_iter().map(StoredLink::into_model).collect()))
+            }
+            Found::Dangling(_) => Ok(None),
+        })
+    }
+
+    fn identity(&self, path: &str) -> Result<Option<ObjectId>> {
+        let path = normal_path(path);
+        self.file.operation(|| match find(&self.file, &path)? {
+            Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => {
+                Ok(Some(ObjectId(object.address)))
+            }
+            _ => Ok(None),
+        })
+    }
+
+    fn stored_group(&self, path: &str) -> Result<StoredGroup> {
+        let path = normal_path(path);
+        self.file.operation(|| {
+            let Found::Object(object) = find(&self.file, &path)? else { return Ok(StoredGroup::default()) };
+            let header = Header::read(&object.file, object.address)?;
+            let flags = match header.find(&object.file, kind::LINK_INFO)? {
+                Some(message) => {
+                    let mut fields = message.fields(&object.file, "link info message");
+                    crate::file::FileFields::version(&mut fields, &[0])?;
+                    fields.u8()?
+                }
+                None => 0,
+            };
+            let link_order = match flags & 3 {
+                0 | 2 => CreationOrder::Untracked,
+                1 => CreationOrder::Tracked,
+                _ => CreationOrder::Indexed,
+            };
+            Ok(StoredGroup { object: header.stored_object(&object.file), link_order: Some(link_order) })
+        })
+    }
+
+    fn stored_type(&self, path: &str) -> Result<Option<StoredNamedType>> {
+        let path = normal_path(path);
+        self.file.operation(|| {
+            let Found::Object(object) = find(&self.file, &path)? else { return Ok(None) };
+            let header = Header::read(&object.file, object.address)?;
+            if header.kind(&object.file)? != Kind::Type {
+                return Ok(None);
+            }
+            let Some(message) = header.find(&object.file, kind::DATATYPE)? else { return Ok(None) };
+            let dtype = Type::parse(&mut message.fields(&object.file, "datatype message"))?.into();
+            Ok(Some(StoredNamedType { object: header.stored_object(&object.file), dtype }))
+        })
+    }
+
+    fn preamble(&self) -> Result<Option<bytes::Bytes>> {
+        match self.file.superblock.base {
+            0 => Ok(None),
+            length if length > MAX_USER_BLOCK => {
+                Err(self.file.unsupported(format!("a user block of {length} bytes")))
+            }
+            length => self.file.blob.read_range(0..length).map(Some),
+        }
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

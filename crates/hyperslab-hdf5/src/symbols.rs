@@ -175,7 +175,7 @@ impl SymbolTable {
             };
             let name = self.heap.name(file, name)?;
             check_name(&name, fields.place())?;
-            visit(Link { name, target, order: None });
+            visit(Link { name, target, order: None, utf8: false });
         }
         Ok(())
     }

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use hyperslab_core::{
-    Array, ChunkCoord, Elements, Error, Extents, Fill, Layout, Place, Region, Result, copy_box, product,
-    read_serial,
+    Array, ChunkCoord, Elements, Error, Extents, Fill, Layout, Place, Region, Result, VirtualSource,
+    copy_box, product, read_serial,
 };
 
 use crate::dataset::Dataset;
@@ -20,6 +20,7 @@ use crate::header::{Header, Kind};
 use crate::message::space::Space;
 use crate::store::{Found, find, open_external};
 use mapping::Mapping;
+pub(crate) use mapping::encode_mappings;
 use pieces::Piece;
 
 const MAPPING: &str = "virtual dataset mapping";
@@ -43,6 +44,8 @@ pub(crate) struct Virtual {
     /// Its shape, which follows its sources where it is unlimited.
     pub(crate) shape: Extents,
     mappings: Vec<Mapping>,
+    /// The mappings as they are stored.
+    pub(crate) stored: Arc<Vec<VirtualSource>>,
     sources: Mutex<Sources>,
 }
 
@@ -64,14 +67,20 @@ fn nested<T>(file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
 
 impl Virtual {
     pub(crate) fn read(file: &Arc<File>, heap: Option<u64>, index: u32, space: &Space) -> Result<Self> {
-        let mut mappings = Vec::new();
+        let (mut mappings, mut stored) = (Vec::new(), Vec::new());
         if let Some(heap) = heap {
             let collection = file.collection(heap)?;
             let place = file.place("virtual dataset mappings", heap);
-            mappings = mapping::parse(file, collection.object(file, index)?, place)?;
+            (mappings, stored) = mapping::parse(file, collection.object(file, index)?, place)?;
         }
         let sources = Mutex::default();
-        let mut made = Self { file: Arc::clone(file), shape: space.shape.clone(), mappings, sources };
+        let mut made = Self {
+            file: Arc::clone(file),
+            shape: space.shape.clone(),
+            mappings,
+            stored: Arc::new(stored),
+            sources,
+        };
         nested(file, || made.expand())?;
         Ok(made)
     }

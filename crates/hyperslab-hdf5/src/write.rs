@@ -7,7 +7,7 @@
 //! | `plan`, `types` | what a dataset will be, decided before anything is written |
 //! | `array`, `index` | chunks on their way, and the indexes that find them |
 //! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, few or many |
-//! | `tree`, `sink` | the nodes of a new file, and how it is finished |
+//! | `node`, `tree`, `names`, `sink` | the nodes of a new file, their paths, and how it is finished |
 //! | `append`, `existing`, `record`, `grow`, `extend`, `edit` | files that are added to: frames, larger datasets, links, attributes, changes in their places |
 
 mod append;
@@ -21,6 +21,8 @@ mod group;
 mod grow;
 mod heap;
 mod index;
+mod names;
+mod node;
 mod object;
 mod options;
 mod output;

@@ -5,12 +5,16 @@ mod characters;
 mod copy;
 mod geometry;
 mod netcdf;
+mod nodes;
 mod provenance;
+mod relocate;
 mod rows;
 mod spec;
+mod stored;
 #[cfg(feature = "remote")]
 mod upload;
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
@@ -28,6 +32,8 @@ pub(crate) use spec::portable_attributes;
 use crate::formats::check_replaceable;
 use crate::{CreateOptions, Format, OpenStore, Variant, create};
 use copy::Copy;
+use nodes::{Item, Items};
+use stored::Stored;
 
 /// How to convert.
 #[derive(Debug, Clone)]
@@ -56,6 +62,8 @@ pub struct ConvertOptions {
     pub strict: bool,
     /// The variant of the target's format; the source's own where it has the same format.
     pub variant: Option<Variant>,
+    /// Copy the values of virtual arrays, instead of keeping them virtual where the target can.
+    pub materialise: bool,
     /// Note in an attribute of the root where the content came from.
     pub provenance: bool,
     /// Memory for elements on their way.
@@ -82,6 +90,7 @@ impl Default for ConvertOptions {
             append: false,
             strict: false,
             variant: None,
+            materialise: false,
             provenance: false,
             memory: 256 << 20,
             geometry: GeometryOptions::default(),
@@ -179,19 +188,40 @@ pub fn convert(
     if same_file(source.path(), target) {
         return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
     }
-    let nodes = chosen_nodes(source, options.node.as_deref())?;
     let same_format = source.format() == format.name();
     if format.writes_geometry() {
         if options.replace {
             check_replaceable(target, format.info().created_form())?;
         }
+        let nodes: Vec<_> = nodes::by_path(source, options.node.as_deref())?.into_nodes();
         return geometry::convert(source, &nodes, (target, format), options, progress);
     }
-    let holds_values = |node: &Node| matches!(node, Node::Array(array) if !array.schema().is_dimension);
-    let arrays = nodes.iter().filter(|(_, node)| holds_values(node)).count();
+    let keeps_links = same_format && format.info().capabilities.links && !options.append;
+    let by_identity = keeps_links.then(|| nodes::by_identity(source, options.node.as_deref())).transpose()?;
+    let Items { items: nodes, paths } = match by_identity.flatten() {
+        Some(items) => items,
+        None => nodes::by_path(source, options.node.as_deref())?,
+    };
+    let own_variant = source.inner().variant().filter(|_| same_format);
+    // The same store once more: the format's own bookkeeping is kept as it is.
+    let verbatim = !paths.is_empty()
+        && options.node.is_none()
+        && options.selection == Selection::all()
+        && options
+            .variant
+            .is_none_or(|variant| !variant.info().netcdf_types || Some(variant.name()) == own_variant);
+    let holds_values =
+        |item: &Item| matches!(item.node(), Some(Node::Array(array)) if !array.schema().is_dimension);
+    let arrays = nodes.iter().filter(|(_, item)| holds_values(item)).count();
     if arrays != 1 && options.selection != Selection::all() {
         return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
     }
+    let mut report = ConvertReport::default();
+    let preamble = if keeps_links { source.inner().preamble() } else { Ok(None) };
+    let preamble = preamble.unwrap_or_else(|error| {
+        report.drop("/", format!("the bytes before the content are left out: {error}"));
+        None
+    });
     let create_options = CreateOptions {
         replace: options.replace,
         sync: options.sync,
@@ -199,40 +229,63 @@ pub fn convert(
         only_array: true,
         source: Some(source.format().to_owned()),
         shard_shape: options.shard_shape.clone(),
-        variant: options.variant.or_else(|| {
-            let own = source.inner().variant().filter(|_| same_format)?;
-            format.info().variant(own)
-        }),
+        variant: options.variant.or_else(|| format.info().variant(own_variant?)),
+        verbatim,
+        preamble,
     };
     // Names that the source's reader made up stay in its format.
     let generated_dimension =
         source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
     let mut sink = create(target, format, &create_options)?;
-    let mut report = ConvertReport::default();
     let (mut copies, mut filters, mut refused) = (Vec::new(), Vec::new(), None);
+    let stored = Stored {
+        source,
+        target,
+        paths: &paths,
+        verbatim,
+        materialise: options.materialise || options.shapes_arrays(),
+    };
     let attributes_of = |path: &str, attributes: &Attributes, report: &mut ConvertReport| {
-        let mut kept = Attributes::new();
-        for (name, value) in spec::portable_attributes(attributes, same_format) {
-            match value {
-                Attribute::Unreadable(reason) => {
-                    report.drop(path, format!("attribute {name:?} is left out: {reason}"));
-                }
-                value => match format.driver().refused_attribute(value) {
-                    Some(reason) => report.drop(path, format!("attribute {name:?} is left out: {reason}")),
-                    None => kept.set(name, value.clone()),
-                },
+        let portable = spec::portable_attributes(attributes, same_format);
+        let portable: HashSet<&str> = portable.into_iter().map(|(name, _)| name).collect();
+        let mut kept = attributes.filtered(|name, value| {
+            let refused = match value {
+                _ if !verbatim && !portable.contains(name) => return false,
+                Attribute::Unreadable(reason) => Some(reason.to_string()),
+                value => format.driver().refused_attribute(value).map(|reason| reason.to_string()),
+            };
+            if let Some(reason) = &refused {
+                report.drop(path, format!("attribute {name:?} is left out: {reason}"));
             }
-        }
+            refused.is_none()
+        });
+        stored.attributes(path, &mut kept, report);
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };
     // All nodes are declared before the first chunk is written: formats lay out their directories then.
-    for (path, node) in &nodes {
+    for (path, item) in &nodes {
+        let node = match item {
+            Item::Node(node) => node,
+            Item::Link(link) => {
+                if let Err(why) = sink.link(path, &stored.link(path, link, &mut report)) {
+                    if !why.is_unsupported() {
+                        return Err(why);
+                    }
+                    report.drop(path, format!("not converted: {why}"));
+                }
+                continue;
+            }
+        };
         match node {
             Node::Group(attributes) => {
                 let attributes = attributes_of(path, attributes, &mut report);
-                sink.group(path, &attributes)?;
+                if same_format {
+                    sink.group_as(path, &attributes, &source.inner().stored_group(path)?)?;
+                } else {
+                    sink.group(path, &attributes)?;
+                }
             }
-            Node::Array(array) if array.schema().is_dimension => {
+            Node::Array(array) if array.schema().is_dimension && !verbatim => {
                 let schema = array.schema();
                 if let (&[length], [limit]) = (schema.shape(), &schema.max_shape[..]) {
                     sink.dimension(path, length, *limit)?;
@@ -242,7 +295,9 @@ pub fn convert(
                 let characters = format.info().character_text;
                 let (array, change) = match create_options.variant {
                     _ if characters => netcdf::adapted(array, true)?,
-                    Some(variant) if variant.info().netcdf_types => netcdf::adapted(array, false)?,
+                    Some(variant) if variant.info().netcdf_types && !verbatim => {
+                        netcdf::adapted(array, false)?
+                    }
                     _ => (std::sync::Arc::clone(array), None),
                 };
                 change.into_iter().for_each(|change| report.change(path, change));
@@ -252,8 +307,19 @@ pub fn convert(
                     spec::drop_generated_names(&mut copy.spec, prefix);
                 }
                 copy.spec.attributes = attributes_of(path, &copy.spec.attributes, &mut report);
+                stored.array(path, &mut copy.spec, &mut report);
+                if !keeps_links && copy.reader.schema().stored.no_space {
+                    report.change(path, "it has no dataspace: an array of no elements is written");
+                }
                 let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());
-                match spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters) {
+                let mut created = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters);
+                if stored.is_virtual(&copy.spec) && created.as_ref().is_err_and(Error::is_unsupported) {
+                    stored.materialise(path, &mut copy.spec, &mut report);
+                    created = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters);
+                }
+                match created {
+                    // Its elements are those of other arrays.
+                    Ok(_) if stored.is_virtual(&copy.spec) => report.arrays += 1,
                     Ok(array_sink) => {
                         progress.total.fetch_add(copy.bytes, Ordering::Relaxed);
                         copies.push((copy, array_sink));
@@ -266,6 +332,14 @@ pub fn convert(
                     Err(why) => return Err(why),
                 }
             }
+            Node::Type(dtype, attributes) if keeps_links => {
+                let attributes = attributes_of(path, attributes, &mut report);
+                let Some(named) = source.inner().stored_type(path)? else {
+                    report.drop(path, "a type is not converted");
+                    continue;
+                };
+                sink.named_type(path, dtype, &attributes, &named)?;
+            }
             other => report.drop(path, format!("{} is not converted", other.kind().one())),
         }
     }
@@ -275,13 +349,14 @@ pub fn convert(
     if let (true, Some(loss)) = (options.strict, report.losses.first()) {
         return Err(Error::invalid(format!("{loss}; nothing was written")));
     }
-    if copies.is_empty() {
+    if copies.is_empty() && report.arrays == 0 {
         // A target without values is no conversion of a source that has some.
         if let Some(why) = refused {
             return Err(why);
         }
-        let values = |(_, node): &&(String, Node)| matches!(node, Node::Table(_) | Node::Geometry(_));
-        if let Some((path, node)) = nodes.iter().find(values) {
+        let values = nodes.iter().filter_map(|(path, item)| Some((path, item.node()?)));
+        let mut values = values.filter(|(_, node)| matches!(node, Node::Table(_) | Node::Geometry(_)));
+        if let Some((path, node)) = values.next() {
             let what = format!("{path} is {}, which {} does not hold", node.kind().one(), format.name());
             return Err(Error::unsupported(target.display().to_string(), what));
         }
@@ -295,6 +370,12 @@ pub fn convert(
         report.arrays += 1;
         report.bytes += copy.bytes;
     }
+    for (path, what) in sink.finish()? {
+        report.drop(&path, what);
+    }
+    if let (true, Some(loss)) = (options.strict, report.dropped().next()) {
+        return Err(Error::invalid(format!("{loss}; nothing was written")));
+    }
     sink.commit()?;
     Ok(report)
 }
@@ -302,33 +383,4 @@ pub fn convert(
 /// Is the target the source, or a folder above it? To replace it would remove the source.
 fn same_file(source: &Path, target: &Path) -> bool {
     matches!((source.canonicalize(), target.canonicalize()), (Ok(source), Ok(target)) if source.starts_with(&target))
-}
-
-/// The nodes to convert, parents first. One that cannot be read ends the conversion: nothing is dropped in silence.
-fn chosen_nodes(source: &OpenStore, only: Option<&str>) -> Result<Vec<(String, Node)>> {
-    let mut nodes = Vec::new();
-    let only = only.map(hyperslab_core::normal_path);
-    source.walk(&mut |path, node| {
-        let chosen = only.as_ref().is_none_or(|only| {
-            only == "/"
-                || path == only
-                || path.strip_prefix(only.as_str()).is_some_and(|rest| rest.starts_with('/'))
-        });
-        if chosen
-            || matches!(node, Ok(Node::Group(_))) && only.as_ref().is_some_and(|only| is_above(path, only))
-        {
-            nodes.push((path.to_owned(), node?));
-        }
-        Ok(())
-    })?;
-    if let Some(only) = only
-        && !nodes.iter().any(|(path, _)| *path == only)
-    {
-        return Err(Error::not_found(source.path().display().to_string(), only));
-    }
-    crate::fields::folded(source, nodes)
-}
-
-fn is_above(path: &str, below: &str) -> bool {
-    path == "/" || below.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
 }

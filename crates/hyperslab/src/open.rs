@@ -200,7 +200,7 @@ impl OpenStore {
         }
     }
 
-    fn no_path(&self, path: &str) -> Error {
+    pub(crate) fn no_path(&self, path: &str) -> Error {
         Error::invalid(format!(
             "{}: {path:?} is not the path of a node: one of its names is empty or \".\"",
             self.name()

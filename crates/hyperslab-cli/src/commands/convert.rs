@@ -34,6 +34,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         append: args.append,
         strict: args.strict,
         variant,
+        materialise: args.materialise,
         provenance: args.provenance,
         sync: args.sync,
         remote: super::remote_options(&args.open.storage)?,

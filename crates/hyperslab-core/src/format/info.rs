@@ -107,6 +107,8 @@ pub struct Capabilities {
     pub field_arrays: bool,
     /// Some names of nodes are reserved for the format's own files.
     pub reserved_names: bool,
+    /// A store keeps links, named types and stored types as they are in another store of the format.
+    pub links: bool,
 }
 
 impl Capabilities {
@@ -122,6 +124,7 @@ impl Capabilities {
         fragments: false,
         field_arrays: false,
         reserved_names: false,
+        links: false,
     };
 }
 

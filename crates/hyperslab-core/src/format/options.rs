@@ -69,6 +69,11 @@ pub struct CreateOptions {
     pub shard_shape: Option<Vec<u64>>,
     /// The variant to write, in formats that have several.
     pub variant: Option<Variant>,
+    /// All nodes come from a store of the same format, with all of their attributes: the format's own bookkeeping is
+    /// among them, and is written as it is.
+    pub verbatim: bool,
+    /// Bytes before the content, in formats that leave such to others.
+    pub preamble: Option<bytes::Bytes>,
 }
 
 impl CreateOptions {

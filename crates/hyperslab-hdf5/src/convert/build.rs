@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{DType, EnumType, Error, Member, OpaqueType, Result, StructType, TimeUnit};
+use hyperslab_core::{DType, EnumType, Member, OpaqueType, Result, StructType, TimeUnit};
 
 use super::{Element, FloatPlan, IntegerPlan, MemberStep, Step};
 use crate::file::Sizes;
@@ -20,12 +20,18 @@ impl Element {
         };
         let built = match &dtype.class {
             Class::Integer(integer) | Class::Bitfield(integer) => number(*integer, dtype.size),
-            Class::Time { order } => {
+            Class::Time { order, .. } => {
                 let bits = u16::try_from(dtype.size.saturating_mul(8)).unwrap_or(u16::MAX);
-                number(Integer { order: *order, signed: true, offset: 0, precision: bits }, dtype.size)
+                number(
+                    Integer { order: *order, signed: true, offset: 0, precision: bits, pad: 0 },
+                    dtype.size,
+                )
             }
-            Class::Float(float) => self::float(*float, dtype.size)
-                .ok_or_else(|| Error::unsupported(name, describe_float(*float, dtype.size)))?,
+            // No type of ours holds it: its bytes are given as they are.
+            Class::Float(float) => self::float(*float, dtype.size).unwrap_or_else(|| {
+                let tag = describe_float(*float);
+                (DType::Opaque(Arc::new(OpaqueType { size: dtype.size, tag })), Step::Copy)
+            }),
             Class::String { padding, .. } => {
                 let step = if *padding == Padding::Nul { Step::Copy } else { Step::Trim(*padding) };
                 (DType::FixedBytes(dtype.size), step)
@@ -131,11 +137,8 @@ fn float(float: Float, stored: usize) -> Option<(DType, Step)> {
     Some((dtype, step))
 }
 
-fn describe_float(float: Float, stored: usize) -> String {
-    format!(
-        "a float of {stored} bytes with {} bits of exponent and {} of mantissa",
-        float.exponent.1, float.mantissa.1
-    )
+fn describe_float(float: Float) -> String {
+    format!("float{} with {} bits of exponent", float.precision, float.exponent.1)
 }
 
 /// h5py keeps types of NumPy that HDF5 lacks as opaque bytes whose tag is `NUMPY:` and their type: dates, spans, and
@@ -173,7 +176,7 @@ fn enumeration(base: Element, members: &[(String, Vec<u8>)]) -> (DType, Step) {
         }
         let signed = matches!(base.dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
         let bits = u16::try_from(8 * memory.len()).unwrap_or(0);
-        let native = Integer { order: NATIVE, signed, offset: 0, precision: bits };
+        let native = Integer { order: NATIVE, signed, offset: 0, precision: bits, pad: 0 };
         IntegerPlan::new(native, memory.len()).value(&memory)
     };
     let members: Vec<_> = members.iter().map(|(name, bytes)| (name.clone(), value(bytes))).collect();

@@ -43,6 +43,43 @@ impl IntegerPlan {
     }
 }
 
+impl IntegerPlan {
+    /// The stored bytes of native integers of `size` bytes. Values beyond the precision keep their lowest bits.
+    pub(crate) fn store(self, native: &[u8], size: usize, out: &mut Vec<u8>) {
+        for from in native.chunks_exact(size.max(1)) {
+            let mut wide = bits(from, NATIVE);
+            if self.precision > 0 && self.precision <= 127 && self.offset <= 127 {
+                wide = (wide & ((1 << self.precision) - 1)) << self.offset;
+            }
+            put_bits(wide, self.order, self.stored, out);
+        }
+    }
+}
+
+const NATIVE: Order = if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
+
+/// Appends bits as `length` bytes in an order: the inverse of [`bits`].
+pub(crate) fn put_bits(bits: u128, order: Order, length: usize, out: &mut Vec<u8>) {
+    let from = out.len();
+    let low = bits.to_le_bytes();
+    out.resize(from + length, 0);
+    let to = &mut out[from..];
+    let counted = length.min(16);
+    match order {
+        Order::Little => to[..counted].copy_from_slice(&low[..counted]),
+        Order::Big => {
+            for (to, from) in to.iter_mut().rev().zip(low) {
+                *to = from;
+            }
+        }
+        Order::Vax => {
+            for (to, from) in to.chunks_exact_mut(2).rev().zip(low.chunks_exact(2)) {
+                to.copy_from_slice(from);
+            }
+        }
+    }
+}
+
 /// Stores an integer in native byte order in however many bytes there are.
 pub(crate) fn put(value: i128, out: &mut [u8]) {
     let bytes = value.to_le_bytes();
@@ -86,5 +123,24 @@ mod tests {
         assert_eq!(plan(false, 4, 5, Order::Little).value(&[0xf0, 0x01]), 31);
         assert_eq!(plan(false, 4, 5, Order::Big).value(&[0x01, 0xf0]), 31);
         assert_eq!(plan(true, 0, 16, Order::Big).value(&[0xff, 0xfe]), -2);
+    }
+
+    #[test]
+    fn stored_integers_are_read_as_they_were() {
+        for order in [Order::Little, Order::Big, Order::Vax] {
+            for (stored, offset, precision) in [(4, 0, 24), (4, 4, 24), (2, 3, 9), (8, 0, 64), (6, 8, 40)] {
+                let plan = IntegerPlan { stored, order, signed: true, offset, precision };
+                for value in [0_i64, 1, -1, 200, -200, -(1 << (precision - 1).min(8))] {
+                    let mut out = Vec::new();
+                    plan.store(&value.to_ne_bytes(), 8, &mut out);
+                    assert_eq!(out.len(), stored);
+                    assert_eq!(
+                        plan.value(&out),
+                        i128::from(value),
+                        "{order:?} {stored} {offset} {precision}"
+                    );
+                }
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@ use hyperslab_core::{DType, Data, Elements, Error, Result, swap_bytes};
 
 use super::{Element, MemberStep, Step};
 use crate::message::datatype::{Padding, ReferenceKind};
+use crate::references;
 
 /// Where elements of variable length go.
 pub(crate) trait Keeper {
@@ -12,31 +13,23 @@ pub(crate) trait Keeper {
 
     /// The address of the object at this path.
     fn object(&mut self, path: &str) -> Result<u64>;
-}
 
-/// Keeps nothing: for types of fixed size.
-#[derive(Debug)]
-pub(crate) struct NoKeeper;
-
-impl Keeper for NoKeeper {
-    fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
-        Err(Error::invalid("elements of variable length where a fixed size is needed"))
-    }
-
-    fn object(&mut self, path: &str) -> Result<u64> {
-        Err(Error::invalid(format!("a reference to {path} where a fixed size is needed")))
-    }
+    /// Is there an object at this path?
+    fn has_object(&mut self, path: &str) -> bool;
 }
 
 impl Element {
     /// Why elements of this type can be read but not written; `None` when they can be.
     pub(crate) fn unstorable(&self) -> Option<String> {
         match &self.step {
-            Step::Copy | Step::Swap(_) | Step::Trim(_) | Step::Text => None,
-            Step::Reference(ReferenceKind::Object) => None,
-            Step::Integer(_) => Some(format!("{} in an unusual number of bits", self.dtype)),
-            Step::Float(_) => Some(format!("{} in an unusual format", self.dtype)),
-            Step::Reference(_) => Some("references to regions".to_owned()),
+            Step::Copy
+            | Step::Swap(_)
+            | Step::Trim(_)
+            | Step::Text
+            | Step::Integer(_)
+            | Step::Float(_)
+            | Step::Reference(ReferenceKind::Object | ReferenceKind::Region) => None,
+            Step::Reference(ReferenceKind::Revised) => Some("references in the form of HDF5 1.12".to_owned()),
             Step::Struct(members) => members.iter().find_map(|member| member.element.unstorable()),
             Step::Array { base, .. } | Step::List(base) => base.unstorable(),
         }
@@ -65,6 +58,13 @@ impl Element {
                     let path = String::from_utf8_lossy(&bytes[pair[0] as usize..pair[1] as usize]);
                     let address = if path.is_empty() { 0 } else { keeper.object(&path)? };
                     out.extend_from_slice(&address.to_le_bytes()[..self.stored.min(8)]);
+                }
+                Ok(())
+            }
+            (Step::Reference(ReferenceKind::Region), Data::Variable { offsets, bytes }) => {
+                for pair in offsets.windows(2) {
+                    let text = String::from_utf8_lossy(&bytes[pair[0] as usize..pair[1] as usize]);
+                    references::store_region(&text, self.stored, keeper, out)?;
                 }
                 Ok(())
             }
@@ -112,6 +112,8 @@ impl Element {
                 }
             }
             Step::Array { base, .. } => base.store_fixed(bytes, out)?,
+            Step::Integer(plan) => plan.store(bytes, self.size.unwrap_or(0), out),
+            Step::Float(plan) => plan.store(bytes, self.size.unwrap_or(0), out),
             _ => return Err(Error::invalid(format!("{} cannot be written", self.dtype))),
         }
         Ok(())

@@ -88,7 +88,7 @@ pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec>
             return Err(Error::unsupported("hdf5", format!("writing with the filter {other}")));
         }
     };
-    let spec = FilterSpec { id, name: name.to_owned(), values };
+    let spec = FilterSpec::new(id, name.to_owned(), values);
     encode::check(&spec)?;
     Ok(spec)
 }

@@ -1,9 +1,11 @@
 //! Attribute messages: a name, a type, a space and the bytes of the values.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
 
-use super::datatype::{Type, TypeVersion};
+use super::datatype::{DatatypeMessage, Type, TypeVersion};
 use super::space::Space;
 use crate::encode::Encoder;
 use crate::file::{File, FileFields, Sizes};
@@ -26,7 +28,11 @@ pub(crate) struct RawAttribute {
 /// What an attribute holds.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
-    pub(crate) dtype: Type,
+    pub(crate) dtype: Arc<Type>,
+    /// The committed type that this is, by its address.
+    pub(crate) named_type: Option<u64>,
+    /// Is the attribute's name marked as UTF-8?
+    pub(crate) utf8_name: bool,
     pub(crate) space: Space,
     pub(crate) data: Bytes,
 }
@@ -38,9 +44,7 @@ impl RawAttribute {
         let flags = fields.u8()?;
         let flags = if version == 1 { 0 } else { flags };
         let [name, dtype, space] = [fields.u16()?, fields.u16()?, fields.u16()?].map(usize::from);
-        if version == 3 {
-            fields.skip(1)?;
-        }
+        let utf8_name = version == 3 && fields.u8()? == 1;
         // Version 1 pads each part to a multiple of 8 bytes.
         let padded = |length: usize| if version == 1 { length.next_multiple_of(8) } else { length };
         let at = fields.position();
@@ -49,7 +53,7 @@ impl RawAttribute {
         file.allocate(text.len() as u64, "attribute message")?;
         let stored_name = message.body.slice(at..at + text.len());
         let name = String::from_utf8_lossy(text).into_owned();
-        let parts = Parts { dtype, space, padded: [padded(dtype), padded(space)], flags };
+        let parts = Parts { dtype, space, padded: [padded(dtype), padded(space)], flags, utf8_name };
         let content = parts.parse(file, message, &mut fields).map_err(|error| error.to_string());
         Ok(Self { name, stored_name, content })
     }
@@ -61,6 +65,7 @@ struct Parts {
     space: usize,
     padded: [usize; 2],
     flags: u8,
+    utf8_name: bool,
 }
 
 impl Parts {
@@ -69,6 +74,7 @@ impl Parts {
         fields.skip(self.padded[0])?;
         let body = message.body.slice(at..at + self.dtype);
         let address = message.address.saturating_add(at as u64);
+        let named_type = (self.flags & 1 != 0).then(|| shared::object_of(file, &body, address)).flatten();
         let dtype = shared::body(file, kind::DATATYPE, body, address, self.flags & 1 != 0)?;
         // Many attributes may share one type, and each holds it.
         file.allocate(TYPE_EXPANSION * dtype.body.len() as u64, "datatype message")?;
@@ -84,27 +90,38 @@ impl Parts {
         let bytes = bytes.ok_or_else(|| place.corrupt("values larger than memory"))?;
         let at = fields.position();
         fields.skip(bytes)?;
-        Ok(Content { dtype, space, data: message.body.slice(at..at + bytes) })
+        let data = message.body.slice(at..at + bytes);
+        Ok(Content { dtype: dtype.into(), named_type, utf8_name: self.utf8_name, space, data })
     }
 }
 
 impl Content {
+    /// Values of a type of their own.
+    pub(crate) fn new(dtype: Type, space: Space, data: impl Into<Bytes>) -> Self {
+        Self { dtype: dtype.into(), named_type: None, utf8_name: false, space, data: data.into() }
+    }
+
     /// The message of an attribute with this name: version 3, or 1 for old-style objects (type version 2).
     pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
         let old = version < 3;
-        let dtype = self.dtype.encode(version, sizes)?;
+        let dtype = match self.named_type {
+            Some(address) => shared::encode(address, old, sizes)?,
+            None => self.dtype.encode(version, sizes)?,
+        };
         let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes)?;
         let mut out = Encoder::new(sizes);
-        out.u8(if old { 1 } else { 3 }).u8(0);
+        // Version 1 knows no committed types.
+        let number = if !old { 3 } else { 1 + u8::from(self.named_type.is_some()) };
+        out.u8(number).u8(u8::from(self.named_type.is_some()));
         out.count(name.len() + 1, 2, "bytes of an attribute's name");
         out.count(dtype.len(), 2, "bytes of an attribute's datatype").count(
             space.len(),
             2,
             "bytes of a dataspace",
         );
-        let unit = if old { 8 } else { 1 };
+        let unit = if number == 1 { 8 } else { 1 };
         if !old {
-            out.u8(u8::from(!name.is_ascii()));
+            out.u8(u8::from(self.utf8_name || !name.is_ascii()));
         }
         for part in [&[name.as_bytes(), &[0]].concat(), &dtype, &space] {
             let from = out.len();

@@ -1,5 +1,9 @@
 //! Datatypes as the file says them.
 
+pub(crate) use hyperslab_core::{
+    ByteOrder as Order, FloatLayout as Float, IntegerLayout as Integer, ReferenceKind, StoredClass as Class,
+    StoredType as Type, TextPadding as Padding,
+};
 use hyperslab_core::{Fields, Result};
 
 use crate::encode::Encoder;
@@ -8,89 +12,24 @@ use crate::file::{FileFields, Sizes};
 /// Types inside types inside types: deeper than this is refused.
 const MAX_DEPTH: usize = 32;
 
-/// A datatype: its class, and the bytes of one stored element.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Type {
-    pub(crate) class: Class,
-    pub(crate) size: usize,
-}
-
-/// How the bytes of a number are ordered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Order {
-    Little,
-    Big,
-    /// Pairs of bytes, each little-endian, the most significant pair first.
-    Vax,
-}
-
-/// What fills a fixed string behind its text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Padding {
-    /// The text ends at the first NUL.
-    NulTerminated,
-    /// NULs.
-    Nul,
-    /// Spaces.
-    Space,
-}
-
-/// What a reference refers to, and how it is stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ReferenceKind {
-    /// The address of an object.
-    Object,
-    /// A global heap id of an object's address and a selection.
-    Region,
-    /// The revised form, which says itself what it is.
-    Revised,
-}
-
-/// Where the parts of a float stand, in bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Float {
-    pub(crate) order: Order,
-    /// 0: no normalisation, 1: the leading bit is stored and set, 2: it is implied.
-    pub(crate) norm: u8,
-    pub(crate) sign: u8,
-    pub(crate) exponent: (u8, u8),
-    pub(crate) mantissa: (u8, u8),
-    pub(crate) bias: u32,
-    pub(crate) offset: u16,
-    pub(crate) precision: u16,
-}
-
-/// Where an integer stands in its bytes, in bits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Integer {
-    pub(crate) order: Order,
-    pub(crate) signed: bool,
-    pub(crate) offset: u16,
-    pub(crate) precision: u16,
-}
-
-/// A datatype's class and properties.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Class {
-    Integer(Integer),
-    Float(Float),
-    Time { order: Order },
-    String { padding: Padding, utf8: bool },
-    Bitfield(Integer),
-    Opaque { tag: String },
-    Compound { members: Vec<(String, usize, Type)> },
-    Reference(ReferenceKind),
-    Enum { base: Box<Type>, members: Vec<(String, Vec<u8>)> },
-    Sequence(Box<Type>),
-    Text { utf8: bool },
-    Array { shape: Vec<usize>, base: Box<Type> },
-    Complex(Box<Type>),
-}
-
-impl Type {
+/// A datatype message: what it says is a stored type of the model.
+pub(crate) trait DatatypeMessage: Sized {
     /// The type at the start of these fields.
-    pub(crate) fn parse(fields: &mut Fields<'_>) -> Result<Self> {
+    fn parse(fields: &mut Fields<'_>) -> Result<Self>;
+
+    /// The message of this type. Types of a single number have one form in all versions.
+    fn encode(&self, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>>;
+}
+
+impl DatatypeMessage for Type {
+    fn parse(fields: &mut Fields<'_>) -> Result<Self> {
         parse(fields, 0)
+    }
+
+    fn encode(&self, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
+        let mut out = Encoder::new(sizes);
+        write(self, version, &mut out);
+        out.finish()
     }
 }
 
@@ -112,14 +51,11 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
         return Err(place.corrupt("elements of no bytes"));
     }
     let class = match class {
-        0 => Class::Integer(integer(fields, order, bits & 8 != 0)?),
+        0 => Class::Integer(integer(fields, order, bits)?),
         1 => Class::Float(float(fields, bits)?),
-        2 => {
-            fields.skip(2)?;
-            Class::Time { order }
-        }
+        2 => Class::Time { order, precision: fields.u16()? },
         3 => Class::String { padding: padding(bits), utf8: bits >> 4 & 15 == 1 },
-        4 => Class::Bitfield(integer(fields, order, false)?),
+        4 => Class::Bitfield(integer(fields, order, bits & !8)?),
         5 => {
             let tag = fields.bytes(((bits & 0xff) as usize).next_multiple_of(8).min(fields.remaining()))?;
             let end = tag.iter().position(|byte| *byte == 0).unwrap_or(tag.len());
@@ -136,7 +72,7 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
         9 => {
             let base = parse(fields, depth + 1)?;
             if bits & 15 == 1 {
-                Class::Text { utf8: bits >> 8 & 15 == 1 }
+                Class::Text { padding: padding(bits >> 4), utf8: bits >> 8 & 15 == 1 }
             } else {
                 Class::Sequence(Box::new(base))
             }
@@ -156,8 +92,9 @@ fn padding(bits: u32) -> Padding {
     }
 }
 
-fn integer(fields: &mut Fields<'_>, order: Order, signed: bool) -> Result<Integer> {
-    Ok(Integer { order, signed, offset: fields.u16()?, precision: fields.u16()? })
+fn integer(fields: &mut Fields<'_>, order: Order, bits: u32) -> Result<Integer> {
+    let [pad, ..] = (bits & 6).to_le_bytes();
+    Ok(Integer { order, signed: bits & 8 != 0, offset: fields.u16()?, precision: fields.u16()?, pad })
 }
 
 fn float(fields: &mut Fields<'_>, bits: u32) -> Result<Float> {
@@ -174,7 +111,7 @@ fn float(fields: &mut Fields<'_>, bits: u32) -> Result<Float> {
     let bias = fields.u32()?;
     let [low, sign, ..] = bits.to_le_bytes();
     let norm = low >> 4 & 3;
-    Ok(Float { order, norm, sign, exponent, mantissa, bias, offset, precision })
+    Ok(Float { order, norm, sign, exponent, mantissa, bias, offset, precision, pad: low & 14 })
 }
 
 /// A name, padded to a multiple of 8 bytes with its NUL in versions before 3.
@@ -283,103 +220,97 @@ const MOST_MEMBERS: u64 = 65_535;
 /// How types are written: `2` (names padded) for libraries of any age, `3` (packed) for those since 1.8.
 pub(crate) type TypeVersion = u8;
 
-impl Type {
-    /// The message of this type. Types of a single number have one form in all versions.
-    pub(crate) fn encode(&self, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
-        let mut out = Encoder::new(sizes);
-        self.write(version, &mut out);
-        out.finish()
-    }
-
-    fn write(&self, version: TypeVersion, out: &mut Encoder) {
-        let (class, own, bits) = self.head(version);
-        out.u8(class | own << 4).uint(bits, 3).count(self.size, 4, "bytes of an element");
-        match &self.class {
-            Class::Integer(integer) | Class::Bitfield(integer) => {
-                out.u16(integer.offset).u16(integer.precision);
-            }
-            Class::Float(float) => {
-                out.u16(float.offset).u16(float.precision);
-                out.u8(float.exponent.0).u8(float.exponent.1).u8(float.mantissa.0).u8(float.mantissa.1);
-                out.u32(float.bias);
-            }
-            Class::Time { .. } => {
-                out.count(8 * self.size, 2, "bits of a time");
-            }
-            Class::String { .. } | Class::Reference(_) => {}
-            Class::Opaque { tag } => {
-                out.limit(tag.len(), 248, "bytes of an opaque type's tag");
-                let from = out.len();
-                out.put(tag.as_bytes()).pad(from, 8);
-            }
-            Class::Compound { members } => {
-                out.limit(members.len(), MOST_MEMBERS, "members of a compound type");
-                for (name, offset, member) in members {
-                    write_name(name, version, out);
-                    out.uint(*offset as u64, if version >= 3 { width(self.size as u64) } else { 4 });
-                    member.write(version, out);
-                }
-            }
-            Class::Enum { base, members } => {
-                out.limit(members.len(), MOST_MEMBERS, "members of an enumeration");
-                base.write(version, out);
-                members.iter().for_each(|(name, _)| write_name(name, version, out));
-                members.iter().for_each(|(_, value)| {
-                    out.put(value);
-                });
-            }
-            Class::Sequence(base) | Class::Complex(base) => base.write(version, out),
-            // Text is a sequence of bytes, as libhdf5 makes it from a C string.
-            Class::Text { .. } => BYTE.write(version, out),
-            Class::Array { shape, base } => {
-                out.count(shape.len(), 1, "dimensions of an array type").zeros(if version < 3 {
-                    3
-                } else {
-                    0
-                });
-                shape.iter().for_each(|extent| {
-                    out.count(*extent, 4, "elements of an array type");
-                });
-                out.zeros(if version < 3 { 4 * shape.len() } else { 0 });
-                base.write(version, out);
+fn write(dtype: &Type, version: TypeVersion, out: &mut Encoder) {
+    let (class, own, bits) = head(dtype, version);
+    out.u8(class | own << 4).uint(bits, 3).count(dtype.size, 4, "bytes of an element");
+    match &dtype.class {
+        Class::Integer(integer) | Class::Bitfield(integer) => {
+            out.u16(integer.offset).u16(integer.precision);
+        }
+        Class::Float(float) => {
+            out.u16(float.offset).u16(float.precision);
+            out.u8(float.exponent.0).u8(float.exponent.1).u8(float.mantissa.0).u8(float.mantissa.1);
+            out.u32(float.bias);
+        }
+        Class::Time { precision, .. } => {
+            out.u16(*precision);
+        }
+        Class::String { .. } | Class::Reference(_) => {}
+        Class::Opaque { tag } => {
+            out.limit(tag.len(), 248, "bytes of an opaque type's tag");
+            let from = out.len();
+            out.put(tag.as_bytes()).pad(from, 8);
+        }
+        Class::Compound { members } => {
+            out.limit(members.len(), MOST_MEMBERS, "members of a compound type");
+            for (name, offset, member) in members {
+                write_name(name, version, out);
+                out.uint(*offset as u64, if version >= 3 { width(dtype.size as u64) } else { 4 });
+                write(member, version, out);
             }
         }
-    }
-
-    /// Class number, version and class bits.
-    fn head(&self, version: TypeVersion) -> (u8, u8, u64) {
-        let big = |order: &Order| u64::from(*order == Order::Big);
-        match &self.class {
-            Class::Integer(integer) => (0, 1, big(&integer.order) | u64::from(integer.signed) << 3),
-            Class::Float(float) => {
-                let order = if float.order == Order::Vax { 0x41 } else { big(&float.order) };
-                (1, 1, order | u64::from(float.norm) << 4 | u64::from(float.sign) << 8)
-            }
-            Class::Time { order } => (2, 1, big(order)),
-            Class::String { padding, utf8 } => {
-                let padding = match padding {
-                    Padding::NulTerminated => 0,
-                    Padding::Nul => 1,
-                    Padding::Space => 2,
-                };
-                (3, 1, padding | u64::from(*utf8) << 4)
-            }
-            Class::Bitfield(integer) => (4, 1, big(&integer.order)),
-            Class::Opaque { tag } => (5, 1, tag.len().next_multiple_of(8) as u64),
-            Class::Compound { members } => (6, version, members.len() as u64),
-            Class::Reference(kind) => (7, 1, u64::from(*kind == ReferenceKind::Region)),
-            Class::Enum { members, .. } => (8, version, members.len() as u64),
-            Class::Sequence(_) => (9, 1, 0),
-            Class::Text { utf8 } => (9, 1, 1 | u64::from(*utf8) << 8),
-            Class::Array { .. } => (10, version, 0),
-            Class::Complex(_) => (11, 5, 1),
+        Class::Enum { base, members } => {
+            out.limit(members.len(), MOST_MEMBERS, "members of an enumeration");
+            write(base, version, out);
+            members.iter().for_each(|(name, _)| write_name(name, version, out));
+            members.iter().for_each(|(_, value)| {
+                out.put(value);
+            });
         }
+        Class::Sequence(base) | Class::Complex(base) => write(base, version, out),
+        // Text is a sequence of bytes, as libhdf5 makes it from a C string.
+        Class::Text { .. } => write(&BYTE, version, out),
+        Class::Array { shape, base } => {
+            out.count(shape.len(), 1, "dimensions of an array type").zeros(if version < 3 { 3 } else { 0 });
+            shape.iter().for_each(|extent| {
+                out.count(*extent, 4, "elements of an array type");
+            });
+            out.zeros(if version < 3 { 4 * shape.len() } else { 0 });
+            write(base, version, out);
+        }
+    }
+}
+
+/// Class number, version and class bits.
+fn head(dtype: &Type, version: TypeVersion) -> (u8, u8, u64) {
+    let big = |order: &Order| u64::from(*order == Order::Big);
+    match &dtype.class {
+        Class::Integer(integer) => {
+            (0, 1, big(&integer.order) | u64::from(integer.pad & 6) | u64::from(integer.signed) << 3)
+        }
+        Class::Float(float) => {
+            let order = if float.order == Order::Vax { 0x41 } else { big(&float.order) };
+            (
+                1,
+                1,
+                order | u64::from(float.pad & 14) | u64::from(float.norm) << 4 | u64::from(float.sign) << 8,
+            )
+        }
+        Class::Time { order, .. } => (2, 1, big(order)),
+        Class::String { padding, utf8 } => (3, 1, padding_code(*padding) | u64::from(*utf8) << 4),
+        Class::Bitfield(integer) => (4, 1, big(&integer.order) | u64::from(integer.pad & 6)),
+        Class::Opaque { tag } => (5, 1, tag.len().next_multiple_of(8) as u64),
+        Class::Compound { members } => (6, version, members.len() as u64),
+        Class::Reference(kind) => (7, 1, u64::from(*kind == ReferenceKind::Region)),
+        Class::Enum { members, .. } => (8, version, members.len() as u64),
+        Class::Sequence(_) => (9, 1, 0),
+        Class::Text { padding, utf8 } => (9, 1, 1 | padding_code(*padding) << 4 | u64::from(*utf8) << 8),
+        Class::Array { .. } => (10, version, 0),
+        Class::Complex(_) => (11, 5, 1),
+    }
+}
+
+const fn padding_code(padding: Padding) -> u64 {
+    match padding {
+        Padding::NulTerminated => 0,
+        Padding::Nul => 1,
+        Padding::Space => 2,
     }
 }
 
 /// An unsigned byte.
 pub(crate) const BYTE: Type = Type {
-    class: Class::Integer(Integer { order: Order::Little, signed: false, offset: 0, precision: 8 }),
+    class: Class::Integer(Integer { order: Order::Little, signed: false, offset: 0, precision: 8, pad: 0 }),
     size: 1,
 };
 

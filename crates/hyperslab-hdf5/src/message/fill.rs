@@ -1,77 +1,78 @@
 //! Fill values.
 
-use hyperslab_core::Result;
+use hyperslab_core::{FillState, Result, StoredFill};
 
 use crate::encode::Encoder;
 use crate::file::{File, FileFields, Sizes};
 use crate::header::{Header, kind};
 
-/// The bytes of the fill value, as stored; `None` where none was set, which means zeros.
-pub(crate) fn read(file: &File, header: &Header) -> Result<Option<Vec<u8>>> {
+/// When space for elements is taken.
+pub(crate) const EARLY: u8 = 1;
+pub(crate) const LATE: u8 = 2;
+pub(crate) const INCREMENTAL: u8 = 3;
+/// The fill value is written where someone set one, "if set" in libhdf5's words.
+pub(crate) const IF_SET: u8 = 2;
+
+/// What the messages say of the fill value, and its bytes as stored: `None` where none was set, which means zeros.
+pub(crate) fn read(file: &File, header: &Header) -> Result<(StoredFill, Option<Vec<u8>>)> {
+    let mut stored = StoredFill { allocation: LATE, time: IF_SET, value: FillState::Default };
     if let Some(message) = header.find(file, kind::FILL)? {
         let mut fields = message.fields(file, "fill value message");
         let version = fields.version(&[1, 2, 3])?;
         let defined = if version == 3 {
-            fields.u8()? & 0x20 != 0
+            let flags = fields.u8()?;
+            (stored.allocation, stored.time) = (flags & 3, flags >> 2 & 3);
+            if flags & 0x10 != 0 {
+                stored.value = FillState::Undefined;
+            }
+            flags & 0x20 != 0
         } else {
-            // Times of allocation and writing; version 1 always has a size, which may be zero.
-            fields.skip(2)?;
+            // Version 1 always has a size, which may be zero.
+            (stored.allocation, stored.time) = (fields.u8()?, fields.u8()?);
             fields.u8()? != 0 || version == 1
         };
         if defined {
             // Before version 3 the size is signed, and a negative one means that none was set.
             if version < 3 && fields.rest().get(3).is_some_and(|byte| byte & 0x80 != 0) {
-                return Ok(None);
+                stored.value = FillState::Undefined;
+                return Ok((stored, None));
             }
             let size = fields.count_u32(1)?;
-            return (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose();
+            if size > 0 {
+                stored.value = FillState::Set;
+            }
+            let value = (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()?;
+            return Ok((stored, value));
         }
         if version == 3 {
-            return Ok(None);
+            return Ok((stored, None));
         }
+        stored.value = FillState::Undefined;
     }
-    let Some(message) = header.find(file, kind::OLD_FILL)? else { return Ok(None) };
+    let Some(message) = header.find(file, kind::OLD_FILL)? else { return Ok((stored, None)) };
     let mut fields = message.fields(file, "old fill value message");
     let size = fields.count_u32(1)?;
-    (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()
-}
-
-/// When space for elements is taken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Allocation {
-    Early,
-    Late,
-    Incremental,
-}
-
-impl Allocation {
-    const fn code(self) -> u8 {
-        match self {
-            Self::Early => 1,
-            Self::Late => 2,
-            Self::Incremental => 3,
-        }
+    let value = (size > 0).then(|| fields.bytes(size).map(<[u8]>::to_vec)).transpose()?;
+    if value.is_some() {
+        stored.value = FillState::Set;
     }
+    Ok((stored, value))
 }
 
-/// The message. The value is written where someone set one, "if set" in libhdf5's words.
-pub(crate) fn encode(
-    version: u8,
-    allocation: Allocation,
-    value: Option<&[u8]>,
-    sizes: Sizes,
-) -> Result<Vec<u8>> {
-    const IF_SET: u8 = 2;
+/// The message, with the value that was set.
+pub(crate) fn encode(version: u8, stored: StoredFill, value: Option<&[u8]>, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
+    let undefined = value.is_none() && stored.value == FillState::Undefined;
     out.u8(version);
     if version == 3 {
-        out.u8(allocation.code() | IF_SET << 2 | u8::from(value.is_some()) << 5);
+        let state = u8::from(undefined) << 4 | u8::from(value.is_some()) << 5;
+        out.u8(stored.allocation & 3 | (stored.time & 3) << 2 | state);
     } else {
-        out.u8(allocation.code()).u8(IF_SET).u8(1);
+        out.u8(stored.allocation).u8(stored.time).u8(u8::from(!undefined));
     }
     if let Some(value) = value {
         out.count(value.len(), 4, "bytes of a fill value").put(value);
-    } else if version < 3 {
+    } else if version < 3 && !undefined {
         out.u32(0);
     }
     out.finish()

@@ -225,6 +225,13 @@ pub(crate) fn encode_contiguous(address: Option<u64>, size: u64, sizes: Sizes) -
     out.finish()
 }
 
+/// The message of a virtual dataset, whose mappings are an object of the global heap.
+pub(crate) fn encode_virtual(address: u64, index: u32, sizes: Sizes) -> Result<Vec<u8>> {
+    let mut out = Encoder::new(sizes);
+    out.u8(4).u8(3).address(Some(address)).u32(index);
+    out.finish()
+}
+
 impl Chunked {
     /// The message, in the version that the layout has.
     pub(crate) fn encode(&self, sizes: Sizes) -> Result<Vec<u8>> {

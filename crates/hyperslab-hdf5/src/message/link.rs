@@ -13,6 +13,8 @@ pub(crate) struct Link {
     pub(crate) target: LinkTarget,
     /// The order of creation, where it is tracked.
     pub(crate) order: Option<i64>,
+    /// Is the name marked as UTF-8?
+    pub(crate) utf8: bool,
 }
 
 /// Where a link leads.
@@ -72,9 +74,7 @@ impl Link {
         let flags = fields.u8()?;
         let kind = if flags & 8 != 0 { fields.u8()? } else { 0 };
         let order = if flags & 4 != 0 { Some(fields.i64()?) } else { None };
-        if flags & 16 != 0 {
-            fields.skip(1)?;
-        }
+        let utf8 = flags & 16 != 0 && fields.u8()? == 1;
         let length = fields.uint(1 << (flags & 3))?;
         let place = fields.place();
         let length = usize::try_from(length).ok().filter(|length| *length <= fields.remaining());
@@ -99,7 +99,7 @@ impl Link {
                 LinkTarget::Other(other)
             }
         };
-        Ok((Self { name, target, order }, stored))
+        Ok((Self { name, target, order, utf8 }, stored))
     }
 }
 
@@ -115,7 +115,7 @@ impl Link {
             3 | 4 => 2,
             _ => 3,
         };
-        let (kind, utf8) = (self.target.kind(), !self.name.is_ascii());
+        let (kind, utf8) = (self.target.kind(), self.utf8 || !self.name.is_ascii());
         let flags =
             exponent | u8::from(self.order.is_some()) << 2 | u8::from(kind != 0) << 3 | u8::from(utf8) << 4;
         out.u8(1).u8(flags);

@@ -1,6 +1,6 @@
 //! The filter pipeline message.
 
-use hyperslab_core::{Fields, Result};
+use hyperslab_core::{Fields, Result, StoredFilter};
 
 use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes};
@@ -12,6 +12,8 @@ pub(crate) struct FilterSpec {
     pub(crate) name: String,
     /// Client data: the filter's parameters.
     pub(crate) values: Vec<u32>,
+    /// May a chunk be stored without it?
+    pub(crate) optional: bool,
 }
 
 /// The filters, in the order of writing.
@@ -32,7 +34,7 @@ pub(crate) fn parse(fields: &mut Fields<'_>) -> Result<Vec<FilterSpec>> {
 fn filter(fields: &mut Fields<'_>, version: u8) -> Result<FilterSpec> {
     let id = fields.u16()?;
     let name_length = if version == 1 || id >= 256 { usize::from(fields.u16()?) } else { 0 };
-    let _flags = fields.u16()?;
+    let optional = fields.u16()? & 1 != 0;
     let count = usize::from(fields.u16()?);
     let padded = if version == 1 { name_length.next_multiple_of(8) } else { name_length };
     let name = fields.bytes(padded)?;
@@ -46,7 +48,7 @@ fn filter(fields: &mut Fields<'_>, version: u8) -> Result<FilterSpec> {
     if version == 1 && count % 2 == 1 {
         fields.skip(4)?;
     }
-    Ok(FilterSpec { id, name, values })
+    Ok(FilterSpec { id, name, values, optional })
 }
 
 /// The message. Filters that may leave a chunk as it is are marked optional.
@@ -63,7 +65,7 @@ pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Result<
         if version == 1 || spec.id >= 256 {
             out.count(name.len().next_multiple_of(unit), 2, "bytes of a filter's name");
         }
-        out.u16(u16::from(spec.is_optional())).count(spec.values.len(), 2, "parameters of a filter");
+        out.u16(u16::from(spec.optional)).count(spec.values.len(), 2, "parameters of a filter");
         if version == 1 || spec.id >= 256 {
             let from = out.len();
             out.put(&name).pad(from, unit);
@@ -79,8 +81,21 @@ pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Result<
 }
 
 impl FilterSpec {
-    /// May a chunk be stored without it? Not a checksum, nor what changes values.
-    pub(crate) const fn is_optional(&self) -> bool {
-        !matches!(self.id, crate::filters::id::FLETCHER32 | crate::filters::id::SCALE_OFFSET)
+    /// A filter that chunks may be stored without, unless it is a checksum or changes values.
+    pub(crate) const fn new(id: u16, name: String, values: Vec<u32>) -> Self {
+        use crate::filters::id::{FLETCHER32, SCALE_OFFSET};
+        Self { id, name, values, optional: !matches!(id, FLETCHER32 | SCALE_OFFSET) }
+    }
+
+    /// In the model's words.
+    pub(crate) fn stored(&self) -> StoredFilter {
+        let (id, name, values) = (self.id.into(), self.name.clone(), self.values.clone());
+        StoredFilter { id, name, values, optional: self.optional }
+    }
+
+    /// The filter of this number; `None` where HDF5 has no such numbers.
+    pub(crate) fn from_stored(stored: &StoredFilter) -> Option<Self> {
+        let (id, name, values) = (stored.id.try_into().ok()?, stored.name.clone(), stored.values.clone());
+        Some(Self { id, name, values, optional: stored.optional })
     }
 }

@@ -1,9 +1,10 @@
 //! The mappings of a virtual dataset, as stored and as settled by what the sources have.
 
-use hyperslab_core::{Extents, Fields, Place, Region, Result};
+use hyperslab_core::{Extents, Fields, Place, Region, Result, VirtualSource};
 
 use super::axis::Axis;
-use crate::file::{File, FileFields, check_sum};
+use crate::encode::Encoder;
+use crate::file::{File, FileFields, Sizes, check_sum};
 use crate::selection::{Selected, Slab, UNLIMITED};
 
 const PATTERN: &str = "virtual dataset mapping";
@@ -33,7 +34,12 @@ pub(crate) struct Settled {
 }
 
 /// The mappings in a global heap object: a version, a count, entries, a checksum.
-pub(super) fn parse(file: &File, bytes: &[u8], place: Place<'_>) -> Result<Vec<Mapping>> {
+/// Answers them as they are, and in the model's words.
+pub(super) fn parse(
+    file: &File,
+    bytes: &[u8],
+    place: Place<'_>,
+) -> Result<(Vec<Mapping>, Vec<VirtualSource>)> {
     let sizes = file.sizes();
     let end = check_sum(bytes, place)?;
     let mut fields = Fields::new(&bytes[..end], place);
@@ -44,6 +50,7 @@ pub(super) fn parse(file: &File, bytes: &[u8], place: Place<'_>) -> Result<Vec<M
         return Err(place.corrupt(format!("{count} mappings in {} bytes", fields.remaining())));
     }
     let mut mappings: Vec<Mapping> = Vec::with_capacity(count as usize);
+    let mut sources = Vec::with_capacity(count as usize);
     for _ in 0..count {
         let flags = if version == 1 { fields.u8()? } else { 0 };
         let earlier = |fields: &mut Fields<'_>| {
@@ -57,12 +64,38 @@ pub(super) fn parse(file: &File, bytes: &[u8], place: Place<'_>) -> Result<Vec<M
             _ => fields.text()?,
         };
         let dataset = if flags & 2 != 0 { earlier(&mut fields)?.dataset.clone() } else { fields.text()? };
-        let (from, to) = (Selected::parse(&mut fields)?.regular(), Selected::parse(&mut fields)?.regular());
+        let first = fields.position();
+        let from = Selected::parse(&mut fields)?.regular();
+        let second = fields.position();
+        let to = Selected::parse(&mut fields)?.regular();
+        let selections = &bytes[first..fields.position()];
         // Names that earlier entries have are stored once, and held by each.
-        file.allocate((source.len() + dataset.len() + size_of::<Mapping>()) as u64, place.structure)?;
+        let names = 2 * (source.len() + dataset.len());
+        let held = names + selections.len() + size_of::<Mapping>() + size_of::<VirtualSource>();
+        file.allocate(held as u64, place.structure)?;
+        let (ours, theirs) = selections.split_at(second - first);
+        sources.push(VirtualSource {
+            file: source.clone(),
+            dataset: dataset.clone(),
+            from: ours.to_vec(),
+            to: theirs.to_vec(),
+        });
         mappings.push(Mapping { file: source, dataset, from, to, settled: None });
     }
-    Ok(mappings)
+    Ok((mappings, sources))
+}
+
+/// The heap object of these mappings.
+pub(crate) fn encode_mappings(sources: &[VirtualSource], sizes: Sizes) -> Result<Vec<u8>> {
+    let mut out = Encoder::new(sizes);
+    out.u8(0).length(sources.len() as u64);
+    for source in sources {
+        for name in [&source.file, &source.dataset] {
+            out.put(name.as_bytes()).u8(0);
+        }
+        out.put(&source.from).put(&source.to);
+    }
+    out.summed()
 }
 
 impl Selected {

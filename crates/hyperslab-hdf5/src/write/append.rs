@@ -14,17 +14,18 @@ use hyperslab_core::{
 };
 
 use super::array::{NewArray, Shared};
-use super::attributes::{check_attribute, values_of};
+use super::attributes::{NewAttribute, check_attribute, values_of};
 use super::extend;
 use super::grow::GrownArray;
 use super::index::Patch;
+use super::node::{NewKind, checked_attributes};
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
 use super::plan::Plan;
 use super::record::Recorder;
 use super::scales;
-use super::tree::{NewKind, Tree, checked_attributes};
+use super::tree::Tree;
 use crate::externals::NoExternals;
 use crate::file::{File, lock};
 use crate::store::{Found, Hdf5Store, find};
@@ -248,15 +249,16 @@ impl Hdf5Append {
     pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
         let path = normal_path(path);
         let values = values_of(name, &value.into())?;
-        check_attribute(name, &values, self.shared.style, self.shared.sizes)?;
+        let new = NewAttribute { name: name.to_owned(), values, stored: None };
+        check_attribute(&new, self.shared.style, self.shared.sizes)?;
         self.adopt(&path)?;
         let Some(index) = self.tree.get(&path) else {
             return Err(Error::not_found(Arc::clone(&self.file.name), path));
         };
         let own = &mut self.tree.nodes[index].attributes;
-        match own.iter_mut().find(|(known, _)| known == name) {
-            Some((_, held)) => *held = values,
-            None => own.push((name.to_owned(), values)),
+        match own.iter_mut().find(|known| known.name == name) {
+            Some(held) => *held = new,
+            None => own.push(new),
         }
         Ok(())
     }
@@ -312,7 +314,7 @@ impl Hdf5Append {
 impl Sink for Hdf5Append {
     /// A group; one that is there gets these attributes, and keeps its others.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let new = checked_attributes(attributes, self.shared.style, self.shared.sizes)?;
+        let new = checked_attributes(attributes, false, &self.shared)?;
         if !self.adopt(path)? {
             self.tree.check(path)?;
             return self.tree.add(path, NewKind::Group { made: true }, new).map(|_| ());
@@ -322,7 +324,7 @@ impl Sink for Hdf5Append {
             Ok(_) => return Err(Error::invalid(format!("{path} is there, and no group"))),
             Err(error) => return Err(error),
         };
-        for (name, values) in new {
+        for NewAttribute { name, values, .. } in new {
             let given = Attribute::from(values);
             match known.get(&name) {
                 Some(held) if held.to_json() == given.to_json() => {}
@@ -342,8 +344,8 @@ impl Sink for Hdf5Append {
         }
         self.tree.check(path)?;
         let name = format!("{}{path}", self.file.name);
-        let plan = Plan::new(name, spec, &self.options, self.shared.sizes)?;
-        let attributes = checked_attributes(&spec.attributes, self.shared.style, self.shared.sizes)?;
+        let plan = Plan::new(name, spec, &self.options, &self.shared)?;
+        let attributes = checked_attributes(&spec.attributes, false, &self.shared)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         Ok(array)
@@ -363,7 +365,7 @@ impl Sink for Hdf5Append {
     }
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        for (name, values) in checked_attributes(attributes, self.shared.style, self.shared.sizes)? {
+        for NewAttribute { name, values, .. } in checked_attributes(attributes, false, &self.shared)? {
             self.attribute(path, &name, values)?;
         }
         Ok(())

@@ -7,18 +7,20 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use hyperslab_core::{
     ArraySink, ChunkCoord, DType, Elements, EncodedChunk, Error, Grid, Layout as Strides, Region, Result,
-    copy_box,
+    StoredForm, StoredStep, copy_box,
 };
 
 use super::heap::HeapWriter;
 use super::index::{Entries, IndexWriter, Patch};
+use super::names::{HeapKeeper, Names};
 use super::output::Output;
 use super::plan::{Plan, PlannedLayout};
-use crate::convert::{Keeper, utf8_of};
+use crate::convert::utf8_of;
 use crate::file::{Sizes, lock};
 use crate::header::kind;
 use crate::index::Stored;
-use crate::message::layout::{Chunked, encode_compact, encode_contiguous};
+use crate::message::layout::{Chunked, encode_compact, encode_contiguous, encode_virtual};
+use crate::virtuals::encode_mappings;
 use crate::write::object::{NewHeader, NewMessage, Style};
 
 /// What all datasets of a file share.
@@ -30,6 +32,10 @@ pub(crate) struct Shared {
     pub(crate) style: Style,
     /// Objects that elements refer to before their headers are written: where these will begin.
     pub(crate) stubs: Mutex<BTreeMap<String, u64>>,
+    /// The paths of the nodes.
+    pub(crate) names: Mutex<Names>,
+    /// All nodes are made before the first chunk: a reference to any other is null, and told.
+    pub(crate) all_declared: bool,
 }
 
 impl Shared {
@@ -40,30 +46,9 @@ impl Shared {
             sizes,
             style,
             stubs: Mutex::new(BTreeMap::new()),
+            names: Mutex::new(Names::new()),
+            all_declared: false,
         }
-    }
-}
-
-/// Keeps elements of variable length in the file's heap.
-pub(crate) struct HeapKeeper<'a> {
-    pub(crate) shared: &'a Shared,
-}
-
-impl Keeper for HeapKeeper<'_> {
-    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)> {
-        lock(&self.shared.heap).keep(&self.shared.output, bytes)
-    }
-
-    fn object(&mut self, path: &str) -> Result<u64> {
-        let mut stubs = lock(&self.shared.stubs);
-        let path = hyperslab_core::normal_path(path);
-        if let Some(address) = stubs.get(&path) {
-            return Ok(*address);
-        }
-        let length = NewHeader::stub(0, 0, 0, self.shared.style, self.shared.sizes)?.len();
-        let address = self.shared.output.allocate(length as u64)?;
-        stubs.insert(path, address);
-        Ok(address)
     }
 }
 
@@ -82,6 +67,8 @@ enum Data {
     /// Where the piece is, once something was written, and the chunks of ours that were.
     Contiguous(Option<u64>, HashSet<ChunkCoord>),
     Chunked(IndexWriter),
+    /// The mappings in the file's heap.
+    Virtual(u64, u32),
 }
 
 impl NewArray {
@@ -92,6 +79,11 @@ impl NewArray {
                 Data::Compact(fill.repeat((plan.bytes() / fill.len() as u64) as usize), HashSet::new())
             }
             PlannedLayout::Contiguous => Data::Contiguous(None, HashSet::new()),
+            PlannedLayout::Virtual => {
+                let mappings = encode_mappings(plan.virtual_sources(), shared.sizes)?;
+                let (address, index) = lock(&shared.heap).keep(&shared.output, &mappings)?;
+                Data::Virtual(address, index)
+            }
             PlannedLayout::Chunked { version, index, .. } => {
                 let filtered = !plan.pipeline.specs.is_empty();
                 let entries = Entries::new(shared.sizes, filtered, version, plan.chunk_bytes());
@@ -128,6 +120,11 @@ impl NewArray {
         }
     }
 
+    /// The path in the file.
+    fn path(&self) -> &str {
+        self.plan.name.strip_prefix(&**self.shared.output.name()).unwrap_or(&self.plan.name)
+    }
+
     pub(crate) fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -154,6 +151,7 @@ impl NewArray {
         match &*lock(&self.data) {
             Data::Compact(bytes, _) => encode_compact(bytes, sizes),
             Data::Contiguous(address, _) => encode_contiguous(*address, plan.bytes(), sizes),
+            Data::Virtual(address, index) => encode_virtual(*address, *index, sizes),
             Data::Chunked(index) => {
                 let version =
                     if let PlannedLayout::Chunked { version, .. } = plan.layout { version } else { 4 };
@@ -206,8 +204,8 @@ impl NewArray {
     }
 
     /// The messages that make it a dataset.
-    pub(crate) fn messages(&self, header: &mut NewHeader) -> Result<()> {
-        header.messages.extend(self.plan.messages(header.style, self.shared.sizes)?);
+    pub(crate) fn messages(&self, header: &mut NewHeader, named_type: Option<u64>) -> Result<()> {
+        header.messages.extend(self.plan.messages(header.style, named_type, self.shared.sizes)?);
         Ok(())
     }
 
@@ -215,7 +213,9 @@ impl NewArray {
     pub(crate) fn last_messages(&self, header: &mut NewHeader) -> Result<()> {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
         let layout = self.layout_message()?;
-        let space = plan.space().encode(if header.style == Style::Old { 1 } else { 2 }, sizes)?;
+        let space = plan.space();
+        let version = if header.style == Style::Old && !space.null { 1 } else { 2 };
+        let space = space.encode(version, sizes)?;
         header.messages.push(NewMessage::new(kind::LAYOUT, 0, layout));
         header.messages.push(NewMessage::new(kind::DATASPACE, 0, space));
         Ok(())
@@ -259,7 +259,7 @@ impl ArraySink for NewArray {
             Some(bytes) => bytes.clone(),
             None => {
                 let mut stored = Vec::new();
-                let mut keeper = HeapKeeper { shared: &self.shared };
+                let mut keeper = HeapKeeper { shared: &self.shared, node: self.path() };
                 match plan.spec.dtype {
                     DType::FixedText(points) => {
                         plan.element.store(&utf8_of(elements, points)?, &mut keeper, &mut stored)?;
@@ -280,6 +280,27 @@ impl ArraySink for NewArray {
 
     fn leaves_out_fill(&self) -> bool {
         matches!(self.plan.layout, PlannedLayout::Chunked { early: false, .. })
+    }
+
+    fn adopt(&self, chunk: &ChunkCoord, form: &StoredForm, stored: &Bytes) -> Result<Option<EncodedChunk>> {
+        let plan = &self.plan;
+        let alike = plan.takes_stored
+            && matches!(plan.layout, PlannedLayout::Chunked { .. })
+            && form.shape[..] == *plan.spec.grid.chunk_shape()
+            && plan.spec.grid.contains(chunk);
+        let steps = match &form.steps[..] {
+            [StoredStep::Typed, rest @ ..] => Some(rest).filter(|_| plan.element.size.is_some()),
+            steps => Some(steps)
+                .filter(|_| plan.element.is_plain() && plan.spec.dtype.size() == Some(plan.element.stored)),
+        };
+        let mask = steps.filter(|_| alike).and_then(|steps| plan.pipeline.mask_of(steps));
+        let taken = |filter_mask| EncodedChunk {
+            parts: vec![stored.clone()],
+            filter_mask,
+            raw_length: plan.chunk_bytes(),
+            tag: 0,
+        };
+        Ok(mask.map(taken))
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
@@ -314,6 +335,9 @@ impl ArraySink for NewArray {
                 };
                 drop(data);
                 self.write_box(start, &grid.region(chunk), bytes)
+            }
+            Data::Virtual(..) => {
+                Err(Error::invalid(format!("{}: a virtual dataset has no chunks", self.plan.name)))
             }
             Data::Chunked(index) => {
                 let (_, fresh) = enter(index, chunk, bytes, encoded.filter_mask, output)?;

@@ -1,11 +1,13 @@
 //! Attributes that are being written.
 
 use bytes::Bytes;
-use hyperslab_core::{Attribute, Attributes, DType, Elements, Error, Extents, Result, Values};
+use hyperslab_core::{
+    Attribute, Attributes, DType, Elements, Error, Extents, Result, StoredAttribute, TypeName, Values,
+};
 use serde_json::Value;
 
 use super::object::{Style, shortened};
-use super::types::file_type;
+use super::types::{file_type, fitting};
 use crate::convert::{Element, Keeper, utf8_of};
 use crate::file::Sizes;
 use crate::message::attribute::Content;
@@ -26,6 +28,15 @@ pub fn set_by_people(attributes: &Attributes) -> impl Iterator<Item = (&str, &At
     attributes
         .iter()
         .filter(move |(name, _)| !(OWN.contains(name) || is_scale && matches!(*name, "CLASS" | "NAME")))
+}
+
+/// An attribute that is to be written.
+#[derive(Debug, Clone)]
+pub(crate) struct NewAttribute {
+    pub(crate) name: String,
+    pub(crate) values: Values,
+    /// How another file stores it.
+    pub(crate) stored: Option<StoredAttribute>,
 }
 
 /// An attribute's values, as they are to be stored.
@@ -81,13 +92,14 @@ fn from_json(document: &Value) -> Values {
 }
 
 /// Refuses an attribute that cannot be stored, before anything is written.
-pub(crate) fn check_attribute(name: &str, values: &Values, style: Style, sizes: Sizes) -> Result<()> {
+pub(crate) fn check_attribute(attribute: &NewAttribute, style: Style, sizes: Sizes) -> Result<()> {
+    let name = &attribute.name;
     let what = || format!("attribute {:?}", shortened(name));
     let named = |error: Error| match error {
         Error::Invalid(why) => Error::invalid(format!("{}: {why}", what())),
         other => other,
     };
-    let stored = content(values, sizes, &mut Anywhere).map_err(named)?;
+    let stored = attribute.content(sizes, &mut Anywhere).map_err(named)?;
     let message = stored.encode(name, style.types(), sizes).map_err(named)?;
     // New-style objects keep large attributes in a heap.
     if style == Style::Old { style.check_message(&what(), message.len()) } else { Ok(()) }
@@ -103,6 +115,36 @@ impl Keeper for Anywhere {
 
     fn object(&mut self, _: &str) -> Result<u64> {
         Ok(0)
+    }
+
+    fn has_object(&mut self, _: &str) -> bool {
+        true
+    }
+}
+
+impl NewAttribute {
+    /// The attribute as it is stored: as in the file that it comes from, where its values still have that type.
+    pub(crate) fn content(&self, sizes: Sizes, keeper: &mut dyn Keeper) -> Result<Content> {
+        let Some((stored, (dtype, element))) = self
+            .stored
+            .as_ref()
+            .and_then(|stored| Some((stored, fitting(&stored.dtype, &self.values.dtype, sizes)?)))
+        else {
+            return content(&self.values, sizes, keeper);
+        };
+        let mut data = Vec::new();
+        if !stored.no_space {
+            element.store(&self.values.elements, keeper, &mut data)?;
+        }
+        let named_type = match &stored.named_type {
+            Some(TypeName::Path(path)) => Some(keeper.object(path)?),
+            _ => None,
+        };
+        let mut space = space(&self.values.shape);
+        if stored.no_space {
+            space = Space { shape: Extents::new(), max_shape: Vec::new(), null: true };
+        }
+        Ok(Content { named_type, utf8_name: stored.utf8_name, ..Content::new(dtype, space, data) })
     }
 }
 
@@ -133,7 +175,7 @@ pub(crate) fn content(values: &Values, sizes: Sizes, keeper: &mut dyn Keeper) ->
     }
     let mut data = Vec::new();
     element.store(&elements, keeper, &mut data)?;
-    Ok(Content { dtype: stored, space: space(&values.shape), data: data.into() })
+    Ok(Content::new(stored, space(&values.shape), data))
 }
 
 /// A space that does not grow.
@@ -145,5 +187,5 @@ pub(crate) fn space(shape: &[u64]) -> Space {
 pub(crate) fn c_text(text: &str) -> Content {
     let data: Bytes = [text.as_bytes(), &[0]].concat().into();
     let class = Class::String { padding: Padding::NulTerminated, utf8: false };
-    Content { dtype: Type { class, size: data.len() }, space: space(&[]), data }
+    Content::new(Type { class, size: data.len() }, space(&[]), data)
 }

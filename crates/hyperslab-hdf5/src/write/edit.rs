@@ -175,7 +175,7 @@ impl<'a> HeaderEdit<'a> {
             return Err(Error::unsupported(name, "adding to an object header without room"));
         };
         let (first, room) = (run[0].address, room(run));
-        let mut block = NewHeader { style: if old { Style::Old } else { Style::New }, messages: Vec::new() };
+        let mut block = NewHeader::new(if old { Style::Old } else { Style::New });
         for message in run {
             if message.kind != kind::NIL && !self.forgotten.contains(&message.address) {
                 // It may have been changed just now.

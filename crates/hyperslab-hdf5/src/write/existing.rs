@@ -14,7 +14,7 @@ use crate::encode::Encoder;
 use crate::file::{File, lock};
 use crate::filters::Pipeline;
 use crate::header::{Header, Message, kind};
-use crate::message::datatype::Type;
+use crate::message::datatype::{DatatypeMessage, Type};
 use crate::message::layout::{Chunked, IndexKind, Layout};
 use crate::message::space::Space;
 use crate::message::{fill, pipeline};
@@ -119,7 +119,9 @@ fn plan(
         dtype,
         element,
         pipeline: Pipeline::new(specs),
-        fill: fill::read(file, header)?,
+        fill: fill::read(file, header)?.1,
         layout: PlannedLayout::Chunked { version: chunked.version, index: chunked.index, early: false },
+        named_type: None,
+        takes_stored: false,
     })
 }

@@ -1,11 +1,11 @@
 //! Groups that are being written: links in the header, in a heap, or in an old-style symbol table.
 
 use hyperslab_codec::checksum::lookup3;
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{CreationOrder, Error, Result};
 
 use super::fractal::{self, LINKS};
 use super::index::build_btree1;
-use super::object::{CONSTANT, MOST_COMPACT, NewHeader, NewMessage, Style, tree};
+use super::object::{CONSTANT, MOST_COMPACT, NewHeader, NewMessage, Style, order_flags, tree};
 use super::output::Output;
 use crate::encode::Encoder;
 use crate::file::Sizes;
@@ -18,6 +18,7 @@ use crate::symbols::{LEAF_K, SymbolEntry, TREE_K};
 pub(crate) fn links(
     header: &mut NewHeader,
     links: &[Link],
+    order: CreationOrder,
     sizes: Sizes,
     write: Option<&Output>,
 ) -> Result<Option<(u64, u64)>> {
@@ -39,12 +40,17 @@ pub(crate) fn links(
         None => [None; 3],
     };
     let mut info = Encoder::new(sizes);
-    // The order of creation is kept and indexed; the next link has this number.
-    let next = links.iter().filter_map(|link| link.order).max().map_or(0, |order| order + 1);
-    info.u8(0).u8(3).put(&next.to_le_bytes());
-    places.iter().for_each(|place| {
-        info.address(*place);
-    });
+    info.u8(0).u8(order_flags(order));
+    if order != CreationOrder::Untracked {
+        // The next link has this number.
+        let next = links.iter().filter_map(|link| link.order).max().map_or(0, |order| order + 1);
+        info.put(&next.to_le_bytes());
+    }
+    let [heap, names, orders] = places;
+    info.address(heap).address(names);
+    if order == CreationOrder::Indexed {
+        info.address(orders);
+    }
     header.messages.push(NewMessage::new(kind::LINK_INFO, 0, info.finish()?));
     header.messages.push(NewMessage::new(kind::GROUP_INFO, CONSTANT, vec![0, 0]));
     if !dense {

@@ -1,13 +1,13 @@
 //! Object headers that are being written.
 
-use hyperslab_core::{Error, Result};
+use hyperslab_core::{CreationOrder, Error, Result};
 
 use super::fractal::{self, ATTRIBUTES, NODE};
 use super::index::build_btree2;
 use super::output::{Output, SECTOR};
 use crate::encode::Encoder;
 use crate::file::Sizes;
-use crate::header::kind;
+use crate::header::{INDEXED, ORDERED, kind};
 use crate::message::attribute::Content;
 use hyperslab_codec::checksum::lookup3;
 
@@ -83,9 +83,33 @@ impl NewMessage {
 pub(crate) struct NewHeader {
     pub(crate) style: Style,
     pub(crate) messages: Vec<NewMessage>,
+    /// Is the order of attributes kept? Old-style headers cannot.
+    pub(crate) order: CreationOrder,
+    /// Hard links that lead to the object.
+    pub(crate) links: u32,
 }
 
 impl NewHeader {
+    /// A header of no messages, with one link to it and the order of its attributes kept.
+    pub(crate) const fn new(style: Style) -> Self {
+        Self { style, messages: Vec::new(), order: CreationOrder::Indexed, links: 1 }
+    }
+
+    /// Says how many links lead to the object, where it is not one. Version 1 headers have a field for it.
+    pub(crate) fn count_links(&mut self, links: u32, sizes: Sizes) -> Result<()> {
+        self.links = links;
+        if self.style == Style::New && links != 1 {
+            let mut body = Encoder::new(sizes);
+            body.u8(0).u32(links);
+            self.messages.push(NewMessage::new(kind::LINK_COUNT, 0, body.finish()?));
+        }
+        Ok(())
+    }
+
+    const fn is_ordered(&self) -> bool {
+        !matches!(self.order, CreationOrder::Untracked)
+    }
+
     /// Adds attributes: in the header while they are few and small, else in a heap. `write` says whether that heap is
     /// written, or only the header's size is wanted.
     pub(crate) fn attributes(
@@ -120,13 +144,14 @@ impl NewHeader {
         };
         let [heap, names, orders] = places.map_or([None; 3], |places| places.map(Some));
         let mut info = Encoder::new(sizes);
-        // The order of creation is kept and indexed.
-        info.u8(0)
-            .u8(3)
-            .count(encoded.len(), 2, "attributes of an object")
-            .address(heap)
-            .address(names)
-            .address(orders);
+        info.u8(0).u8(order_flags(self.order));
+        if self.is_ordered() {
+            info.count(encoded.len(), 2, "attributes of an object");
+        }
+        info.address(heap).address(names);
+        if self.order == CreationOrder::Indexed {
+            info.address(orders);
+        }
         self.messages.push(NewMessage::new(kind::ATTRIBUTE_INFO, 4, info.finish()?));
         if !dense {
             for (order, body) in (0_u16..).zip(encoded) {
@@ -172,10 +197,15 @@ impl NewHeader {
     }
 
     fn encode_new(&self, sizes: Sizes) -> Result<Vec<u8>> {
-        let body = self.new_messages(true, sizes)?;
+        let body = self.new_messages(self.is_ordered(), sizes)?;
         let mut out = Encoder::magic(sizes, b"OHDR", 2);
-        // The size of the messages has 4 bytes; the order of attributes is kept and indexed.
-        out.u8(2 | 4 | 8).count(body.len(), 4, HEADER).put(&body);
+        // The size of the messages has 4 bytes.
+        let order = match self.order {
+            CreationOrder::Untracked => 0,
+            CreationOrder::Tracked => ORDERED,
+            CreationOrder::Indexed => ORDERED | INDEXED,
+        };
+        out.u8(2 | order).count(body.len(), 4, HEADER).put(&body);
         out.summed()
     }
 
@@ -193,30 +223,29 @@ impl NewHeader {
     fn encode_old(&self, sizes: Sizes) -> Result<Vec<u8>> {
         let body = self.old_messages(sizes)?;
         let mut out = Encoder::new(sizes);
-        out.u8(1).u8(0).count(self.messages.len(), 2, MESSAGES).u32(1).count(body.len(), 4, HEADER);
+        out.u8(1).u8(0).count(self.messages.len(), 2, MESSAGES).u32(self.links).count(body.len(), 4, HEADER);
         out.zeros(4).put(&body);
         out.finish()
     }
 
-    /// A header that only leads to a block with all its messages.
-    pub(crate) fn stub(
-        block: u64,
-        length: u64,
-        messages: usize,
-        style: Style,
-        sizes: Sizes,
-    ) -> Result<Vec<u8>> {
+    /// A header that only leads to a block with all messages of this one.
+    pub(crate) fn stub(&self, block: u64, length: u64, sizes: Sizes) -> Result<Vec<u8>> {
         let mut body = Encoder::new(sizes);
         body.address(Some(block)).length(length);
         let only = NewMessage::new(kind::CONTINUATION, 0, body.finish()?);
-        let mut bytes = Self { style, messages: vec![only] }.encode(sizes)?;
-        if style == Style::Old {
+        let mut bytes = Self { messages: vec![only], ..*self }.encode(sizes)?;
+        if self.style == Style::Old {
             // Version 1 headers count the messages of all blocks.
             let mut count = Encoder::new(sizes);
-            count.count(messages + 1, 2, MESSAGES);
+            count.count(self.messages.len() + 1, 2, MESSAGES);
             bytes[2..4].copy_from_slice(&count.finish()?);
         }
         Ok(bytes)
+    }
+
+    /// The most bytes of a header that only leads to a block.
+    pub(crate) fn stub_length(style: Style, sizes: Sizes) -> Result<u64> {
+        Ok(Self::new(style).stub(0, 0, sizes)?.len() as u64)
     }
 
     /// Takes space for the header. What will be changed in its place (the last messages, and the sum behind them)
@@ -231,6 +260,15 @@ impl NewHeader {
             .map(|message| message.body.len() + 8)
             .sum::<usize>();
         output.allocate_within(length as u64, length - (changing + 4).min(length)..length, SECTOR)
+    }
+}
+
+/// The flags of messages about attributes and links.
+pub(crate) const fn order_flags(order: CreationOrder) -> u8 {
+    match order {
+        CreationOrder::Untracked => 0,
+        CreationOrder::Tracked => 1,
+        CreationOrder::Indexed => 3,
     }
 }
 
@@ -289,7 +327,7 @@ mod tests {
             (Style::Old, 65_536, false),
         ] {
             let attributes: Vec<_> = (0..count).map(|number| (number.to_string(), c_text("x"))).collect();
-            let mut header = NewHeader { style, messages: Vec::new() };
+            let mut header = NewHeader::new(style);
             let done = header.attributes(&attributes, SIZES, None).and_then(|()| header.encode(SIZES));
             assert_eq!(done.is_ok(), good, "{style:?} {count}");
         }
@@ -304,11 +342,15 @@ mod tests {
             (Style::Old, 65_529, false),
         ] {
             let message = NewMessage::new(kind::DATATYPE, 0, vec![0; length]);
-            let header = NewHeader { style, messages: vec![message] };
+            let header = NewHeader { messages: vec![message], ..NewHeader::new(style) };
             assert_eq!(header.encode(SIZES).is_ok(), good, "{style:?} {length}");
             assert_eq!(header.encode_continuation(true, SIZES).is_ok(), good, "{style:?} {length}");
         }
-        assert!(NewHeader::stub(0, 0, 65_534, Style::Old, SIZES).is_ok());
-        assert!(NewHeader::stub(0, 0, 65_535, Style::Old, SIZES).is_err());
+        let header = |count| {
+            let messages = vec![NewMessage::new(kind::NIL, 0, Vec::new()); count];
+            NewHeader { messages, ..NewHeader::new(Style::Old) }
+        };
+        assert!(header(65_534).stub(0, 0, SIZES).is_ok());
+        assert!(header(65_535).stub(0, 0, SIZES).is_err());
     }
 }

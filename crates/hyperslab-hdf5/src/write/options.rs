@@ -44,6 +44,12 @@ pub struct Hdf5Options {
     pub allocate_early: bool,
     /// Write dimension scales for named dimensions, as NetCDF-4 does.
     pub dimension_scales: bool,
+    /// Attributes come with HDF5's own bookkeeping (dimension scales, NetCDF-4's numbers) and are written as they are.
+    pub verbatim: bool,
+    /// All nodes are made before the first chunk is written: a reference to any other is null, and told.
+    pub all_declared: bool,
+    /// Bytes before the file's own: none, or 512, 1024, 2048 and so on.
+    pub user_block: bytes::Bytes,
 }
 
 impl Default for Hdf5Options {
@@ -55,6 +61,9 @@ impl Default for Hdf5Options {
             layout: DatasetLayout::default(),
             allocate_early: false,
             dimension_scales: true,
+            verbatim: false,
+            all_declared: false,
+            user_block: bytes::Bytes::new(),
         }
     }
 }

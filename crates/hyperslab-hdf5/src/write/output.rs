@@ -205,6 +205,11 @@ impl Output {
         self.file.sync_data().map_err(|source| self.failed(source))
     }
 
+    /// Writes the bytes before the superblock.
+    pub(crate) fn write_user_block(&self, bytes: &[u8]) -> Result<()> {
+        write_all_at(&self.file, bytes, 0).map_err(|source| self.failed(source))
+    }
+
     /// Lets other programs open the file.
     pub(crate) fn unlock(&self) -> Result<()> {
         self.file.unlock().map_err(|source| self.failed(source))

@@ -1,20 +1,26 @@
 //! What a new dataset will be: everything is decided, and refused where need be, before anything is written.
 
-use hyperslab_core::{ArraySpec, DType, Error, Fill, Result, product};
+use hyperslab_core::{
+    ArraySpec, DType, Error, Extents, Fill, FillState, Result, StoredFill, StoredLayout, TypeName,
+    VirtualSource, product,
+};
 
+use super::array::Shared;
+use super::names::HeapKeeper;
 use super::object::{CONSTANT, NewMessage, Style};
 use super::options::{Compatibility, DatasetLayout, Hdf5Options};
-use super::types::file_type;
-use crate::convert::{Element, NoKeeper, utf8_of};
+use super::types::{file_type, fitting};
+use crate::convert::{Element, utf8_of};
 use crate::file::Sizes;
-use crate::filters::Pipeline;
 use crate::filters::choose::{Chunks, choose};
-use crate::header::kind;
-use crate::message::datatype::Type;
-use crate::message::fill::{self, Allocation};
+use crate::filters::{Pipeline, check, describe};
+use crate::header::{SHARED, kind};
+use crate::message::datatype::{DatatypeMessage, Type};
+use crate::message::fill;
 use crate::message::layout::IndexKind;
-use crate::message::pipeline;
+use crate::message::pipeline::{self, FilterSpec};
 use crate::message::space::{MAX_RANK, Space};
+use crate::shared;
 
 /// Compact data stand in a message, whose size has 16 bits.
 const MOST_COMPACT: u64 = 64_000;
@@ -31,6 +37,10 @@ pub(crate) struct Plan {
     /// The stored fill value, where one is set.
     pub(crate) fill: Option<Vec<u8>>,
     pub(crate) layout: PlannedLayout,
+    /// The path of the committed type that it uses.
+    pub(crate) named_type: Option<String>,
+    /// Are type and filters those of the file that it comes from, so that its chunks can be taken as they are stored?
+    pub(crate) takes_stored: bool,
 }
 
 /// How the data are laid out.
@@ -39,10 +49,17 @@ pub(crate) enum PlannedLayout {
     Compact,
     Contiguous,
     Chunked { version: u8, index: IndexKind, early: bool },
+    Virtual,
 }
 
 impl Plan {
-    pub(crate) fn new(name: String, spec: &ArraySpec, options: &Hdf5Options, sizes: Sizes) -> Result<Self> {
+    pub(crate) fn new(
+        name: String,
+        spec: &ArraySpec,
+        options: &Hdf5Options,
+        shared: &Shared,
+    ) -> Result<Self> {
+        let sizes = shared.sizes;
         let refuse = |why: String| Err(Error::invalid(format!("{name}: {why}")));
         let shape = spec.grid.shape();
         if shape.len() > MAX_RANK {
@@ -61,19 +78,44 @@ impl Plan {
             Error::Invalid(why) => Error::invalid(format!("{name}: {why}")),
             other => other,
         };
-        let dtype = file_type(&spec.dtype, sizes).map_err(named)?;
-        let element = Element::new(&dtype, sizes, &name)?;
-        if product(spec.grid.shape()).is_none() {
+        let own = spec.stored.dtype.as_ref().and_then(|stored| fitting(stored, &spec.dtype, sizes));
+        let named_type = match &spec.stored.named_type {
+            Some(TypeName::Path(path)) if own.is_some() => Some(path.clone()),
+            _ => None,
+        };
+        let (dtype, element) = match own {
+            Some(own) => own,
+            None => {
+                let dtype = file_type(&spec.dtype, sizes).map_err(named)?;
+                let element = Element::new(&dtype, sizes, &name)?;
+                (dtype, element)
+            }
+        };
+        if product(shape).is_none() {
             return refuse("more cells than can be counted".to_owned());
         }
-        let fill = stored_fill(spec, &element).map_err(named)?;
+        let mut keeper = HeapKeeper { shared, node: &name };
+        let fill = stored_fill(spec, &element, &mut keeper).map_err(named)?;
         let pipeline = filters_of(spec, &element, fill.as_deref()).map_err(named)?;
         let layout = layout(spec, &element, &pipeline, options).map_err(named)?;
         let pipeline =
             if matches!(layout, PlannedLayout::Chunked { .. }) { pipeline } else { Pipeline::default() };
-        let plan = Self { name, spec: spec.clone(), dtype, element, pipeline, fill, layout };
+        let takes_stored = spec.stored.dtype.as_deref() == Some(&dtype)
+            && pipeline.specs.len() == spec.stored.filters.len()
+            && pipeline.specs.iter().zip(&spec.stored.filters).all(|(own, stored)| own.stored() == *stored);
+        let plan = Self {
+            name,
+            spec: spec.clone(),
+            dtype,
+            element,
+            pipeline,
+            fill,
+            layout,
+            named_type,
+            takes_stored,
+        };
         let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
-        match plan.messages(style, sizes) {
+        match plan.messages(style, None, sizes) {
             Ok(_) => Ok(plan),
             Err(Error::Invalid(why)) => Err(Error::invalid(format!("{}: {why}", plan.name))),
             Err(error) => Err(error),
@@ -81,16 +123,28 @@ impl Plan {
     }
 
     /// The messages that never change: of the type, the fill value and the filters.
-    pub(crate) fn messages(&self, style: Style, sizes: Sizes) -> Result<Vec<NewMessage>> {
+    /// `named_type` is the address of the committed type that it uses.
+    pub(crate) fn messages(
+        &self,
+        style: Style,
+        named_type: Option<u64>,
+        sizes: Sizes,
+    ) -> Result<Vec<NewMessage>> {
         let old = style == Style::Old;
-        let dtype = self.dtype.encode(style.types(), sizes)?;
+        let (flags, dtype) = match named_type {
+            Some(address) => (CONSTANT | SHARED, shared::encode(address, old, sizes)?),
+            None => (CONSTANT, self.dtype.encode(style.types(), sizes)?),
+        };
         style.check_message("the datatype", dtype.len())?;
-        let value = fill::encode(if old { 2 } else { 3 }, self.allocation(), self.fill.as_deref(), sizes)?;
+        let stored = self.stored_fill();
+        // Zeros that someone set are told from zeros that nobody did.
+        let zeros =
+            (stored.value == FillState::Set && self.fill.is_none()).then(|| vec![0; self.element.stored]);
+        let value = self.fill.as_deref().or(zeros.as_deref());
+        let value = fill::encode(if old { 2 } else { 3 }, stored, value, sizes)?;
         style.check_message("the fill value", value.len())?;
-        let mut messages = vec![
-            NewMessage::new(kind::DATATYPE, CONSTANT, dtype),
-            NewMessage::new(kind::FILL, CONSTANT, value),
-        ];
+        let mut messages =
+            vec![NewMessage::new(kind::DATATYPE, flags, dtype), NewMessage::new(kind::FILL, CONSTANT, value)];
         if !self.pipeline.specs.is_empty() {
             let filters = pipeline::encode(&self.pipeline.specs, if old { 1 } else { 2 }, sizes)?;
             style.check_message("the list of filters", filters.len())?;
@@ -110,34 +164,53 @@ impl Plan {
     }
 
     pub(crate) fn space(&self) -> Space {
+        if self.spec.stored.no_space {
+            return Space { shape: Extents::new(), max_shape: Vec::new(), null: true };
+        }
         Space { shape: self.spec.grid.shape().into(), max_shape: self.spec.max_shape.clone(), null: false }
     }
 
-    /// When libhdf5 says that it takes space for such a layout.
-    pub(crate) const fn allocation(&self) -> Allocation {
-        match self.layout {
-            PlannedLayout::Compact | PlannedLayout::Chunked { early: true, .. } => Allocation::Early,
-            PlannedLayout::Contiguous => Allocation::Late,
-            PlannedLayout::Chunked { .. } => Allocation::Incremental,
+    /// The sources of a virtual dataset.
+    pub(crate) fn virtual_sources(&self) -> &[VirtualSource] {
+        match &self.spec.stored.layout {
+            Some(StoredLayout::Virtual(sources)) => sources,
+            _ => &[],
         }
+    }
+
+    /// When space is taken and filled: as in the file that it comes from, else when libhdf5 does it for such a layout.
+    fn stored_fill(&self) -> StoredFill {
+        let own = match self.layout {
+            PlannedLayout::Compact | PlannedLayout::Chunked { early: true, .. } => fill::EARLY,
+            PlannedLayout::Contiguous => fill::LATE,
+            PlannedLayout::Chunked { .. } | PlannedLayout::Virtual => fill::INCREMENTAL,
+        };
+        let usual = StoredFill { allocation: own, time: fill::IF_SET, value: FillState::Default };
+        let kept = self.spec.stored.fill.unwrap_or(usual);
+        // A space that is said to be there from the start has its chunks in their places.
+        let allocation = if self.keeps_layout() && own != fill::EARLY { kept.allocation } else { own };
+        StoredFill { allocation, ..kept }
+    }
+
+    /// Is the layout that of the file that it comes from?
+    fn keeps_layout(&self) -> bool {
+        matches!(
+            (&self.spec.stored.layout, self.layout),
+            (Some(StoredLayout::Compact), PlannedLayout::Compact)
+                | (Some(StoredLayout::Contiguous | StoredLayout::External(_)), PlannedLayout::Contiguous)
+                | (Some(StoredLayout::Chunked), PlannedLayout::Chunked { .. })
+                | (Some(StoredLayout::Virtual(_)), PlannedLayout::Virtual)
+        )
     }
 }
 
-fn stored_fill(spec: &ArraySpec, element: &Element) -> Result<Option<Vec<u8>>> {
+/// The fill value as it is stored; text and lists stand in the file's heap.
+fn stored_fill(spec: &ArraySpec, element: &Element, keeper: &mut HeapKeeper<'_>) -> Result<Option<Vec<u8>>> {
     let Fill::Element(value) = &spec.fill else { return Ok(None) };
-    if element.size.is_none() {
-        // Zeros are empty text and empty lists; no other fill of variable length can stand in the message.
-        let zero = hyperslab_core::Elements::zero(&spec.dtype);
-        return if *value == zero {
-            Ok(None)
-        } else {
-            Err(Error::invalid("a fill value of variable length"))
-        };
-    }
     let mut stored = Vec::new();
     match spec.dtype {
-        DType::FixedText(points) => element.store(&utf8_of(value, points)?, &mut NoKeeper, &mut stored)?,
-        _ => element.store(value, &mut NoKeeper, &mut stored)?,
+        DType::FixedText(points) => element.store(&utf8_of(value, points)?, keeper, &mut stored)?,
+        _ => element.store(value, keeper, &mut stored)?,
     }
     if stored.len() != element.stored {
         return Err(Error::invalid(format!(
@@ -155,8 +228,33 @@ fn filters_of(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Resul
     if spec.filters.len() > 32 {
         return Err(Error::invalid(format!("{} filters, HDF5 has at most 32", spec.filters.len())));
     }
+    if let Some(kept) = kept_filters(spec) {
+        return Ok(Pipeline::new(kept));
+    }
     let specs = spec.filters.iter().map(|filter| choose(filter, &chunks)).collect::<Result<Vec<_>>>()?;
     Ok(Pipeline::new(specs))
+}
+
+/// The filters with all of their parameters, where those of the file that it comes from are wanted and can be applied.
+fn kept_filters(spec: &ArraySpec) -> Option<Vec<FilterSpec>> {
+    let kept: Vec<_> = spec.stored.filters.iter().map(FilterSpec::from_stored).collect::<Option<_>>()?;
+    let wanted = kept.len() == spec.filters.len()
+        && kept.iter().map(describe).zip(&spec.filters).all(|(own, wanted)| own == *wanted);
+    // Filters that we lack are kept with the chunks that went through them.
+    let taken = spec.stored.layout == Some(StoredLayout::Chunked);
+    (wanted && (taken || kept.iter().all(|filter| check(filter).is_ok()))).then_some(kept)
+}
+
+/// The layout of the file that it comes from, where the data can be laid out so.
+fn kept_layout(spec: &ArraySpec, bytes: u64, fixed: bool, filtered: bool) -> DatasetLayout {
+    match &spec.stored.layout {
+        Some(StoredLayout::Compact) if fixed && !filtered && bytes <= MOST_COMPACT => DatasetLayout::Compact,
+        Some(StoredLayout::Contiguous | StoredLayout::External(_)) if fixed && !filtered => {
+            DatasetLayout::Contiguous
+        }
+        Some(StoredLayout::Chunked) => DatasetLayout::Chunked,
+        _ => DatasetLayout::Auto,
+    }
 }
 
 fn layout(
@@ -169,9 +267,19 @@ fn layout(
     let bytes = product(shape).unwrap_or(u64::MAX).saturating_mul(element.stored as u64);
     let fixed = shape.iter().zip(&spec.max_shape).all(|(extent, most)| *most == Some(*extent));
     let filtered = !pipeline.specs.is_empty();
-    match options.layout {
+    if matches!(spec.stored.layout, Some(StoredLayout::Virtual(_))) && !filtered {
+        if options.compatibility == Compatibility::Earliest {
+            return Err(Error::unsupported("hdf5", "virtual datasets in a file for libraries before 1.10"));
+        }
+        return Ok(PlannedLayout::Virtual);
+    }
+    let wanted = match options.layout {
+        DatasetLayout::Auto => kept_layout(spec, bytes, fixed, filtered),
+        wanted => wanted,
+    };
+    match wanted {
         _ if fixed && (shape.is_empty() || bytes == 0) => {
-            return Ok(if options.layout == DatasetLayout::Compact {
+            return Ok(if wanted == DatasetLayout::Compact {
                 PlannedLayout::Compact
             } else {
                 PlannedLayout::Contiguous
@@ -205,7 +313,8 @@ fn layout(
             spec.max_shape
         )));
     }
-    let early = options.allocate_early && !filtered;
+    let stored_early = spec.stored.fill.is_some_and(|fill| fill.allocation == fill::EARLY);
+    let early = (options.allocate_early || stored_early) && !filtered;
     let (version, index) = match options.compatibility {
         Compatibility::Earliest => (3, IndexKind::BTree1),
         newer => match choose_index(shape, chunk, &spec.max_shape, early) {

@@ -6,9 +6,10 @@ use hyperslab_core::{ArraySpec, Attribute, DType, Elements, Error, Grid, Labels,
 
 use super::array::{NewArray, Shared};
 use super::attributes::{c_text, content, space};
+use super::node::{NewKind, NewNode};
 use super::options::Hdf5Options;
 use super::plan::Plan;
-use super::tree::{NewKind, NewNode, Tree, group_of, upwards};
+use super::tree::{Tree, group_of, upwards};
 use super::types::file_type;
 use crate::convert::Keeper;
 use crate::dimensions::NO_VARIABLE;
@@ -61,8 +62,7 @@ impl ScaleAttribute {
                     data.u32(1).address(Some(heap)).u32(index);
                 }
                 let dtype = Type { class: Class::Sequence(Box::new(reference)), size: 8 + sizes.address };
-                let content =
-                    Content { dtype, space: space(&[scales.len() as u64]), data: data.finish()?.into() };
+                let content = Content::new(dtype, space(&[scales.len() as u64]), data.finish()?);
                 ("DIMENSION_LIST".to_owned(), content)
             }
             Self::References(users) => {
@@ -76,8 +76,7 @@ impl ScaleAttribute {
                     ("dimension".to_owned(), sizes.address, file_type(&DType::Int32, sizes)?),
                 ];
                 let dtype = Type { class: Class::Compound { members }, size: 16 };
-                let content =
-                    Content { dtype, space: space(&[users.len() as u64]), data: data.finish()?.into() };
+                let content = Content::new(dtype, space(&[users.len() as u64]), data.finish()?);
                 ("REFERENCE_LIST".to_owned(), content)
             }
             Self::Labels(names) => {
@@ -97,7 +96,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
         .enumerate()
         .filter_map(|(index, node)| match &node.kind {
             NewKind::Array(array) => Some((index, Arc::clone(array))),
-            NewKind::Group { .. } | NewKind::Existing => None,
+            NewKind::Group { .. } | NewKind::Type(_) | NewKind::Existing => None,
         })
         .collect();
     // Dimensions without a variable stay so.
@@ -224,7 +223,7 @@ pub(crate) fn make_bare(
     let mut bare = ArraySpec::new(DType::Float32, Grid::new(&[extent], &[chunk])?);
     bare.max_shape = vec![most];
     let array_name = format!("{}{path}", shared.output.name());
-    let array = NewArray::new(Plan::new(array_name, &bare, options, shared.sizes)?, shared)?;
+    let array = NewArray::new(Plan::new(array_name, &bare, options, shared)?, shared)?;
     let made = tree.add(path, NewKind::Array(Arc::new(array)), Vec::new())?;
     let words = format!("{}.{extent:>10}", NO_VARIABLE);
     tree.nodes[made].scales.push(ScaleAttribute::Name(words));

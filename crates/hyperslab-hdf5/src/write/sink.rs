@@ -4,16 +4,21 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::storage::{StageOptions, StagedFile};
-use hyperslab_core::{ArraySink, ArraySpec, Attributes, Result, Sink, normal_path};
+use hyperslab_core::{
+    ArraySink, ArraySpec, Attributes, DType, Error, LinkTarget, Result, Sink, StoredGroup, StoredNamedType,
+    normal_path,
+};
 
 use super::array::{NewArray, Shared};
+use super::node::{ChildTarget, NewKind, checked_attributes};
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
 use super::plan::Plan;
 use super::scales;
-use super::tree::{NewKind, Tree, checked_attributes};
-use crate::file::Sizes;
+use super::tree::Tree;
+use super::types::{file_type, fitting};
+use crate::file::{Sizes, lock};
 use crate::superblock::Superblock;
 use crate::symbols::{LEAF_K, TREE_K};
 
@@ -51,6 +56,8 @@ pub struct Hdf5Sink {
     shared: Arc<Shared>,
     tree: Tree,
     options: Hdf5Options,
+    /// Is everything written?
+    finished: bool,
 }
 
 impl Hdf5Sink {
@@ -66,14 +73,22 @@ impl Hdf5Sink {
         let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
         let name: Arc<str> = path.display().to_string().into();
         let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
+        let base = options.user_block.len() as u64;
+        if base != 0 && !(base >= 512 && base.is_power_of_two()) {
+            return Err(Error::invalid(format!(
+                "a user block of {base} bytes: HDF5 has 512, 1024, 2048 and so on"
+            )));
+        }
         // The superblock is written last.
         let head = match style {
             Style::Old => 24 + 5 * SIZES.address as u64 + SIZES.length as u64 + 24,
             Style::New => 16 + 4 * SIZES.address as u64,
         };
-        let output = Output::new(file, name, 0, head);
-        let shared = Arc::new(Shared::new(output, SIZES, style));
-        Ok(Self { staged, shared, tree: Tree::new(style), options })
+        let output = Output::new(file, name, base, head);
+        let shared = Shared { all_declared: options.all_declared, ..Shared::new(output, SIZES, style) };
+        let shared = Arc::new(shared);
+        lock(&shared.names).declare("/");
+        Ok(Self { staged, shared, tree: Tree::new(style), options, finished: false })
     }
 
     /// As [`Sink::array`], with options of its own.
@@ -95,14 +110,16 @@ impl Hdf5Sink {
         };
         let name = format!("{}{path}", self.shared.output.name());
         self.tree.check(path)?;
-        let plan = Plan::new(name, spec, &options, self.shared.sizes)?;
-        let attributes = checked_attributes(&spec.attributes, self.shared.style, self.shared.sizes)?;
+        let plan = Plan::new(name, spec, &options, &self.shared)?;
+        let attributes = checked_attributes(&spec.attributes, self.options.verbatim, &self.shared)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
-        self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
+        let index = self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
+        self.tree.nodes[index].stored.object.clone_from(&spec.stored.object);
+        lock(&self.shared.names).declare(path);
         Ok(array)
     }
 
-    fn finish(&mut self) -> Result<()> {
+    fn write_nodes(&mut self) -> Result<()> {
         if self.options.dimension_scales {
             scales::plan(&mut self.tree, &self.shared, &self.options)?;
         }
@@ -112,7 +129,7 @@ impl Hdf5Sink {
         let superblock = Superblock {
             version: 3,
             sizes: SIZES,
-            base: 0,
+            base: self.options.user_block.len() as u64,
             end: output.length(),
             root: self.tree.nodes[0].address,
             extension: None,
@@ -125,15 +142,73 @@ impl Hdf5Sink {
             None => superblock.encode()?,
         };
         output.write_at(0, &head)?;
+        output.write_user_block(&self.options.user_block)?;
+        self.finished = true;
         output.set_length(superblock.end)
     }
 }
 
 impl Sink for Hdf5Sink {
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        self.group_as(path, attributes, &StoredGroup::default())
+    }
+
+    fn group_as(&mut self, path: &str, attributes: &Attributes, stored: &StoredGroup) -> Result<()> {
         self.tree.check(path)?;
-        let attributes = checked_attributes(attributes, self.shared.style, self.shared.sizes)?;
-        self.tree.add(path, NewKind::Group { made: true }, attributes).map(|_| ())
+        let attributes = checked_attributes(attributes, self.options.verbatim, &self.shared)?;
+        let index = self.tree.add(path, NewKind::Group { made: true }, attributes)?;
+        self.tree.nodes[index].stored.clone_from(stored);
+        lock(&self.shared.names).declare(path);
+        Ok(())
+    }
+
+    fn link(&mut self, path: &str, target: &LinkTarget<String>) -> Result<()> {
+        self.tree.check(path)?;
+        let target = match target {
+            LinkTarget::Hard(other) => {
+                let mut names = lock(&self.shared.names);
+                let found = self.tree.get(&names.canonical(other));
+                let index = found.ok_or_else(|| {
+                    Error::invalid(format!("{path}: a link to {other}, which is not there"))
+                })?;
+                names.alias(path, other);
+                ChildTarget::Node(index)
+            }
+            LinkTarget::Soft(path) => ChildTarget::Soft(path.clone()),
+            LinkTarget::External { .. } if self.shared.style == Style::Old => {
+                return Err(Error::unsupported(path, "external links in a file for libraries before 1.8"));
+            }
+            LinkTarget::External { file, path } => {
+                ChildTarget::External { file: file.clone(), path: path.clone() }
+            }
+            LinkTarget::Other(kind) => {
+                return Err(Error::unsupported(
+                    path,
+                    format!("a link of kind {kind}, which only its writer knows"),
+                ));
+            }
+        };
+        self.tree.link(path, target)
+    }
+
+    fn named_type(
+        &mut self,
+        path: &str,
+        dtype: &DType,
+        attributes: &Attributes,
+        stored: &StoredNamedType,
+    ) -> Result<()> {
+        self.tree.check(path)?;
+        let attributes = checked_attributes(attributes, self.options.verbatim, &self.shared)?;
+        let own = match fitting(&stored.dtype, dtype, self.shared.sizes) {
+            Some((own, _)) => own,
+            None => file_type(dtype, self.shared.sizes)?,
+        };
+        let index = self.tree.add(path, NewKind::Type(own.into()), attributes)?;
+        let node = &mut self.tree.nodes[index];
+        node.stored.object.clone_from(&stored.object);
+        lock(&self.shared.names).declare(path);
+        Ok(())
     }
 
     fn dimension(&mut self, path: &str, length: u64, limit: Option<u64>) -> Result<()> {
@@ -142,7 +217,9 @@ impl Sink for Hdf5Sink {
         }
         let path = normal_path(path);
         self.tree.check(&path)?;
-        scales::make_bare(&mut self.tree, &path, length, limit, &self.shared, &self.options).map(|_| ())
+        scales::make_bare(&mut self.tree, &path, length, limit, &self.shared, &self.options)?;
+        lock(&self.shared.names).declare(&path);
+        Ok(())
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
@@ -150,8 +227,19 @@ impl Sink for Hdf5Sink {
         self.dataset(path, spec, &options)
     }
 
+    fn finish(&mut self) -> Result<Vec<(String, String)>> {
+        self.write_nodes()?;
+        let mut losses = lock(&self.shared.names).take_losses();
+        if self.shared.style == Style::Old {
+            losses.extend(self.tree.untold_orders());
+        }
+        Ok(losses)
+    }
+
     fn commit(mut self: Box<Self>) -> Result<()> {
-        self.finish()?;
+        if !self.finished {
+            self.write_nodes()?;
+        }
         self.staged.publish()
     }
 }

@@ -1,79 +1,36 @@
 //! The nodes of a file that is being written, and their headers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use hyperslab_core::{Attributes, Error, Result, Values, child_path, normal_path};
+use hyperslab_core::{CreationOrder, Error, Result, StoredGroup, TypeName, child_path, normal_path};
 
 use super::array::{NewArray, Shared};
-use super::attributes::{check_attribute, content, set_by_people, values_of};
+use super::attributes::NewAttribute;
 use super::extend::Additions;
 use super::group;
-use super::object::{MOST_ATTRIBUTES, NewHeader, Style};
+use super::names::{AttributeKeeper, Measure, address_of};
+use super::node::{Child, ChildTarget, NewKind, NewNode};
+use super::object::{CONSTANT, NewHeader, NewMessage, Style};
 use super::output::Output;
-use super::scales::ScaleAttribute;
 use crate::convert::Keeper;
-use crate::file::{File, Sizes, lock};
-use crate::header::{Header, Kind};
+use crate::file::{File, lock};
+use crate::header::{Header, Kind, kind};
 use crate::message::attribute::Content;
+use crate::message::datatype::DatatypeMessage;
 use crate::message::link::{Link, LinkTarget};
 use crate::store::{Found, find};
-
-/// A node of the new file.
-#[derive(Debug)]
-pub(crate) struct NewNode {
-    pub(crate) path: String,
-    pub(crate) kind: NewKind,
-    pub(crate) attributes: Vec<(String, Values)>,
-    /// What dimension scales add.
-    pub(crate) scales: Vec<ScaleAttribute>,
-    /// Groups: the nodes below, in the order of creation.
-    pub(crate) children: Vec<usize>,
-    /// Where its header is, once that is known.
-    pub(crate) address: u64,
-}
-
-/// What a node is.
-#[derive(Debug)]
-pub(crate) enum NewKind {
-    Group {
-        /// Did someone make it, or was it only needed for what is below?
-        made: bool,
-    },
-    Array(Arc<NewArray>),
-    /// It was in the file before.
-    Existing,
-}
 
 /// The nodes by path; the first is the root.
 #[derive(Debug)]
 pub(crate) struct Tree {
     pub(crate) nodes: Vec<NewNode>,
     paths: BTreeMap<String, usize>,
+    /// The paths of links beside those to new nodes.
+    links_at: BTreeSet<String>,
     style: Style,
     /// The file that is added to.
     file: Option<Arc<File>>,
-}
-
-/// The attributes of a node as they will be stored.
-pub(crate) fn checked_attributes(
-    attributes: &Attributes,
-    style: Style,
-    sizes: Sizes,
-) -> Result<Vec<(String, Values)>> {
-    let mut checked = Vec::new();
-    for (name, value) in set_by_people(attributes) {
-        let values = values_of(name, value)?;
-        check_attribute(name, &values, style, sizes)?;
-        checked.push((name.to_owned(), values));
-    }
-    if checked.len() > MOST_ATTRIBUTES {
-        return Err(Error::invalid(format!(
-            "{} attributes of one object, but HDF5 numbers at most {MOST_ATTRIBUTES}",
-            checked.len()
-        )));
-    }
-    Ok(checked)
 }
 
 impl Tree {
@@ -91,7 +48,8 @@ impl Tree {
 
     /// A tree with nothing but a root.
     pub(crate) fn new(style: Style) -> Self {
-        let mut tree = Self { nodes: Vec::new(), paths: BTreeMap::new(), style, file: None };
+        let mut tree =
+            Self { nodes: Vec::new(), paths: BTreeMap::new(), links_at: BTreeSet::new(), style, file: None };
         tree.insert("/".to_owned(), NewKind::Group { made: false }, Vec::new());
         tree
     }
@@ -140,7 +98,7 @@ impl Tree {
         Ok(self.get(&path).is_some())
     }
 
-    fn insert(&mut self, path: String, kind: NewKind, attributes: Vec<(String, Values)>) -> usize {
+    fn insert(&mut self, path: String, kind: NewKind, attributes: Vec<NewAttribute>) -> usize {
         let index = self.nodes.len();
         self.paths.insert(path.clone(), index);
         self.nodes.push(NewNode {
@@ -150,6 +108,8 @@ impl Tree {
             scales: Vec::new(),
             children: Vec::new(),
             address: 0,
+            stored: StoredGroup::default(),
+            links: 1,
         });
         index
     }
@@ -164,7 +124,7 @@ impl Tree {
         let index = self.get(path)?;
         match &self.nodes[index].kind {
             NewKind::Array(array) => Some((index, array)),
-            NewKind::Group { .. } | NewKind::Existing => None,
+            NewKind::Group { .. } | NewKind::Type(_) | NewKind::Existing => None,
         }
     }
 
@@ -180,10 +140,16 @@ impl Tree {
         {
             return Err(Error::invalid(format!("{path} was made before")));
         }
+        if self.links_at.contains(&path) {
+            return Err(Error::invalid(format!("{path} was made before, as a link")));
+        }
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
             if self.array(parent).is_some() {
                 return Err(Error::invalid(format!("an array stands above {path}")));
+            }
+            if self.links_at.contains(parent) {
+                return Err(Error::invalid(format!("a link stands above {path}")));
             }
             above = parent;
         }
@@ -191,31 +157,83 @@ impl Tree {
     }
 
     /// Makes a node, and the groups above it that nobody made. [`check`](Self::check) came before.
-    pub(crate) fn add(
-        &mut self,
-        path: &str,
-        kind: NewKind,
-        attributes: Vec<(String, Values)>,
-    ) -> Result<usize> {
+    pub(crate) fn add(&mut self, path: &str, kind: NewKind, attributes: Vec<NewAttribute>) -> Result<usize> {
         let path = normal_path(path);
         if let Some(index) = self.get(&path) {
-            if matches!(kind, NewKind::Array(_)) {
+            if matches!(kind, NewKind::Array(_) | NewKind::Type(_)) {
                 return Err(Error::invalid(format!("nodes stand below {path}")));
             }
             self.nodes[index].kind = kind;
             self.nodes[index].attributes = attributes;
             return Ok(index);
         }
-        let parent = match path.rsplit_once('/') {
-            None | Some(("", _)) => 0,
-            Some((above, _)) => match self.get(above) {
-                Some(parent) => parent,
-                None => self.add(above, NewKind::Group { made: false }, Vec::new())?,
-            },
-        };
+        let (parent, name) = self.parent(&path)?;
         let index = self.insert(path, kind, attributes);
-        self.nodes[parent].children.push(index);
+        self.nodes[parent].children.push(Child { name, target: ChildTarget::Node(index) });
         Ok(index)
+    }
+
+    /// The group of a path, made where nobody did, and the path's own name in it.
+    fn parent(&mut self, path: &str) -> Result<(usize, String)> {
+        Ok(match path.rsplit_once('/') {
+            None => (0, path.to_owned()),
+            Some(("", name)) => (0, name.to_owned()),
+            Some((above, name)) => {
+                let parent = match self.get(above) {
+                    Some(parent) => parent,
+                    None => self.add(above, NewKind::Group { made: false }, Vec::new())?,
+                };
+                (parent, name.to_owned())
+            }
+        })
+    }
+
+    /// Makes a link. [`check`](Self::check) came before.
+    pub(crate) fn link(&mut self, path: &str, target: ChildTarget) -> Result<()> {
+        let path = normal_path(path);
+        if path == "/" || self.get(&path).is_some() {
+            return Err(Error::invalid(format!("{path} was made before")));
+        }
+        let (parent, name) = self.parent(&path)?;
+        if let ChildTarget::Node(index) = target {
+            self.nodes[index].links = self.nodes[index].links.saturating_add(1);
+        }
+        self.nodes[parent].children.push(Child { name, target });
+        self.links_at.insert(path);
+        Ok(())
+    }
+
+    /// The nodes whose order of creation was kept, which old-style objects cannot.
+    pub(crate) fn untold_orders(&self) -> Vec<(String, String)> {
+        let kept =
+            |order: Option<CreationOrder>| order.is_some_and(|order| order != CreationOrder::Untracked);
+        let ordered = |node: &&NewNode| {
+            kept(node.stored.link_order) && !node.children.is_empty()
+                || kept(node.stored.object.attribute_order) && !node.attributes.is_empty()
+        };
+        let told = "the order of creation is not kept for libraries before 1.8";
+        self.nodes.iter().filter(ordered).map(|node| (node.path.clone(), told.to_owned())).collect()
+    }
+
+    /// Counts the uses of committed types, which libhdf5 counts as links.
+    fn count_uses(&mut self, shared: &Shared) {
+        let mut used = Vec::new();
+        for node in &self.nodes {
+            if let NewKind::Array(array) = &node.kind {
+                used.extend(array.plan.named_type.clone());
+            }
+            let of = |attribute: &NewAttribute| match &attribute.stored.as_ref()?.named_type {
+                Some(TypeName::Path(path)) => Some(path.clone()),
+                _ => None,
+            };
+            used.extend(node.attributes.iter().filter_map(of));
+        }
+        let names = lock(&shared.names);
+        for path in used {
+            if let Some(index) = self.get(&names.canonical(&path)) {
+                self.nodes[index].links = self.nodes[index].links.saturating_add(1);
+            }
+        }
     }
 
     /// Takes space for all headers, then writes them. Answers the root's tree and heap in old-style files.
@@ -223,9 +241,10 @@ impl Tree {
         if let Some(path) = lock(&shared.stubs).keys().find(|path| self.get(path).is_none()) {
             return Err(Error::invalid(format!("a reference to {path}, which is not in the file")));
         }
+        self.count_uses(shared);
         let new = |node: &NewNode| !matches!(node.kind, NewKind::Existing);
         for index in (0..self.nodes.len()).filter(|index| new(&self.nodes[*index])).collect::<Vec<_>>() {
-            let (header, _) = self.header(index, &mut Measure { tree: self }, None, shared)?;
+            let (header, _) = self.header(index, &mut Measure { tree: self, shared }, None, shared)?;
             let stub = lock(&shared.stubs).get(&self.nodes[index].path).copied();
             self.nodes[index].address = match stub {
                 Some(address) => address,
@@ -237,12 +256,13 @@ impl Tree {
         }
         let mut root = None;
         for index in (0..self.nodes.len()).filter(|index| new(&self.nodes[*index])) {
-            let mut keeper = AttributeKeeper { shared, tree: self };
+            let mut keeper = AttributeKeeper { shared, tree: self, node: &self.nodes[index].path };
             let (header, symbols) = self.header(index, &mut keeper, Some(&shared.output), shared)?;
             let bytes = if lock(&shared.stubs).contains_key(&self.nodes[index].path) {
-                let block = header.encode_continuation(true, shared.sizes)?;
+                let ordered = header.order != CreationOrder::Untracked;
+                let block = header.encode_continuation(ordered, shared.sizes)?;
                 let at = shared.output.append(&block)?;
-                NewHeader::stub(at, block.len() as u64, header.messages.len(), self.style, shared.sizes)?
+                header.stub(at, block.len() as u64, shared.sizes)?
             } else {
                 header.encode(shared.sizes).map_err(|error| named(&self.nodes[index].path, error))?
             };
@@ -260,12 +280,15 @@ impl Tree {
     pub(crate) fn additions(&self, shared: &Shared) -> Result<Vec<(u64, Additions)>> {
         let mut added = Vec::new();
         for node in self.nodes.iter().filter(|node| matches!(node.kind, NewKind::Existing)) {
-            let new = |child: &&usize| !matches!(self.nodes[**child].kind, NewKind::Existing);
-            let children: Vec<usize> = node.children.iter().filter(new).copied().collect();
-            let mut own = Additions { links: self.links(&children), attributes: Vec::new() };
-            let mut keeper = AttributeKeeper { shared, tree: self };
-            for (name, values) in &node.attributes {
-                own.attributes.push((name.clone(), content(values, shared.sizes, &mut keeper)?));
+            let new = |child: &&Child| match child.target {
+                ChildTarget::Node(index) => !matches!(self.nodes[index].kind, NewKind::Existing),
+                ChildTarget::Soft(_) | ChildTarget::External { .. } => true,
+            };
+            let links = self.links(node.children.iter().filter(new), self.style == Style::New);
+            let mut own = Additions { links, attributes: Vec::new() };
+            let mut keeper = AttributeKeeper { shared, tree: self, node: &node.path };
+            for attribute in &node.attributes {
+                own.attributes.push((attribute.name.clone(), attribute.content(shared.sizes, &mut keeper)?));
             }
             if !own.links.is_empty() || !own.attributes.is_empty() {
                 added.push((node.address, own));
@@ -284,18 +307,37 @@ impl Tree {
     ) -> Result<(NewHeader, Option<(u64, u64)>)> {
         let node = &self.nodes[index];
         let named = |error: Error| named(&node.path, error);
-        let mut header = NewHeader { style: self.style, messages: Vec::new() };
+        let mut header = NewHeader::new(self.style);
+        header.order = node.stored.object.attribute_order.unwrap_or(CreationOrder::Indexed);
         let mut symbols = None;
         match &node.kind {
             NewKind::Group { .. } => {
-                symbols = group::links(&mut header, &self.links(&node.children), shared.sizes, write)?
+                let order = node.stored.link_order.unwrap_or(CreationOrder::Indexed);
+                let tracked = self.style == Style::New && order != CreationOrder::Untracked;
+                let links = self.links(node.children.iter(), tracked);
+                symbols = group::links(&mut header, &links, order, shared.sizes, write)?;
             }
-            NewKind::Array(array) => array.messages(&mut header)?,
+            NewKind::Array(array) => {
+                let named_type = array.plan.named_type.as_deref();
+                let named_type = named_type.map(|path| address_of(self, shared, path)).transpose()?;
+                array.messages(&mut header, named_type)?;
+            }
+            NewKind::Type(dtype) => {
+                let dtype = dtype.encode(self.style.types(), shared.sizes)?;
+                self.style.check_message("the datatype", dtype.len()).map_err(named)?;
+                header.messages.push(NewMessage::new(kind::DATATYPE, CONSTANT, dtype));
+            }
             NewKind::Existing => {}
         }
+        header.count_links(node.links, shared.sizes)?;
+        if let Some(comment) = &node.stored.object.comment {
+            let text = [comment.as_bytes(), &[0]].concat();
+            header.messages.push(NewMessage::new(kind::COMMENT, 0, text));
+        }
         let mut attributes: Vec<(String, Content)> = Vec::new();
-        for (name, values) in &node.attributes {
-            attributes.push((name.clone(), content(values, shared.sizes, keeper).map_err(named)?));
+        for attribute in &node.attributes {
+            let content = attribute.content(shared.sizes, keeper).map_err(named)?;
+            attributes.push((attribute.name.clone(), content));
         }
         for scale in &node.scales {
             attributes.push(scale.content(self, shared.sizes, keeper)?);
@@ -307,24 +349,27 @@ impl Tree {
         Ok((header, symbols))
     }
 
-    /// Where the node at a path is, or will be.
-    fn address_of(&self, path: &str) -> Result<u64> {
-        let new = self.get(&normal_path(path)).map(|index| self.nodes[index].address);
-        let found = new.or_else(|| match find(self.file.as_ref()?, path) {
+    /// Where the node at a path is, or will be; `None` when there is none.
+    pub(crate) fn address_of(&self, path: &str) -> Option<u64> {
+        let new = self.get(path).map(|index| self.nodes[index].address);
+        new.or_else(|| match find(self.file.as_ref()?, path) {
             Ok(Found::Object(object)) => Some(object.address),
             _ => None,
-        });
-        found.ok_or_else(|| Error::invalid(format!("a reference to {path}, which is not in the file")))
+        })
     }
 
-    fn links(&self, children: &[usize]) -> Vec<Link> {
-        let link = |(order, child): (usize, &usize)| {
-            let child = &self.nodes[*child];
-            let name = child.path.rsplit('/').next().unwrap_or_default().to_owned();
-            let order = (self.style == Style::New).then_some(order as i64);
-            Link { name, target: LinkTarget::Hard(child.address), order }
+    fn links<'a>(&self, children: impl Iterator<Item = &'a Child>, tracked: bool) -> Vec<Link> {
+        let link = |(order, child): (usize, &Child)| {
+            let target = match &child.target {
+                ChildTarget::Node(index) => LinkTarget::Hard(self.nodes[*index].address),
+                ChildTarget::Soft(path) => LinkTarget::Soft(path.clone()),
+                ChildTarget::External { file, path } => {
+                    LinkTarget::External { file: file.clone(), path: path.clone() }
+                }
+            };
+            Link { name: child.name.clone(), target, order: tracked.then_some(order as i64), utf8: false }
         };
-        children.iter().enumerate().map(link).collect()
+        children.enumerate().map(link).collect()
     }
 }
 
@@ -352,34 +397,4 @@ pub(crate) fn upwards<'a>(group: &'a str, name: &'a str) -> impl Iterator<Item =
         next = (group != "/").then(|| group_of(group));
         Some(child_path(group, name))
     })
-}
-
-/// Keeps nothing: for the sizes of headers alone.
-struct Measure<'a> {
-    tree: &'a Tree,
-}
-
-impl Keeper for Measure<'_> {
-    fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
-        Ok((0, 0))
-    }
-
-    fn object(&mut self, path: &str) -> Result<u64> {
-        self.tree.address_of(path)
-    }
-}
-
-struct AttributeKeeper<'a> {
-    shared: &'a Shared,
-    tree: &'a Tree,
-}
-
-impl Keeper for AttributeKeeper<'_> {
-    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)> {
-        lock(&self.shared.heap).keep(&self.shared.output, bytes)
-    }
-
-    fn object(&mut self, path: &str) -> Result<u64> {
-        self.tree.address_of(path)
-    }
 }

@@ -2,6 +2,7 @@
 
 use hyperslab_core::{DType, Error, Result};
 
+use crate::convert::Element;
 use crate::file::Sizes;
 use crate::message::datatype::{BYTE, Class, Float, Integer, Order, Padding, ReferenceKind, Type};
 
@@ -65,12 +66,65 @@ pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
             let size = small(size.unwrap_or(usize::MAX))?;
             make(Class::Array { shape: shape.clone(), base: Box::new(base) }, size)
         }
-        DType::String => make(Class::Text { utf8: true }, 8 + sizes.address),
+        DType::String => make(Class::Text { padding: Padding::NulTerminated, utf8: true }, 8 + sizes.address),
         DType::Bytes => make(Class::Sequence(Box::new(BYTE)), 8 + sizes.address),
         DType::List(base) => make(Class::Sequence(Box::new(file_type(base, sizes)?)), 8 + sizes.address),
         DType::Reference => make(Class::Reference(ReferenceKind::Object), sizes.address),
         other => Err(Error::invalid(format!("HDF5 has no type for {other}"))),
     }
+}
+
+/// The type as another file stores it, with how its elements are written, if that is the form of elements of `dtype`.
+pub(crate) fn fitting(stored: &Type, dtype: &DType, sizes: Sizes) -> Option<(Type, Element)> {
+    let own = resized(stored, sizes)?;
+    let element = Element::new(&own, sizes, "hdf5").ok()?;
+    (element.dtype == *dtype && element.unstorable().is_none()).then_some((own, element))
+}
+
+/// The type in a file whose addresses are of another width. References in the form of HDF5 1.12 become plain ones.
+fn resized(stored: &Type, sizes: Sizes) -> Option<Type> {
+    let mut own = stored.clone();
+    match &mut own.class {
+        Class::Reference(kind) => {
+            if *kind == ReferenceKind::Revised {
+                *kind = ReferenceKind::Object;
+            }
+            own.size = sizes.address + if *kind == ReferenceKind::Region { 4 } else { 0 };
+        }
+        Class::Text { .. } => own.size = 8 + sizes.address,
+        Class::Sequence(base) => {
+            **base = resized(base, sizes)?;
+            own.size = 8 + sizes.address;
+        }
+        Class::Array { shape, base } => {
+            **base = resized(base, sizes)?;
+            own.size = shape.iter().try_fold(base.size, |size, extent| size.checked_mul(*extent))?;
+        }
+        Class::Compound { members } => {
+            let mut moved = false;
+            for (_, _, member) in members.iter_mut() {
+                let resized = resized(member, sizes)?;
+                moved |= resized.size != member.size;
+                *member = resized;
+            }
+            if moved {
+                own.size = 0;
+                for (_, offset, member) in members {
+                    *offset = own.size;
+                    own.size = own.size.checked_add(member.size)?;
+                }
+            }
+        }
+        Class::Integer(_)
+        | Class::Float(_)
+        | Class::Time { .. }
+        | Class::String { .. }
+        | Class::Bitfield(_)
+        | Class::Opaque { .. }
+        | Class::Enum { .. }
+        | Class::Complex(_) => {}
+    }
+    Some(own)
 }
 
 /// A type's size has 32 bits.
@@ -104,7 +158,10 @@ fn compound(dtype: &DType, fields: &hyperslab_core::StructType, sizes: Sizes) ->
 
 fn integer(size: u8, signed: bool) -> Type {
     let (precision, size) = (8 * u16::from(size), usize::from(size));
-    Type { class: Class::Integer(Integer { order: Order::Little, signed, offset: 0, precision }), size }
+    Type {
+        class: Class::Integer(Integer { order: Order::Little, signed, offset: 0, precision, pad: 0 }),
+        size,
+    }
 }
 
 fn float(size: u8, mantissa: u8, exponent: u8) -> Type {
@@ -118,6 +175,7 @@ fn float(size: u8, mantissa: u8, exponent: u8) -> Type {
             bias: (1 << (exponent - 1)) - 1,
             offset: 0,
             precision: 8 * u16::from(size),
+            pad: 0,
         }),
         size: usize::from(size),
     }
@@ -135,6 +193,7 @@ fn long_double() -> Type {
             bias: 16383,
             offset: 0,
             precision: 80,
+            pad: 0,
         }),
         size: 16,
     }

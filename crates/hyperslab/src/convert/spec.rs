@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, Positions, Result, Sink,
-    product,
+    StoredLayout, product,
 };
 
 use super::ConvertOptions;
@@ -60,6 +60,13 @@ pub(super) fn spec_of(
             .or_else(named)
             .ok_or_else(|| Error::invalid(format!("no axis {axis} to make unlimited")))?;
         spec.max_shape[axis] = None;
+    }
+    // What is stored in another way than before is laid out as the target does it.
+    spec.stored.clone_from(&schema.stored);
+    spec.stored.no_space &= whole;
+    let is_virtual = matches!(spec.stored.layout, Some(StoredLayout::Virtual(_)));
+    if !whole || options.append || options.shapes_arrays() && !is_virtual {
+        spec.stored.layout = None;
     }
     spec.nullable = schema.nullable;
     spec.fill = schema.fill.clone();

@@ -1,0 +1,146 @@
+//! Element types as a store keeps them: byte order, width, padding, names.
+
+/// The type of an element as it is stored, in all detail that a format keeps.
+///
+/// A [`DType`](crate::DType) says what an element is in memory. A stored type says how it is kept: two stored types may be
+/// read as the same [`DType`](crate::DType), and a target that has the same stored types writes them as they were.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredType {
+    /// What it is.
+    pub class: StoredClass,
+    /// Bytes of a stored element.
+    pub size: usize,
+}
+
+/// How the bytes of a number are ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByteOrder {
+    /// The least significant byte first.
+    Little,
+    /// The most significant byte first.
+    Big,
+    /// Pairs of bytes, each little-endian, the most significant pair first.
+    Vax,
+}
+
+/// What fills a fixed string behind its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TextPadding {
+    /// The text ends at the first NUL.
+    NulTerminated,
+    /// NULs.
+    Nul,
+    /// Spaces.
+    Space,
+}
+
+/// What a reference refers to, and how it is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReferenceKind {
+    /// An object.
+    Object,
+    /// A region of an array.
+    Region,
+    /// The revised form of HDF5 1.12, which says itself what it is.
+    Revised,
+}
+
+/// Where the parts of a float stand, in bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FloatLayout {
+    /// The order of the bytes.
+    pub order: ByteOrder,
+    /// 0: no normalisation, 1: the leading bit is stored and set, 2: it is implied.
+    pub norm: u8,
+    /// The place of the sign.
+    pub sign: u8,
+    /// Place and width of the exponent.
+    pub exponent: (u8, u8),
+    /// Place and width of the mantissa.
+    pub mantissa: (u8, u8),
+    /// What is added to the exponent.
+    pub bias: u32,
+    /// The first bit that counts.
+    pub offset: u16,
+    /// How many bits count.
+    pub precision: u16,
+    /// What the bits that do not count hold: flags of the format.
+    pub pad: u8,
+}
+
+/// Where an integer stands in its bytes, in bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IntegerLayout {
+    /// The order of the bytes.
+    pub order: ByteOrder,
+    /// Can it be negative?
+    pub signed: bool,
+    /// The first bit that counts.
+    pub offset: u16,
+    /// How many bits count.
+    pub precision: u16,
+    /// What the bits that do not count hold: flags of the format.
+    pub pad: u8,
+}
+
+/// What a stored type is, with its properties.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoredClass {
+    /// An integer.
+    Integer(IntegerLayout),
+    /// A float.
+    Float(FloatLayout),
+    /// A time, as a count that only its writer understands.
+    Time {
+        /// The order of the bytes.
+        order: ByteOrder,
+        /// How many bits count.
+        precision: u16,
+    },
+    /// Text of a fixed size.
+    String {
+        /// What follows the text.
+        padding: TextPadding,
+        /// Is it UTF-8? Otherwise ASCII.
+        utf8: bool,
+    },
+    /// Bits without an arithmetic meaning.
+    Bitfield(IntegerLayout),
+    /// Bytes that nobody interprets.
+    Opaque {
+        /// What the writer says they are.
+        tag: String,
+    },
+    /// Named members.
+    Compound {
+        /// Name, offset and type of each.
+        members: Vec<(String, usize, StoredType)>,
+    },
+    /// A reference to an object or a region of one.
+    Reference(ReferenceKind),
+    /// Named integers.
+    Enum {
+        /// The integer that is stored.
+        base: Box<StoredType>,
+        /// Name and stored value of each.
+        members: Vec<(String, Vec<u8>)>,
+    },
+    /// Any number of elements.
+    Sequence(Box<StoredType>),
+    /// Text of any length.
+    Text {
+        /// What the writer says follows the text.
+        padding: TextPadding,
+        /// Is it UTF-8? Otherwise ASCII.
+        utf8: bool,
+    },
+    /// A small array in each element.
+    Array {
+        /// Its extents.
+        shape: Vec<usize>,
+        /// The type of its elements.
+        base: Box<StoredType>,
+    },
+    /// A complex number of two such floats.
+    Complex(Box<StoredType>),
+}

@@ -1,0 +1,166 @@
+//! The paths of the nodes that are being written, and what elements refer to by path.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use hyperslab_core::{Error, Result, child_path, normal_path};
+
+use super::array::Shared;
+use super::object::NewHeader;
+use super::tree::Tree;
+use crate::convert::Keeper;
+use crate::file::lock;
+
+/// The paths of nodes, and further paths that hard links give them.
+#[derive(Debug, Default)]
+pub(crate) struct Names {
+    declared: BTreeSet<String>,
+    aliases: BTreeMap<String, String>,
+    /// References that led nowhere, by the node that has them: how many, and where the first led.
+    lost: BTreeMap<String, (u64, String)>,
+}
+
+impl Names {
+    pub(crate) const fn new() -> Self {
+        Self { declared: BTreeSet::new(), aliases: BTreeMap::new(), lost: BTreeMap::new() }
+    }
+
+    /// The path under which a node was made, by any path to it.
+    pub(crate) fn canonical(&self, path: &str) -> String {
+        if self.aliases.is_empty() {
+            return normal_path(path);
+        }
+        let mut canonical = "/".to_owned();
+        for part in path.split('/').filter(|part| !part.is_empty() && *part != ".") {
+            let next = child_path(&canonical, part);
+            canonical = self.aliases.get(&next).cloned().unwrap_or(next);
+        }
+        canonical
+    }
+
+    /// Notes a node, and the groups above it.
+    pub(crate) fn declare(&mut self, path: &str) {
+        let path = normal_path(path);
+        let ends = path.match_indices('/').map(|(at, _)| at.max(1)).chain([path.len()]);
+        for end in ends {
+            if !self.declared.contains(&path[..end]) {
+                self.declared.insert(path[..end].to_owned());
+            }
+        }
+    }
+
+    /// Notes another path of a node.
+    pub(crate) fn alias(&mut self, path: &str, target: &str) {
+        let target = self.canonical(target);
+        self.aliases.insert(normal_path(path), target);
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.declared.contains(&self.canonical(path))
+    }
+
+    fn lose(&mut self, node: &str, target: &str) {
+        self.lost.entry(node.to_owned()).or_insert_with(|| (0, target.to_owned())).0 += 1;
+    }
+
+    /// What was lost, as sentences by node.
+    pub(crate) fn take_losses(&mut self) -> Vec<(String, String)> {
+        let told = |(node, (count, first)): (String, (u64, String))| {
+            let what = match count {
+                1 => format!("a reference to {first} is null, as nothing is there"),
+                count => format!("{count} references lead nowhere and are null, the first to {first}"),
+            };
+            (node, what)
+        };
+        std::mem::take(&mut self.lost).into_iter().map(told).collect()
+    }
+}
+
+/// Keeps elements of variable length in the file's heap; finds objects before their headers are written.
+pub(crate) struct HeapKeeper<'a> {
+    pub(crate) shared: &'a Shared,
+    /// Whose elements they are.
+    pub(crate) node: &'a str,
+}
+
+impl Keeper for HeapKeeper<'_> {
+    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)> {
+        lock(&self.shared.heap).keep(&self.shared.output, bytes)
+    }
+
+    fn object(&mut self, path: &str) -> Result<u64> {
+        let path = {
+            let mut names = lock(&self.shared.names);
+            if self.shared.all_declared && !names.has(path) {
+                names.lose(self.node, path);
+                return Ok(0);
+            }
+            names.canonical(path)
+        };
+        let mut stubs = lock(&self.shared.stubs);
+        if let Some(address) = stubs.get(&path) {
+            return Ok(*address);
+        }
+        let address =
+            self.shared.output.allocate(NewHeader::stub_length(self.shared.style, self.shared.sizes)?)?;
+        stubs.insert(path, address);
+        Ok(address)
+    }
+
+    fn has_object(&mut self, path: &str) -> bool {
+        lock(&self.shared.names).has(path)
+    }
+}
+
+/// Keeps nothing: for the sizes of headers alone.
+pub(crate) struct Measure<'a> {
+    pub(crate) tree: &'a Tree,
+    pub(crate) shared: &'a Shared,
+}
+
+impl Keeper for Measure<'_> {
+    fn keep(&mut self, _: &[u8]) -> Result<(u64, u32)> {
+        Ok((0, 0))
+    }
+
+    fn object(&mut self, path: &str) -> Result<u64> {
+        if self.shared.all_declared { Ok(0) } else { address_of(self.tree, self.shared, path) }
+    }
+
+    fn has_object(&mut self, path: &str) -> bool {
+        address_of(self.tree, self.shared, path).is_ok()
+    }
+}
+
+/// Keeps what attributes need; the addresses of all headers are known.
+pub(crate) struct AttributeKeeper<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) tree: &'a Tree,
+    pub(crate) node: &'a str,
+}
+
+impl Keeper for AttributeKeeper<'_> {
+    fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)> {
+        lock(&self.shared.heap).keep(&self.shared.output, bytes)
+    }
+
+    fn object(&mut self, path: &str) -> Result<u64> {
+        match address_of(self.tree, self.shared, path) {
+            Err(_) if self.shared.all_declared => {
+                lock(&self.shared.names).lose(self.node, path);
+                Ok(0)
+            }
+            found => found,
+        }
+    }
+
+    fn has_object(&mut self, path: &str) -> bool {
+        address_of(self.tree, self.shared, path).is_ok()
+    }
+}
+
+/// Where the node at a path is, or will be.
+pub(crate) fn address_of(tree: &Tree, shared: &Shared, path: &str) -> Result<u64> {
+    let canonical = lock(&shared.names).canonical(path);
+    let found = tree.address_of(&canonical);
+    found.ok_or_else(|| Error::invalid(format!("a reference to {path}, which is not in the file")))
+}

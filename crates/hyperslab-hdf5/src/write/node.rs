@@ -1,0 +1,89 @@
+//! The nodes of a file that is being written.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Attributes, Error, Result, StoredGroup};
+
+use super::array::{NewArray, Shared};
+use super::attributes::{NewAttribute, check_attribute, set_by_people, values_of};
+use super::object::MOST_ATTRIBUTES;
+use super::scales::ScaleAttribute;
+use crate::message::datatype::Type;
+
+/// A node of the new file.
+#[derive(Debug)]
+pub(crate) struct NewNode {
+    pub(crate) path: String,
+    pub(crate) kind: NewKind,
+    pub(crate) attributes: Vec<NewAttribute>,
+    /// What dimension scales add.
+    pub(crate) scales: Vec<ScaleAttribute>,
+    /// Groups: the links, in the order of creation.
+    pub(crate) children: Vec<Child>,
+    /// Where its header is, once that is known.
+    pub(crate) address: u64,
+    /// What another file keeps of it.
+    pub(crate) stored: StoredGroup,
+    /// Hard links to it, and uses of a committed type.
+    pub(crate) links: u32,
+}
+
+/// A link of a group.
+#[derive(Debug)]
+pub(crate) struct Child {
+    pub(crate) name: String,
+    pub(crate) target: ChildTarget,
+}
+
+/// Where a link leads.
+#[derive(Debug)]
+pub(crate) enum ChildTarget {
+    /// To a node of the tree.
+    Node(usize),
+    /// To a path.
+    Soft(String),
+    /// To a path in another file.
+    External { file: String, path: String },
+}
+
+/// What a node is.
+#[derive(Debug)]
+pub(crate) enum NewKind {
+    Group {
+        /// Did someone make it, or was it only needed for what is below?
+        made: bool,
+    },
+    Array(Arc<NewArray>),
+    /// A committed type.
+    Type(Arc<Type>),
+    /// It was in the file before.
+    Existing,
+}
+
+/// The attributes of a node as they will be stored.
+///
+/// Verbatim, those in which dimension scales and NetCDF-4 keep books are among them.
+pub(crate) fn checked_attributes(
+    attributes: &Attributes,
+    verbatim: bool,
+    shared: &Shared,
+) -> Result<Vec<NewAttribute>> {
+    let mut checked = Vec::new();
+    let mut chosen = set_by_people(attributes).map(|(name, _)| name).peekable();
+    for (name, value) in attributes.iter() {
+        if chosen.next_if_eq(&name).is_none() && !verbatim {
+            continue;
+        }
+        let (values, stored) = (values_of(name, value)?, attributes.stored(name).cloned());
+        let attribute = NewAttribute { name: name.to_owned(), values, stored };
+        check_attribute(&attribute, shared.style, shared.sizes)?;
+        checked.push(attribute);
+    }
+    if checked.len() > MOST_ATTRIBUTES {
+        return Err(Error::invalid(format!(
+            "{} attributes of one object, but HDF5 numbers at most {MOST_ATTRIBUTES}",
+            checked.len()
+        )));
+    }
+    Ok(checked)
+}

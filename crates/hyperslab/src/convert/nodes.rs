@@ -1,0 +1,142 @@
+//! What is to be converted: nodes by path, and links where the target keeps them.
+
+use std::collections::HashMap;
+
+use hyperslab_core::{Error, LinkTarget, Node, ObjectId, Result, child_path, normal_path};
+
+use crate::OpenStore;
+
+/// Nodes that one conversion takes, at most.
+const MOST_NODES: usize = 10_000_000;
+
+/// A path of the source.
+#[derive(Debug)]
+pub(super) enum Item {
+    /// A node, which this is the first path to.
+    Node(Node),
+    /// A link: to another path of the conversion, by soft or external link.
+    Link(LinkTarget<String>),
+}
+
+impl Item {
+    /// The node, where it is one.
+    pub(super) const fn node(&self) -> Option<&Node> {
+        match self {
+            Self::Node(node) => Some(node),
+            Self::Link(_) => None,
+        }
+    }
+}
+
+/// What is to be converted, parents first.
+#[derive(Debug, Default)]
+pub(super) struct Items {
+    pub(super) items: Vec<(String, Item)>,
+    /// The first path to each object.
+    pub(super) paths: HashMap<ObjectId, String>,
+}
+
+impl Items {
+    /// The nodes alone.
+    pub(super) fn into_nodes(self) -> Vec<(String, Node)> {
+        let node = |(path, item)| match item {
+            Item::Node(node) => Some((path, node)),
+            Item::Link(_) => None,
+        };
+        self.items.into_iter().filter_map(node).collect()
+    }
+}
+
+/// The nodes to convert, parents first. One that cannot be read ends the conversion: nothing is dropped in silence.
+pub(super) fn by_path(source: &OpenStore, only: Option<&str>) -> Result<Items> {
+    let mut nodes = Vec::new();
+    let only = only.map(normal_path);
+    source.walk(&mut |path, node| {
+        let chosen = only.as_ref().is_none_or(|only| is_below(path, only));
+        if chosen
+            || matches!(node, Ok(Node::Group(_))) && only.as_ref().is_some_and(|only| is_above(path, only))
+        {
+            nodes.push((path.to_owned(), node?));
+        }
+        Ok(())
+    })?;
+    if let Some(only) = only
+        && !nodes.iter().any(|(path, _)| *path == only)
+    {
+        return Err(Error::not_found(source.path().display().to_string(), only));
+    }
+    let nodes = crate::fields::folded(source, nodes)?;
+    let items = nodes.into_iter().map(|(path, node)| (path, Item::Node(node))).collect();
+    Ok(Items { items, paths: HashMap::new() })
+}
+
+/// As [`by_path`], each object once: other paths to it are links, and links are not followed. `None` where the source knows
+/// no links.
+pub(super) fn by_identity(source: &OpenStore, only: Option<&str>) -> Result<Option<Items>> {
+    let store = source.inner();
+    let only = only.map(normal_path);
+    let mut found = Items::default();
+    let Some(root) = store.identity("/")? else { return Ok(None) };
+    let mut pending = vec![("/".to_owned(), LinkTarget::Hard(root))];
+    while let Some((path, target)) = pending.pop() {
+        if found.items.len() >= MOST_NODES {
+            return Err(Error::invalid(format!("{}: more than {MOST_NODES} nodes", source.path().display())));
+        }
+        let id = match target {
+            LinkTarget::Hard(id) => id,
+            LinkTarget::Soft(to) => {
+                found.items.push((path, Item::Link(LinkTarget::Soft(to))));
+                continue;
+            }
+            LinkTarget::External { file, path: to } => {
+                found.items.push((path, Item::Link(LinkTarget::External { file, path: to })));
+                continue;
+            }
+            LinkTarget::Other(kind) => {
+                found.items.push((path, Item::Link(LinkTarget::Other(kind))));
+                continue;
+            }
+        };
+        if let Some(first) = found.paths.get(&id) {
+            let link = LinkTarget::Hard(first.clone());
+            found.items.push((path, Item::Link(link)));
+            continue;
+        }
+        found.paths.insert(id, path.clone());
+        let node = store.node(&path)?;
+        if matches!(node, Node::Group(_)) {
+            let Some(links) = store.links(&path)? else { return Ok(None) };
+            for link in links.into_iter().rev() {
+                let below = child_path(&path, &link.name);
+                if normal_path(&below) != below {
+                    return Err(source.no_path(&below));
+                }
+                let chosen =
+                    only.as_ref().is_none_or(|only| is_below(&below, only) || is_above(&below, only));
+                if chosen {
+                    pending.push((below, link.target));
+                }
+            }
+        }
+        found.items.push((path, Item::Node(node)));
+    }
+    if let Some(only) = only {
+        // On the way to what was asked for, only groups count.
+        found.items.retain(|(path, item)| {
+            is_below(path, &only) || matches!(item, Item::Node(Node::Group(_))) && is_above(path, &only)
+        });
+        // A path through a soft link is only found by following it.
+        if !found.items.iter().any(|(path, item)| *path == only && item.node().is_some()) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(found))
+}
+
+fn is_below(path: &str, only: &str) -> bool {
+    only == "/" || path == only || path.strip_prefix(only).is_some_and(|rest| rest.starts_with('/'))
+}
+
+fn is_above(path: &str, below: &str) -> bool {
+    path == "/" || below.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,0 +1,115 @@
+//! What the source keeps of nodes beyond their content, as the target is told of it: objects by their paths in the target,
+//! other files by their names from there.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::{ArraySpec, Attributes, LinkTarget, ObjectId, StoredLayout, TypeName};
+
+use super::ConvertReport;
+use super::relocate::relocated;
+use crate::OpenStore;
+
+/// Where things are in the source and in the target.
+pub(super) struct Stored<'a> {
+    pub(super) source: &'a OpenStore,
+    pub(super) target: &'a Path,
+    /// The path of each object that is converted.
+    pub(super) paths: &'a HashMap<ObjectId, String>,
+    /// Is everything converted, as it is?
+    pub(super) verbatim: bool,
+    pub(super) materialise: bool,
+}
+
+impl Stored<'_> {
+    /// Names the types that attributes use by their paths.
+    pub(super) fn attributes(&self, path: &str, attributes: &mut Attributes, report: &mut ConvertReport) {
+        let names: Vec<String> = attributes.iter().map(|(name, _)| name.to_owned()).collect();
+        for name in names {
+            let Some(mut stored) = attributes.stored(&name).cloned() else { continue };
+            if stored.named_type.is_some() {
+                let what = || format!("attribute {name:?}");
+                stored.named_type = self.type_name(path, stored.named_type, what, report);
+                attributes.set_stored(name, stored);
+            }
+        }
+    }
+
+    /// Names the type that an array uses by its path, and other files from the target's place.
+    pub(super) fn array(&self, path: &str, spec: &mut ArraySpec, report: &mut ConvertReport) {
+        let stored = &mut spec.stored;
+        stored.named_type = self.type_name(path, stored.named_type.take(), || "the array".to_owned(), report);
+        if self.verbatim {
+            // The names of dimensions stand in attributes.
+            spec.dimensions.fill(None);
+        }
+        match &mut stored.layout {
+            Some(StoredLayout::Virtual(sources)) if self.verbatim && !self.materialise => {
+                for source in Arc::make_mut(sources) {
+                    if let Some(name) = self.moved(path, &source.file, report) {
+                        source.file = name;
+                    }
+                }
+            }
+            Some(StoredLayout::Virtual(_)) => self.materialise(path, spec, report),
+            Some(StoredLayout::External(files)) if !self.paths.is_empty() => {
+                report.change(path, format!("the values are in the file now, not in {}", files.join(", ")));
+            }
+            _ => {}
+        }
+    }
+
+    /// Has a virtual array stored with its values.
+    pub(super) fn materialise(&self, path: &str, spec: &mut ArraySpec, report: &mut ConvertReport) {
+        if !self.paths.is_empty() {
+            report.change(path, "a virtual array is stored with its values");
+        }
+        spec.stored.layout = None;
+    }
+
+    /// Does the target keep it virtual?
+    pub(super) fn is_virtual(&self, spec: &ArraySpec) -> bool {
+        self.verbatim && matches!(spec.stored.layout, Some(StoredLayout::Virtual(_)))
+    }
+
+    /// A link as the target has it.
+    pub(super) fn link(
+        &self,
+        path: &str,
+        link: &LinkTarget<String>,
+        report: &mut ConvertReport,
+    ) -> LinkTarget<String> {
+        let mut link = link.clone();
+        if let LinkTarget::External { file, .. } = &mut link
+            && let Some(name) = self.moved(path, file, report)
+        {
+            *file = name;
+        }
+        link
+    }
+
+    fn moved(&self, path: &str, name: &str, report: &mut ConvertReport) -> Option<String> {
+        let moved = relocated(name, self.source.path(), self.target)?;
+        let what = format!("the other file {name} is {moved} from the target's folder");
+        if !report.losses.iter().any(|loss| loss.path == path && loss.what == what) {
+            report.change(path, what);
+        }
+        Some(moved)
+    }
+
+    fn type_name(
+        &self,
+        path: &str,
+        name: Option<TypeName>,
+        what: impl Fn() -> String,
+        report: &mut ConvertReport,
+    ) -> Option<TypeName> {
+        let TypeName::Id(id) = name? else { return None };
+        let found = self.paths.get(&id).cloned().map(TypeName::Path);
+        if found.is_none() && !self.paths.is_empty() {
+            report.change(path, format!("{} has a type of its own, not a named one", what()));
+        }
+        found
+    }
+}

@@ -245,11 +245,16 @@ fn kept_filters(spec: &ArraySpec) -> Option<Vec<FilterSpec>> {
     (wanted && (taken || kept.iter().all(|filter| check(filter).is_ok()))).then_some(kept)
 }
 
+/// Larger datasets are never contiguous, which would take room for every element, written or not.
+const MOST_CONTIGUOUS: u64 = 1 << 40;
+
 /// The layout of the file that it comes from, where the data can be laid out so.
 fn kept_layout(spec: &ArraySpec, bytes: u64, fixed: bool, filtered: bool) -> DatasetLayout {
     match &spec.stored.layout {
         Some(StoredLayout::Compact) if fixed && !filtered && bytes <= MOST_COMPACT => DatasetLayout::Compact,
-        Some(StoredLayout::Contiguous | StoredLayout::External(_)) if fixed && !filtered => {
+        Some(StoredLayout::Contiguous | StoredLayout::External(_))
+            if fixed && !filtered && bytes <= MOST_CONTIGUOUS =>
+        {
             DatasetLayout::Contiguous
         }
         Some(StoredLayout::Chunked) => DatasetLayout::Chunked,

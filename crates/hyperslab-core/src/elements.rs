@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 pub use json::{element_to_json, element_to_text, time_text};
 
-use crate::{DType, Error, Extents, Result, product};
+use crate::{DType, Element, Error, Extents, Result, product};
 
 /// A row of elements of one type. The type stands beside it, in a [`Values`], a schema or a column.
 #[derive(Debug, Clone, PartialEq)]
@@ -309,10 +309,10 @@ impl Values {
     /// # Ok::<(), hyperslab_core::Error>(())
     /// ```
     ///
-    /// `None` when elements have another size, are not fixed-size, or stand unaligned in a mapped file.
+    /// `None` when elements are of another type, or unaligned in a mapped file; [`to_vec`](Self::to_vec) copies them then.
     #[must_use]
-    pub fn as_slice<T: bytemuck::AnyBitPattern>(&self) -> Option<&[T]> {
-        if self.dtype.size() != Some(size_of::<T>()) {
+    pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
+        if !T::is(&self.dtype) {
             return None;
         }
         match self.elements.as_fixed()? {
@@ -320,5 +320,20 @@ impl Values {
             none if none.is_empty() => Some(&[]),
             bytes => bytemuck::try_cast_slice(bytes).ok(),
         }
+    }
+
+    /// The elements as numbers, in memory of their own.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when elements are of another type.
+    pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
+        let bytes = self.elements.as_fixed().filter(|_| T::is(&self.dtype));
+        let bytes = bytes
+            .ok_or_else(|| Error::invalid(format!("elements of type {} are not {}", self.dtype, T::NAME)))?;
+        let mut numbers = vec![T::zeroed(); bytes.len() / size_of::<T>().max(1)];
+        let used = numbers.len() * size_of::<T>();
+        bytemuck::cast_slice_mut::<T, u8>(&mut numbers).copy_from_slice(&bytes[..used]);
+        Ok(numbers)
     }
 }

@@ -8,6 +8,7 @@
 //! | [`error`](Error) | what can go wrong, and where: [`Place`] makes a structure's errors |
 //! | `parse` | [`Fields`]: little-endian fields out of a slice, every access checked |
 //! | `dtype` | [`DType`]: element types and their names |
+//! | `element` | [`Element`]: Rust types for elements |
 //! | `elements` | [`Elements`], [`Values`]: elements in memory, as Arrow holds them, and as JSON |
 //! | `attributes` | [`Attributes`]: what people write beside their data |
 //! | `calendar` | [`Calendar`], [`TimeAxis`]: dates, and times counted from one |
@@ -57,6 +58,7 @@ mod check;
 mod chunk;
 mod copy;
 mod dtype;
+mod element;
 mod elements;
 mod error;
 mod format;
@@ -91,6 +93,7 @@ pub use check::{check_chunk, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span, UNKNOWN_LENGTH};
 pub use copy::{Layout, copy_box};
 pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
+pub use element::Element;
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
 pub use format::{

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 
 use hyperslab_core::{
-    Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Elements, Error, Fill, LOCATE_BATCH, OutputSlots,
-    Plan, Positions, Result, Selection, Store, Threads, Values, gather_elements, locate, needs_elements,
-    prefetch_index, result_bytes, visit_chunks,
+    Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Element, Elements, Error, Fill, LOCATE_BATCH,
+    OutputSlots, Plan, Positions, Result, Selection, Store, Threads, Values, gather_elements, locate,
+    needs_elements, prefetch_index, result_bytes, visit_chunks,
 };
 
 pub use points::AxisPick;
@@ -188,6 +188,28 @@ impl ArrayReader {
             Elements::fixed(buffer.freeze())
         };
         Values::new(self.schema().dtype.clone(), &plan.positions().shape(), elements)
+    }
+
+    /// Reads a selection as numbers of a Rust type, in C order.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); [`Invalid`](Error::Invalid) when the array has elements of another type.
+    pub fn read_vec<T: Element>(&self, selection: &Selection) -> Result<Vec<T>> {
+        let schema = self.schema();
+        if !T::is(&schema.dtype) || schema.nullable {
+            let missing = if schema.nullable { " that may be missing" } else { "" };
+            return Err(Error::invalid(format!(
+                "{}: elements of type {}{missing} are not {}",
+                self.array.name(),
+                schema.dtype,
+                T::NAME
+            )));
+        }
+        let plan = self.plan(selection)?;
+        let mut numbers = vec![T::zeroed(); self.result_bytes(&plan)? / size_of::<T>()];
+        self.fill(&plan, bytemuck::cast_slice_mut(&mut numbers))?;
+        Ok(numbers)
     }
 
     /// Reads a selection into the caller's buffer: C order, native byte order, exactly as many bytes as the

@@ -79,6 +79,11 @@ pub trait ChunkVisitor {
         true
     }
 
+    /// Does the visitor look at stored bytes at all? If not, none are requested ahead.
+    fn fetches(&self) -> bool {
+        true
+    }
+
     /// Takes a chunk.
     ///
     /// # Errors
@@ -120,7 +125,7 @@ pub fn visit_chunks(
         }
         let references = locate(array, &coords)?;
         let located = Located { numbers: &numbers, coords: &coords, references: &references, known: &known };
-        if array.is_remote() {
+        if array.is_remote() && visitor.fetches() {
             ahead::visit(array, list, &located, context, &mut blobs, visitor)?;
         } else {
             for position in 0..coords.len() {

@@ -24,6 +24,9 @@ use crate::vlen;
 const KEPT_SHARDS: usize = 512;
 const KEPT_BYTES: usize = 32 << 20;
 
+/// Shards of remote storage whose indexes are requested together.
+const INDEXES_AT_ONCE: usize = 256;
+
 /// An array of a Zarr store.
 ///
 /// Where the codecs are `sharding_indexed` alone, its chunks are the inner chunks of the shards.
@@ -278,10 +281,15 @@ impl ZarrArray {
         if !self.directory.is_remote() {
             return;
         }
-        let Some(size) = product(&shards.counts).and_then(|chunks| shards.index.size(chunks)) else { return };
         let mut keys: Vec<String> = chunks.iter().map(|chunk| self.object_key(chunk)).collect();
         keys.sort();
         keys.dedup();
+        self.prefetch_shards(shards, keys);
+    }
+
+    /// Requests the indexes of these shards at once.
+    fn prefetch_shards(&self, shards: &Shards, mut keys: Vec<String>) {
+        let Some(size) = product(&shards.counts).and_then(|chunks| shards.index.size(chunks)) else { return };
         let opened = shards.opened();
         keys.retain(|key| !opened.by_key.contains_key(key.as_str()));
         drop(opened);
@@ -323,9 +331,42 @@ impl ZarrArray {
         }))
     }
 
-    /// Visits the objects that are named as chunks or shards, in the order of their coordinates.
-    pub(crate) fn visit_objects(&self, visit: &mut dyn FnMut(ChunkCoord) -> Result<bool>) -> Result<()> {
-        self.keys.visit(&*self.directory, &self.key, self.schema.grid.rank(), visit)
+    /// Visits the objects that are named as chunks or shards, in the order of their coordinates, with their sizes where the
+    /// listing tells.
+    pub(crate) fn visit_objects(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, Option<u64>) -> Result<bool>,
+    ) -> Result<()> {
+        if self.directory.is_remote() {
+            return self.visit_listed(visit);
+        }
+        let mut of_unknown_size = |coord| visit(coord, None);
+        self.keys.visit(&*self.directory, &self.key, self.schema.grid.rank(), &mut of_unknown_size)
+    }
+
+    /// As [`visit_objects`](Self::visit_objects), by one listing of everything under the array.
+    fn visit_listed(&self, visit: &mut dyn FnMut(ChunkCoord, Option<u64>) -> Result<bool>) -> Result<()> {
+        let rank = self.schema.grid.rank();
+        let prefix = if self.key.is_empty() { String::new() } else { format!("{}/", self.key) };
+        let objects = self.directory.list_all(&self.key)?;
+        let named = objects.iter().filter_map(|object| {
+            let name = object.key.strip_prefix(&prefix)?;
+            Some((self.keys.coord(name, rank)?, object.size))
+        });
+        let mut found: Vec<(ChunkCoord, u64)> = named.collect();
+        found.sort();
+        for batch in found.chunks(INDEXES_AT_ONCE) {
+            if let Some(shards) = &self.shards {
+                let keys = batch.iter().map(|(coord, _)| self.keys.key(&self.key, coord)).collect();
+                self.prefetch_shards(shards, keys);
+            }
+            for (coord, size) in batch {
+                if !visit(coord.clone(), Some(*size))? {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// The chunks of a shard that are stored, inside the array.
@@ -366,6 +407,7 @@ impl ZarrArray {
     pub(crate) fn visit_object(
         &self,
         coord: &ChunkCoord,
+        size: Option<u64>,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
         match &self.shards {
@@ -373,7 +415,8 @@ impl ZarrArray {
             None if !self.schema.grid.contains(coord) => Ok(true),
             None => {
                 let key = self.keys.key(&self.key, coord);
-                let Some(size) = self.directory.size(&key)? else { return Ok(true) };
+                let size = size.map_or_else(|| self.directory.size(&key), |size| Ok(Some(size)))?;
+                let Some(size) = size else { return Ok(true) };
                 Ok(visit(coord.clone(), self.reference(BlobKey::named(key), 0, size))?.is_continue())
             }
         }
@@ -558,6 +601,6 @@ impl Array for ZarrArray {
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()> {
-        self.visit_objects(&mut |coord| self.visit_object(&coord, visit))
+        self.visit_objects(&mut |coord, size| self.visit_object(&coord, size, visit))
     }
 }

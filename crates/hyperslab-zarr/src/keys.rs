@@ -39,7 +39,7 @@ impl KeyEncoding {
     }
 
     /// The coordinates in a name that was listed under the array, with all its parts.
-    fn coord(self, name: &str, rank: usize) -> Option<ChunkCoord> {
+    pub(crate) fn coord(self, name: &str, rank: usize) -> Option<ChunkCoord> {
         let numbers = if self.prefixed {
             let rest = name.strip_prefix('c')?;
             if rank == 0 {

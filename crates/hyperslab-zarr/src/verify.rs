@@ -97,13 +97,13 @@ enum Met {
 fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()> {
     let (mut chunks, mut outside) = (0, 0);
     let walk = |put: &mut dyn FnMut(Met)| {
-        array.visit_objects(&mut |coord| {
+        array.visit_objects(&mut |coord, size| {
             // Each object on its own: a damaged one does not cost the others.
             if !array.object_in_grid(&coord) {
                 outside += 1;
                 return Ok(true);
             }
-            let outcome = array.visit_object(&coord, &mut |chunk, reference| {
+            let outcome = array.visit_object(&coord, size, &mut |chunk, reference| {
                 chunks += 1;
                 put(Met::Chunk(chunk, reference));
                 Ok(ControlFlow::Continue(()))

@@ -87,6 +87,10 @@ impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
         needed
     }
 
+    fn fetches(&self) -> bool {
+        false
+    }
+
     fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
         let Some(reference) = chunk.reference() else {
             self.explanation.unwritten += 1;
@@ -110,7 +114,9 @@ impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
             if self.end.as_ref().is_none_or(|(blob, end)| *blob != span.blob || *end != span.offset) {
                 told.requests += 1;
             }
-            told.stored_bytes = told.stored_bytes.saturating_add(span.length);
+            // An object of unknown size is most likely smaller than what it decodes to.
+            let stored = if span.is_whole() { decoded } else { span.length };
+            told.stored_bytes = told.stored_bytes.saturating_add(stored);
             *self.end = Some((span.blob, span.offset.saturating_add(span.length)));
         }
         Ok(())

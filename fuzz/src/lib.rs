@@ -44,7 +44,7 @@ fn read(array: &dyn Array) {
         if !needs_elements(array)
             && let Ok(size) = decoded_bytes(array, &chunk, &reference)
             && size < 1 << 24
-            && let Ok(stored) = array.fetch(&reference.spans().collect::<Vec<_>>())
+            && let Ok(stored) = hyperslab_core::fetch(array, &reference.spans().collect::<Vec<_>>())
         {
             let _ = array.decode(&chunk, &reference, &stored, &mut vec![0; size]);
         }

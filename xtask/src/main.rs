@@ -7,10 +7,12 @@
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask bench     us and the peers on the same work, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
+//! cargo xtask features  does every set of features compile, and do the fuzz targets?
 //! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz and a nightly toolchain)
 //! ```
 
 mod bench;
+mod features;
 mod fuzz;
 mod layers;
 mod peers;
@@ -32,9 +34,10 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(&words[1..]),
         Some("python") => python::run_tests(&words[1..]),
         Some("layers") => layers::run(),
+        Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, soak, peers, python, bench, layers or fuzz",
+            "{}: expected test, soak, peers, python, bench, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, layers, peers, python};
+use crate::{Outcome, features, layers, peers, python};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -14,6 +14,9 @@ const SEED: &str = "PROPTEST_RNG_SEED";
 /// environment names another. [`soak`] is where new cases are looked for.
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
+    if words.is_empty() {
+        features::run()?;
+    }
     let python = peers::python()?;
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);

@@ -1,6 +1,7 @@
 //! The objects under a URL.
 
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -193,7 +194,14 @@ enum Planned {
     Kept(Bytes),
     Get(Get),
     /// A range that may be merged with others of the same object.
-    Ranges(Path, std::ops::Range<u64>, Option<Version>),
+    Ranges(Path, Range<u64>, Option<Version>),
+}
+
+/// The ranges of one object in a batch.
+struct Merged<'a> {
+    ranges: Vec<Range<u64>>,
+    path: &'a Path,
+    version: &'a Option<Version>,
 }
 
 impl Storage for RemoteStorage {
@@ -295,18 +303,14 @@ impl Storage for RemoteStorage {
         let planned: Vec<Planned> =
             requests.iter().map(|request| self.plan(request)).collect::<Result<_>>()?;
         // Ranges of one object are merged; everything is then requested at once.
-        let mut merged: HashMap<&str, (Vec<std::ops::Range<u64>>, &Path, Option<Version>)> = HashMap::new();
+        let mut merged: HashMap<&str, Merged<'_>> = HashMap::new();
         let mut gets = Vec::new();
         let mut places = vec![None; requests.len()];
         for (number, plan) in planned.iter().enumerate() {
             match plan {
                 Planned::Ranges(path, range, version) => {
-                    let key = requests[number].key;
-                    merged
-                        .entry(key)
-                        .or_insert_with(|| (Vec::new(), path, version.clone()))
-                        .0
-                        .push(range.clone());
+                    let new = || Merged { ranges: Vec::new(), path, version };
+                    merged.entry(requests[number].key).or_insert_with(new).ranges.push(range.clone());
                 }
                 Planned::Get(get) => {
                     places[number] = Some(gets.len());
@@ -316,15 +320,12 @@ impl Storage for RemoteStorage {
             }
         }
         let mut covered: HashMap<&str, (Requests, usize)> = HashMap::new();
-        for (key, (ranges, path, version)) in &merged {
-            let cover = Requests::covering(ranges);
+        for (key, merged) in &merged {
+            let cover = Requests::covering(&merged.ranges);
+            let get =
+                |range: &Range<u64>| Get::bounded(merged.path.clone(), range.clone(), merged.version.clone());
             let first = gets.len();
-            gets.extend(
-                cover
-                    .ranges
-                    .iter()
-                    .map(|range| Get::bounded((*path).clone(), range.clone(), version.clone())),
-            );
+            gets.extend(cover.ranges.iter().map(get));
             covered.insert(key, (cover, first));
         }
         let answers = self.client.get_all(gets)?;
@@ -369,7 +370,7 @@ impl Storage for RemoteStorage {
         }
     }
 
-    fn read_range(&self, key: &str, range: std::ops::Range<u64>) -> Result<Option<Bytes>> {
+    fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
         let mut answers = self.read_many(&[ObjectRange { key, range: ByteRange::Bounded(range) }])?;
         answers.pop().ok_or_else(|| self.lost(key))
     }
@@ -399,7 +400,7 @@ impl RemoteStorage {
         key: &str,
         cover: &Requests,
         answers: &[Result<Fetched, Failure>],
-        range: &std::ops::Range<u64>,
+        range: &Range<u64>,
     ) -> Result<Option<Bytes>> {
         if answers.iter().any(|answer| matches!(answer, Err(Failure::NoRanges))) {
             return match self.object(key)? {

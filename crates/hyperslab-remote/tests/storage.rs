@@ -1,5 +1,8 @@
 //! Remote storage against a server with a log and faults.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
+
 use std::path::Path;
 
 use hyperslab_core::{ByteRange, ObjectRange, Result, Storage};

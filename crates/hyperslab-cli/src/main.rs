@@ -1,7 +1,7 @@
 //! `tet`: look into, slice, check, mend and convert chunked arrays of any format.
 
 #[cfg(unix)]
-mod lost;
+mod truncated;
 
 mod address;
 mod args;
@@ -32,7 +32,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     #[cfg(unix)]
-    lost::tell();
+    truncated::handle();
     if let Some(threads) = args.threads() {
         // Fails only when the pool exists already, which nothing before this makes.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();

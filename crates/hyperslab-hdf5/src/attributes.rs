@@ -10,7 +10,7 @@ use hyperslab_core::{
 };
 
 use crate::btree2::BTree2;
-use crate::convert::{Element, Heaps};
+use crate::conversion::{Element, Heaps};
 use crate::file::{File, FileFields};
 use crate::header::{Header, Message, kind};
 use crate::heap::fractal::FractalHeap;

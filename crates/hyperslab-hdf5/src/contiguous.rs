@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use hyperslab_core::{Blob, BlobKey, ChunkRef, Error, Extents, Grid, Layer, Result, Span, product};
 use smallvec::SmallVec;
 
-use crate::externals::External as Opened;
+use crate::external_files::External as Opened;
 use crate::file::{File, lock};
 use crate::message::external::Slot;
 

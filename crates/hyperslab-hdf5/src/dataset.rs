@@ -13,7 +13,7 @@ use hyperslab_core::{
 use smallvec::SmallVec;
 
 use crate::contiguous::{self, External};
-use crate::convert::{Element, Heaps, Step};
+use crate::conversion::{Element, Heaps, Step};
 use crate::file::File;
 use crate::filters::{Pipeline, describe};
 use crate::header::{Header, kind};

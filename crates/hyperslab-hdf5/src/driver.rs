@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use hyperslab_core::{Blob, Error, Fields, Result};
 
-use crate::externals::Externals;
+use crate::external_files::Externals;
 use crate::file::{File, FileFields};
 use crate::header::{Header, kind};
 

@@ -7,12 +7,12 @@ use bytes::Bytes;
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Blob, Error, Fields, Place, Result};
 
+use crate::cache_image::CacheImage;
 use crate::dimensions::Scale;
 use crate::driver;
-use crate::externals::Externals;
+use crate::external_files::Externals;
 use crate::group::Group;
 use crate::heap::global::Collection;
-use crate::image::CacheImage;
 use crate::paths::{Paths, Reached};
 use crate::shared::SharedTable;
 use crate::store::LastWalk;

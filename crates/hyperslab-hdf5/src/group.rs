@@ -13,7 +13,7 @@ use crate::file::{File, FileFields};
 use crate::header::{Header, Kind, kind};
 use crate::heap::fractal::FractalHeap;
 use crate::message::link::{Link, LinkTarget, StoredLink};
-use crate::symbols::SymbolTable;
+use crate::symbol_table::SymbolTable;
 
 /// An open group.
 #[derive(Debug)]

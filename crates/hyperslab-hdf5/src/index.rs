@@ -14,7 +14,7 @@ use hyperslab_core::{ChunkCoord, Error, Extents, Fields, Grid, Place, Result};
 use crate::btree2::BTree2;
 use crate::file::{File, FileFields, Sizes};
 use crate::message::layout::{Chunked, IndexKind};
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 use extensible::ExtensibleArray;
 use fixed::FixedArray;
 

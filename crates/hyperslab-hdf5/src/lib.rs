@@ -2,15 +2,15 @@
 //!
 //! | module | holds |
 //! |---|---|
-//! | `superblock`, `driver`, `file`, `image` | where the file begins; its bytes, also in several files; the widths of its numbers, what is kept between look-ups |
+//! | `superblock`, `driver`, `file`, `cache_image` | where the file begins; its bytes, also in several files; the widths of its numbers, what is kept between look-ups |
 //! | `header`, `message`, `shared` | object headers and their messages, shared ones too |
-//! | `group`, `symbols`, `btree2`, `heap` | names to objects: old groups, new groups, their trees and heaps |
-//! | `convert` | datatypes: what they become in memory, and how their bytes are turned |
+//! | `group`, `symbol_table`, `btree2`, `heap` | names to objects: old groups, new groups, their trees and heaps |
+//! | `conversion` | datatypes: what they become in memory, and how their bytes are turned |
 //! | `index` | chunk indexes: B-tree v1, single, implicit, fixed array, extensible array, B-tree v2 |
 //! | `filters` | the filter pipeline over the kernels of `hyperslab-codec` |
 //! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
-//! | `store`, `externals`, `verify` | paths to nodes, other files, checks |
+//! | `store`, `external_files`, `verify` | paths to nodes, other files, checks |
 //! | `operation` | what a caller started, and the budget that everything done for it draws on |
 //! | `format` | the format, as the engine knows it: [`Hdf5Driver`] |
 //! | `write`, `encode` | new files; what a structure looks like stands beside its parser |
@@ -43,20 +43,20 @@
 
 mod attributes;
 mod btree2;
+mod cache_image;
 mod contiguous;
-mod convert;
+mod conversion;
 mod dataset;
 mod dimensions;
 mod driver;
 mod encode;
-mod externals;
+mod external_files;
 mod file;
 mod filters;
 mod format;
 mod group;
 mod header;
 mod heap;
-mod image;
 mod index;
 mod message;
 mod operation;
@@ -66,7 +66,7 @@ mod selection;
 mod shared;
 mod store;
 mod superblock;
-mod symbols;
+mod symbol_table;
 mod verify;
 mod virtuals;
 mod write;
@@ -76,7 +76,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{Blob, LocalStorage, MappedBlob, Result};
 
-pub use externals::{Anywhere, External, Externals, NoExternals, Siblings};
+pub use external_files::{Anywhere, External, Externals, NoExternals, Siblings};
 pub use format::Hdf5Driver;
 pub use store::Hdf5Store;
 pub use write::{

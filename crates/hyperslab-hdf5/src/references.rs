@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{Fields, Place, Result};
 
-use crate::convert::Keeper;
+use crate::conversion::Keeper;
 use crate::file::{File, FileFields};
 use crate::message::datatype::ReferenceKind;
 use crate::paths::path_of;

@@ -9,9 +9,9 @@ use hyperslab_core::{
 };
 
 use crate::attributes;
-use crate::convert::Element;
+use crate::conversion::Element;
 use crate::dataset::Dataset;
-use crate::externals::External;
+use crate::external_files::External;
 use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
 use crate::message::datatype::{DatatypeMessage, Type};

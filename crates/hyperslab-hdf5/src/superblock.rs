@@ -147,7 +147,7 @@ impl Superblock {
         let place = Place { offset, ..fields.place() };
         let Some(summed) = bytes.get(..whole) else { return Err(place.corrupt("cut short")) };
         check_sum(summed, place)?;
-        let halves = (crate::symbols::LEAF_K, crate::symbols::TREE_K);
+        let halves = (crate::symbol_table::LEAF_K, crate::symbol_table::TREE_K);
         Ok(Self {
             version,
             sizes,

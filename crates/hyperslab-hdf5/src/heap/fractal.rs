@@ -11,7 +11,7 @@ use crate::btree2::BTree2;
 use crate::file::{File, FileFields, lock};
 use crate::filters::Pipeline;
 use crate::message::{datatype::width, pipeline};
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 
 const STRUCTURE: &str = "fractal heap";
 const DIRECT: &str = "fractal heap direct block";

@@ -8,7 +8,7 @@ use hyperslab_core::{ChunkCoord, Fields, Result};
 
 use super::{ChunkIndex, Stored, Visit};
 use crate::file::{File, FileFields};
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 
 const NODE: &str = "B-tree v1 chunk node";
 const MAX_DEPTH: u8 = 32;

@@ -7,7 +7,7 @@ use hyperslab_core::{ChunkCoord, Fields, Place, Result};
 use super::{ChunkIndex, Stored, Visit};
 use crate::btree2::BTree2;
 use crate::file::{File, FileFields};
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 
 /// Where the parts of a record stand: address, [size, mask,] the chunk's place in the grid.
 #[derive(Clone, Copy)]

@@ -8,7 +8,7 @@ use hyperslab_core::{Fields, Result};
 use super::geometry::{DataBlock, Geometry, Spot};
 use super::{ChunkIndex, Stored, check_element};
 use crate::file::{File, FileFields, check_sum};
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 
 const HEADER: &str = "extensible array header";
 const INDEX: &str = "extensible array index block";

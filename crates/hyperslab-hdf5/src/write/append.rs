@@ -26,7 +26,7 @@ use super::plan::Plan;
 use super::record::Recorder;
 use super::scales;
 use super::tree::Tree;
-use crate::externals::NoExternals;
+use crate::external_files::NoExternals;
 use crate::file::{File, lock};
 use crate::store::{Found, Hdf5Store, find};
 use crate::superblock::Superblock;

@@ -15,7 +15,7 @@ use super::index::{Entries, IndexWriter, Patch};
 use super::names::{HeapKeeper, Names};
 use super::output::Output;
 use super::plan::{Plan, PlannedLayout};
-use crate::convert::utf8_of;
+use crate::conversion::utf8_of;
 use crate::file::{Sizes, lock};
 use crate::header::kind;
 use crate::index::Stored;

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::object::{Style, shortened};
 use super::types::{file_type, fitting};
-use crate::convert::{Element, Keeper, utf8_of};
+use crate::conversion::{Element, Keeper, utf8_of};
 use crate::file::Sizes;
 use crate::message::attribute::Content;
 use crate::message::datatype::{Class, Padding, Type};

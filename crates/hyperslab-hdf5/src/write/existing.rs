@@ -8,7 +8,7 @@ use super::array::{NewArray, Shared};
 use super::edit::HeaderEdit;
 use super::index::{Entries, IndexWriter, Patch};
 use super::plan::{Plan, PlannedLayout};
-use crate::convert::Element;
+use crate::conversion::Element;
 use crate::dataset::Dataset;
 use crate::encode::Encoder;
 use crate::file::{File, lock};

@@ -16,7 +16,7 @@ use crate::group::Group;
 use crate::header::{Header, Message, kind};
 use crate::message::attribute::{Content, RawAttribute};
 use crate::message::link::{Link, LinkTarget, StoredLink};
-use crate::symbols::{SymbolEntry, SymbolTable};
+use crate::symbol_table::{SymbolEntry, SymbolTable};
 
 /// What is added to an object that exists.
 #[derive(Debug, Default)]

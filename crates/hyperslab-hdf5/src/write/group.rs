@@ -11,7 +11,7 @@ use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::header::kind;
 use crate::message::link::{Link, LinkTarget, StoredLink};
-use crate::symbols::{LEAF_K, SymbolEntry, TREE_K};
+use crate::symbol_table::{LEAF_K, SymbolEntry, TREE_K};
 
 /// Adds the messages that make a group of these links. `write` says whether what stands outside the header is written, or
 /// only the header's size is wanted. Answers an old-style group's tree and heap.

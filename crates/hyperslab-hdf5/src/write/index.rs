@@ -14,7 +14,7 @@ use crate::encode::Encoder;
 use crate::file::{File, Sizes, ones};
 use crate::index::{ChunkIndex, Numbering, Stored};
 use crate::message::layout::{Chunked, IndexKind};
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 
 pub(crate) use btree1::{Tree1Writer, build as build_btree1, build_below as build_btree1_below};
 pub(crate) use btree2::{Tree2Writer, build as build_btree2};

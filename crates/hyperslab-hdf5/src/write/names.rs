@@ -7,7 +7,7 @@ use hyperslab_core::{Error, Result, child_path, normal_path};
 use super::array::Shared;
 use super::object::NewHeader;
 use super::tree::Tree;
-use crate::convert::Keeper;
+use crate::conversion::Keeper;
 use crate::file::lock;
 
 /// The paths of nodes, and further paths that hard links give them.

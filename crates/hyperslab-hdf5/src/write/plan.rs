@@ -10,7 +10,7 @@ use super::names::HeapKeeper;
 use super::object::{CONSTANT, NewMessage, Style};
 use super::options::{Compatibility, DatasetLayout, Hdf5Options};
 use super::types::{file_type, fitting};
-use crate::convert::{Element, utf8_of};
+use crate::conversion::{Element, utf8_of};
 use crate::file::Sizes;
 use crate::filters::choose::{Chunks, choose};
 use crate::filters::{Pipeline, check, describe};

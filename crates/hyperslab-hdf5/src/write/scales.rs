@@ -11,7 +11,7 @@ use super::options::Hdf5Options;
 use super::plan::Plan;
 use super::tree::{Tree, group_of, upwards};
 use super::types::file_type;
-use crate::convert::Keeper;
+use crate::conversion::Keeper;
 use crate::dimensions::NO_VARIABLE;
 use crate::encode::Encoder;
 use crate::file::Sizes;

@@ -20,7 +20,7 @@ use super::tree::Tree;
 use super::types::{file_type, fitting};
 use crate::file::{Sizes, lock};
 use crate::superblock::Superblock;
-use crate::symbols::{LEAF_K, TREE_K};
+use crate::symbol_table::{LEAF_K, TREE_K};
 
 /// The widths of addresses and lengths in files that we make.
 const SIZES: Sizes = Sizes { address: 8, length: 8 };

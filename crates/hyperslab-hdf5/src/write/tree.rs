@@ -13,7 +13,7 @@ use super::names::{AttributeKeeper, Measure, address_of};
 use super::node::{Child, ChildTarget, NewKind, NewNode};
 use super::object::{CONSTANT, NewHeader, NewMessage, Style};
 use super::output::Output;
-use crate::convert::Keeper;
+use crate::conversion::Keeper;
 use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
 use crate::message::attribute::Content;

@@ -2,7 +2,7 @@
 
 use hyperslab_core::{DType, Error, Result};
 
-use crate::convert::Element;
+use crate::conversion::Element;
 use crate::file::Sizes;
 use crate::message::datatype::{BYTE, Class, Float, Integer, Order, Padding, ReferenceKind, Type};
 

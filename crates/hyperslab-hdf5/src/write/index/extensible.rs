@@ -14,7 +14,7 @@ use crate::file::{FileFields, check_sum};
 use crate::index::Stored;
 use crate::index::geometry::{DataBlock, Geometry, Spot};
 use crate::message::layout::defaults;
-use crate::symbols::uint;
+use crate::symbol_table::uint;
 use crate::write::output::{Output, SECTOR};
 
 /// What the header counts.

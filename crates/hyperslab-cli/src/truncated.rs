@@ -1,0 +1,26 @@
+//! A mapped file that another program truncates. Touching the missing part raises `SIGBUS`, which ends a process without a
+//! message unless it is handled.
+
+#![expect(unsafe_code, reason = "a signal handler can be set in no other way")]
+
+const TEXT: &[u8] =
+    b"error: a file was truncated while it was read; --no-map reads by position and names the file\n";
+
+/// Handles `SIGBUS`: prints what happened and exits with the code of an error. Commands that write do not map what they
+/// read, so nothing half-written is left behind.
+pub(crate) fn handle() {
+    let handler: extern "C" fn(libc::c_int) = on_signal;
+    // SAFETY: the handler only makes calls that may be made from a handler.
+    unsafe {
+        libc::signal(libc::SIGBUS, handler as libc::sighandler_t);
+    }
+}
+
+extern "C" fn on_signal(_: libc::c_int) {
+    // SAFETY: `write` may be called from a handler, and the text is static.
+    unsafe {
+        libc::write(2, TEXT.as_ptr().cast(), TEXT.len());
+    }
+    // SAFETY: as above; nothing of ours runs after it.
+    unsafe { libc::_exit(2) }
+}

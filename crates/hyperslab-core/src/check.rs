@@ -17,7 +17,7 @@ const EACH: u64 = 512;
 const PAGE: usize = 4096;
 /// Plain chunks of up to this many bytes are fetched as for reading.
 const AT_ONCE: u64 = 16 << 20;
-/// Bytes of a blob that is not mapped which are read at a time when nobody needs them together.
+/// Unmapped blobs are read in pieces of this many bytes.
 const PIECE: u64 = 1 << 20;
 
 /// Runs `check` on everything that `walk` puts, on the cores of the pool that the caller is in, and gives the outcomes to

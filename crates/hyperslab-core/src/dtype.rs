@@ -47,7 +47,7 @@ pub enum DType {
     FixedBytes(usize),
     /// This many UTF-32 code points, padded with zeros.
     FixedText(usize),
-    /// This many bytes that nobody interprets.
+    /// This many uninterpreted bytes.
     Opaque(Arc<OpaqueType>),
     /// Named integers.
     Enum(Arc<EnumType>),

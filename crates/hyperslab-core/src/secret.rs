@@ -34,7 +34,7 @@ impl fmt::Debug for SecretKey {
     }
 }
 
-/// Overwrites bytes that nobody is to find in memory.
+/// Overwrites secret bytes in memory.
 pub fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
     // Whatever looks at the bytes keeps the compiler from leaving the zeros out.

@@ -121,7 +121,7 @@ impl Upload {
         Ok(Source { path: self.path(key)?, file: file.to_owned(), size: metadata.len() })
     }
 
-    /// Takes away what makes the old store visible, so that nobody sees a mixture of old and new objects.
+    /// Removes the objects that make the old store visible, so that readers never see a mixture of old and new objects.
     fn hide(&self, last: &[&str]) -> Result<()> {
         let mut paths = Vec::new();
         for name in last.iter().rev() {

@@ -1,4 +1,4 @@
-//! Mending what can be mended without guessing.
+//! Repairs that need no guessing.
 //!
 //! | code | what is wrong | what is done |
 //! |---|---|---|
@@ -37,7 +37,7 @@ pub struct RepairPlan {
     pub path: PathBuf,
     /// What is wrong and can be mended. Empty: there is nothing to do.
     pub fixes: Vec<Fix>,
-    /// What is wrong and cannot be mended.
+    /// Damage that cannot be repaired.
     pub left: Vec<String>,
 }
 
@@ -54,7 +54,7 @@ pub struct Fix {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when the file cannot be opened: without directory and index there is nothing to mend it by.
+/// [`Corrupt`](Error::Corrupt) when the file cannot be opened: a file without directory and index cannot be repaired.
 pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
     let store = crate::package::open_path(path)?;
     let mut report = Report::default();

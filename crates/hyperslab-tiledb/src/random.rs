@@ -2,7 +2,7 @@
 
 use hyperslab_core::{Error, Result};
 
-/// `N` bytes that nobody can foresee.
+/// `N` unpredictable bytes.
 pub(crate) fn bytes<const N: usize>() -> Result<[u8; N]> {
     let mut random = [0; N];
     getrandom::fill(&mut random)

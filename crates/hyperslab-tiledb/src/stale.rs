@@ -1,4 +1,4 @@
-//! What stands in an array's directory and serves nobody: leftovers of writers, consolidations and vacuums that were killed.
+//! Unused objects in an array's directory: leftovers of writers, consolidations and vacuums that were killed.
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ pub(crate) struct Stale {
     pub(crate) mend: Mend,
 }
 
-/// How it is mended.
+/// The fix.
 #[derive(Debug, Clone)]
 pub(crate) enum Mend {
     /// Remove this file or folder of the array.

@@ -96,7 +96,7 @@ impl Check<'_> {
         self.report.passed("schema", format!("{} schemas", names.len().max(1)));
     }
 
-    /// Fragments nobody committed, commits of nothing, lists of what is gone.
+    /// Uncommitted fragments, commits without a fragment, vacuum lists of fragments that are gone.
     fn commits(&mut self, store: &str) {
         let commits = match self.array.commits() {
             Ok(commits) => commits,

@@ -266,7 +266,7 @@ impl ZarrArray {
         }
     }
 
-    /// The object of a chunk that nobody looked for: it may not be there.
+    /// The object of a chunk, without checking that it exists.
     fn unseen(&self, key: BlobKey) -> ChunkRef {
         match self.chunk_bytes {
             Some(bytes) if self.pipeline.is_plain() && self.scale == 1 => {

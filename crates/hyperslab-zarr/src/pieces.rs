@@ -153,7 +153,7 @@ impl Decoder {
     }
 }
 
-/// Sends pieces until there are no more, or nobody takes them. An error comes after all that was before it.
+/// Sends pieces until there are no more or the receiver is gone. An error is sent after the pieces before it.
 fn send_all(mut frames: Frames, sender: &SyncSender<Result<Vec<u8>, CodecError>>, used: &Receiver<Vec<u8>>) {
     loop {
         let mut piece = used.try_recv().unwrap_or_default();

@@ -183,7 +183,7 @@ impl ZarrSink {
         }
     }
 
-    /// Groups that nobody made but whose children are there, and the root.
+    /// The root, and parent groups that were not created explicitly.
     fn missing(&self) -> Vec<String> {
         let mut missing: Vec<String> = Vec::new();
         for key in self.nodes.keys() {

@@ -335,7 +335,10 @@ pub fn convert(
             Node::Type(dtype, attributes) if keeps_links => {
                 let attributes = attributes_of(path, attributes, &mut report);
                 let Some(named) = source.inner().stored_type(path)? else {
-                    report.drop(path, "a type is not converted");
+                    report.drop(
+                        path,
+                        "named types have no place in the target; arrays keep their element types",
+                    );
                     continue;
                 };
                 sink.named_type(path, dtype, &attributes, &named)?;

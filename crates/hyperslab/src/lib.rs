@@ -28,7 +28,7 @@
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
 //! | `fields` | arrays whose values are a field of their own name |
-//! | [`verify`], [`repair`] | is it whole? mend what can be mended |
+//! | [`verify`], [`repair`] | is it whole? apply the fixes that are safe |
 //! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |

@@ -1,4 +1,4 @@
-//! Mending what can be mended safely.
+//! Repairs: the fixes that are safe.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use hyperslab_core::{Depth, Repairs, Result, Severity};
 use crate::verify::verify_path;
 use crate::{OpenOptions, open_with};
 
-/// What was mended, or would be.
+/// The fixes that were applied, or would be.
 #[derive(Debug, Default)]
 pub struct Repair {
     /// The fixes, in the order in which they apply.

@@ -1,4 +1,4 @@
-//! `tet repair`: mend what can be mended safely.
+//! `tet repair`: apply the fixes that are safe.
 
 use hyperslab::Result;
 use hyperslab::repair::repair_path;
@@ -18,7 +18,7 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
         }))?;
     } else {
         output::print(|out| {
-            let (mark, done) = if repair.applied { ("✓", "mended") } else { ("·", "would be mended") };
+            let (mark, done) = if repair.applied { ("✓", "fixed") } else { ("·", "can be fixed") };
             for fix in &repair.fixes {
                 writeln!(out, "  {} {:<22} {}", paint::good(mark), fix.code, paint::dim(&fix.message))?;
             }
@@ -27,10 +27,10 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
             }
             let path = args.open.path.display();
             match (repair.fixes.len(), repair.remaining.len()) {
-                (0, 0) => writeln!(out, "{}  nothing to mend", paint::strong(path)),
+                (0, 0) => writeln!(out, "{}  nothing to fix", paint::strong(path)),
                 (fixes, 0) => writeln!(out, "{}  {fixes} {done}", paint::strong(path)),
                 (fixes, rest) => {
-                    writeln!(out, "{}  {fixes} {done}, {rest} cannot be mended safely", paint::strong(path))
+                    writeln!(out, "{}  {fixes} {done}, {rest} cannot be fixed safely", paint::strong(path))
                 }
             }
         })?;

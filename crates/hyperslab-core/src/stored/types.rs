@@ -106,7 +106,7 @@ pub enum StoredClass {
     },
     /// Bits without an arithmetic meaning.
     Bitfield(IntegerLayout),
-    /// Bytes that nobody interprets.
+    /// Uninterpreted bytes.
     Opaque {
         /// What the writer says they are.
         tag: String,

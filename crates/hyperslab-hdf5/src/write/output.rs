@@ -28,7 +28,7 @@ pub(crate) struct Output {
 
 #[derive(Debug)]
 struct State {
-    /// The first address that nobody has taken.
+    /// The first free address.
     end: u64,
     /// Pieces that were appended and not yet written, from `tail_at` on.
     tail: Vec<u8>,

@@ -72,7 +72,7 @@ impl Plan {
             return refuse(format!("a shape of {shape:?} beyond its own limits"));
         }
         if spec.nullable {
-            return Err(Error::unsupported(name, "missing elements: HDF5 has no place for them"));
+            return Err(Error::unsupported(name, "storing missing elements (HDF5 has no null values)"));
         }
         let named = |error: Error| match error {
             Error::Invalid(why) => Error::invalid(format!("{name}: {why}")),

@@ -88,7 +88,7 @@ impl ScaleAttribute {
     }
 }
 
-/// Gives every dataset with named dimensions its scales, making those that nobody wrote.
+/// Attaches dimension scales to every dataset with named dimensions. Missing scales are created.
 pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options) -> Result<()> {
     let arrays: Vec<(usize, Arc<NewArray>)> = tree
         .nodes

@@ -156,7 +156,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes a node, and the groups above it that nobody made. [`check`](Self::check) came before.
+    /// Creates a node and its missing parent groups. [`check`](Self::check) must have passed.
     pub(crate) fn add(&mut self, path: &str, kind: NewKind, attributes: Vec<NewAttribute>) -> Result<usize> {
         let path = normal_path(path);
         if let Some(index) = self.get(&path) {
@@ -173,7 +173,7 @@ impl Tree {
         Ok(index)
     }
 
-    /// The group of a path, made where nobody did, and the path's own name in it.
+    /// The parent group of a path, created if missing, and the path's name in it.
     fn parent(&mut self, path: &str) -> Result<(usize, String)> {
         Ok(match path.rsplit_once('/') {
             None => (0, path.to_owned()),

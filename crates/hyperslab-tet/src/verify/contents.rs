@@ -14,7 +14,7 @@ use crate::index::{Codec, Row};
 use crate::store::TetStore;
 use crate::zone::{Statistics, missing_bytes};
 
-/// Chunks that are decoded when nobody asks for all of them.
+/// The number of chunks that a quick check decodes.
 const QUICK_DECODE: u64 = 128;
 
 /// Bytes of a chunk that are read at a time …

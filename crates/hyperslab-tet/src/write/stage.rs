@@ -124,7 +124,7 @@ impl Stage {
         result
     }
 
-    /// Writes the chunks that nobody wrote: the fill value, where there is one.
+    /// Writes the missing chunks with the fill value, if there is one.
     pub(crate) fn fill(&self) -> Result<()> {
         self.state().start();
         let count = self.state().arrays.len();

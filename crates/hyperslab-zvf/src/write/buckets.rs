@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use hyperslab_core::Result;
 use hyperslab_core::storage::LocalFile;
 
-/// Less memory than this helps nobody.
+/// The smallest useful memory limit.
 const LEAST: usize = 1 << 14;
 
 /// Small buckets are written together in pieces of this size.

@@ -29,7 +29,7 @@ const POINTS: &str = "point_cloud";
 const AXES: [&str; 4] = ["x", "y", "z", "w"];
 /// Rows that are on their way together.
 const BATCH: u64 = 1 << 17;
-/// About how many vertices a chunk has, where nobody says how large it is.
+/// The number of vertices to aim for in a chunk, unless the chunk size is given.
 const PER_CHUNK: f64 = 16_384.0;
 
 /// How to write geometry.
@@ -394,7 +394,7 @@ fn coordinates(batch: &Batch, columns: &[Column], axes: &[usize]) -> Result<Vec<
     Ok((0..batch.rows).flat_map(|row| all.iter().map(move |axis| axis[row])).collect())
 }
 
-/// Ids of objects; negative ones are of nobody.
+/// Ids of objects; a negative id means that the vertex belongs to no object.
 fn owners(values: &Values) -> Result<Vec<Option<i64>>> {
     let ids = integers(&values.dtype, &values.elements)?;
     Ok(ids.into_iter().map(|id| (id >= 0).then_some(id)).collect())

@@ -37,7 +37,7 @@ impl Document {
         }))
     }
 
-    /// What the document says when nobody is asked.
+    /// The answer to a document that is only checked.
     #[must_use]
     pub fn accepted(&self) -> Value {
         json!({

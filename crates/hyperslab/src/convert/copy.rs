@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, AxisPart, Buffer, Chunk, ChunkCoord, ChunkList, DType, Elements,
     EncodedChunk, Error, Grid, OutputSlots, Plan, PlannedChunk, Positions, Region, Result, Selection, Values,
-    needs_elements, product, visit_chunks,
+    needs_elements, prefetch_index, product, visit_chunks,
 };
 use rayon::prelude::*;
 
@@ -104,8 +104,11 @@ impl Copy {
         let copied = AtomicU64::new(0);
         let chunks = WholeChunks { grid, written };
         // Neighbours are looked up together, and there are enough runs of them to keep all cores busy.
-        let longest = if array.is_remote() { REMOTE_RUN } else { RUN };
-        let run = (at_once / (4 * self.reader.context().threads.count())).clamp(1, longest);
+        let run = if array.is_remote() {
+            (at_once / 4).clamp(1, REMOTE_RUN)
+        } else {
+            (at_once / (4 * self.reader.context().threads.count())).clamp(1, RUN)
+        };
         let plan = |numbers: Range<u64>| {
             let starts = numbers.clone().step_by(run as usize);
             Ok(starts.map(|start| start..(start + run).min(numbers.end)).collect())
@@ -134,7 +137,9 @@ impl Copy {
             Ok(())
         };
         let kept = if sink.any_order() { None } else { Some(at_once) };
-        encode_and_write(chunks.len(), kept, plan, make, write)?;
+        prefetch_index(array, &chunks, chunks.len())?;
+        let threads = &self.reader.context().threads;
+        threads.install(|| encode_and_write(chunks.len(), kept, plan, make, write))?;
         Ok(copied.into_inner())
     }
 

@@ -42,6 +42,20 @@ impl From<object_store::Error> for Failure {
 }
 
 impl Failure {
+    /// Did the server say no, so that nothing has changed?
+    pub(crate) const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Missing | Self::Changed => true,
+            Self::NoRanges => false,
+            Self::Other(kind, _) => {
+                matches!(
+                    kind,
+                    ErrorKind::AlreadyExists | ErrorKind::PermissionDenied | ErrorKind::Interrupted
+                )
+            }
+        }
+    }
+
     /// The error, about this URL.
     pub(crate) fn to_error(&self, url: &str) -> Error {
         match self {

@@ -47,5 +47,5 @@ mod tls;
 mod upload;
 
 pub use client::Traffic;
-pub use location::{Remote, RemoteOptions, is_remote_url};
+pub use location::{Remote, RemoteOptions};
 pub use storage::RemoteStorage;

@@ -3,6 +3,7 @@
 //! A store is built on this machine and then uploaded. A file is one object, which appears when its upload completes. A
 //! directory appears with the objects by which it is recognised: they are uploaded last.
 
+use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path as LocalPath;
 use std::sync::Arc;
@@ -69,12 +70,20 @@ impl Upload {
         let source = self.source("", file)?;
         let (store, stop, mode) = (self.client.store()?, Arc::clone(stop), self.mode());
         runtime::run(async move { put(&store, source, mode, &stop).await })?
-            .map_err(|failure| self.failed(failure))
+            .map_err(|failure| self.failed(failure))?;
+        // It may have been a directory before.
+        if self.replace { self.remove(self.objects("")?) } else { Ok(()) }
     }
 
     /// Uploads the files of a folder. Those whose first name is among `last` come last, in that order: they make the store
-    /// visible.
-    pub(crate) fn folder(&self, folder: &LocalPath, last: &[&str], stop: &Arc<AtomicBool>) -> Result<()> {
+    /// visible. Those of `replaced` make the old store visible.
+    pub(crate) fn folder(
+        &self,
+        folder: &LocalPath,
+        last: &[&str],
+        replaced: &[&str],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<()> {
         let mut files = Vec::new();
         collect(folder, "", &mut files)?;
         let rank = |key: &str| {
@@ -86,30 +95,34 @@ impl Upload {
             stages[rank(key)].push(self.source(key, file)?);
         }
         if self.replace {
+            self.hide(replaced)?;
             self.hide(last)?;
         }
-        let mut uploaded: Vec<Path> = Vec::new();
+        let mut uploaded: HashSet<Path> = HashSet::new();
         for stage in stages {
-            let paths: Vec<Path> = stage.iter().map(|source| source.path.clone()).collect();
-            let (store, stop, mode) = (self.client.store()?, Arc::clone(stop), self.mode());
-            let put_all = async move {
-                let each = stage.into_iter().map(|source| {
-                    let (store, stop, mode) = (Arc::clone(&store), Arc::clone(&stop), mode.clone());
-                    async move { put(&store, source, mode, &stop).await }
-                });
-                futures_util::stream::iter(each).buffer_unordered(OBJECTS).try_collect::<Vec<()>>().await
-            };
-            if let Err(failure) = runtime::run(put_all)? {
-                // What was uploaded of a new store is taken back. Nobody has seen it.
-                uploaded.extend(paths);
-                if !self.replace && !matches!(failure, Failure::Other(ErrorKind::AlreadyExists, _)) {
-                    self.remove(uploaded)?;
-                }
-                return Err(self.failed(failure));
+            let put = put_all(self.client.store()?, stage, self.mode(), Arc::clone(stop));
+            let Put { done, doubtful, failure } = runtime::run(put)?;
+            uploaded.extend(done);
+            if let Some(failure) = failure {
+                return Err(self.taken_back(failure, uploaded, doubtful));
             }
-            uploaded.extend(paths);
         }
         if self.replace { self.remove_others(&uploaded) } else { Ok(()) }
+    }
+
+    /// The error of a failed upload, after what was uploaded of a new store is removed. Nobody has seen it.
+    fn taken_back(&self, failure: Failure, uploaded: HashSet<Path>, doubtful: Vec<Path>) -> Error {
+        let error = self.failed(failure);
+        if self.replace || uploaded.is_empty() && doubtful.is_empty() {
+            return error;
+        }
+        match self.remove(uploaded.into_iter().chain(doubtful).collect()) {
+            Ok(()) => error,
+            Err(removing) => Error::io(
+                self.url.as_str(),
+                std::io::Error::other(format!("{error}; what was uploaded is still there: {removing}")),
+            ),
+        }
     }
 
     fn mode(&self) -> PutMode {
@@ -123,7 +136,8 @@ impl Upload {
 
     /// Takes away what makes the old store visible, so that nobody sees a mixture of old and new objects.
     fn hide(&self, last: &[&str]) -> Result<()> {
-        let mut paths = Vec::new();
+        // It may have been a file before.
+        let mut paths = if self.key.is_empty() { Vec::new() } else { vec![self.path("")?] };
         for name in last.iter().rev() {
             paths.push(self.path(name)?);
             paths.extend(self.objects(name)?);
@@ -137,7 +151,7 @@ impl Upload {
         Ok(found.into_iter().map(|(path, _)| path).collect())
     }
 
-    fn remove_others(&self, kept: &[Path]) -> Result<()> {
+    fn remove_others(&self, kept: &HashSet<Path>) -> Result<()> {
         let others = self.objects("")?.into_iter().filter(|path| !kept.contains(path)).collect();
         self.remove(others)
     }
@@ -145,13 +159,16 @@ impl Upload {
     fn remove(&self, paths: Vec<Path>) -> Result<()> {
         let store = self.client.store()?;
         let remove = async move {
-            for path in paths {
-                match store.delete(&path).await {
-                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                    Err(error) => return Err(Failure::from(error)),
+            let each = paths.into_iter().map(|path| {
+                let store = Arc::clone(&store);
+                async move {
+                    match store.delete(&path).await {
+                        Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                        Err(error) => Err(Failure::from(error)),
+                    }
                 }
-            }
-            Ok(())
+            });
+            futures_util::stream::iter(each).buffered(OBJECTS).try_collect::<Vec<()>>().await.map(|_| ())
         };
         runtime::run(remove)?.map_err(|failure| self.failed(failure))
     }
@@ -170,6 +187,56 @@ fn collect(folder: &LocalPath, prefix: &str, files: &mut Vec<(String, std::path:
         }
     }
     Ok(())
+}
+
+/// What became of a list of uploads.
+#[derive(Debug, Default)]
+struct Put {
+    /// These objects are there.
+    done: Vec<Path>,
+    /// These may have arrived although the answer did not.
+    doubtful: Vec<Path>,
+    /// The first failure.
+    failure: Option<Failure>,
+}
+
+/// Puts objects, many at once. After a failure nothing more is started, and what is on its way is waited for: it could
+/// arrive later, else.
+async fn put_all(
+    store: Arc<dyn ObjectStore>,
+    sources: Vec<Source>,
+    mode: PutMode,
+    stop: Arc<AtomicBool>,
+) -> Put {
+    let failed = Arc::new(AtomicBool::new(false));
+    let each = sources.into_iter().map(|source| {
+        let (store, stop, failed, mode) =
+            (Arc::clone(&store), Arc::clone(&stop), Arc::clone(&failed), mode.clone());
+        async move {
+            if failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let path = source.path.clone();
+            let result = put(&store, source, mode, &stop).await;
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            Some((path, result))
+        }
+    });
+    let mut all = Put::default();
+    let mut answers = futures_util::stream::iter(each).buffer_unordered(OBJECTS);
+    while let Some(answer) = answers.next().await {
+        let Some((path, result)) = answer else { continue };
+        match result {
+            Ok(()) => all.done.push(path),
+            Err(failure) => {
+                if !failure.is_refusal() {
+                    all.doubtful.push(path);
+                }
+                all.failure.get_or_insert(failure);
+            }
+        }
+    }
+    all
 }
 
 /// Puts one object: in one request, or in parts that become an object when all are there.

@@ -161,9 +161,17 @@ fn what_peers_write_reads_as_from_the_disk() {
         }
         bucket.told(0, &["verify", &url, "--deep"]);
         bucket.told(0, &["diff", &url, name]);
-        let copy = format!("copy-{name}");
-        bucket.told(0, &["convert", &url, &copy, "-q"]);
-        bucket.told(0, &["diff", &copy, name]);
+        if name == "rows.tiledb" {
+            for (source, target) in [(url.as_str(), "there.parquet"), (name, "here.parquet")] {
+                bucket.told(0, &["convert", source, target, "-q"]);
+            }
+            let read = |name: &str| std::fs::read(bucket.local(name)).expect("the file");
+            assert_eq!(read("there.parquet"), read("here.parquet"));
+        } else {
+            let copy = format!("copy-{name}");
+            bucket.told(0, &["convert", &url, &copy, "-q"]);
+            bucket.told(0, &["diff", &copy, name]);
+        }
     }
     // The same with options instead of variables.
     let endpoint = format!("endpoint_url={}", bucket.endpoint());
@@ -196,12 +204,6 @@ fn peers_read_what_is_converted_into_the_bucket() {
     bucket.told(0, &["convert", "points.zv", "s3://bucket/to.zv", "-q"]);
     let differences = bucket.script("check", &[bucket.folder.path().to_str().expect("a UTF-8 path")]);
     assert!(differences.is_empty(), "{differences}");
-    // No library but ours reads .tet from a bucket: the object is the file, to the byte.
-    bucket.told(0, &["convert", "source.nc", "to.tet", "-q"]);
-    assert_eq!(
-        bucket.script("same", &["to.tet", bucket.local("to.tet").to_str().expect("UTF-8")]).trim(),
-        "true"
-    );
     assert_eq!(bucket.objects().1, Vec::<Value>::new());
 }
 

@@ -197,6 +197,16 @@ def tiledb_arrays(endpoint, name):
                 yield member.uri.rstrip("/").rsplit("/", 1)[-1], first
 
 
+def tet_arrays(endpoint, folder):
+    import tet
+
+    (folder / "downloaded.tet").write_bytes(content(endpoint, "to.tet").read())
+    file = tet.open(str(folder / "downloaded.tet"))
+    for number in range(len(file.dataset_names)):
+        dataset = file.dataset(number)
+        yield dataset.name.strip("/"), dataset.to_numpy(file)
+
+
 def check(endpoint, folder):
     import xarray as xr
 
@@ -211,7 +221,8 @@ def check(endpoint, folder):
             print(name, difference)
     arrays = dict(tiledb_arrays(endpoint, "to.tiledb"))
     loaded = np.load(content(endpoint, "to.npz"))
-    for kind, found in [("tiledb", arrays), ("npz", {name: loaded[name] for name in loaded.files})]:
+    archive = {name: loaded[name] for name in loaded.files}
+    for kind, found in [("tiledb", arrays), ("npz", archive), ("tet", dict(tet_arrays(endpoint, folder)))]:
         if set(found) != set(wanted.variables):
             print(kind, sorted(found), sorted(wanted.variables))
         for name, values in found.items():
@@ -251,7 +262,8 @@ def keys(endpoint):
 def enforce(endpoint):
     import urllib.request
 
-    urllib.request.urlopen(urllib.request.Request(f"{endpoint}/moto-api/reset-auth", data=b"0", method="POST")).close()
+    url, plain = f"{endpoint}/moto-api/reset-auth", {"Content-Type": "text/plain"}
+    urllib.request.urlopen(urllib.request.Request(url, b"0", plain, method="POST")).close()
 
 
 def same(endpoint, key, file):

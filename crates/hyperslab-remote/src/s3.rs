@@ -12,6 +12,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use url::Url;
 
 use crate::client::Build;
+use crate::failure::without_secrets;
 use crate::location::{RemoteOptions, is_true, unknown_option};
 use crate::{profile, tls};
 
@@ -49,6 +50,7 @@ type Settings = BTreeMap<String, (AmazonS3ConfigKey, String)>;
 
 /// The client of the bucket that a URL names.
 pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+    let name = without_secrets(url.as_str());
     let bucket = url.host_str().unwrap_or_default().to_owned();
     let mut own = Settings::new();
     let (mut anonymous, mut ambient, mut profile_name) = (options.anonymous, false, None);
@@ -80,7 +82,7 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
         || settings.values().any(|(key, value)| *key == AmazonS3ConfigKey::SkipSignature && is_true(value));
     if !anonymous && !ambient && !has_credentials {
         return Err(Error::invalid(format!(
-            "s3://{bucket}: no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, read anonymously, \
+            "{name}: no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, read anonymously, \
              or allow the storage option ambient_credentials=true on a cloud machine"
         )));
     }

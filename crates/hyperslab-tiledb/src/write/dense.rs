@@ -305,7 +305,7 @@ impl DenseSink {
         // TileDB refuses an attribute that is called like a dimension, as coordinates are. Its own converter of NetCDF files
         // adds the same ending.
         while dimensions.iter().any(|dimension| dimension.name == attribute.name) {
-            attribute.name.push_str(".data");
+            attribute.name.push_str(crate::store::COORDINATE_ENDING);
         }
         let mut schema = Schema {
             version: WRITTEN,

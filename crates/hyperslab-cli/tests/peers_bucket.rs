@@ -301,6 +301,35 @@ fn large_files_go_up_in_parts() {
 }
 
 #[test]
+fn traffic_is_told() {
+    let bucket = Bucket::new();
+    let told = |words: &[&str]| {
+        let output = bucket.tet(words);
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        String::from_utf8(output.stderr).expect("UTF-8")
+    };
+    // Numbers of requests and rounds, then the rest of the line.
+    let parsed = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |at: usize| words[at].parse::<u64>().expect("a number");
+        assert_eq!((words[1], words[2], words[4]), ("requests", "in", "rounds,"), "{line}");
+        (number(0), number(3))
+    };
+    let info = told(&["info", "s3://bucket/x.h5", "-v"]);
+    let (requests, rounds) = parsed(&info);
+    assert!(
+        requests >= 1 && rounds <= requests && info.contains("received") && !info.contains("sent"),
+        "{info}"
+    );
+    let read = told(&["read", "s3://bucket/v3.zarr", "/t", "-o", "t.npy", "--verbose"]);
+    // Twelve chunks, and what describes them.
+    assert!(parsed(read.lines().last().expect("a line")).0 > 12, "{read}");
+    let sent = told(&["convert", "x.h5", "s3://bucket/sent.h5", "-q", "-v"]);
+    assert!(sent.contains(" sent"), "{sent}");
+    assert_eq!(told(&["info", "s3://bucket/x.h5"]), "");
+}
+
+#[test]
 fn refusals_name_the_url_and_no_secret() {
     let bucket = Bucket::new();
     for words in [&["info", "s3://missing/x.zarr"][..], &["convert", "x.h5", "s3://missing/x.zarr", "-q"]] {

@@ -11,6 +11,7 @@ use url::Url;
 
 use crate::client::{Build, Client};
 use crate::failure::without_secrets;
+use crate::meter::Meter;
 use crate::storage::RemoteStorage;
 use crate::upload::Upload;
 
@@ -25,11 +26,13 @@ pub struct RemoteOptions {
     pub anonymous: bool,
     /// Bytes of structures and documents that an opened store keeps in memory.
     pub cache: u64,
+    /// Where requests are counted.
+    pub meter: Option<Meter>,
 }
 
 impl Default for RemoteOptions {
     fn default() -> Self {
-        Self { options: BTreeMap::new(), anonymous: false, cache: 64 << 20 }
+        Self { options: BTreeMap::new(), anonymous: false, cache: 64 << 20, meter: None }
     }
 }
 
@@ -40,7 +43,7 @@ impl fmt::Debug for RemoteOptions {
             .field("options", &self.options.keys())
             .field("anonymous", &self.anonymous)
             .field("cache", &self.cache)
-            .finish()
+            .finish_non_exhaustive()
     }
 }
 
@@ -49,6 +52,13 @@ impl RemoteOptions {
     #[must_use]
     pub fn with_option(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.options.insert(name.into(), value.into());
+        self
+    }
+
+    /// The same options, with requests counted here.
+    #[must_use]
+    pub fn with_meter(mut self, meter: Meter) -> Self {
+        self.meter = Some(meter);
         self
     }
 
@@ -103,7 +113,7 @@ impl Remote {
             None => parsed.host_str().unwrap_or_default().to_owned(),
         };
         Ok(Self {
-            client: Arc::new(Client::new(lists, build)),
+            client: Arc::new(Client::new(lists, build, options.meter.clone().unwrap_or_default())),
             base: format!("{}://{authority}", parsed.scheme()),
             key: decoded.as_ref().to_owned(),
             cache: options.cache,

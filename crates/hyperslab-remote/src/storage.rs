@@ -11,15 +11,19 @@ use hyperslab_core::{
 use object_store::GetRange;
 use object_store::path::Path;
 
-use crate::client::{Client, Fetched, Get, Listed, Traffic, Version};
+use crate::client::{Client, Fetched, Get, Listed, Version};
 use crate::failure::Failure;
 use crate::merge::Requests;
+use crate::meter::Traffic;
 use crate::object::{Kept, RemoteObject};
 
 /// Objects that are remembered.
 const MOST_KNOWN: usize = 16 << 10;
 /// Whole objects up to this size are kept: documents, not chunks.
 const DOCUMENT: u64 = 1 << 20;
+
+/// Ranges of one object, its path, and the version that it must be.
+type Wanted<'a> = (Vec<std::ops::Range<u64>>, &'a Path, Option<Version>);
 
 /// The objects under a URL.
 ///
@@ -295,7 +299,7 @@ impl Storage for RemoteStorage {
         let planned: Vec<Planned> =
             requests.iter().map(|request| self.plan(request)).collect::<Result<_>>()?;
         // Ranges of one object are merged; everything is then requested at once.
-        let mut merged: HashMap<&str, (Vec<std::ops::Range<u64>>, &Path, Option<Version>)> = HashMap::new();
+        let mut merged: HashMap<&str, Wanted<'_>> = HashMap::new();
         let mut gets = Vec::new();
         let mut places = vec![None; requests.len()];
         for (number, plan) in planned.iter().enumerate() {

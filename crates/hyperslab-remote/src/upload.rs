@@ -17,6 +17,7 @@ use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOpt
 
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::meter::Meter;
 use crate::runtime;
 
 /// Objects up to this size are put in one request, which the server refuses when another object is there.
@@ -68,8 +69,8 @@ impl Upload {
     /// Uploads a file as one object.
     pub(crate) fn file(&self, file: &LocalPath, stop: &Arc<AtomicBool>) -> Result<()> {
         let source = self.source("", file)?;
-        let (store, stop, mode) = (self.client.store()?, Arc::clone(stop), self.mode());
-        runtime::run(async move { put(&store, source, mode, &stop).await })?
+        let (target, stop, mode) = (self.target()?, Arc::clone(stop), self.mode());
+        runtime::run(async move { put(&target, source, mode, &stop).await })?
             .map_err(|failure| self.failed(failure))?;
         // It may have been a directory before.
         if self.replace { self.remove(self.objects("")?) } else { Ok(()) }
@@ -100,7 +101,7 @@ impl Upload {
         }
         let mut uploaded: HashSet<Path> = HashSet::new();
         for stage in stages {
-            let put = put_all(self.client.store()?, stage, self.mode(), Arc::clone(stop));
+            let put = put_all(self.target()?, stage, self.mode(), Arc::clone(stop));
             let Put { done, doubtful, failure } = runtime::run(put)?;
             uploaded.extend(done);
             if let Some(failure) = failure {
@@ -123,6 +124,10 @@ impl Upload {
                 std::io::Error::other(format!("{error}; what was uploaded is still there: {removing}")),
             ),
         }
+    }
+
+    fn target(&self) -> Result<Target> {
+        Ok(Target { store: self.client.store()?, meter: self.client.meter.clone() })
     }
 
     fn mode(&self) -> PutMode {
@@ -157,12 +162,13 @@ impl Upload {
     }
 
     fn remove(&self, paths: Vec<Path>) -> Result<()> {
-        let store = self.client.store()?;
+        let target = self.target()?;
         let remove = async move {
             let each = paths.into_iter().map(|path| {
-                let store = Arc::clone(&store);
+                let target = target.clone();
                 async move {
-                    match store.delete(&path).await {
+                    target.meter.request();
+                    match target.store.delete(&path).await {
                         Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
                         Err(error) => Err(Failure::from(error)),
                     }
@@ -189,6 +195,24 @@ fn collect(folder: &LocalPath, prefix: &str, files: &mut Vec<(String, std::path:
     Ok(())
 }
 
+/// Where objects go.
+#[derive(Debug, Clone)]
+struct Target {
+    store: Arc<dyn ObjectStore>,
+    meter: Meter,
+}
+
+impl Target {
+    async fn has(&self, path: &Path) -> Result<bool, Failure> {
+        self.meter.request();
+        match self.store.head(path).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
 /// What became of a list of uploads.
 #[derive(Debug, Default)]
 struct Put {
@@ -202,22 +226,17 @@ struct Put {
 
 /// Puts objects, many at once. After a failure nothing more is started, and what is on its way is waited for: it could
 /// arrive later, else.
-async fn put_all(
-    store: Arc<dyn ObjectStore>,
-    sources: Vec<Source>,
-    mode: PutMode,
-    stop: Arc<AtomicBool>,
-) -> Put {
+async fn put_all(target: Target, sources: Vec<Source>, mode: PutMode, stop: Arc<AtomicBool>) -> Put {
     let failed = Arc::new(AtomicBool::new(false));
     let each = sources.into_iter().map(|source| {
-        let (store, stop, failed, mode) =
-            (Arc::clone(&store), Arc::clone(&stop), Arc::clone(&failed), mode.clone());
+        let (target, stop, failed, mode) =
+            (target.clone(), Arc::clone(&stop), Arc::clone(&failed), mode.clone());
         async move {
             if failed.load(Ordering::Relaxed) {
                 return None;
             }
             let path = source.path.clone();
-            let result = put(&store, source, mode, &stop).await;
+            let result = put(&target, source, mode, &stop).await;
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
             Some((path, result))
         }
@@ -240,12 +259,7 @@ async fn put_all(
 }
 
 /// Puts one object: in one request, or in parts that become an object when all are there.
-async fn put(
-    store: &Arc<dyn ObjectStore>,
-    source: Source,
-    mode: PutMode,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
+async fn put(target: &Target, source: Source, mode: PutMode, stop: &AtomicBool) -> Result<(), Failure> {
     let local =
         |error: std::io::Error| Failure::Other(error.kind(), format!("{}: {error}", source.file.display()));
     let stopped = || Failure::Other(ErrorKind::Interrupted, "stopped before the end".to_owned());
@@ -254,20 +268,23 @@ async fn put(
     }
     if source.size <= ONE_REQUEST {
         let bytes = Bytes::from(std::fs::read(&source.file).map_err(local)?);
-        store.put_opts(&source.path, PutPayload::from(bytes), PutOptions::from(mode)).await?;
+        target.meter.upload(source.size);
+        target.store.put_opts(&source.path, PutPayload::from(bytes), PutOptions::from(mode)).await?;
         return Ok(());
     }
-    if mode == PutMode::Create && is_there(store, &source.path).await? {
+    if mode == PutMode::Create && target.has(&source.path).await? {
         return Err(Failure::Other(ErrorKind::AlreadyExists, String::new()));
     }
-    let mut upload = store.put_multipart(&source.path).await?;
     let mut file = std::fs::File::open(&source.file).map_err(local)?;
+    target.meter.request();
+    let mut upload = target.store.put_multipart(&source.path).await?;
     let result = async {
-        put_parts(&mut *upload, &mut file, stop).await?;
+        put_parts(&mut *upload, &mut file, &target.meter, stop).await?;
         // Another writer may have been faster.
-        if mode == PutMode::Create && is_there(store, &source.path).await? {
+        if mode == PutMode::Create && target.has(&source.path).await? {
             return Err(Failure::Other(ErrorKind::AlreadyExists, String::new()));
         }
+        target.meter.request();
         upload.complete().await?;
         Ok(())
     }
@@ -282,6 +299,7 @@ async fn put(
 async fn put_parts(
     upload: &mut dyn MultipartUpload,
     file: &mut std::fs::File,
+    meter: &Meter,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Other(error.kind(), error.to_string());
@@ -293,6 +311,7 @@ async fn put_parts(
             if part.is_empty() {
                 break;
             }
+            meter.upload(part.len() as u64);
             parts.push(upload.put_part(PutPayload::from(part)));
         }
         if stop.load(Ordering::Relaxed) {
@@ -302,13 +321,5 @@ async fn put_parts(
             return Ok(());
         }
         futures_util::future::try_join_all(parts).await?;
-    }
-}
-
-async fn is_there(store: &Arc<dyn ObjectStore>, path: &Path) -> Result<bool, Failure> {
-    match store.head(path).await {
-        Ok(_) => Ok(true),
-        Err(object_store::Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }

@@ -1,5 +1,11 @@
 //! Remote storage against a server with a log and faults.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::single_range_in_vec_init,
+    reason = "a test may panic; lists of one range"
+)]
+
 use std::path::Path;
 
 use hyperslab_core::{ByteRange, ObjectRange, Result, Storage};

@@ -9,6 +9,7 @@ use crate::run::{root, say};
 const HOUSE: &[(&str, &[&str])] = &[
     ("hyperslab-core", &[]),
     ("hyperslab-codec", &[]),
+    ("hyperslab-remote", &["hyperslab-core"]),
     ("hyperslab-npy", &["hyperslab-core"]),
     ("hyperslab-netcdf3", &["hyperslab-core"]),
     ("hyperslab-tet", &["hyperslab-core", "hyperslab-codec"]),
@@ -28,6 +29,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "hyperslab-tiledb",
             "hyperslab-zarr",
             "hyperslab-zvf",
+            "hyperslab-remote",
         ],
     ),
     ("hyperslab-cli", &["hyperslab"]),

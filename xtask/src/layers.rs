@@ -30,6 +30,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "hyperslab-tiledb",
             "hyperslab-zarr",
             "hyperslab-zvf",
+            "hyperslab-remote",
         ],
     ),
     ("hyperslab-cli", &["hyperslab"]),

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use clap_complete::Shell;
+use hyperslab::Meter;
 use hyperslab::query::{OPERATIONS, OperationInfo};
 
 /// One engine for chunked arrays, whatever file they are in.
@@ -48,6 +49,21 @@ impl Args {
             _ => vec![],
         };
         open.into_iter().map(|path| path.display().to_string()).collect()
+    }
+
+    /// Where requests to remote storage are counted, when they are to be told.
+    pub(crate) fn meter(&self) -> Option<Meter> {
+        let storage = match &self.command {
+            Command::Info(args) => &args.open.storage,
+            Command::Read(args) => &args.open.storage,
+            Command::Query(args) => &args.open.storage,
+            Command::Convert(args) => &args.open.storage,
+            Command::Diff(args) => &args.storage,
+            Command::Hash(args) => &args.open.storage,
+            Command::Verify(args) => &args.open.storage,
+            _ => return None,
+        };
+        storage.verbose.then(|| storage.meter.clone())
     }
 }
 
@@ -118,6 +134,14 @@ pub(crate) struct StorageArgs {
     /// Send requests to remote storage without credentials
     #[arg(long)]
     pub(crate) anonymous: bool,
+
+    /// Tell on stderr how many requests and bytes remote storage took
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+
+    /// Counts them.
+    #[arg(skip)]
+    pub(crate) meter: Meter,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -51,7 +51,7 @@ fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
 
 /// How remote storage is reached.
 fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
-    let mut options = RemoteOptions::default().with_anonymous(args.anonymous);
+    let mut options = RemoteOptions::default().with_anonymous(args.anonymous).with_meter(args.meter.clone());
     for option in &args.storage_options {
         let (name, value) = option
             .split_once('=')

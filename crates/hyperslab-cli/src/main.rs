@@ -37,8 +37,12 @@ fn main() -> ExitCode {
         // Fails only when the pool exists already, which nothing before this makes.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
-    let stores = args.stores();
-    match commands::run(args) {
+    let (stores, meter) = (args.stores(), args.meter());
+    let answer = commands::run(args);
+    if let Some(meter) = meter {
+        output::tell_traffic(meter.traffic());
+    }
+    match answer {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,

@@ -2,10 +2,10 @@
 
 use std::io::{self, Write};
 
-use hyperslab::{Error, Result};
+use hyperslab::{Error, Result, Traffic};
 use serde_json::Value;
 
-use crate::paint;
+use crate::{paint, pretty};
 
 /// Writes to stdout through `work`, in colour only on a terminal.
 pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
@@ -47,6 +47,17 @@ pub(crate) fn complain(error: &Error, stores: &[String]) {
     if let Some(step) = next_step(error, stores) {
         let _ = writeln!(err, "{}: {step}", paint::dim("next"));
     }
+}
+
+/// What remote storage took, in one line.
+pub(crate) fn tell_traffic(traffic: Traffic) {
+    let received = pretty::bytes(traffic.bytes);
+    let sent =
+        if traffic.sent > 0 { format!(", {} sent", pretty::bytes(traffic.sent)) } else { String::new() };
+    let (requests, rounds) = (traffic.requests, traffic.rounds);
+    let line = format!("{requests} requests in {rounds} rounds, {received} received{sent}");
+    // Nothing can be done about a stderr that is gone.
+    let _ = writeln!(anstream::stderr(), "{}", paint::dim(line));
 }
 
 /// `stores` are those that the command reads.

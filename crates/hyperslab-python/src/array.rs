@@ -224,7 +224,7 @@ impl Array {
         self.path.rsplit('/').next().unwrap_or_default()
     }
 
-    /// The path of the file or directory.
+    /// The path of the file or directory, or the URL without anything secret.
     #[getter]
     fn file(&self) -> &str {
         &self.origin.path
@@ -453,7 +453,7 @@ impl Array {
     /// array of which no convention says anything is itself.
     #[getter]
     fn decoded(&self, py: Python<'_>) -> PyResult<Self> {
-        let reader = self.reader.decoded().map_err(|error| raised(py, &error))?;
+        let reader = detached(py, || self.reader.decoded())?;
         Self::new(py, reader, Arc::clone(&self.origin), self.path.clone())
     }
 
@@ -514,12 +514,12 @@ impl Array {
         if self.reader.is_decoded() {
             options.set_item("decoded", true)?;
         }
-        (reopen, (self.origin.path.as_str(), self.path.as_str(), options)).into_pyobject(py)
+        (reopen, (self.origin.location.as_str(), self.path.as_str(), options)).into_pyobject(py)
     }
 
     fn __dask_tokenize__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let token = py.import("hyperslab._store")?.getattr("_token")?;
-        token.call1((self.origin.path.as_str(), self.path.as_str()))
+        token.call1((self.origin.location.as_str(), self.path.as_str(), self.origin.opening.as_deref()))
     }
 }
 

@@ -43,7 +43,7 @@ mod _native {
     #[pymodule_export]
     use crate::geometry::Geometry;
     #[pymodule_export]
-    use crate::store::{Store, formats};
+    use crate::store::{Store, absolute_location, format_of_name, formats, is_remote};
     #[pymodule_export]
     use crate::table::Table;
     #[pymodule_export]

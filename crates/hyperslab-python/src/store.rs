@@ -1,11 +1,14 @@
 //! `Store`: an open file, its groups and nodes.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use hyperslab::{Depth, EncryptionKey, Format, Node, OpenOptions, OpenStore, normal_path};
+use hyperslab::{
+    Depth, EncryptionKey, ExternalFiles, Format, Node, OpenOptions, OpenStore, RemoteOptions, normal_path,
+};
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyTuple};
 
 use crate::array::Array;
 use crate::errors::{detached, invalid, raised};
@@ -16,13 +19,46 @@ use crate::{threads, values};
 /// Where a store is and how it was opened: enough to open it again elsewhere.
 #[derive(Debug)]
 pub(crate) struct Origin {
-    /// The absolute path.
+    /// The absolute path or the URL, as it was given: the query of a URL may be a signature.
+    pub(crate) location: String,
+    /// The same without anything secret, for people.
     pub(crate) path: String,
     pub(crate) format: Option<String>,
     pub(crate) mapped: bool,
     pub(crate) threads: Option<usize>,
     memory: Option<u64>,
     at: Option<(u64, u64)>,
+    /// Where it is not the default.
+    external: Option<String>,
+    /// What the caller said of remote storage. What the environment says is not in here.
+    storage: StorageOptions,
+    anonymous: bool,
+    /// Which opening of a URL it was: there is no time of change to tell two of them apart.
+    pub(crate) opening: Option<String>,
+}
+
+/// Names and values, sorted by name.
+#[derive(Default)]
+pub(crate) struct StorageOptions(Vec<(String, String)>);
+
+impl std::fmt::Debug for StorageOptions {
+    /// Names only: values may be secret.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl StorageOptions {
+    pub(crate) fn new(mut options: Vec<(String, String)>) -> Self {
+        options.sort();
+        Self(options)
+    }
+
+    /// As the engine takes them.
+    pub(crate) fn remote(&self, anonymous: bool) -> RemoteOptions {
+        let options = RemoteOptions::default().with_anonymous(anonymous);
+        self.0.iter().fold(options, |options, (name, value)| options.with_option(name, value))
+    }
 }
 
 impl Origin {
@@ -43,6 +79,18 @@ impl Origin {
         }
         if let Some(at) = self.at {
             options.set_item("at", at)?;
+        }
+        if let Some(external) = &self.external {
+            options.set_item("external", external)?;
+        }
+        if !self.storage.0.is_empty() {
+            options.set_item("storage_options", PyTuple::new(py, &self.storage.0)?)?;
+        }
+        if self.anonymous {
+            options.set_item("anonymous", true)?;
+        }
+        if let Some(opening) = &self.opening {
+            options.set_item("_opening", opening)?;
         }
         Ok(options)
     }
@@ -67,7 +115,10 @@ impl Store {
 #[pymethods]
 impl Store {
     #[new]
-    #[pyo3(signature = (path, *, format=None, mapped=true, threads=None, memory=None, at=None, key=None))]
+    #[pyo3(signature = (
+        path, *, format=None, mapped=true, threads=None, memory=None, at=None, key=None, external="beside",
+        storage_options=None, anonymous=false, opening=None,
+    ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         py: Python<'_>,
@@ -78,20 +129,39 @@ impl Store {
         memory: Option<u64>,
         at: Option<(u64, u64)>,
         key: Option<[u8; 32]>,
+        external: &str,
+        storage_options: Option<Vec<(String, String)>>,
+        anonymous: bool,
+        opening: Option<String>,
     ) -> PyResult<Self> {
-        let path = std::path::absolute(&path).unwrap_or(path);
+        let location = hyperslab::absolute_location(&path);
         let wanted = format.as_deref().map(str::parse::<Format>).transpose();
         let wanted = wanted.map_err(|error| raised(py, &error))?;
+        let rule: ExternalFiles = external.parse().map_err(|error| raised(py, &error))?;
         // A key is never part of a pickle: a process that opens the store again takes it from its environment.
         let key = match key {
             Some(key) => Some(EncryptionKey::new(key)),
             None => EncryptionKey::from_environment().map_err(|error| raised(py, &error))?,
         };
-        let mut options = OpenOptions { format: wanted, mapped, at, key, ..OpenOptions::default() };
+        let storage = StorageOptions::new(storage_options.unwrap_or_default());
+        let remote = storage.remote(anonymous);
+        let mut options = OpenOptions { format: wanted, mapped, at, key, remote, ..OpenOptions::default() };
+        options.external = rule;
         options.memory = memory.unwrap_or(options.memory);
-        let open = detached(py, || hyperslab::open_with(&path, &options))?;
-        let path = path.to_string_lossy().into_owned();
-        let origin = Origin { path, format, mapped, threads, memory, at };
+        let open = detached(py, || hyperslab::open_with(&location, &options))?;
+        let origin = Origin {
+            location: location.to_string_lossy().into_owned(),
+            path: open.path().to_string_lossy().into_owned(),
+            format,
+            mapped,
+            threads,
+            memory,
+            at,
+            external: (rule != ExternalFiles::default()).then(|| external.to_owned()),
+            storage,
+            anonymous,
+            opening,
+        };
         Ok(Self { open: RwLock::new(Some(open)), origin: Arc::new(origin) })
     }
 
@@ -101,10 +171,16 @@ impl Store {
         Ok(self.inner(py)?.format())
     }
 
-    /// The absolute path.
+    /// The absolute path, or the URL without anything secret.
     #[getter]
     fn path(&self) -> &str {
         &self.origin.path
+    }
+
+    /// The absolute path or the URL, as it was given.
+    #[getter]
+    fn location(&self) -> &str {
+        &self.origin.location
     }
 
     /// The options that it was opened with, where they are not the default.
@@ -194,4 +270,24 @@ impl Store {
 #[pyfunction]
 pub(crate) fn formats() -> Vec<&'static str> {
     Format::all().into_iter().map(Format::name).collect()
+}
+
+/// The absolute path, or the URL as it is.
+#[pyfunction]
+pub(crate) fn absolute_location(path: PathBuf) -> OsString {
+    hyperslab::absolute_location(&path).into()
+}
+
+/// Is it a URL of remote storage?
+#[pyfunction]
+pub(crate) fn is_remote(path: PathBuf) -> bool {
+    hyperslab::is_remote(&path)
+}
+
+/// The name of the format that a path or URL ends in.
+#[pyfunction]
+pub(crate) fn format_of_name(path: PathBuf) -> Option<&'static str> {
+    let path =
+        path.to_str().and_then(|text| text.split('?').next()).map(|text| text.trim_end_matches('/'))?;
+    Format::from_extension(Path::new(path)).map(Format::name)
 }

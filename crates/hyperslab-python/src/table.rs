@@ -156,7 +156,7 @@ impl Table {
         let reopen = py.import("hyperslab._store")?.getattr("_reopen_table")?;
         let (selection, columns) = &self.said;
         let parts = (
-            self.origin.path.as_str(),
+            self.origin.location.as_str(),
             self.path.as_str(),
             self.origin.options(py)?,
             selection.as_deref(),

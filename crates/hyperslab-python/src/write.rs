@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyString};
 use crate::array::Array;
 use crate::errors::{detached, invalid, raised};
 use crate::key::Key;
-use crate::store::Store;
+use crate::store::{StorageOptions, Store};
 use crate::{dtype, threads, values};
 
 /// A store in the making. Nothing is visible before `commit`.
@@ -281,7 +281,7 @@ fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<
 
 /// Converts a store to another format; says what became of everything.
 #[pyfunction]
-#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false))]
+#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false, storage_options=None, anonymous=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn convert<'py>(
     py: Python<'py>,
@@ -294,6 +294,8 @@ pub(crate) fn convert<'py>(
     filters: Option<Vec<Bound<'py, PyAny>>>,
     overwrite: bool,
     strict: bool,
+    storage_options: Option<Vec<(String, String)>>,
+    anonymous: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let to_rows = format.is_none() && hyperslab::convert::is_file_of_rows(&target);
     let format = if to_rows { None } else { Some(format_of(py, &target, format)?) };
@@ -306,6 +308,7 @@ pub(crate) fn convert<'py>(
         filters,
         replace: overwrite,
         strict,
+        remote: StorageOptions::new(storage_options.unwrap_or_default()).remote(anonymous),
         ..ConvertOptions::default()
     };
     let store = source.get().inner(py)?;

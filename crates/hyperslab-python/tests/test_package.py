@@ -21,7 +21,7 @@ def test_stubs_say_what_the_module_has(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-MODULES = ["", "._attributes", "._errors", "._references", "._store", "._threads", "._write", ".xarray", ".virtualizarr"]
+MODULES = ["", "._attributes", "._errors", "._references", "._storage", "._store", "._threads", "._write", ".xarray", ".virtualizarr"]
 
 
 @pytest.mark.parametrize("module", MODULES)

@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::Future;
 use std::ops::Range;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Bytes, BytesMut};
@@ -14,6 +13,7 @@ use object_store::{GetOptions, GetRange, ObjectStore};
 use tokio::sync::Semaphore;
 
 use crate::failure::Failure;
+use crate::meter::{Meter, Traffic};
 use crate::runtime;
 
 /// Requests in flight.
@@ -33,7 +33,7 @@ pub(crate) struct Client {
     /// The store and the process that it was made in: connections do not survive a fork.
     current: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
     limits: Arc<Limits>,
-    counters: Arc<Counters>,
+    pub(crate) meter: Meter,
     /// Can objects be listed?
     pub(crate) lists: bool,
 }
@@ -42,24 +42,6 @@ pub(crate) struct Client {
 struct Limits {
     requests: Semaphore,
     units: Semaphore,
-}
-
-#[derive(Debug, Default)]
-struct Counters {
-    requests: AtomicU64,
-    bytes: AtomicU64,
-    rounds: AtomicU64,
-}
-
-/// What was requested so far.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Traffic {
-    /// Requests.
-    pub requests: u64,
-    /// Bytes of their answers.
-    pub bytes: u64,
-    /// Times that something waited for one or more requests at once.
-    pub rounds: u64,
 }
 
 impl fmt::Debug for Client {
@@ -120,9 +102,9 @@ impl Get {
 }
 
 impl Client {
-    pub(crate) fn new(lists: bool, build: Box<Build>) -> Self {
+    pub(crate) fn new(lists: bool, build: Box<Build>, meter: Meter) -> Self {
         let limits = Limits { requests: Semaphore::new(REQUESTS), units: Semaphore::new(UNITS as usize) };
-        Self { build, current: Mutex::new(None), limits: Arc::new(limits), counters: Arc::default(), lists }
+        Self { build, current: Mutex::new(None), limits: Arc::new(limits), meter, lists }
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn ObjectStore>> {
@@ -141,11 +123,7 @@ impl Client {
 
     /// What was requested so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        Traffic {
-            requests: self.counters.requests.load(Ordering::Relaxed),
-            bytes: self.counters.bytes.load(Ordering::Relaxed),
-            rounds: self.counters.rounds.load(Ordering::Relaxed),
-        }
+        self.meter.traffic()
     }
 
     /// Runs one future per item at once and waits for all of them. The answers are in the order of the items.
@@ -157,12 +135,12 @@ impl Client {
         if items.is_empty() {
             return Ok(Vec::new());
         }
-        self.counters.rounds.fetch_add(1, Ordering::Relaxed);
+        self.meter.round();
         let store = self.store()?;
         let request = || Request {
             store: Arc::clone(&store),
             limits: Arc::clone(&self.limits),
-            counters: Arc::clone(&self.counters),
+            meter: self.meter.clone(),
         };
         let futures: Vec<F> = items.into_iter().map(|item| each(request(), item)).collect();
         runtime::run(futures_util::stream::iter(futures).buffered(REQUESTS).collect::<Vec<_>>())
@@ -202,7 +180,7 @@ pub(crate) struct Listed {
 struct Request {
     store: Arc<dyn ObjectStore>,
     limits: Arc<Limits>,
-    counters: Arc<Counters>,
+    meter: Meter,
 }
 
 impl Request {
@@ -228,7 +206,7 @@ impl Request {
     }
 
     async fn get_once(&self, get: &Get) -> Result<Fetched, Failure> {
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.meter.request();
         let known = get.version.as_ref();
         let options = GetOptions {
             range: get.range.clone(),
@@ -252,7 +230,7 @@ impl Request {
         let mut bytes = BytesMut::new();
         let mut body = answer.into_stream();
         while let Some(piece) = body.try_next().await? {
-            self.counters.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+            self.meter.received(piece.len() as u64);
             if bytes.len() as u64 + piece.len() as u64 > length {
                 return Err(wrong_length(length, bytes.len() + piece.len()));
             }
@@ -265,7 +243,7 @@ impl Request {
     }
 
     async fn head(&self, path: &Path) -> Result<Version, Failure> {
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.meter.request();
         let options = GetOptions { head: true, ..GetOptions::default() };
         Ok(Version::of(&self.store.get_opts(path, options).await?.meta))
     }
@@ -277,7 +255,7 @@ impl Request {
 
     async fn list(&self, prefix: Path) -> Result<Listed, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.meter.request();
         let listed = self.store.list_with_delimiter(Some(&prefix)).await?;
         Ok(Listed {
             prefixes: listed.common_prefixes,
@@ -287,7 +265,7 @@ impl Request {
 
     async fn walk(&self, prefix: Path) -> Result<Vec<(Path, u64)>, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        self.counters.requests.fetch_add(1, Ordering::Relaxed);
+        self.meter.request();
         let listed = self.store.list(Some(&prefix)).map_ok(|meta| (meta.location, meta.size));
         Ok(listed.try_collect().await?)
     }

@@ -20,7 +20,7 @@ pub(crate) enum Failure {
 impl From<object_store::Error> for Failure {
     fn from(error: object_store::Error) -> Self {
         use object_store::Error as E;
-        let text = || without_secrets(&innermost(&error));
+        let text = || without_secrets(&without_markup(&innermost(&error)));
         match &error {
             E::NotFound { .. } => Self::Missing,
             E::AlreadyExists { .. } => Self::Other(ErrorKind::AlreadyExists, text()),
@@ -33,8 +33,12 @@ impl From<object_store::Error> for Failure {
             }
             // Said of a range, the only thing we ask for that servers may lack.
             E::NotSupported { .. } => Self::NoRanges,
-            // The library has no kind for these two, only words.
+            // The library has no kind for these, only words.
             _ if text().contains("non-partial response") => Self::NoRanges,
+            // Nor for a listing that is refused.
+            _ if ["status code: 401", "status code: 403"].iter().any(|status| text().contains(status)) => {
+                Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))
+            }
             _ if text().contains("416") => Self::Other(ErrorKind::UnexpectedEof, text()),
             _ => Self::Other(ErrorKind::Other, text()),
         }
@@ -42,6 +46,20 @@ impl From<object_store::Error> for Failure {
 }
 
 impl Failure {
+    /// Did the server say no, so that nothing has changed?
+    pub(crate) const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Missing | Self::Changed => true,
+            Self::NoRanges => false,
+            Self::Other(kind, _) => {
+                matches!(
+                    kind,
+                    ErrorKind::AlreadyExists | ErrorKind::PermissionDenied | ErrorKind::Interrupted
+                )
+            }
+        }
+    }
+
     /// The error, about this URL.
     pub(crate) fn to_error(&self, url: &str) -> Error {
         match self {
@@ -75,6 +93,18 @@ fn innermost(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// The same text with the error document of a server cut down to its code and message. The rest may tell keys and signatures.
+fn without_markup(text: &str) -> String {
+    let Some(start) = text.find("<?xml").or_else(|| text.find("<Error")) else { return text.to_owned() };
+    let (before, document) = text.split_at(start);
+    let part = |name: &str| {
+        let (_, after) = document.split_once(&format!("<{name}>"))?;
+        after.split_once(&format!("</{name}>")).map(|(inside, _)| inside)
+    };
+    let parts: Vec<&str> = [part("Code"), part("Message")].into_iter().flatten().collect();
+    format!("{before}{}", parts.join(": "))
+}
+
 /// The same text without the queries of URLs, which hold signatures, and without user names and passwords.
 pub(crate) fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
@@ -101,6 +131,15 @@ pub(crate) fn without_secrets(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn documents_are_cut_down() {
+        let text = "403 Forbidden: <?xml version=\"1.0\"?>\n<Error><Code>SignatureDoesNotMatch</Code><Message>no\
+                    </Message><AWSAccessKeyId>AKIA</AWSAccessKeyId></Error>";
+        assert_eq!(without_markup(text), "403 Forbidden: SignatureDoesNotMatch: no");
+        assert_eq!(without_markup("<Error><Code>cut"), "");
+        assert_eq!(without_markup("no document"), "no document");
+    }
 
     #[test]
     fn secrets_are_left_out() {

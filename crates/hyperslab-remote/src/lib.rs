@@ -19,7 +19,8 @@
 //! | `object` | one object, and what is kept of it |
 //! | `upload` | stores that are put into a bucket |
 //! | `merge` | which ranges are requested together |
-//! | `client` | requests: limits, counts, versions |
+//! | `client` | requests: limits, versions |
+//! | `meter` | requests, counted |
 //! | `runtime` | where requests run |
 //! | `failure` | errors, without secrets |
 //! | `http`, `s3`, `gcs`, `azure` | clients of each kind of storage |
@@ -36,6 +37,7 @@ mod gcs;
 mod http;
 mod location;
 mod merge;
+mod meter;
 mod object;
 #[cfg(feature = "s3")]
 mod profile;
@@ -46,6 +48,6 @@ mod storage;
 mod tls;
 mod upload;
 
-pub use client::Traffic;
-pub use location::{Remote, RemoteOptions, is_remote_url};
+pub use location::{Remote, RemoteOptions};
+pub use meter::{Meter, Traffic};
 pub use storage::RemoteStorage;

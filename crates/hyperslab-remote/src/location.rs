@@ -1,6 +1,7 @@
 //! URLs of stores, and the clients that reach them.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,11 +11,12 @@ use url::Url;
 
 use crate::client::{Build, Client};
 use crate::failure::without_secrets;
+use crate::meter::Meter;
 use crate::storage::RemoteStorage;
 use crate::upload::Upload;
 
 /// How remote storage is reached.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RemoteOptions {
     /// Credentials, endpoints and the like, by the names that the storage's own tools use. A name that means nothing is an
@@ -24,11 +26,24 @@ pub struct RemoteOptions {
     pub anonymous: bool,
     /// Bytes of structures and documents that an opened store keeps in memory.
     pub cache: u64,
+    /// Where requests are counted.
+    pub meter: Option<Meter>,
 }
 
 impl Default for RemoteOptions {
     fn default() -> Self {
-        Self { options: BTreeMap::new(), anonymous: false, cache: 64 << 20 }
+        Self { options: BTreeMap::new(), anonymous: false, cache: 64 << 20, meter: None }
+    }
+}
+
+impl fmt::Debug for RemoteOptions {
+    /// Options by their names only: values may be secret.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RemoteOptions")
+            .field("options", &self.options.keys())
+            .field("anonymous", &self.anonymous)
+            .field("cache", &self.cache)
+            .finish_non_exhaustive()
     }
 }
 
@@ -40,26 +55,19 @@ impl RemoteOptions {
         self
     }
 
+    /// The same options, with requests counted here.
+    #[must_use]
+    pub fn with_meter(mut self, meter: Meter) -> Self {
+        self.meter = Some(meter);
+        self
+    }
+
     /// The same options, without credentials.
     #[must_use]
     pub const fn with_anonymous(mut self, anonymous: bool) -> Self {
         self.anonymous = anonymous;
         self
     }
-}
-
-/// Is it the URL of remote storage, rather than a path of this machine?
-///
-/// ```
-/// use hyperslab_remote::is_remote_url;
-/// assert!(is_remote_url("s3://bucket/x.zarr"));
-/// assert!(!is_remote_url("data/x.zarr") && !is_remote_url("file:///data/x.zarr"));
-/// ```
-#[must_use]
-pub fn is_remote_url(location: &str) -> bool {
-    location.split_once("://").is_some_and(|(scheme, _)| {
-        scheme != "file" && !scheme.is_empty() && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric())
-    })
 }
 
 /// A place on remote storage.
@@ -105,7 +113,7 @@ impl Remote {
             None => parsed.host_str().unwrap_or_default().to_owned(),
         };
         Ok(Self {
-            client: Arc::new(Client::new(lists, build)),
+            client: Arc::new(Client::new(lists, build, options.meter.clone().unwrap_or_default())),
             base: format!("{}://{authority}", parsed.scheme()),
             key: decoded.as_ref().to_owned(),
             cache: options.cache,
@@ -171,7 +179,8 @@ impl Remote {
     }
 
     /// Uploads a folder of this machine to the URL. The files whose first name is among `last` are uploaded last, in that
-    /// order: a store is visible with them. While another store is replaced, none is visible.
+    /// order: a store is visible with them. `replaced` holds the same names of the store that is replaced, if one is: they
+    /// are removed first, so that neither is visible meanwhile.
     ///
     /// # Errors
     ///
@@ -180,11 +189,11 @@ impl Remote {
         &self,
         folder: &Path,
         last: &[&str],
-        replace: bool,
+        replaced: Option<&[&str]>,
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
         self.check_writable()?;
-        self.upload(replace).folder(folder, last, stop)
+        self.upload(replaced.is_some()).folder(folder, last, replaced.unwrap_or_default(), stop)
     }
 
     fn upload(&self, replace: bool) -> Upload {
@@ -213,10 +222,7 @@ pub(crate) fn is_true(value: &str) -> bool {
 
 /// The error of an option that the storage does not have.
 pub(crate) fn unknown_option(name: &str, scheme: &str, known: &[&str]) -> Error {
-    let near = known.iter().filter(|known| known.contains(name) || name.contains(**known)).copied();
-    let near: Vec<&str> = near.collect();
-    let hint = if near.is_empty() { known.join(", ") } else { near.join(", ") };
-    Error::invalid(format!("storage option {name:?} means nothing for {scheme}; known: {hint}"))
+    Error::invalid(format!("storage option {name:?} means nothing for {scheme}; known: {}", known.join(", ")))
 }
 
 #[cfg(test)]
@@ -235,5 +241,12 @@ mod tests {
         assert!(unknown.is_unsupported(), "{unknown}");
         let options = RemoteOptions::default().with_option("nonsense", "1");
         assert!(Remote::new("https://host/a", &options).is_err());
+    }
+
+    #[test]
+    fn options_are_shown_without_values() {
+        let options = RemoteOptions::default().with_option("secret", "hush");
+        let shown = format!("{options:?}");
+        assert!(shown.contains("secret") && !shown.contains("hush"), "{shown}");
     }
 }

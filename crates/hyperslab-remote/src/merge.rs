@@ -88,6 +88,7 @@ fn cut(range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
 }
 
 #[cfg(test)]
+#[expect(clippy::single_range_in_vec_init, reason = "lists of one range")]
 mod tests {
     use proptest::prelude::*;
 

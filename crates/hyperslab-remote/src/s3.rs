@@ -12,6 +12,7 @@ use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
 use url::Url;
 
 use crate::client::Build;
+use crate::failure::without_secrets;
 use crate::location::{RemoteOptions, is_true, unknown_option};
 use crate::{profile, tls};
 
@@ -37,7 +38,9 @@ fn usual_name(name: &str) -> &str {
     match name {
         "key" => "access_key_id",
         "secret" => "secret_access_key",
+        "aws_session_token" | "token" => "session_token",
         "region_name" => "region",
+        "requester_pays" => "request_payer",
         other => other,
     }
 }
@@ -47,26 +50,26 @@ type Settings = BTreeMap<String, (AmazonS3ConfigKey, String)>;
 
 /// The client of the bucket that a URL names.
 pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+    let name = without_secrets(url.as_str());
     let bucket = url.host_str().unwrap_or_default().to_owned();
-    let mut settings = from_environment();
+    let mut own = Settings::new();
     let (mut anonymous, mut ambient, mut profile_name) = (options.anonymous, false, None);
     for (name, value) in &options.options {
         match usual_name(name) {
             "anon" | "anonymous" => anonymous |= is_true(value),
             "ambient_credentials" => ambient = is_true(value),
-            "profile" => profile_name = Some(value.clone()),
-            usual => set(&mut settings, usual, value).ok_or_else(|| unknown_option(name, "s3", KNOWN))?,
+            "profile" => profile_name = Some(value.as_str()),
+            usual => set(&mut own, usual, value).ok_or_else(|| unknown_option(name, "s3", KNOWN))?,
         }
     }
-    let given = |settings: &Settings, key: AmazonS3ConfigKey| settings.values().any(|(own, _)| *own == key);
-    if !anonymous && (profile_name.is_some() || !given(&settings, AmazonS3ConfigKey::AccessKeyId)) {
-        for (name, value) in profile::read(profile_name.as_deref())? {
-            // What was said elsewhere counts more, unless the profile was asked for by name.
-            if let Some(key) = profile_key(&name)
-                && (profile_name.is_some() || !given(&settings, key))
-            {
-                settings.insert(key.as_ref().to_owned(), (key, value));
-            }
+    let mut settings = from_environment();
+    if let Some(name) = profile_name {
+        supersede(&mut settings, from_profile(Some(name))?);
+    }
+    supersede(&mut settings, own);
+    if !anonymous && profile_name.is_none() && !given(&settings, AmazonS3ConfigKey::AccessKeyId) {
+        for (name, setting) in from_profile(None)? {
+            settings.entry(name).or_insert(setting);
         }
     }
     let from_service = [
@@ -79,7 +82,7 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
         || settings.values().any(|(key, value)| *key == AmazonS3ConfigKey::SkipSignature && is_true(value));
     if !anonymous && !ambient && !has_credentials {
         return Err(Error::invalid(format!(
-            "s3://{bucket}: no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, read anonymously, \
+            "{name}: no credentials. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or a profile, read anonymously, \
              or allow the storage option ambient_credentials=true on a cloud machine"
         )));
     }
@@ -104,6 +107,33 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
     }))
 }
 
+fn given(settings: &Settings, key: AmazonS3ConfigKey) -> bool {
+    settings.values().any(|(own, _)| *own == key)
+}
+
+/// Settings that were said more explicitly than others. A key is never paired with another key's secret or token.
+fn supersede(settings: &mut Settings, explicit: Settings) {
+    use AmazonS3ConfigKey as Key;
+    if given(&explicit, Key::AccessKeyId) {
+        let credentials = [
+            Key::SecretAccessKey,
+            Key::Token,
+            Key::WebIdentityTokenFile,
+            Key::ContainerCredentialsRelativeUri,
+            Key::ContainerCredentialsFullUri,
+            Key::SkipSignature,
+        ];
+        settings.retain(|_, (key, _)| !credentials.contains(key));
+    }
+    if given(&explicit, Key::Endpoint) {
+        settings.retain(|_, (key, _)| *key != Key::S3Endpoint);
+    }
+    if given(&explicit, Key::Region) {
+        settings.retain(|_, (key, _)| *key != Key::DefaultRegion);
+    }
+    settings.extend(explicit);
+}
+
 fn set(settings: &mut Settings, name: &str, value: &str) -> Option<()> {
     let key: AmazonS3ConfigKey = name.to_ascii_lowercase().parse().ok()?;
     settings.insert(key.as_ref().to_owned(), (key, value.to_owned()));
@@ -122,6 +152,16 @@ fn from_environment() -> Settings {
     settings
 }
 
+/// The settings of a profile of the AWS tools.
+fn from_profile(name: Option<&str>) -> Result<Settings> {
+    let lines = profile::read(name)?.into_iter();
+    let known = lines.filter_map(|(name, value)| {
+        let key = profile_key(&name)?;
+        Some((key.as_ref().to_owned(), (key, value)))
+    });
+    Ok(known.collect())
+}
+
 /// A line of a profile file.
 fn profile_key(name: &str) -> Option<AmazonS3ConfigKey> {
     match name {
@@ -131,5 +171,50 @@ fn profile_key(name: &str) -> Option<AmazonS3ConfigKey> {
         "region" => Some(AmazonS3ConfigKey::Region),
         "endpoint_url" => Some(AmazonS3ConfigKey::Endpoint),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(pairs: &[(&str, &str)]) -> Settings {
+        let mut settings = Settings::new();
+        for (name, value) in pairs {
+            set(&mut settings, name, value).unwrap();
+        }
+        settings
+    }
+
+    #[test]
+    fn a_key_is_not_paired_with_the_token_of_another() {
+        let mut environment = settings(&[
+            ("aws_access_key_id", "a"),
+            ("aws_secret_access_key", "b"),
+            ("aws_session_token", "c"),
+            ("aws_endpoint_url_s3", "http://one"),
+            ("aws_region", "r"),
+        ]);
+        let own = [("access_key_id", "x"), ("secret_access_key", "y"), ("endpoint_url", "http://two")];
+        supersede(&mut environment, settings(&own));
+        assert_eq!(environment, settings(&[own[0], own[1], own[2], ("aws_region", "r")]));
+    }
+
+    #[test]
+    fn options_go_by_the_names_of_fsspec_too() {
+        let url = Url::parse("s3://bucket/x").unwrap();
+        let options = |pairs: &[(&str, &str)]| {
+            pairs
+                .iter()
+                .fold(RemoteOptions::default(), |options, (name, value)| options.with_option(*name, *value))
+        };
+        let words =
+            [("key", "a"), ("secret", "b"), ("token", "c"), ("region_name", "r"), ("requester_pays", "true")];
+        assert!(build(&url, &options(&words)).is_ok());
+        let Err(unknown) = build(&url, &options(&[("key", "a"), ("cache_regions", "true")])) else {
+            panic!("an unknown option is refused")
+        };
+        let unknown = unknown.to_string();
+        assert!(unknown.contains("\"cache_regions\"") && unknown.contains("endpoint_url"), "{unknown}");
     }
 }

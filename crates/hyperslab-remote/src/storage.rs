@@ -12,15 +12,19 @@ use hyperslab_core::{
 use object_store::GetRange;
 use object_store::path::Path;
 
-use crate::client::{Client, Fetched, Get, Listed, Traffic, Version};
+use crate::client::{Client, Fetched, Get, Listed, Version};
 use crate::failure::Failure;
 use crate::merge::Requests;
+use crate::meter::Traffic;
 use crate::object::{Kept, RemoteObject};
 
 /// Objects that are remembered.
 const MOST_KNOWN: usize = 16 << 10;
 /// Whole objects up to this size are kept: documents, not chunks.
 const DOCUMENT: u64 = 1 << 20;
+
+/// Ranges of one object, its path, and the version that it must be.
+type Wanted<'a> = (Vec<std::ops::Range<u64>>, &'a Path, Option<Version>);
 
 /// The objects under a URL.
 ///

@@ -3,6 +3,7 @@
 //! A store is built on this machine and then uploaded. A file is one object, which appears when its upload completes. A
 //! directory appears with the objects by which it is recognised: they are uploaded last.
 
+use std::collections::HashSet;
 use std::io::{ErrorKind, Read};
 use std::path::Path as LocalPath;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use object_store::{MultipartUpload, ObjectStore, ObjectStoreExt, PutMode, PutOpt
 
 use crate::client::Client;
 use crate::failure::Failure;
+use crate::meter::Meter;
 use crate::runtime;
 
 /// Objects up to this size are put in one request, which the server refuses when another object is there.
@@ -67,14 +69,22 @@ impl Upload {
     /// Uploads a file as one object.
     pub(crate) fn file(&self, file: &LocalPath, stop: &Arc<AtomicBool>) -> Result<()> {
         let source = self.source("", file)?;
-        let (store, stop, mode) = (self.client.store()?, Arc::clone(stop), self.mode());
-        runtime::run(async move { put(&store, source, mode, &stop).await })?
-            .map_err(|failure| self.failed(failure))
+        let (target, stop, mode) = (self.target()?, Arc::clone(stop), self.mode());
+        runtime::run(async move { put(&target, source, mode, &stop).await })?
+            .map_err(|failure| self.failed(failure))?;
+        // It may have been a directory before.
+        if self.replace { self.remove(self.objects("")?) } else { Ok(()) }
     }
 
     /// Uploads the files of a folder. Those whose first name is among `last` come last, in that order: they make the store
-    /// visible.
-    pub(crate) fn folder(&self, folder: &LocalPath, last: &[&str], stop: &Arc<AtomicBool>) -> Result<()> {
+    /// visible. Those of `replaced` make the old store visible.
+    pub(crate) fn folder(
+        &self,
+        folder: &LocalPath,
+        last: &[&str],
+        replaced: &[&str],
+        stop: &Arc<AtomicBool>,
+    ) -> Result<()> {
         let mut files = Vec::new();
         collect(folder, "", &mut files)?;
         let rank = |key: &str| {
@@ -86,30 +96,38 @@ impl Upload {
             stages[rank(key)].push(self.source(key, file)?);
         }
         if self.replace {
+            self.hide(replaced)?;
             self.hide(last)?;
         }
-        let mut uploaded: Vec<Path> = Vec::new();
+        let mut uploaded: HashSet<Path> = HashSet::new();
         for stage in stages {
-            let paths: Vec<Path> = stage.iter().map(|source| source.path.clone()).collect();
-            let (store, stop, mode) = (self.client.store()?, Arc::clone(stop), self.mode());
-            let put_all = async move {
-                let each = stage.into_iter().map(|source| {
-                    let (store, stop, mode) = (Arc::clone(&store), Arc::clone(&stop), mode.clone());
-                    async move { put(&store, source, mode, &stop).await }
-                });
-                futures_util::stream::iter(each).buffer_unordered(OBJECTS).try_collect::<Vec<()>>().await
-            };
-            if let Err(failure) = runtime::run(put_all)? {
-                // What was uploaded of a new store is taken back. Nobody has seen it.
-                uploaded.extend(paths);
-                if !self.replace && !matches!(failure, Failure::Other(ErrorKind::AlreadyExists, _)) {
-                    self.remove(uploaded)?;
-                }
-                return Err(self.failed(failure));
+            let put = put_all(self.target()?, stage, self.mode(), Arc::clone(stop));
+            let Put { done, doubtful, failure } = runtime::run(put)?;
+            uploaded.extend(done);
+            if let Some(failure) = failure {
+                return Err(self.taken_back(failure, uploaded, doubtful));
             }
-            uploaded.extend(paths);
         }
         if self.replace { self.remove_others(&uploaded) } else { Ok(()) }
+    }
+
+    /// The error of a failed upload, after what was uploaded of a new store is removed. Nobody has seen it.
+    fn taken_back(&self, failure: Failure, uploaded: HashSet<Path>, doubtful: Vec<Path>) -> Error {
+        let error = self.failed(failure);
+        if self.replace || uploaded.is_empty() && doubtful.is_empty() {
+            return error;
+        }
+        match self.remove(uploaded.into_iter().chain(doubtful).collect()) {
+            Ok(()) => error,
+            Err(removing) => Error::io(
+                self.url.as_str(),
+                std::io::Error::other(format!("{error}; what was uploaded is still there: {removing}")),
+            ),
+        }
+    }
+
+    fn target(&self) -> Result<Target> {
+        Ok(Target { store: self.client.store()?, meter: self.client.meter.clone() })
     }
 
     fn mode(&self) -> PutMode {
@@ -123,7 +141,8 @@ impl Upload {
 
     /// Removes the objects that make the old store visible, so that readers never see a mixture of old and new objects.
     fn hide(&self, last: &[&str]) -> Result<()> {
-        let mut paths = Vec::new();
+        // It may have been a file before.
+        let mut paths = if self.key.is_empty() { Vec::new() } else { vec![self.path("")?] };
         for name in last.iter().rev() {
             paths.push(self.path(name)?);
             paths.extend(self.objects(name)?);
@@ -137,21 +156,25 @@ impl Upload {
         Ok(found.into_iter().map(|(path, _)| path).collect())
     }
 
-    fn remove_others(&self, kept: &[Path]) -> Result<()> {
+    fn remove_others(&self, kept: &HashSet<Path>) -> Result<()> {
         let others = self.objects("")?.into_iter().filter(|path| !kept.contains(path)).collect();
         self.remove(others)
     }
 
     fn remove(&self, paths: Vec<Path>) -> Result<()> {
-        let store = self.client.store()?;
+        let target = self.target()?;
         let remove = async move {
-            for path in paths {
-                match store.delete(&path).await {
-                    Ok(()) | Err(object_store::Error::NotFound { .. }) => {}
-                    Err(error) => return Err(Failure::from(error)),
+            let each = paths.into_iter().map(|path| {
+                let target = target.clone();
+                async move {
+                    target.meter.request();
+                    match target.store.delete(&path).await {
+                        Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
+                        Err(error) => Err(Failure::from(error)),
+                    }
                 }
-            }
-            Ok(())
+            });
+            futures_util::stream::iter(each).buffered(OBJECTS).try_collect::<Vec<()>>().await.map(|_| ())
         };
         runtime::run(remove)?.map_err(|failure| self.failed(failure))
     }
@@ -172,13 +195,71 @@ fn collect(folder: &LocalPath, prefix: &str, files: &mut Vec<(String, std::path:
     Ok(())
 }
 
+/// Where objects go.
+#[derive(Debug, Clone)]
+struct Target {
+    store: Arc<dyn ObjectStore>,
+    meter: Meter,
+}
+
+impl Target {
+    async fn has(&self, path: &Path) -> Result<bool, Failure> {
+        self.meter.request();
+        match self.store.head(path).await {
+            Ok(_) => Ok(true),
+            Err(object_store::Error::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// What became of a list of uploads.
+#[derive(Debug, Default)]
+struct Put {
+    /// These objects are there.
+    done: Vec<Path>,
+    /// These may have arrived although the answer did not.
+    doubtful: Vec<Path>,
+    /// The first failure.
+    failure: Option<Failure>,
+}
+
+/// Puts objects, many at once. After a failure nothing more is started, and what is on its way is waited for: it could
+/// arrive later, else.
+async fn put_all(target: Target, sources: Vec<Source>, mode: PutMode, stop: Arc<AtomicBool>) -> Put {
+    let failed = Arc::new(AtomicBool::new(false));
+    let each = sources.into_iter().map(|source| {
+        let (target, stop, failed, mode) =
+            (target.clone(), Arc::clone(&stop), Arc::clone(&failed), mode.clone());
+        async move {
+            if failed.load(Ordering::Relaxed) {
+                return None;
+            }
+            let path = source.path.clone();
+            let result = put(&target, source, mode, &stop).await;
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            Some((path, result))
+        }
+    });
+    let mut all = Put::default();
+    let mut answers = futures_util::stream::iter(each).buffer_unordered(OBJECTS);
+    while let Some(answer) = answers.next().await {
+        let Some((path, result)) = answer else { continue };
+        match result {
+            Ok(()) => all.done.push(path),
+            Err(failure) => {
+                if !failure.is_refusal() {
+                    all.doubtful.push(path);
+                }
+                all.failure.get_or_insert(failure);
+            }
+        }
+    }
+    all
+}
+
 /// Puts one object: in one request, or in parts that become an object when all are there.
-async fn put(
-    store: &Arc<dyn ObjectStore>,
-    source: Source,
-    mode: PutMode,
-    stop: &AtomicBool,
-) -> Result<(), Failure> {
+async fn put(target: &Target, source: Source, mode: PutMode, stop: &AtomicBool) -> Result<(), Failure> {
     let local =
         |error: std::io::Error| Failure::Other(error.kind(), format!("{}: {error}", source.file.display()));
     let stopped = || Failure::Other(ErrorKind::Interrupted, "stopped before the end".to_owned());
@@ -187,20 +268,23 @@ async fn put(
     }
     if source.size <= ONE_REQUEST {
         let bytes = Bytes::from(std::fs::read(&source.file).map_err(local)?);
-        store.put_opts(&source.path, PutPayload::from(bytes), PutOptions::from(mode)).await?;
+        target.meter.upload(source.size);
+        target.store.put_opts(&source.path, PutPayload::from(bytes), PutOptions::from(mode)).await?;
         return Ok(());
     }
-    if mode == PutMode::Create && is_there(store, &source.path).await? {
+    if mode == PutMode::Create && target.has(&source.path).await? {
         return Err(Failure::Other(ErrorKind::AlreadyExists, String::new()));
     }
-    let mut upload = store.put_multipart(&source.path).await?;
     let mut file = std::fs::File::open(&source.file).map_err(local)?;
+    target.meter.request();
+    let mut upload = target.store.put_multipart(&source.path).await?;
     let result = async {
-        put_parts(&mut *upload, &mut file, stop).await?;
+        put_parts(&mut *upload, &mut file, &target.meter, stop).await?;
         // Another writer may have been faster.
-        if mode == PutMode::Create && is_there(store, &source.path).await? {
+        if mode == PutMode::Create && target.has(&source.path).await? {
             return Err(Failure::Other(ErrorKind::AlreadyExists, String::new()));
         }
+        target.meter.request();
         upload.complete().await?;
         Ok(())
     }
@@ -215,6 +299,7 @@ async fn put(
 async fn put_parts(
     upload: &mut dyn MultipartUpload,
     file: &mut std::fs::File,
+    meter: &Meter,
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let failed = |error: std::io::Error| Failure::Other(error.kind(), error.to_string());
@@ -226,6 +311,7 @@ async fn put_parts(
             if part.is_empty() {
                 break;
             }
+            meter.upload(part.len() as u64);
             parts.push(upload.put_part(PutPayload::from(part)));
         }
         if stop.load(Ordering::Relaxed) {
@@ -235,13 +321,5 @@ async fn put_parts(
             return Ok(());
         }
         futures_util::future::try_join_all(parts).await?;
-    }
-}
-
-async fn is_there(store: &Arc<dyn ObjectStore>, path: &Path) -> Result<bool, Failure> {
-    match store.head(path).await {
-        Ok(_) => Ok(true),
-        Err(object_store::Error::NotFound { .. }) => Ok(false),
-        Err(error) => Err(error.into()),
     }
 }

@@ -28,6 +28,9 @@ pub struct TileDbStore {
     root: Place,
 }
 
+/// What is added to the name of an attribute that is called like a dimension.
+pub(crate) const COORDINATE_ENDING: &str = ".data";
+
 /// What stands at some prefix of the directory.
 #[derive(Debug, Clone)]
 enum Place {
@@ -113,22 +116,27 @@ impl Place {
 }
 
 impl TileDbStore {
-    /// The name of an attribute's node: its own, or that of its file when it has none or a slash in it.
+    /// The name of an attribute's node: its [plain name](Self::plain_name), or that of its file.
     pub(crate) fn node_name(array: &OpenArray, index: usize) -> String {
-        match array.schema.attributes[index].name.as_str() {
-            "" => format!("a{index}"),
-            name if name.contains('/') => format!("a{index}"),
-            name => name.to_owned(),
-        }
+        Self::plain_name(array, index).map_or_else(|| format!("a{index}"), str::to_owned)
+    }
+
+    /// The name of an attribute, unless it has none or a slash in it. TileDB lets no attribute be called like a dimension, so
+    /// the values of the coordinate `x` are in `x.data`, here and where TileDB's own converter of NetCDF files wrote it.
+    fn plain_name(array: &OpenArray, index: usize) -> Option<&str> {
+        let own = array.schema.attributes[index].name.as_str();
+        let coordinate = own
+            .strip_suffix(COORDINATE_ENDING)
+            .filter(|short| array.schema.dimensions.iter().any(|dimension| dimension.name == *short));
+        Some(coordinate.unwrap_or(own)).filter(|name| !name.is_empty() && !name.contains('/'))
     }
 
     /// Is this the [name](Self::node_name) of an attribute's node?
     fn has_node_name(array: &OpenArray, index: usize, name: &str) -> bool {
         // Most attributes have a name of their own, which is compared without a copy.
-        match array.schema.attributes[index].name.as_str() {
-            own if own == name => !own.is_empty() && !own.contains('/'),
-            own if own.is_empty() || own.contains('/') => Self::node_name(array, index) == name,
-            _ => false,
+        match Self::plain_name(array, index) {
+            Some(own) => own == name,
+            None => Self::node_name(array, index) == name,
         }
     }
 

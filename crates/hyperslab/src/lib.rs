@@ -69,7 +69,8 @@ pub use formats::{Format, create, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
 pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
-pub use hyperslab_remote::{RemoteOptions, Traffic};
+pub use hyperslab_remote::{Meter, RemoteOptions, Traffic};
+pub use location::{absolute_location, is_remote};
 pub use open::{OpenOptions, OpenStore, open, open_with};
 pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};

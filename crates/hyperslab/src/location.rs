@@ -46,6 +46,29 @@ pub(crate) fn find(location: &Path, options: &OpenOptions) -> Result<Found> {
     }
 }
 
+/// Is it the URL of remote storage, rather than a path of this machine?
+///
+/// ```
+/// use std::path::Path;
+/// assert!(hyperslab::is_remote(Path::new("s3://bucket/x.zarr")));
+/// assert!(!hyperslab::is_remote(Path::new("data/x.zarr")));
+/// assert!(!hyperslab::is_remote(Path::new("file:///data/x.zarr")));
+/// ```
+#[must_use]
+pub fn is_remote(location: &Path) -> bool {
+    remote_url(location).is_some()
+}
+
+/// The same place for whoever has another working directory: a URL as it is, or the absolute path.
+#[must_use]
+pub fn absolute_location(location: &Path) -> PathBuf {
+    if is_remote(location) {
+        return location.to_owned();
+    }
+    let path = local_path(location);
+    std::path::absolute(&path).unwrap_or(path)
+}
+
 /// The URL, when it is one of remote storage.
 pub(crate) fn remote_url(location: &Path) -> Option<&str> {
     let text = location.to_str()?;
@@ -162,5 +185,6 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<Found> {
         None if !file_first => file()?,
         found => found,
     };
-    found.ok_or_else(|| Error::not_found(name.as_str(), "a store"))
+    let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, "not found: there is no store here");
+    found.ok_or_else(|| Error::io(name.as_str(), missing()))
 }

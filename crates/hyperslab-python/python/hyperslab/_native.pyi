@@ -20,9 +20,12 @@ __all__ = [
     "Table",
     "Writer",
     "_after_fork",
+    "absolute_location",
     "convert",
     "diff",
+    "format_of_name",
     "formats",
+    "is_remote",
 ]
 
 @final
@@ -37,11 +40,17 @@ class Store:
         memory: int | None = None,
         at: tuple[int, int] | None = None,
         key: bytes | None = None,
+        external: str = "beside",
+        storage_options: Sequence[tuple[str, str]] | None = None,
+        anonymous: bool = False,
+        opening: str | None = None,
     ) -> Store: ...
     @property
     def format(self) -> str: ...
     @property
     def path(self) -> str: ...
+    @property
+    def location(self) -> str: ...
     @property
     def options(self) -> dict[str, Any]: ...
     @property
@@ -230,7 +239,12 @@ def convert(
     filters: Sequence[str | Mapping[str, Any]] | None = None,
     overwrite: bool = False,
     strict: bool = False,
+    storage_options: Sequence[tuple[str, str]] | None = None,
+    anonymous: bool = False,
 ) -> dict[str, Any]: ...
+def absolute_location(path: str | os.PathLike[str]) -> str: ...
+def format_of_name(path: str | os.PathLike[str]) -> str | None: ...
+def is_remote(path: str | os.PathLike[str]) -> bool: ...
 def formats() -> list[str]: ...
 def _after_fork() -> None: ...
 def diff(a: Store, b: Store, *, rtol: float = 0.0, atol: float = 0.0, attributes: bool = True) -> dict[str, Any]: ...

@@ -40,6 +40,8 @@ def references(
     url = store.file if url is None else url
     refs: dict[str, Any] = {}
     if store.format == "zarr":
+        if _native.is_remote(path):
+            raise UnsupportedError(f"{store.file}: references to a Zarr store on remote storage")
         refs.update(_zarr_keys(store.file, url))
     else:
         for name, node in _nodes(store):

@@ -11,12 +11,14 @@ from hyperslab import _native
 from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
 from hyperslab._native import Array
 from hyperslab._native import Store as _NativeStore
+from hyperslab._storage import check_remote, flat, new_opening
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
     from hyperslab._attributes import Attributes
+    from hyperslab._storage import StorageOptions
 
 
 class ChunkRefs(NamedTuple):
@@ -118,16 +120,19 @@ class Group(Mapping[str, Any]):
                 continue
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Group) and (self._native.path, self._path) == (other._native.path, other._path)
+        return isinstance(other, Group) and (self._native.location, self._path) == (
+            other._native.location,
+            other._path,
+        )
 
     def __hash__(self) -> int:
-        return hash((self._native.path, self._path))
+        return hash((self._native.location, self._path))
 
     def __repr__(self) -> str:
         return f"<hyperslab.Group {self._path!r} of {self._native.path!r}: {len(self)} nodes>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self._native.path, self._path, self._native.options))
+        return (_reopen, (self._native.location, self._path, self._native.options))
 
 
 class Store(Group):
@@ -146,10 +151,26 @@ class Store(Group):
         memory: int | None = None,
         at: int | tuple[int, int] | None = None,
         key: bytes | None = None,
+        external: str = "beside",
+        storage_options: StorageOptions | None = None,
+        anonymous: bool = False,
+        _opening: str | None = None,
     ) -> None:
         times = (0, at) if isinstance(at, int) else at
+        settings = flat(storage_options)
+        check_remote(settings, anonymous, path)
         native = _native.Store(
-            os.fspath(path), format=format, mapped=mapped, threads=threads, memory=memory, at=times, key=key
+            os.fspath(path),
+            format=format,
+            mapped=mapped,
+            threads=threads,
+            memory=memory,
+            at=times,
+            key=key,
+            external=external,
+            storage_options=settings,
+            anonymous=anonymous,
+            opening=_opening or new_opening(path),
         )
         super().__init__(native, "/")
 
@@ -160,7 +181,7 @@ class Store(Group):
 
     @property
     def file(self) -> str:
-        """The path of the file or directory."""
+        """The path of the file or directory, or the URL without anything secret."""
         return self._native.path
 
     @property
@@ -207,7 +228,7 @@ class Store(Group):
         return f"<hyperslab.Store {self.file!r}: {self.format}>"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_open_cached, (self.file, self._native.options))
+        return (_open_cached, (self._native.location, self._native.options))
 
 
 def open(
@@ -219,20 +240,40 @@ def open(
     memory: int | None = None,
     at: int | tuple[int, int] | None = None,
     key: bytes | None = None,
+    external: str = "beside",
+    storage_options: StorageOptions | None = None,
+    anonymous: bool = False,
 ) -> Store:
-    """Opens a file or directory of any format, read-only.
+    """Opens a file or directory of any format, read-only: a path, or a URL (``https://…``, ``s3://bucket/…``).
 
     ``format`` overrides format detection. ``mapped=False`` does not memory-map files, for files that others may truncate.
     ``threads``: on how many threads reads run; see :func:`hyperslab.threads`. ``memory``: the most bytes that a result may
     take. For TileDB, ``at`` opens an array as of a time in milliseconds since 1970, or between two of them, and ``key`` holds
-    the 32 bytes of an encryption key; it is taken from ``HYPERSLAB_KEY`` otherwise, and is never pickled.
+    the 32 bytes of an encryption key; it is taken from ``HYPERSLAB_KEY`` otherwise, and is never pickled. ``external``: which
+    other files an HDF5 file may lead to, ``"none"``, those ``"beside"`` it or ``"any"``.
+
+    ``storage_options`` says how remote storage is reached, in the words of fsspec: for S3 ``key``, ``secret``, ``token``,
+    ``profile``, ``endpoint_url``, ``region``, ``anon``, also inside ``client_kwargs``; an unknown word is refused, and the error
+    lists the known ones. Without them, credentials come from the environment (``AWS_ACCESS_KEY_ID`` …) and the profile files
+    of the AWS tools; ``anonymous=True`` sends none. Pickles carry the options that were given, never those of the environment.
 
     >>> import hyperslab
     >>> with hyperslab.open(getfixture("path")) as store:
     ...     store.format, store["t"].shape
     ('npz', (4, 6))
     """
-    return Store(path, format=format, mapped=mapped, threads=threads, memory=memory, at=at, key=key)
+    return Store(
+        path,
+        format=format,
+        mapped=mapped,
+        threads=threads,
+        memory=memory,
+        at=at,
+        key=key,
+        external=external,
+        storage_options=storage_options,
+        anonymous=anonymous,
+    )
 
 
 def open_array(
@@ -242,6 +283,8 @@ def open_array(
     format: str | None = None,
     mapped: bool = True,
     threads: int | None = None,
+    storage_options: StorageOptions | None = None,
+    anonymous: bool = False,
 ) -> _native.Array:
     """Opens one array: the only one there is when ``node`` is left out.
 
@@ -249,7 +292,9 @@ def open_array(
     >>> hyperslab.open_array(getfixture("path"))[3, 5]
     np.float32(23.0)
     """
-    store = Store(path, format=format, mapped=mapped, threads=threads)
+    store = Store(
+        path, format=format, mapped=mapped, threads=threads, storage_options=storage_options, anonymous=anonymous
+    )
     node = store._native.only_node() if node is None else node
     array = store[node]
     if not isinstance(array, _native.Array):
@@ -274,7 +319,8 @@ def _node(native: _native.Store, path: str) -> Any:
 
 
 def _identity(path: str) -> tuple[Any, ...]:
-    """Changes when the file does: times and sizes; of a directory, those of the documents that describe it."""
+    """Changes when the file does: times and sizes; of a directory, those of the documents that describe it. A URL has none:
+    its openings have names."""
     try:
         found = os.stat(path)
     except OSError:
@@ -293,7 +339,9 @@ def _identity(path: str) -> tuple[Any, ...]:
     return tuple(parts)
 
 
-def _token(path: str, node: str) -> tuple[Any, ...]:
+def _token(path: str, node: str, opening: str | None) -> tuple[Any, ...]:
+    if opening is not None:
+        return ("hyperslab", path, node, opening)
     inside = os.path.join(path, node.strip("/"))
     return ("hyperslab", path, node, _identity(path), _identity(inside) if os.path.isdir(path) else ())
 

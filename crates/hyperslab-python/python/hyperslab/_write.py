@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from hyperslab import _native
 from hyperslab._errors import HyperslabError, InvalidError
+from hyperslab._storage import check_remote, flat
 from hyperslab._store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike
+
+    from hyperslab._storage import StorageOptions
 
 
 class Writer:
@@ -168,8 +171,13 @@ def convert(
     filters: Sequence[str | Mapping[str, Any]] | None = None,
     overwrite: bool = False,
     strict: bool = False,
+    storage_options: StorageOptions | None = None,
+    anonymous: bool = False,
 ) -> dict[str, Any]:
     """Converts a store to another format; the target appears whole or not at all.
+
+    Source and target may be URLs, the target one of a bucket (``s3://bucket/…``). ``storage_options`` and ``anonymous`` are as
+    for :func:`open`, for both of them; a source that is reached otherwise is given as an open store.
 
     >>> import hyperslab
     >>> target = getfixture("tmp_path") / "t.zarr"
@@ -178,7 +186,14 @@ def convert(
     >>> hyperslab.open(target)["/t"].chunks
     (2, 3)
     """
-    opened = source if isinstance(source, Store) else Store(source)
+    settings = flat(storage_options)
+    if isinstance(source, Store):
+        check_remote(settings, anonymous, target)
+        opened = source
+    else:
+        check_remote(settings, anonymous, source, target)
+        remote = _native.is_remote(source)
+        opened = Store(source, storage_options=settings if remote else None, anonymous=anonymous and remote)
     return _native.convert(
         opened._native,
         target,
@@ -189,10 +204,19 @@ def convert(
         filters=filters,
         overwrite=overwrite,
         strict=strict,
+        storage_options=settings,
+        anonymous=anonymous,
     )
 
 
-def verify(path: str | os.PathLike[str], *, deep: bool = False, format: str | None = None) -> dict[str, Any]:
+def verify(
+    path: str | os.PathLike[str],
+    *,
+    deep: bool = False,
+    format: str | None = None,
+    storage_options: StorageOptions | None = None,
+    anonymous: bool = False,
+) -> dict[str, Any]:
     """Is it whole? Findings and recommendations; what cannot even be opened is damage too.
 
     >>> import hyperslab
@@ -200,7 +224,7 @@ def verify(path: str | os.PathLike[str], *, deep: bool = False, format: str | No
     True
     """
     try:
-        with Store(path, format=format) as store:
+        with Store(path, format=format, storage_options=storage_options, anonymous=anonymous) as store:
             report: dict[str, Any] = store.verify(deep)
             return report
     except OSError:

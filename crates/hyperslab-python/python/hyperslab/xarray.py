@@ -1,7 +1,8 @@
 """An engine for xarray: ``xarray.open_dataset(path, engine="hyperslab")`` on every format.
 
 Arrays are read when they are needed, on all cores and without the GIL; ``chunks={}`` follows the file's own chunks. The engine is
-chosen without being named for ``.tet`` files and TileDB folders only: other formats have engines of their own.
+chosen without being named for ``.tet`` files and TileDB folders, and for URLs with the ending of any format when no other engine
+takes them.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from xarray.core import indexing
 
 from hyperslab import _native
 from hyperslab._errors import InvalidError
+from hyperslab._storage import check_remote, flat, new_opening
 from hyperslab._store import Group, Store, _node, _open_cached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from hyperslab._attributes import Attributes
 
@@ -77,7 +79,7 @@ class HyperslabDataStore(AbstractDataStore):
     """One group of a store, as xarray sees it. Pickled as a path."""
 
     def __init__(self, path: str, group: str | None = None, options: dict[str, Any] | None = None) -> None:
-        self.path = os.path.abspath(path)
+        self.path = _native.absolute_location(path)
         self.group = group or "/"
         self.options = options or {}
 
@@ -90,7 +92,7 @@ class HyperslabDataStore(AbstractDataStore):
         native = self.opened._native
         node = _node(native, "/" + self.group.strip("/"))
         if not isinstance(node, (Group, _native.Array)):
-            raise InvalidError(f"{self.path}: {self.group} is not a group")
+            raise InvalidError(f"{native.path}: {self.group} is not a group")
         return node
 
     def arrays(self) -> dict[str, _native.Array]:
@@ -138,7 +140,7 @@ class HyperslabDataStore(AbstractDataStore):
 
     def _variable(self, array: _native.Array, dims: tuple[str, ...]) -> Variable:
         attributes = _attributes(array.attrs, self.opened.format)
-        encoding: dict[str, Any] = {"source": self.path, "original_shape": array.shape}
+        encoding: dict[str, Any] = {"source": self.opened.file, "original_shape": array.shape}
         if self.opened.format == "hdf5":
             encoding.update(_netcdf_encoding(array))
         if array.chunks is not None:
@@ -217,14 +219,19 @@ class HyperslabEntrypoint(BackendEntrypoint):
         "format",
         "mapped",
         "threads",
+        "external",
+        "storage_options",
+        "anonymous",
     )
 
     def guess_can_open(self, filename_or_obj: Any) -> bool:
-        """Only what is ours alone: ``.tet`` and TileDB."""
+        """What is ours alone, ``.tet`` and TileDB, and URLs by their ending: xarray asks its own engines first."""
         try:
             path = os.fspath(filename_or_obj)
-            if not isinstance(path, str) or "://" in path:
+            if not isinstance(path, str):
                 return False
+            if _native.is_remote(path):
+                return _native.format_of_name(path) is not None
             if os.path.isdir(path):
                 names = ("__schema", "__group", "__array_schema.tdb", "__tiledb_group.tdb")
                 return any(os.path.exists(os.path.join(path, name)) for name in names)
@@ -248,10 +255,14 @@ class HyperslabEntrypoint(BackendEntrypoint):
         format: str | None = None,
         mapped: bool = True,
         threads: int | None = None,
+        external: str = "beside",
+        storage_options: Mapping[str, Any] | None = None,
+        anonymous: bool = False,
     ) -> Dataset:
-        store = HyperslabDataStore(os.fspath(filename_or_obj), group, _options(format, mapped, threads))
+        path = os.fspath(filename_or_obj)
+        opening = _options(path, format, mapped, threads, external, storage_options, anonymous)
         return StoreBackendEntrypoint().open_dataset(
-            store,
+            HyperslabDataStore(path, group, opening),
             mask_and_scale=mask_and_scale,
             decode_times=decode_times,
             concat_characters=concat_characters,
@@ -265,8 +276,11 @@ class HyperslabEntrypoint(BackendEntrypoint):
         self, filename_or_obj: Any, *, group: str | None = None, **options: Any
     ) -> dict[str, Dataset]:
         """Every group with arrays of its own or below, by its path."""
-        opening = {name: options[name] for name in ("format", "mapped", "threads") if name in options}
-        store = HyperslabDataStore(os.fspath(filename_or_obj), group, _options(**opening))
+        opening = {name: options.pop(name) for name in _OPENING if name in options}
+        location = os.fspath(filename_or_obj)
+        # One opening for all groups.
+        opening = _options(location, **opening)
+        store = HyperslabDataStore(location, group, opening)
         root = store._root()
         paths = [store.group]
         if isinstance(root, Group):
@@ -276,7 +290,8 @@ class HyperslabEntrypoint(BackendEntrypoint):
         for path in paths:
             inside = "/" + path.strip("/")
             name = inside if base == "/" else inside[len(base) :] or "/"
-            found[name] = self.open_dataset(filename_or_obj, group=path, **options)
+            each = HyperslabDataStore(location, path, opening)
+            found[name] = StoreBackendEntrypoint().open_dataset(each, **options)
         return found
 
     def open_datatree(self, filename_or_obj: Any, *, drop_variables: Any = None, **options: Any) -> DataTree:
@@ -285,12 +300,29 @@ class HyperslabEntrypoint(BackendEntrypoint):
         return DataTree.from_dict(groups)
 
 
-def _options(format: str | None = None, mapped: bool = True, threads: int | None = None) -> dict[str, Any]:
-    options: dict[str, Any] = {}
-    if format is not None:
-        options["format"] = format
-    if not mapped:
-        options["mapped"] = False
-    if threads is not None:
-        options["threads"] = threads
-    return options
+#: The parameters that say how a store is opened; the others say how it is decoded.
+_OPENING = ("format", "mapped", "threads", "external", "storage_options", "anonymous")
+
+
+def _options(
+    path: str,
+    format: str | None = None,
+    mapped: bool = True,
+    threads: int | None = None,
+    external: str = "beside",
+    storage_options: Mapping[str, Any] | None = None,
+    anonymous: bool = False,
+) -> dict[str, Any]:
+    """The options that differ from the default, such that they can be compared."""
+    settings = flat(storage_options)
+    check_remote(settings, anonymous, path)
+    given = {
+        "format": format,
+        "mapped": None if mapped else False,
+        "threads": threads,
+        "external": None if external == "beside" else external,
+        "storage_options": tuple(settings) or None,
+        "anonymous": anonymous or None,
+        "_opening": new_opening(path),
+    }
+    return {name: value for name, value in given.items() if value is not None}

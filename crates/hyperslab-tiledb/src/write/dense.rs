@@ -204,7 +204,10 @@ fn put_array(
     let schema_name = put_schema(folder, &schema, at, options.key.as_ref())?;
     let prefixed: Vec<(String, &Attributes)> = own
         .iter()
-        .map(|(name, sink)| (format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX), &sink.spec.attributes))
+        .map(|(_, sink)| {
+            let prefix = format!("{}{}.", crate::metadata::ATTRIBUTE_PREFIX, sink.attribute.name);
+            (prefix, &sink.spec.attributes)
+        })
         .collect();
     let sets =
         std::iter::once(("", attributes)).chain(prefixed.iter().map(|(prefix, own)| (prefix.as_str(), *own)));
@@ -291,13 +294,19 @@ enum Waiting {
 
 impl DenseSink {
     fn new(name: &str, spec: &ArraySpec, parts: Parts, options: &WriteOptions) -> Result<Self> {
-        let attribute = types::attribute(name, spec)?;
+        let mut attribute = types::attribute(name, spec)?;
         let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
         if shape.is_empty() || shape.contains(&0) {
             return Err(Error::unsupported("tiledb", format!("writing an array of shape {shape:?}")));
         }
         let tile_shape: Extents =
             shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent)).collect();
+        let dimensions = dimensions(spec, &tile_shape)?;
+        // TileDB refuses an attribute that is called like a dimension, as coordinates are. Its own converter of NetCDF files
+        // adds the same ending.
+        while dimensions.iter().any(|dimension| dimension.name == attribute.name) {
+            attribute.name.push_str(crate::store::COORDINATE_ENDING);
+        }
         let mut schema = Schema {
             version: WRITTEN,
             allows_duplicates: false,
@@ -308,7 +317,7 @@ impl DenseSink {
             coords: Pipeline::of([Filter::Zstd(3)]),
             offsets: Pipeline::of([Filter::Zstd(3)]),
             validity: Pipeline::of([Filter::Rle(-1)]),
-            dimensions: dimensions(spec, &tile_shape)?,
+            dimensions,
             attributes: vec![attribute.clone()],
             labels: Vec::new(),
             enumerations: Vec::new(),

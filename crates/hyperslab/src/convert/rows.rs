@@ -32,6 +32,7 @@ pub fn convert_to_rows(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
+    crate::location::check_local(target, "writing rows to")?;
     if options.shapes_arrays() || options.append {
         return Err(Error::invalid(format!(
             "{} is a file of rows: it has no chunks, shards or filters of ours, and nothing is added to it",

@@ -1,5 +1,6 @@
 //! Conversions into a bucket: the store is built on this machine and uploaded.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,7 +9,7 @@ use hyperslab_core::{Error, Result, StoreForm};
 use hyperslab_remote::Remote;
 
 use super::{ConvertOptions, ConvertReport, Progress, convert};
-use crate::{Format, OpenOptions, OpenStore, open_with};
+use crate::{Format, OpenOptions, OpenStore};
 
 /// Converts a store into one at a URL.
 pub(super) fn convert_to(
@@ -26,9 +27,7 @@ pub(super) fn convert_to(
     if exists && !options.replace {
         return Err(Error::Exists { path: remote.url().into() });
     }
-    if exists {
-        check_replaceable(url, options)?;
-    }
+    let replaced = exists.then(|| replaceable(url, options)).transpose()?;
     let folder = tempfile::tempdir().map_err(|source| Error::io("the folder for temporary files", source))?;
     let last =
         url.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("store");
@@ -48,7 +47,10 @@ pub(super) fn convert_to(
         });
         let uploaded = match format.info().created_form() {
             StoreForm::File => remote.upload_file(&local, exists, &stop),
-            StoreForm::Directory => remote.upload_folder(&local, format.info().visible_last, exists, &stop),
+            StoreForm::Directory => {
+                let replaced = replaced.map(|format| format.info().visible_last);
+                remote.upload_folder(&local, format.info().visible_last, replaced, &stop)
+            }
         };
         ended.store(true, Ordering::Relaxed);
         uploaded
@@ -59,12 +61,14 @@ pub(super) fn convert_to(
     uploaded.map(|()| report)
 }
 
-/// Refuses to replace what is not a store.
-fn check_replaceable(url: &str, options: &ConvertOptions) -> Result<()> {
+/// The format of the store at a URL. What is not a store is not replaced.
+fn replaceable(url: &str, options: &ConvertOptions) -> Result<Format> {
     let open = OpenOptions { remote: options.remote.clone(), ..OpenOptions::default() };
-    match open_with(Path::new(url), &open) {
-        Ok(_) => Ok(()),
-        Err(error @ Error::Io { .. }) => Err(error),
+    match crate::location::find(Path::new(url), &open) {
+        Ok(found) => Ok(found.format),
+        Err(Error::Io { path, source }) if source.kind() != ErrorKind::NotFound => {
+            Err(Error::Io { path, source })
+        }
         Err(_) => Err(Error::invalid(format!(
             "{} exists and is not a store, so it is not replaced; remove it or choose another target",
             crate::location::url_name(url)

@@ -1,0 +1,76 @@
+//! What was requested, counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was requested so far.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Traffic {
+    /// Requests.
+    pub requests: u64,
+    /// Bytes of their answers.
+    pub bytes: u64,
+    /// Times that something waited for one or more requests at once.
+    pub rounds: u64,
+    /// Bytes of uploads.
+    pub sent: u64,
+}
+
+#[derive(Debug, Default)]
+struct Counters {
+    requests: AtomicU64,
+    bytes: AtomicU64,
+    rounds: AtomicU64,
+    sent: AtomicU64,
+}
+
+/// Counts requests. Whoever gets the same meter adds to the same counts.
+///
+/// ```
+/// use hyperslab_remote::{Meter, RemoteOptions, Traffic};
+/// let meter = Meter::default();
+/// let options = RemoteOptions::default().with_meter(meter.clone());
+/// assert_eq!(meter.traffic(), Traffic::default());
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Meter(Arc<Counters>);
+
+impl PartialEq for Meter {
+    /// Are they one?
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for Meter {}
+
+impl Meter {
+    /// What was requested so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        Traffic {
+            requests: self.0.requests.load(Ordering::Relaxed),
+            bytes: self.0.bytes.load(Ordering::Relaxed),
+            rounds: self.0.rounds.load(Ordering::Relaxed),
+            sent: self.0.sent.load(Ordering::Relaxed),
+        }
+    }
+
+    pub(crate) fn request(&self) {
+        self.0.requests.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn received(&self, bytes: u64) {
+        self.0.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn round(&self) {
+        self.0.rounds.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A request that brings bytes to the server.
+    pub(crate) fn upload(&self, bytes: u64) {
+        self.request();
+        self.0.sent.fetch_add(bytes, Ordering::Relaxed);
+    }
+}

@@ -417,7 +417,12 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) node: Option<String>,
 
-    /// Convert only this part of the array; repeatable
+    /// Convert only this part; repeatable
+    ///
+    /// Every array is cut along the dimensions that are named (`time[3:7]`, `lat=30..60`); arrays without them are copied
+    /// whole. An index such as `time[3]` drops the dimension, and its coordinate becomes a scalar. With --node, the node's
+    /// coordinates, bounds, grid mapping, ancillary variables and cell measures come along. A selection by position
+    /// (`[0, 10:20]`) needs one array, or arrays of the same dimensions; coordinates and the like do not count.
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
 
@@ -425,7 +430,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<String>,
 
-    /// Unlimited axes, by number or name (HDF5)
+    /// Unlimited axes, by number or name (HDF5, NetCDF), of every array that has them
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) unlimited: Vec<String>,
 

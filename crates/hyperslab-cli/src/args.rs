@@ -531,6 +531,14 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     pub(crate) no_attributes: bool,
 
+    /// Compare only nodes, types, shapes and values
+    ///
+    /// Without it, attributes, links, names of dimensions, coordinates, fill values, how far axes may grow, the names of an
+    /// enumeration's values and null dataspaces are compared as well. Between different formats, what one of them cannot say
+    /// (links or unlimited axes in Zarr, fill values in npy) is no difference.
+    #[arg(long)]
+    pub(crate) values_only: bool,
+
     /// List every difference
     #[arg(long)]
     pub(crate) full: bool,

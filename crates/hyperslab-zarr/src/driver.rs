@@ -25,6 +25,7 @@ static INFO: FormatInfo = FormatInfo {
         several_arrays: true,
         attributes: true,
         reserved_names: true,
+        fill_values: true,
         ..Capabilities::NONE
     },
     probe_keys: &["zarr.json"],

@@ -63,7 +63,9 @@ fn selections_that_no_array_has_are_refused() {
     let (format, variant) = format_named("netcdf4").unwrap();
     let refusal = |selection: &str, unlimited: &[&str], chunk_shape: Option<Vec<u64>>| {
         let options = ConvertOptions {
-            selection: selection.split(' ').fold(Selection::all(), |all, text| all.and(text.parse().unwrap())),
+            selection: selection
+                .split(' ')
+                .fold(Selection::all(), |all, text| all.and(text.parse().unwrap())),
             unlimited: unlimited.iter().map(|name| (*name).to_owned()).collect(),
             chunk_shape,
             variant,

@@ -100,6 +100,10 @@ pub(crate) struct OpenArgs {
     #[arg(long)]
     pub(crate) no_map: bool,
 
+    /// Read each node's own document, not the consolidated one, which may be stale (Zarr)
+    #[arg(long)]
+    pub(crate) no_consolidated: bool,
+
     /// Which other files an HDF5 file may lead to: external data, virtual sources and links
     #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside")]
     pub(crate) external: String,
@@ -580,6 +584,8 @@ Examples:
   tet verify data.tet                      structures, offsets, counts
   tet verify data.tet --deep               also decode every chunk and compare checksums
   tet verify data.tet --json
+  tet verify data.zarr --record sums.json    keep a hash of every stored chunk
+  tet verify data.zarr --against sums.json   what changed, is missing or is new since then?
 
 Exit status: 0 it is whole, 1 damage was found, 2 it could not be checked.")]
 pub(crate) struct VerifyArgs {
@@ -589,6 +595,14 @@ pub(crate) struct VerifyArgs {
     /// Also decode every chunk
     #[arg(long)]
     pub(crate) deep: bool,
+
+    /// Write a hash of every stored chunk and of each node's description to this file (JSON)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "against")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Compare with what --record wrote: whatever changed, is missing or is new is an error
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) against: Option<PathBuf>,
 
     /// Print only the verdict
     #[arg(short, long)]

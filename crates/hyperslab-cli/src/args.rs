@@ -116,6 +116,10 @@ pub(crate) struct OpenArgs {
     #[arg(long)]
     pub(crate) no_map: bool,
 
+    /// Read each node's own document, not the consolidated one, which may be stale (Zarr)
+    #[arg(long)]
+    pub(crate) no_consolidated: bool,
+
     /// Which other files an HDF5 file may lead to: external data, virtual sources and links
     #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside")]
     pub(crate) external: String,
@@ -441,7 +445,12 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) node: Option<String>,
 
-    /// Convert only this part of the array; repeatable
+    /// Convert only this part; repeatable
+    ///
+    /// Every array is cut along the dimensions that are named (`time[3:7]`, `lat=30..60`); arrays without them are copied
+    /// whole. An index such as `time[3]` drops the dimension, and its coordinate becomes a scalar. With --node, the node's
+    /// coordinates, bounds, grid mapping, ancillary variables and cell measures come along. A selection by position
+    /// (`[0, 10:20]`) needs one array, or arrays of the same dimensions; coordinates and the like do not count.
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
 
@@ -449,7 +458,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<String>,
 
-    /// Unlimited axes, by number or name (HDF5)
+    /// Unlimited axes, by number or name (HDF5, NetCDF), of every array that has them
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) unlimited: Vec<String>,
 
@@ -550,6 +559,14 @@ pub(crate) struct DiffArgs {
     #[arg(long)]
     pub(crate) no_attributes: bool,
 
+    /// Compare only nodes, types, shapes and values
+    ///
+    /// Without it, attributes, links, names of dimensions, coordinates, fill values, how far axes may grow, the names of an
+    /// enumeration's values and null dataspaces are compared as well. Between different formats, what one of them cannot say
+    /// (links or unlimited axes in Zarr, fill values in npy) is no difference.
+    #[arg(long)]
+    pub(crate) values_only: bool,
+
     /// List every difference
     #[arg(long)]
     pub(crate) full: bool,
@@ -591,6 +608,8 @@ Examples:
   tet verify data.tet                      structures, offsets, counts
   tet verify data.tet --deep               also decode every chunk and compare checksums
   tet verify data.tet --json
+  tet verify data.zarr --record sums.json    keep a hash of every stored chunk
+  tet verify data.zarr --against sums.json   what changed, is missing or is new since then?
 
 Exit status: 0 it is whole, 1 damage was found, 2 it could not be checked.")]
 pub(crate) struct VerifyArgs {
@@ -600,6 +619,14 @@ pub(crate) struct VerifyArgs {
     /// Also decode every chunk
     #[arg(long)]
     pub(crate) deep: bool,
+
+    /// Write a hash of every stored chunk and of each node's description to this file (JSON)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "against")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// Compare with what --record wrote: whatever changed, is missing or is new is an error
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) against: Option<PathBuf>,
 
     /// Print only the verdict
     #[arg(short, long)]

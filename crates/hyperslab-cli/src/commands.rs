@@ -46,7 +46,8 @@ fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
     let at = args.at.as_deref().map(crate::times::window).transpose()?;
     let key = EncryptionKey::from_environment()?;
     let (external, remote) = (args.external.parse()?, remote_options(&args.storage)?);
-    Ok(OpenOptions { format, mapped: !args.no_map, at, key, external, remote, ..OpenOptions::default() })
+    let (mapped, consolidated) = (!args.no_map, !args.no_consolidated);
+    Ok(OpenOptions { format, mapped, at, key, consolidated, external, remote, ..OpenOptions::default() })
 }
 
 /// How remote storage is reached.

@@ -116,3 +116,27 @@ fn differences_and_hashes_agree_in_every_format() {
     assert_eq!(told(folder.path(), 1, &["diff", "a.npy", "b.npy", "-q"]), "");
     assert!(told(folder.path(), 2, &["diff", "a.npy", "none.npy"]).contains("none.npy"));
 }
+
+#[test]
+fn a_record_tells_what_changed() {
+    let folder = tempfile::tempdir().expect("a folder");
+    npy(&folder.path().join("a.npy"), "'<i2'", "(6,)", &[1; 12]);
+    told(folder.path(), 0, &["convert", "a.npy", "a.zarr", "--chunks", "2"]);
+    let inside = told(folder.path(), 2, &["verify", "a.zarr", "--record", "a.zarr/sums.json"]);
+    assert!(inside.contains("inside the store"), "{inside}");
+    told(folder.path(), 0, &["verify", "a.zarr", "--record", "sums.json"]);
+    told(folder.path(), 0, &["verify", "a.zarr", "--against", "sums.json"]);
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(folder.path().join("sums.json")).expect("a file"))
+            .expect("JSON");
+    assert_eq!(
+        (record["chunks"][1]["chunk"][0].clone(), record["chunks"][1]["bytes"].clone()),
+        (json!(1), json!(4))
+    );
+    std::fs::remove_file(folder.path().join("a.zarr").join("c/1")).expect("a chunk");
+    let text = told(folder.path(), 0, &["verify", "a.zarr", "--no-consolidated"]);
+    assert!(text.contains("1 of 3 chunks was never written or is missing"), "{text}");
+    let text = told(folder.path(), 1, &["verify", "a.zarr", "--against", "sums.json"]);
+    assert!(text.contains("chunk [1] is recorded and is not there"), "{text}");
+    assert!(told(folder.path(), 2, &["verify", "a.zarr", "--against", "a.npy"]).contains("not a record"));
+}

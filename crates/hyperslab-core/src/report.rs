@@ -69,6 +69,11 @@ impl Report {
         self.push(check, Severity::Info, true, detail);
     }
 
+    /// Something that is good to know, and neither good nor bad.
+    pub fn note(&mut self, check: &'static str, detail: impl Into<String>) {
+        self.push(check, Severity::Info, false, detail);
+    }
+
     /// Something that is not as it should be, though nothing is lost.
     pub fn warning(&mut self, check: &'static str, detail: impl Into<String>) {
         self.push(check, Severity::Warning, false, detail);

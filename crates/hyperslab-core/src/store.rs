@@ -104,6 +104,11 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
+    /// Does the store keep a checksum of every chunk, beside those that filters add?
+    fn keeps_checksums(&self) -> bool {
+        false
+    }
+
     /// Checks the store and says what it found. Damage is a finding, not an error.
     ///
     /// # Errors

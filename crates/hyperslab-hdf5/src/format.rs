@@ -36,6 +36,8 @@ static INFO: FormatInfo = FormatInfo {
         several_arrays: true,
         attributes: true,
         links: true,
+        fill_values: true,
+        unlimited: true,
         ..Capabilities::NONE
     },
     ..FormatInfo::new("hdf5")

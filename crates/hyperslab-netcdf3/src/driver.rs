@@ -25,6 +25,7 @@ static INFO: FormatInfo = FormatInfo {
         grow: true,
         several_arrays: true,
         attributes: true,
+        unlimited: true,
         ..Capabilities::NONE
     },
     character_text: true,

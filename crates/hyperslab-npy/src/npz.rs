@@ -82,6 +82,10 @@ impl Store for NpzStore {
         "npz"
     }
 
+    fn keeps_checksums(&self) -> bool {
+        true
+    }
+
     fn name(&self) -> &Arc<str> {
         &self.name
     }

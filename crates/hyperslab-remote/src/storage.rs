@@ -23,9 +23,6 @@ const MOST_KNOWN: usize = 16 << 10;
 /// Whole objects up to this size are kept: documents, not chunks.
 const DOCUMENT: u64 = 1 << 20;
 
-/// Ranges of one object, its path, and the version that it must be.
-type Wanted<'a> = (Vec<std::ops::Range<u64>>, &'a Path, Option<Version>);
-
 /// The objects under a URL.
 ///
 /// What was read of structures and documents is kept, and so is what was found missing: an opened store sees each object

@@ -313,6 +313,12 @@ impl Store for TetStore {
         "tet"
     }
 
+    fn keeps_checksums(&self) -> bool {
+        self.footer()
+            .and_then(|footer| footer.metadata.own.as_ref())
+            .is_some_and(|own| own.checksums.is_some())
+    }
+
     fn name(&self) -> &Arc<str> {
         self.file.blob.name()
     }

@@ -27,6 +27,7 @@ static INFO: FormatInfo = FormatInfo {
         fragments: true,
         field_arrays: true,
         reserved_names: true,
+        fill_values: true,
         ..Capabilities::NONE
     },
     visible_last: &["__commits", "__schema", "__group", "__tiledb_group.tdb"],

@@ -25,6 +25,7 @@ static INFO: FormatInfo = FormatInfo {
         several_arrays: true,
         attributes: true,
         reserved_names: true,
+        fill_values: true,
         ..Capabilities::NONE
     },
     probe_keys: &["zarr.json"],
@@ -42,8 +43,8 @@ impl FormatDriver for ZarrDriver {
         Ok(if is_zarr { Recognition::Container } else { Recognition::No })
     }
 
-    fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
-        Ok(Arc::new(crate::open(content.into_directory(&INFO)?)?))
+    fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        Ok(Arc::new(crate::open_with(content.into_directory(&INFO)?, !context.unconsolidated)?))
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

@@ -14,7 +14,7 @@ use crate::array::ZarrArray;
 use crate::attributes;
 use crate::json::Doc;
 use crate::metadata::{self, ArrayMetadata};
-use crate::verify;
+use crate::{stale, verify};
 
 /// An opened Zarr store, v2 or v3.
 #[derive(Debug)]
@@ -61,6 +61,16 @@ pub fn probe(directory: &dyn Storage) -> Result<bool> {
 ///
 /// [`NotFound`](Error::NotFound) when there is none, [`Corrupt`](Error::Corrupt) when its root cannot be read.
 pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
+    open_with(directory, true)
+}
+
+/// Opens the store in this directory. Unless `consolidated`, each node's own document is read, whatever copies the root has
+/// gathered.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn open_with(directory: Arc<dyn Storage>, consolidated: bool) -> Result<ZarrStore> {
     let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3" };
     let root = store.document("")?;
     let Some(root) = root else {
@@ -70,6 +80,7 @@ pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
         store.variant = "zarr2";
     }
     store.consolidated = match root {
+        _ if !consolidated => None,
         Document::V3(root) => consolidated_v3(root),
         Document::V2Group(_) => store.consolidated_v2()?,
         Document::V2Array(..) => None,
@@ -287,7 +298,12 @@ impl ZarrStore {
         Ok(Some(all).filter(|all| all.contains_key("")))
     }
 
-    fn has_document(&self, key: &str) -> Result<bool> {
+    /// The documents that the root has gathered, where it has.
+    pub(crate) const fn gathered(&self) -> Option<&BTreeMap<String, Document>> {
+        self.consolidated.as_ref()
+    }
+
+    pub(crate) fn has_document(&self, key: &str) -> Result<bool> {
         for name in self.document_names(key).iter().filter(|name| **name != ".zattrs") {
             if self.directory.size(&join(key, name))?.is_some() {
                 return Ok(true);
@@ -383,6 +399,7 @@ impl Store for ZarrStore {
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
         verify::node(self, "/", depth, report, 0);
+        stale::check(self, report);
         Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! multiplied by `scale_factor` and increased by `add_offset`.
 
 mod attribute;
+mod companions;
 mod unpack;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use hyperslab_core::{Array, ArraySchema, Attributes, DType, Elements, Fill, Numb
 
 use crate::adapt::{Mapped, Relabelled};
 use attribute::{Stated, numbers};
+pub(crate) use companions::companions;
 use unpack::{UnpackSpec, unpack};
 
 /// What conventions say of an array's values.

@@ -11,6 +11,7 @@ mod relocate;
 mod rows;
 mod spec;
 mod stored;
+mod subset;
 #[cfg(feature = "remote")]
 mod upload;
 
@@ -34,13 +35,19 @@ use crate::{CreateOptions, Format, OpenStore, Variant, create};
 use copy::Copy;
 use nodes::{Item, Items};
 use stored::Stored;
+use subset::Subset;
 
 /// How to convert.
 #[derive(Debug, Clone)]
 pub struct ConvertOptions {
     /// Only this node and what is below it.
     pub node: Option<String>,
-    /// Only this part of the (single) array.
+    /// Only this part: every array is cut along the dimensions that the selection names, by the same positions, and arrays
+    /// without them are copied whole. Together with a [node](Self::node), what describes that node comes along: the
+    /// coordinates of its dimensions, and what the CF attributes `coordinates`, `bounds`, `grid_mapping`,
+    /// `ancillary_variables`, `cell_measures` and `formula_terms` name.
+    ///
+    /// A selection by position needs one array, or arrays of the same dimensions. Arrays that describe others do not count.
     pub selection: Selection,
     /// The target's chunks; the source's own, or a default, when left out.
     pub chunk_shape: Option<Vec<u64>>,
@@ -193,14 +200,17 @@ pub fn convert(
         if options.replace {
             check_replaceable(target, format.info().created_form())?;
         }
-        let nodes: Vec<_> = nodes::by_path(source, options.node.as_deref())?.into_nodes();
+        let only: Vec<String> = options.node.iter().cloned().collect();
+        let nodes: Vec<_> = nodes::by_path(source, &only)?.into_nodes();
         return geometry::convert(source, &nodes, (target, format), options, progress);
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;
-    let by_identity = keeps_links.then(|| nodes::by_identity(source, options.node.as_deref())).transpose()?;
+    let several = format.info().capabilities.several_arrays;
+    let subset = Subset::new(source, options.node.as_deref(), &options.selection, several)?;
+    let by_identity = keeps_links.then(|| nodes::by_identity(source, &subset.only)).transpose()?;
     let Items { items: nodes, paths } = match by_identity.flatten() {
         Some(items) => items,
-        None => nodes::by_path(source, options.node.as_deref())?,
+        None => nodes::by_path(source, &subset.only)?,
     };
     let own_variant = source.inner().variant().filter(|_| same_format);
     // The same store once more: the format's own bookkeeping is kept as it is.
@@ -213,9 +223,6 @@ pub fn convert(
     let holds_values =
         |item: &Item| matches!(item.node(), Some(Node::Array(array)) if !array.schema().is_dimension);
     let arrays = nodes.iter().filter(|(_, item)| holds_values(item)).count();
-    if arrays != 1 && options.selection != Selection::all() {
-        return Err(Error::invalid(format!("a selection needs one array, there are {arrays}; name one")));
-    }
     let mut report = ConvertReport::default();
     let preamble = if keeps_links { source.inner().preamble() } else { Ok(None) };
     let preamble = preamble.unwrap_or_else(|error| {
@@ -287,8 +294,12 @@ pub fn convert(
             }
             Node::Array(array) if array.schema().is_dimension && !verbatim => {
                 let schema = array.schema();
-                if let (&[length], [limit]) = (schema.shape(), &schema.max_shape[..]) {
-                    sink.dimension(path, length, *limit)?;
+                if let (&[own], [limit]) = (schema.shape(), &schema.max_shape[..])
+                    && let [axis] = subset.positions(path, schema)?.axes[..]
+                    && axis.keep
+                {
+                    let limit = spec::dimension_limit(path, axis.count, *limit, own, options);
+                    sink.dimension(path, axis.count, limit)?;
                 }
             }
             Node::Array(array) => {
@@ -302,7 +313,14 @@ pub fn convert(
                 };
                 change.into_iter().for_each(|change| report.change(path, change));
                 let reader = source.reader(array);
-                let mut copy = Copy::new(reader, options, same_format)?;
+                let positions = subset.positions(path, reader.schema())?;
+                let mut copy = Copy::new(reader, positions, options, same_format)?;
+                subset.name_scalars(
+                    path,
+                    copy.reader.schema(),
+                    &copy.positions,
+                    &mut copy.spec.attributes,
+                )?;
                 if let Some(prefix) = generated_dimension {
                     spec::drop_generated_names(&mut copy.spec, prefix);
                 }
@@ -346,6 +364,7 @@ pub fn convert(
             other => report.drop(path, format!("{} is not converted", other.kind().one())),
         }
     }
+    spec::check_wanted(options, copies.iter().map(|(copy, _)| &copy.spec))?;
     for (path, change) in sink.changes() {
         report.change(&path, change);
     }

@@ -1,19 +1,30 @@
 //! Same values? Two stores compared node by node, whatever their formats and chunkings.
 //!
-//! Compared are the nodes there are, types, shapes, values and attributes, and the names of dimensions where both have
-//! them. Chunks, filters and fill values are not: they are how values are kept. NaN equals NaN, and zero has no sign.
+//! Compared are the nodes there are, types, shapes and values, and unless [`DiffOptions::values_only`] is set what people
+//! see beside the values: attributes, links, names of dimensions, coordinates, fill values, how far axes may grow, names of
+//! the values of an enumeration, and whether there is a dataspace at all. Chunks and filters are not: they are how values
+//! are kept. NaN equals NaN, and zero has no sign.
+//!
+//! Between stores of different formats, what one of the formats cannot say is no difference: links where one has none (each
+//! path is compared with what it leads to), fill values and growth where one keeps none, a dimension without a name, labels
+//! of another kind, an enumeration that is plain integers elsewhere, an array without a dataspace.
 
+mod about;
 mod nodes;
+mod tree;
 mod values;
 
 use std::collections::BTreeMap;
 
-use hyperslab_core::{Attribute, Attributes, Error, Node, Result, child_path, normal_path};
+use hyperslab_core::{Attribute, Attributes, Node, Result, normal_path};
 use serde_json::{Value, json};
 
 use crate::OpenStore;
 
+pub(crate) use tree::{below, join};
 pub use values::Tolerance;
+
+use tree::{Tree, below_once, compare_links};
 
 /// How to compare.
 #[derive(Debug, Clone)]
@@ -22,13 +33,15 @@ pub struct DiffOptions {
     pub tolerance: Tolerance,
     /// Compare attributes too?
     pub attributes: bool,
+    /// Compare nothing but nodes, types, shapes and values?
+    pub values_only: bool,
     /// Memory for values on their way.
     pub memory: u64,
 }
 
 impl Default for DiffOptions {
     fn default() -> Self {
-        Self { tolerance: Tolerance::default(), attributes: true, memory: 256 << 20 }
+        Self { tolerance: Tolerance::default(), attributes: true, values_only: false, memory: 256 << 20 }
     }
 }
 
@@ -48,9 +61,23 @@ pub struct DiffReport {
 pub struct Difference {
     /// The node.
     pub path: String,
-    /// `node`, `kind`, `type`, `shape`, `dimensions`, `attribute`, `columns`, `rows` or `values`.
-    pub what: &'static str,
-    /// In words.
+    /// What kind of difference it is. These codes stay as they are:
+    ///
+    /// | code | what differs |
+    /// |---|---|
+    /// | `node` | only one side has the node |
+    /// | `kind` | an array on one side, a group or table on the other |
+    /// | `type`, `shape`, `values` | of an array |
+    /// | `columns`, `rows` | of a table |
+    /// | `attribute` | its value, or only one side has it |
+    /// | `link` | what a path links to, or whether it is a link |
+    /// | `dimensions`, `coordinates` | their names; what holds the labels |
+    /// | `fill` | what a cell holds that was never written |
+    /// | `growth` | how far axes may grow |
+    /// | `enumeration` | the names of values |
+    /// | `null` | whether there is a dataspace |
+    pub code: &'static str,
+    /// The first side and the second, in few words.
     pub detail: String,
     /// Of values: how many, and the first.
     pub values: Option<ValueDifference>,
@@ -87,10 +114,10 @@ impl DiffReport {
         })
     }
 
-    fn add(&mut self, path: &str, what: &'static str, detail: impl Into<String>) {
+    fn add(&mut self, path: &str, code: &'static str, detail: impl Into<String>) {
         self.differences.push(Difference {
             path: path.to_owned(),
-            what,
+            code,
             detail: detail.into(),
             values: None,
         });
@@ -98,8 +125,34 @@ impl DiffReport {
 }
 
 impl Difference {
+    /// A plain sentence.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let subject = match self.code {
+            "node" => "There is",
+            "kind" => "The kinds of node differ:",
+            "type" => "The types differ:",
+            "shape" => "The shapes differ:",
+            "values" => "The values differ:",
+            "columns" => "The columns differ:",
+            "rows" => "The numbers of rows differ:",
+            "attribute" => "An attribute differs:",
+            "link" => "The links differ:",
+            "dimensions" => "The names of the dimensions differ:",
+            "coordinates" => "The coordinates differ:",
+            "fill" => "The fill values differ:",
+            "growth" => "How far the axes may grow differs:",
+            "enumeration" => "The names of the values differ:",
+            "null" => "Only one of them has a dataspace:",
+            other => other,
+        };
+        format!("{subject} {}.", self.detail)
+    }
+
     fn to_json(&self) -> Value {
-        let mut told = json!({ "path": self.path, "what": self.what, "detail": self.detail });
+        let mut told = json!({
+            "path": self.path, "code": self.code, "detail": self.detail, "sentence": self.sentence(),
+        });
         if let Some(values) = &self.values {
             told["count"] = values.count.into();
             told["of"] = values.of.into();
@@ -120,9 +173,13 @@ impl Difference {
 /// Whatever reading says: what cannot be read cannot be compared.
 pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions) -> Result<DiffReport> {
     let sides = [(a.0, normal_path(a.1)), (b.0, normal_path(b.1))];
-    let [of_a, of_b] = [below(sides[0].0, &sides[0].1)?, below(sides[1].0, &sides[1].1)?];
     let mut report = DiffReport::default();
-    let mut compare = nodes::Comparison { options, report: &mut report };
+    let shared = Shared::of(a.0, b.0);
+    let (tree_a, tree_b) = trees(&sides, shared.links && !options.values_only)?;
+    compare_links(&mut report, &tree_a, &tree_b);
+    let (of_a, of_b) = (tree_a.nodes, tree_b.nodes);
+    let roots = [sides[0].1.as_str(), sides[1].1.as_str()];
+    let mut compare = nodes::Comparison { options, report: &mut report, shared, roots };
     if let (Some(one), Some(other)) = (only(&of_a), only(&of_b))
         && one != other
     {
@@ -137,12 +194,14 @@ pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions)
                 let paths = [join(&sides[0].1, path), join(&sides[1].1, path)];
                 compare.nodes(path, [(sides[0].0, &paths[0], node), (sides[1].0, &paths[1], other)])?;
             }
+            None if tree_b.links.contains_key(path) => {}
             None => {
                 compare.report.add(path, "node", format!("{} that only the first has", node.kind().one()))
             }
         }
     }
-    for (path, node) in of_b.iter().filter(|(path, _)| !of_a.contains_key(*path)) {
+    let untold = |path: &String| !of_a.contains_key(path) && !tree_a.links.contains_key(path);
+    for (path, node) in of_b.iter().filter(|(path, _)| untold(path)) {
         compare.report.add(path, "node", format!("{} that only the second has", node.kind().one()));
     }
     Ok(report)
@@ -158,35 +217,40 @@ fn only(nodes: &BTreeMap<String, Node>) -> Option<String> {
     }
 }
 
-/// The nodes at and below a path, by their paths below it.
-pub(crate) fn below(store: &OpenStore, root: &str) -> Result<BTreeMap<String, Node>> {
-    let mut found = BTreeMap::new();
-    let mut pending = vec!["/".to_owned()];
-    while let Some(path) = pending.pop() {
-        let full = join(root, &path);
-        let node = store.node(&full)?;
-        // A dimension is compared where arrays name it.
-        if matches!(&node, Node::Array(array) if array.schema().is_dimension) {
-            continue;
-        }
-        let field = if path == "/" { None } else { crate::fields::own_field(store, &full, &node)? };
-        let node = field.unwrap_or(node);
-        if matches!(node, Node::Group(_)) {
-            pending.extend(store.children(&full)?.iter().map(|name| child_path(&path, name)));
-        }
-        if found.insert(path, node).is_some() {
-            return Err(Error::invalid(format!("{full} is there twice")));
-        }
+/// What stands on each side. Links are kept apart where both sides have them.
+fn trees(sides: &[(&OpenStore, String); 2], links: bool) -> Result<(Tree, Tree)> {
+    if links
+        && let (Some(one), Some(other)) =
+            (below_once(sides[0].0, &sides[0].1)?, below_once(sides[1].0, &sides[1].1)?)
+    {
+        return Ok((one, other));
     }
-    Ok(found)
+    let tree = |(store, root): &(&OpenStore, String)| -> Result<Tree> {
+        Ok(Tree { nodes: below(store, root)?, ..Tree::default() })
+    };
+    Ok((tree(&sides[0])?, tree(&sides[1])?))
 }
 
-/// The path of what stands at `path` below `root`.
-pub(crate) fn join(root: &str, path: &str) -> String {
-    match (root, path) {
-        ("/", path) => path.to_owned(),
-        (root, "/") => root.to_owned(),
-        (root, path) => format!("{root}{path}"),
+/// What the formats of both sides can say.
+#[derive(Debug, Clone, Copy)]
+struct Shared {
+    /// Are the formats the same, so that every difference is one?
+    format: bool,
+    links: bool,
+    fill: bool,
+    growth: bool,
+}
+
+impl Shared {
+    fn of(a: &OpenStore, b: &OpenStore) -> Self {
+        let format = a.format() == b.format();
+        let (one, other) = (a.capabilities(), b.capabilities());
+        Self {
+            format,
+            links: one.links && other.links,
+            fill: format || one.fill_values && other.fill_values,
+            growth: format || one.unlimited && other.unlimited,
+        }
     }
 }
 

@@ -13,30 +13,46 @@ pub(crate) fn resolve(selection: &Selection, schema: &ArraySchema, store: &dyn S
         .items
         .iter()
         .map(|item| match item {
-            SelectionItem::Labels { dimension, from, to, single } => {
+            SelectionItem::Labels { dimension, .. } | SelectionItem::Nearest { dimension, .. } => {
                 let axis = dimension_axis(&schema.dimensions, dimension)?;
-                let ends = if *single {
-                    Ends::one(from.as_deref())
-                } else {
-                    Ends::range(from.as_deref(), to.as_deref())
-                };
-                let range = positions(schema, axis, dimension, ends, store)?;
-                let axis = if *single && range.1 - range.0 == 1 {
-                    AxisSelection::Index(range.0)
-                } else {
-                    AxisSelection::range(range.0, range.1)
-                };
-                Ok(SelectionItem::Named(dimension.clone(), axis))
-            }
-            SelectionItem::Nearest { dimension, label } => {
-                let axis = dimension_axis(&schema.dimensions, dimension)?;
-                let at = nearest(schema, axis, dimension, label, store)?;
-                Ok(SelectionItem::Named(dimension.clone(), AxisSelection::Index(at)))
+                let labels = schema.labels.get(axis).unwrap_or(&Labels::None);
+                let along = along(item, labels, schema.shape()[axis], store)?;
+                Ok(SelectionItem::Named(dimension.clone(), along.unwrap_or(AxisSelection::ALL)))
             }
             other => Ok(other.clone()),
         })
         .collect::<Result<_>>()?;
     Ok(Selection { items })
+}
+
+/// What an item selects along a dimension of this length and these labels; `None` of an item by position, which names no
+/// dimension.
+pub(crate) fn along(
+    item: &SelectionItem,
+    labels: &Labels,
+    extent: u64,
+    store: &dyn Store,
+) -> Result<Option<AxisSelection>> {
+    Ok(Some(match item {
+        SelectionItem::Positions { .. } => return Ok(None),
+        SelectionItem::Named(_, selection) => *selection,
+        SelectionItem::Labels { dimension, from, to, single } => {
+            let ends = if *single {
+                Ends::one(from.as_deref())
+            } else {
+                Ends::range(from.as_deref(), to.as_deref())
+            };
+            let range = positions(labels, extent, dimension, ends, store)?;
+            if *single && range.1 - range.0 == 1 {
+                AxisSelection::Index(range.0)
+            } else {
+                AxisSelection::range(range.0, range.1)
+            }
+        }
+        SelectionItem::Nearest { dimension, label } => {
+            AxisSelection::Index(nearest(labels, extent, dimension, label, store)?)
+        }
+    }))
 }
 
 /// What is asked for along a dimension: both ends of a range, or one label, which must be there.
@@ -66,14 +82,13 @@ impl<'a> Ends<'a> {
 
 /// The half-open range of positions between two labels.
 fn positions(
-    schema: &ArraySchema,
-    axis: usize,
+    labels: &Labels,
+    extent: u64,
     dimension: &str,
     ends: Ends<'_>,
     store: &dyn Store,
 ) -> Result<(i64, i64)> {
-    let extent = schema.shape()[axis];
-    match schema.labels.get(axis).unwrap_or(&Labels::None) {
+    match labels {
         // A dimension without labels is labelled by its positions, as in xarray.
         Labels::None => by_domain(0, &DType::Int64, extent, dimension, ends),
         Labels::Texts(texts) => by_text(texts, dimension, ends),
@@ -86,15 +101,8 @@ fn positions(
 }
 
 /// The position whose label is nearest to a number or a time; the first of two that are equally near.
-fn nearest(
-    schema: &ArraySchema,
-    axis: usize,
-    dimension: &str,
-    label: &str,
-    store: &dyn Store,
-) -> Result<i64> {
-    let extent = schema.shape()[axis];
-    let (numbers, target) = match schema.labels.get(axis).unwrap_or(&Labels::None) {
+fn nearest(labels: &Labels, extent: u64, dimension: &str, label: &str, store: &dyn Store) -> Result<i64> {
+    let (numbers, target) = match labels {
         Labels::Node(path) => {
             let (values, times) = coordinate(store, path, extent, dimension)?;
             let numbers = numbers_of(&values);

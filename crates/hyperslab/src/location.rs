@@ -34,6 +34,7 @@ impl Found {
             mapped: options.mapped,
             at: options.at,
             key: options.key.clone(),
+            unconsolidated: !options.consolidated,
         }
     }
 }

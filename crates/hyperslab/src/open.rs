@@ -28,6 +28,9 @@ pub struct OpenOptions {
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted array (TileDB).
     pub key: Option<EncryptionKey>,
+    /// Trust the copy of all documents that the root has gathered (the default), or read each node's own: a copy that was
+    /// not renewed hides what was added or changed since (Zarr).
+    pub consolidated: bool,
     /// Which other files a store may lead to (HDF5).
     pub external: ExternalFiles,
     /// How remote storage is reached.
@@ -56,6 +59,7 @@ impl Default for OpenOptions {
             memory: default_memory(),
             at: None,
             key: None,
+            consolidated: true,
             external: ExternalFiles::default(),
             #[cfg(feature = "remote")]
             remote: RemoteOptions::default(),
@@ -307,6 +311,7 @@ impl OpenStore {
     pub fn verify(&self, depth: Depth) -> Result<Report> {
         let mut report = Report::default();
         self.store.verify(depth, &mut report)?;
+        crate::verify::note_coverage(self, &mut report)?;
         Ok(report)
     }
 

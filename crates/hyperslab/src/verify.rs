@@ -1,11 +1,17 @@
 //! Is it whole? One report for every format.
 
+mod coverage;
+mod record;
+
 use std::path::Path;
 
 use hyperslab_core::{Depth, Error, Report, Result, Severity};
 use serde_json::{Value, json};
 
 use crate::{OpenOptions, open_with};
+
+pub(crate) use coverage::note_coverage;
+pub use record::{Record, RecordedChunk, RecordedNode};
 
 /// What a check of a path found.
 #[derive(Debug)]
@@ -56,6 +62,21 @@ pub fn verify_path(path: &Path, options: &OpenOptions, depth: Depth) -> Result<V
 }
 
 impl Verified {
+    /// Compares what is stored with a record of an earlier time. Every difference is an error of the report, and so is what
+    /// cannot be read.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system does not let us look.
+    pub fn compare(&mut self, options: &OpenOptions, recorded: &Record) -> Result<()> {
+        match open_with(Path::new(&self.path), options).and_then(|store| Record::of(&store)) {
+            Ok(found) => recorded.compare(&found, &mut self.report),
+            Err(error @ Error::Io { .. }) => return Err(error),
+            Err(error) => self.report.failure("record", &error),
+        }
+        Ok(())
+    }
+
     /// One line: how many checks, how many errors and warnings.
     #[must_use]
     pub fn summary(&self) -> String {
@@ -63,7 +84,8 @@ impl Verified {
             self.report.findings.iter().filter(|finding| !finding.ok && finding.severity == severity).count()
         };
         let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-        let mut parts = vec![many(self.report.findings.len(), "check")];
+        let is_check = |finding: &&hyperslab_core::Finding| finding.ok || finding.severity != Severity::Info;
+        let mut parts = vec![many(self.report.findings.iter().filter(is_check).count(), "check")];
         for (severity, word) in [(Severity::Error, "error"), (Severity::Warning, "warning")] {
             match failed(severity) {
                 0 => {}

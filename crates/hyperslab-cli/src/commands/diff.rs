@@ -19,6 +19,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Answer> {
     let mut options = DiffOptions {
         tolerance: Tolerance { relative: args.rtol, absolute: args.atol },
         attributes: !args.no_attributes,
+        values_only: args.values_only,
         ..DiffOptions::default()
     };
     if let Some(memory) = &args.memory {
@@ -36,7 +37,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<Answer> {
         output::print(|out| {
             let shown = if args.full { report.differences.len() } else { SHOWN };
             for difference in report.differences.iter().take(shown) {
-                let what = format!("{:<10}", difference.what);
+                let what = format!("{:<11}", difference.code);
                 writeln!(
                     out,
                     "  {} {}  {what} {}",

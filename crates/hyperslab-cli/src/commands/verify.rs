@@ -1,9 +1,10 @@
 //! `tet verify`: is it whole?
 
 use std::io::{self, Write};
+use std::path::Path;
 
-use hyperslab::verify::{Verified, verify_path};
-use hyperslab::{Depth, OpenOptions, Result, Severity};
+use hyperslab::verify::{Record, Verified, verify_path};
+use hyperslab::{Depth, Error, OpenOptions, Result, Severity};
 
 use crate::args::VerifyArgs;
 use crate::{Answer, output, paint};
@@ -12,7 +13,22 @@ pub(crate) fn run(args: &VerifyArgs) -> Result<Answer> {
     let depth = if args.deep { Depth::Deep } else { Depth::Quick };
     // Everything is looked at once, while it is in the processor's cache: mapping it would take longer.
     let options = OpenOptions { mapped: false, ..super::open_options(&args.open)? };
-    let verified = verify_path(&args.open.path, &options, depth)?;
+    let mut verified = verify_path(&args.open.path, &options, depth)?;
+    if let Some(file) = &args.against {
+        verified.compare(&options, &Record::read(file)?)?;
+    }
+    if let Some(file) = &args.record {
+        if !verified.report.ok() {
+            return Err(Error::invalid(format!("{} is damaged: nothing was recorded", verified.path)));
+        }
+        let inside = |file: &Path| {
+            Some(file.parent()?.canonicalize().ok()?.starts_with(args.open.path.canonicalize().ok()?))
+        };
+        if inside(&std::path::absolute(file).unwrap_or_else(|_| file.clone())) == Some(true) {
+            return Err(Error::invalid(format!("{} is inside the store", file.display())));
+        }
+        Record::of(&hyperslab::open_with(&args.open.path, &options)?)?.write(file)?;
+    }
     if args.json {
         output::print_json(&verified.to_json())?;
     } else {
@@ -26,6 +42,7 @@ pub(crate) fn show(verified: &Verified, quiet: bool, out: &mut dyn Write) -> io:
         for finding in &verified.report.findings {
             let mark = match (finding.ok, finding.severity) {
                 (true, _) => paint::good("✓").to_string(),
+                (false, Severity::Info) => paint::dim("·").to_string(),
                 (false, Severity::Error) => paint::bad("✗").to_string(),
                 (false, _) => paint::doubtful("!").to_string(),
             };

@@ -109,6 +109,10 @@ pub struct Capabilities {
     pub reserved_names: bool,
     /// A store keeps links, named types and stored types as they are in another store of the format.
     pub links: bool,
+    /// An array states the value of cells that were never written.
+    pub fill_values: bool,
+    /// An array states which of its axes may grow, and how far.
+    pub unlimited: bool,
 }
 
 impl Capabilities {
@@ -125,6 +129,8 @@ impl Capabilities {
         field_arrays: false,
         reserved_names: false,
         links: false,
+        fill_values: false,
+        unlimited: false,
     };
 }
 

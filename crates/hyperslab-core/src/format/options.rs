@@ -22,6 +22,8 @@ pub struct OpenContext<'a> {
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted store.
     pub key: Option<EncryptionKey>,
+    /// Read every node's own document, not a copy that the root has gathered.
+    pub unconsolidated: bool,
 }
 
 /// Which files a store may lead to: external raw data, sources of virtual datasets, external links.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, AxisPart, Buffer, Chunk, ChunkCoord, ChunkList, DType, Elements,
-    EncodedChunk, Error, Grid, OutputSlots, Plan, PlannedChunk, Positions, Region, Result, Selection, Values,
+    EncodedChunk, Error, Grid, OutputSlots, Plan, PlannedChunk, Positions, Region, Result, Values,
     needs_elements, prefetch_index, product, visit_chunks,
 };
 use rayon::prelude::*;
@@ -40,7 +40,7 @@ fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) reader: ArrayReader,
-    positions: Positions,
+    pub(super) positions: Positions,
     pub(super) spec: ArraySpec,
     pub(super) bytes: u64,
     /// Is all of the array wanted, as it stands?
@@ -48,13 +48,17 @@ pub(super) struct Copy {
 }
 
 impl Copy {
-    pub(super) fn new(reader: ArrayReader, options: &ConvertOptions, same_format: bool) -> Result<Self> {
-        let positions = reader.resolve(&options.selection)?;
+    pub(super) fn new(
+        reader: ArrayReader,
+        positions: Positions,
+        options: &ConvertOptions,
+        same_format: bool,
+    ) -> Result<Self> {
         let schema = reader.schema();
         let spec = spec_of(schema, &positions, options, same_format)?;
         let item = schema.dtype.size().unwrap_or(16) as u64;
         let bytes = positions.cells().unwrap_or(u64::MAX).saturating_mul(item);
-        let whole = options.selection == Selection::all();
+        let whole = positions == Positions::whole(schema.shape());
         Ok(Self { reader, positions, spec, bytes, whole })
     }
 

@@ -1,6 +1,6 @@
 //! What is to be converted: nodes by path, and links where the target keeps them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hyperslab_core::{Error, LinkTarget, Node, ObjectId, Result, child_path, normal_path};
 
@@ -48,22 +48,20 @@ impl Items {
 }
 
 /// The nodes to convert, parents first. One that cannot be read ends the conversion: nothing is dropped in silence.
-pub(super) fn by_path(source: &OpenStore, only: Option<&str>) -> Result<Items> {
+///
+/// With `only`, those at these paths and below, and the groups above.
+pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
     let mut nodes = Vec::new();
-    let only = only.map(normal_path);
+    let only: Vec<String> = only.iter().map(|path| normal_path(path)).collect();
     source.walk(&mut |path, node| {
-        let chosen = only.as_ref().is_none_or(|only| is_below(path, only));
-        if chosen
-            || matches!(node, Ok(Node::Group(_))) && only.as_ref().is_some_and(|only| is_above(path, only))
-        {
+        if is_chosen(path, &only) || matches!(node, Ok(Node::Group(_))) && is_on_the_way(path, &only) {
             nodes.push((path.to_owned(), node?));
         }
         Ok(())
     })?;
-    if let Some(only) = only
-        && !nodes.iter().any(|(path, _)| *path == only)
-    {
-        return Err(Error::not_found(source.path().display().to_string(), only));
+    let there: HashSet<&str> = nodes.iter().map(|(path, _)| path.as_str()).collect();
+    if let Some(missing) = only.iter().find(|only| !there.contains(only.as_str())) {
+        return Err(Error::not_found(source.path().display().to_string(), missing.as_str()));
     }
     let nodes = crate::fields::folded(source, nodes)?;
     let items = nodes.into_iter().map(|(path, node)| (path, Item::Node(node))).collect();
@@ -72,9 +70,9 @@ pub(super) fn by_path(source: &OpenStore, only: Option<&str>) -> Result<Items> {
 
 /// As [`by_path`], each object once: other paths to it are links, and links are not followed. `None` where the source knows
 /// no links.
-pub(super) fn by_identity(source: &OpenStore, only: Option<&str>) -> Result<Option<Items>> {
+pub(super) fn by_identity(source: &OpenStore, only: &[String]) -> Result<Option<Items>> {
     let store = source.inner();
-    let only = only.map(normal_path);
+    let only: Vec<String> = only.iter().map(|path| normal_path(path)).collect();
     let mut found = Items::default();
     let Some(root) = store.identity("/")? else { return Ok(None) };
     let mut pending = vec![("/".to_owned(), LinkTarget::Hard(root))];
@@ -111,26 +109,30 @@ pub(super) fn by_identity(source: &OpenStore, only: Option<&str>) -> Result<Opti
                 if normal_path(&below) != below {
                     return Err(source.no_path(&below));
                 }
-                let chosen =
-                    only.as_ref().is_none_or(|only| is_below(&below, only) || is_above(&below, only));
-                if chosen {
+                if is_chosen(&below, &only) || is_on_the_way(&below, &only) {
                     pending.push((below, link.target));
                 }
             }
         }
         found.items.push((path, Item::Node(node)));
     }
-    if let Some(only) = only {
-        // On the way to what was asked for, only groups count.
-        found.items.retain(|(path, item)| {
-            is_below(path, &only) || matches!(item, Item::Node(Node::Group(_))) && is_above(path, &only)
-        });
-        // A path through a soft link is only found by following it.
-        if !found.items.iter().any(|(path, item)| *path == only && item.node().is_some()) {
-            return Ok(None);
-        }
+    // On the way to what was asked for, only groups count.
+    found.items.retain(|(path, item)| is_chosen(path, &only) || matches!(item, Item::Node(Node::Group(_))));
+    // A path through a soft link is only found by following it.
+    let nodes = found.items.iter().filter(|(_, item)| item.node().is_some());
+    let nodes: HashSet<&str> = nodes.map(|(path, _)| path.as_str()).collect();
+    if only.iter().any(|only| !nodes.contains(only.as_str())) {
+        return Ok(None);
     }
     Ok(Some(found))
+}
+
+fn is_chosen(path: &str, only: &[String]) -> bool {
+    only.is_empty() || only.iter().any(|only| is_below(path, only))
+}
+
+fn is_on_the_way(path: &str, only: &[String]) -> bool {
+    only.iter().any(|only| is_above(path, only))
 }
 
 fn is_below(path: &str, only: &str) -> bool {

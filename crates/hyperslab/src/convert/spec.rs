@@ -8,6 +8,7 @@ use hyperslab_core::{
 };
 
 use super::ConvertOptions;
+use super::subset::{cut_labels, is_whole};
 use crate::Format;
 
 /// What the target is told of an array.
@@ -24,15 +25,25 @@ pub(super) fn spec_of(
     };
     let item = schema.dtype.size().unwrap_or(16) as u64;
     let chunk_shape = match (&options.chunk_shape, options.chunk_bytes) {
-        (Some(chunk_shape), _) => chunk_shape.clone(),
+        (Some(chunk_shape), _) if chunk_shape.len() == shape.len() => chunk_shape.clone(),
         (None, Some(bytes)) => chunk_shape_of(&shape, item, bytes),
-        (None, None) if schema.chunked => keep(schema.grid.chunk_shape()),
-        (None, None) => default_chunk_shape(&shape, item),
+        _ if schema.chunked => keep(schema.grid.chunk_shape()),
+        _ => default_chunk_shape(&shape, item),
     };
-    let whole =
-        positions.axes.iter().zip(schema.shape()).all(|(axis, extent)| axis.count == *extent && axis.keep);
+    let whole = positions.axes.iter().zip(schema.shape()).all(|(axis, extent)| is_whole(axis, *extent));
+    let max_shape: Vec<Option<u64>> = positions
+        .axes
+        .iter()
+        .enumerate()
+        .filter(|(_, axis)| axis.keep)
+        .map(|(index, axis)| match schema.max_shape[index] {
+            // What could not grow cannot grow when it is cut.
+            Some(limit) if limit == schema.shape()[index] => Some(axis.count),
+            limit => limit,
+        })
+        .collect();
     // Some formats store a chunk that is larger than the array in full, and HDF5 refuses it where the axis cannot grow.
-    let keeps_chunk = |axis: usize| whole && (same_format || schema.max_shape[axis].is_none());
+    let keeps_chunk = |axis: usize| whole && same_format || max_shape[axis].is_none();
     let chunk_shape: Vec<u64> = chunk_shape
         .iter()
         .zip(&shape)
@@ -42,10 +53,14 @@ pub(super) fn spec_of(
         )
         .collect();
     let mut spec = ArraySpec::new(schema.dtype.clone(), Grid::new(&shape, &chunk_shape)?);
-    if whole {
-        spec.max_shape.clone_from(&schema.max_shape);
-        spec.labels.clone_from(&schema.labels);
-    }
+    spec.max_shape = max_shape;
+    spec.labels = positions
+        .axes
+        .iter()
+        .zip(&schema.labels)
+        .filter(|(axis, _)| axis.keep)
+        .map(|(axis, labels)| cut_labels(labels, axis))
+        .collect();
     spec.dimensions = schema
         .dimensions
         .iter()
@@ -54,12 +69,7 @@ pub(super) fn spec_of(
         .map(|(_, name)| name.clone())
         .collect();
     for axis in &options.unlimited {
-        let place = axis.parse().ok().filter(|axis: &usize| *axis < shape.len());
-        let named = || spec.dimensions.iter().position(|name| name.as_deref() == Some(axis));
-        let axis = place
-            .or_else(named)
-            .ok_or_else(|| Error::invalid(format!("no axis {axis} to make unlimited")))?;
-        spec.max_shape[axis] = None;
+        unlimited_axes(&spec.dimensions, axis).for_each(|axis| spec.max_shape[axis] = None);
     }
     // What is stored in another way than before is laid out as the target does it.
     spec.stored.clone_from(&schema.stored);
@@ -72,6 +82,55 @@ pub(super) fn spec_of(
     spec.fill = schema.fill.clone();
     spec.attributes = schema.attributes.clone();
     Ok(spec)
+}
+
+/// The axes of an array that one of `--unlimited` means: by number, or else by the name of their dimension.
+fn unlimited_axes<'a>(dimensions: &'a [Option<String>], wanted: &'a str) -> impl Iterator<Item = usize> + 'a {
+    let number = wanted.parse::<usize>().ok();
+    let numbered = number.is_some_and(|number| number < dimensions.len());
+    (0..dimensions.len()).filter(move |axis| match number {
+        Some(number) if numbered => *axis == number,
+        _ => dimensions[*axis].as_deref() == Some(wanted),
+    })
+}
+
+/// Refuses axes and chunks that were asked for and that no array has.
+pub(super) fn check_wanted<'a>(
+    options: &ConvertOptions,
+    specs: impl Iterator<Item = &'a ArraySpec> + Clone,
+) -> Result<()> {
+    for wanted in &options.unlimited {
+        if !specs.clone().any(|spec| unlimited_axes(&spec.dimensions, wanted).next().is_some()) {
+            return Err(Error::invalid(format!("no axis {wanted} to make unlimited")));
+        }
+    }
+    if let Some(chunk_shape) = &options.chunk_shape
+        && let Some(first) = specs.clone().next()
+        && !specs.clone().any(|spec| spec.grid.rank() == chunk_shape.len())
+    {
+        return Err(Error::invalid(format!(
+            "chunks of {} axes, the array has {}",
+            chunk_shape.len(),
+            first.grid.rank()
+        )));
+    }
+    Ok(())
+}
+
+/// How far a dimension that no array describes may grow.
+pub(super) fn dimension_limit(
+    path: &str,
+    length: u64,
+    limit: Option<u64>,
+    own: u64,
+    options: &ConvertOptions,
+) -> Option<u64> {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    match limit {
+        _ if options.unlimited.iter().any(|wanted| wanted == name) => None,
+        Some(limit) if limit == own => Some(length),
+        limit => limit,
+    }
 }
 
 /// Drops the names that a reader made up for dimensions without one: this prefix and the axis.

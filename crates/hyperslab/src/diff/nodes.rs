@@ -7,7 +7,7 @@ use hyperslab_core::{
 use rayon::prelude::*;
 
 use super::values::{Found, compare};
-use super::{DiffOptions, DiffReport, Difference, ValueDifference, attributes};
+use super::{DiffOptions, DiffReport, Difference, Shared, ValueDifference, about, attributes};
 use crate::hash::{self, canonical::type_name};
 use crate::written::{fill_element, fold_pieces, halves, written_chunks};
 use crate::{ArrayReader, OpenStore, TableReader, convert, rows};
@@ -32,12 +32,20 @@ type Side<'a> = (&'a OpenStore, &'a String, &'a Node);
 pub(super) struct Comparison<'a> {
     pub(super) options: &'a DiffOptions,
     pub(super) report: &'a mut DiffReport,
+    /// What both formats can say.
+    pub(super) shared: Shared,
+    /// The paths that are compared.
+    pub(super) roots: [&'a str; 2],
 }
 
 impl Comparison<'_> {
     pub(super) fn nodes(&mut self, path: &str, [a, b]: [Side<'_>; 2]) -> Result<()> {
-        if let (true, Some(one), Some(other)) = (self.options.attributes, beside(a.2), beside(b.2)) {
+        let attributes_too = self.options.attributes && !self.options.values_only;
+        if let (true, Some(one), Some(other)) = (attributes_too, beside(a.2), beside(b.2)) {
             attributes(self.report, path, one, other);
+            if self.shared.format {
+                about::null_attributes(self.report, path, one, other);
+            }
         }
         match (a.2, b.2) {
             (Node::Group(_), Node::Group(_)) => {}
@@ -51,7 +59,12 @@ impl Comparison<'_> {
             (Node::Link(one), Node::Link(other)) if one == other => {}
             (Node::Type(one, _), Node::Type(other, _)) if type_name(one) == type_name(other) => {}
             (Node::Link(_), Node::Link(_)) | (Node::Type(..), Node::Type(..)) => {
-                self.report.add(path, "type", "leads or means something else");
+                let (code, detail) = match (a.2, b.2) {
+                    (Node::Type(one, _), Node::Type(other, _)) => ("type", format!("{one} ≠ {other}")),
+                    (Node::Link(one), Node::Link(other)) => ("link", format!("{one} ≠ {other}")),
+                    _ => ("kind", String::new()),
+                };
+                self.report.add(path, code, detail);
             }
             (one, other) => self.report.add(path, "kind", format!("{} ≠ {}", one.kind(), other.kind())),
         }
@@ -61,12 +74,15 @@ impl Comparison<'_> {
     fn arrays(&mut self, path: &str, [a, b]: &[ArrayReader; 2]) -> Result<()> {
         self.report.nodes += 1;
         let (one, other) = (a.schema(), b.schema());
-        let names = one.dimensions.iter().zip(&other.dimensions);
-        if names.into_iter().any(|(one, other)| one.is_some() && other.is_some() && one != other) {
-            self.report.add(path, "dimensions", format!("{:?} ≠ {:?}", one.dimensions, other.dimensions));
+        if !self.options.values_only {
+            about::arrays(self.report, path, [one, other], self.shared, self.roots);
+            // What has no dataspace has no shape to compare.
+            if self.shared.format && one.stored.no_space != other.stored.no_space {
+                return Ok(());
+            }
         }
         let mut comparable = true;
-        if type_name(&one.dtype) != type_name(&other.dtype) {
+        if !about::same_type(&one.dtype, &other.dtype, self.shared) {
             self.report.add(path, "type", format!("{} ≠ {}", one.dtype, other.dtype));
             comparable = false;
         }
@@ -159,7 +175,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    fn close(&mut self, path: &str, what: &'static str, sum: Sum, shape: &[u64]) {
+    fn close(&mut self, path: &str, code: &'static str, sum: Sum, shape: &[u64]) {
         self.report.elements += sum.of;
         let Some((first, values)) = sum.first else { return };
         let place = if shape.is_empty() { String::new() } else { format!(", first at {first:?}") };
@@ -170,7 +186,7 @@ impl Comparison<'_> {
         let values = ValueDifference { count: sum.count, of: sum.of, first, values, largest: sum.largest };
         self.report.differences.push(Difference {
             path: path.to_owned(),
-            what,
+            code,
             detail,
             values: Some(values),
         });

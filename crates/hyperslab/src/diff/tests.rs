@@ -50,17 +50,17 @@ fn shapes_types_and_kinds_differ() {
     let b = store(&folder, "b.npy", &[1.0, f32::NAN, -0.0, 3.0], &[4]);
     assert!(compared(&a, &b, &DiffOptions::default()).same());
     let turned = store(&folder, "c.npy", &[1.0, f32::NAN, 0.0, 3.0], &[2, 2]);
-    assert_eq!(compared(&a, &turned, &DiffOptions::default()).differences[0].what, "shape");
+    assert_eq!(compared(&a, &turned, &DiffOptions::default()).differences[0].code, "shape");
     let path = folder.path().join("d.npy");
     let bytes = Values::new(DType::UInt32, &[4], Elements::fixed(vec![0; 16])).unwrap();
     crate::export::write(&bytes, &path, false).unwrap();
     let report = compared(&a, &crate::open(&path).unwrap(), &DiffOptions::default());
     assert_eq!(
-        (report.differences[0].what, report.differences[0].detail.as_str()),
+        (report.differences[0].code, report.differences[0].detail.as_str()),
         ("type", "float32 ≠ uint32")
     );
     let table = OneNode::open(Node::Table(Arc::new(sample())));
-    assert_eq!(compared(&a, &table, &DiffOptions::default()).differences[0].what, "kind");
+    assert_eq!(compared(&a, &table, &DiffOptions::default()).differences[0].code, "kind");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn tables_compare_by_their_rows() {
     let mut fewer = sample();
     fewer.batch.rows = 4;
     let report = compared(&open(sample()), &open(fewer), &DiffOptions::default());
-    assert_eq!((report.differences[0].what, report.differences[0].detail.as_str()), ("rows", "5 ≠ 4"));
+    assert_eq!((report.differences[0].code, report.differences[0].detail.as_str()), ("rows", "5 ≠ 4"));
 }
 
 #[test]

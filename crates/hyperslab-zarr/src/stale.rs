@@ -1,0 +1,119 @@
+//! Does the consolidated document still say what the nodes' own documents say? Readers trust it, so a stale one hides what
+//! was added or changed since.
+
+use std::collections::BTreeMap;
+
+use hyperslab_core::{Report, Result};
+use serde_json::{Map, Value};
+
+use crate::store::{Document, ZarrStore, join};
+
+/// Nodes that are named, at most.
+const MOST_NAMED: usize = 20;
+/// Groups in groups, at most.
+const MAX_DEPTH: usize = 64;
+
+/// Compares every document that the root has gathered with the node's own, and looks for nodes that it does not have.
+pub(crate) fn check(store: &ZarrStore, report: &mut Report) {
+    let Some(gathered) = store.gathered() else { return };
+    let stale = match compare(store, gathered) {
+        Ok(stale) => stale,
+        // Storage without listings, or a damaged document, which its own check tells.
+        Err(error) => {
+            return report.note("consolidated_metadata", format!("not compared with the documents: {error}"));
+        }
+    };
+    if stale.is_empty() {
+        return report.passed(
+            "consolidated_metadata",
+            format!("{} documents, each as the node's own", gathered.len()),
+        );
+    }
+    let count = stale.len();
+    for (key, what) in stale.into_iter().take(MOST_NAMED) {
+        report.warning("consolidated_metadata", format!("stale: {what}"));
+        report.at_node(&format!("/{key}"));
+    }
+    if count > MOST_NAMED {
+        report.warning("consolidated_metadata", format!("stale: {} more nodes", count - MOST_NAMED));
+    }
+    report.recommend(
+        "consolidate_metadata",
+        "readers trust the consolidated document, which is older than the nodes' own; read with --no-consolidated, and \
+         write it anew with zarr.consolidate_metadata",
+        None,
+    );
+}
+
+/// The nodes for which the gathered documents are wrong, and how.
+fn compare(store: &ZarrStore, gathered: &BTreeMap<String, Document>) -> Result<BTreeMap<String, String>> {
+    let mut stale = BTreeMap::new();
+    for (key, document) in gathered {
+        match store.own_document(key)? {
+            None => {
+                stale.insert(key.clone(), "it has a node that is not there".to_owned());
+            }
+            Some(own) => stale.extend(difference(document, &own).map(|what| (key.clone(), what))),
+        }
+    }
+    let mut pending = vec![(String::new(), 0)];
+    while let Some((group, depth)) = pending.pop() {
+        for entry in store.directory().list(&group)?.into_iter().filter(|entry| entry.is_directory) {
+            let key = join(&group, &entry.name);
+            if !store.has_document(&key)? {
+                continue;
+            }
+            if !gathered.contains_key(&key) {
+                stale.insert(key.clone(), "it hides a node that is there".to_owned());
+            }
+            if depth < MAX_DEPTH && store.own_document(&key)?.is_some_and(|own| !own.is_array()) {
+                pending.push((key, depth + 1));
+            }
+        }
+    }
+    Ok(stale)
+}
+
+/// The fields in which two documents of a node differ.
+fn difference(gathered: &Document, own: &Document) -> Option<String> {
+    let [one, other] = [gathered, own].map(fields);
+    let mut names: Vec<&String> = one.keys().chain(other.keys()).collect();
+    names.sort();
+    names.dedup();
+    let differing = names.into_iter().filter(|name| one.get(*name) != other.get(*name));
+    let told: Vec<String> = differing
+        .map(|name| {
+            let short = |value: Option<&Value>| {
+                let text = value.map_or_else(|| "nothing".to_owned(), Value::to_string);
+                if text.chars().count() > 60 { text.chars().take(59).chain(['…']).collect() } else { text }
+            };
+            format!(
+                "{name} is {} in it and {} in the node's own document",
+                short(one.get(name)),
+                short(other.get(name))
+            )
+        })
+        .collect();
+    (!told.is_empty()).then(|| told.join("; "))
+}
+
+/// What a document says, in one form. An empty set of attributes is none.
+fn fields(document: &Document) -> Map<String, Value> {
+    let mut fields = match document {
+        Document::V3(object) => object.clone(),
+        Document::V2Array(object, attributes) => with_attributes(object.clone(), attributes.as_ref()),
+        Document::V2Group(attributes) => with_attributes(Map::new(), attributes.as_ref()),
+    };
+    fields.shift_remove("consolidated_metadata");
+    if fields.get("attributes").is_some_and(|attributes| attributes.as_object().is_some_and(Map::is_empty)) {
+        fields.shift_remove("attributes");
+    }
+    fields
+}
+
+fn with_attributes(mut fields: Map<String, Value>, attributes: Option<&Value>) -> Map<String, Value> {
+    if let Some(attributes) = attributes {
+        fields.insert("attributes".to_owned(), attributes.clone());
+    }
+    fields
+}

@@ -1,0 +1,49 @@
+//! Which other variables the attributes of a variable name, by the CF conventions.
+
+use hyperslab_core::Attributes;
+
+/// Attributes whose words are names of variables. Words that end in a colon are names too, as in a grid mapping that says
+/// which coordinates it is for.
+const NAMES: [&str; 5] = ["coordinates", "bounds", "climatology", "grid_mapping", "ancillary_variables"];
+/// Attributes of pairs: `area: areacella`. The first of a pair is a term, the second a name.
+const PAIRS: [&str; 2] = ["cell_measures", "formula_terms"];
+
+/// The names of the variables that belong to the one with these attributes: coordinates, bounds, grid mappings, ancillary
+/// variables, cell measures and the terms of formulas. Whether they are there is not looked at.
+pub(crate) fn companions(attributes: &Attributes) -> Vec<String> {
+    let text = |name: &&str| attributes.get(name).and_then(hyperslab_core::Attribute::as_text);
+    let mut names: Vec<String> = Vec::new();
+    for (text, pairs) in NAMES
+        .iter()
+        .filter_map(text)
+        .map(|text| (text, false))
+        .chain(PAIRS.iter().filter_map(text).map(|text| (text, true)))
+    {
+        for word in text.split_whitespace().filter(|word| !pairs || !word.ends_with(':')) {
+            let name = word.trim_end_matches(':');
+            if !name.is_empty() && !names.iter().any(|own| own == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_every_form() {
+        let mut attributes = Attributes::new();
+        attributes.set("coordinates", "lat lon");
+        attributes.set("grid_mapping", "crs: x y other: lat");
+        attributes.set("cell_measures", "area: cell_area volume: v");
+        attributes.set("formula_terms", "a: ap b: b");
+        attributes.set("units", "K");
+        attributes.set("bounds", "");
+        let names = companions(&attributes);
+        assert_eq!(names, ["lat", "lon", "crs", "x", "y", "other", "cell_area", "v", "ap", "b"]);
+        assert!(companions(&Attributes::new()).is_empty());
+    }
+}

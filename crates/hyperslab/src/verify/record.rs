@@ -1,0 +1,244 @@
+//! A record of what is stored: a hash of every chunk's stored bytes and of what each node says of itself. Compared later, it
+//! tells what changed, what is missing and what is new, also where the format has no checksums.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{
+    Array, ChunkCoord, ChunkRef, Error, Node, Report, Result, check_in_order, chunk_weight,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::{OpenStore, hash};
+
+/// The version of the document.
+const VERSION: u32 = 1;
+/// Differences that are named, at most.
+const MOST_NAMED: usize = 100;
+
+/// What is stored in a store.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Record {
+    /// The version of the document: 1.
+    pub version: u32,
+    /// The format of the store.
+    pub format: String,
+    /// The hash function: `blake3`.
+    pub hash: String,
+    /// Every node, by path.
+    pub nodes: Vec<RecordedNode>,
+    /// Every stored chunk, by node and coordinate.
+    pub chunks: Vec<RecordedChunk>,
+}
+
+/// A node and what it says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedNode {
+    /// Its path.
+    pub node: String,
+    /// `group`, `array`, `table`, `geometry`, `link` or `type`.
+    pub kind: String,
+    /// Of its description: type, shape, chunks, filters, fill value, dimensions and attributes. Of a table or geometry, of
+    /// its values as well.
+    pub hash: String,
+}
+
+/// A chunk that is stored.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordedChunk {
+    /// The array.
+    pub node: String,
+    /// The coordinate in the grid.
+    pub chunk: Vec<u64>,
+    /// How many bytes are stored.
+    pub bytes: u64,
+    /// Of these bytes.
+    pub hash: String,
+}
+
+impl Record {
+    /// Reads all stored bytes of a store.
+    ///
+    /// # Errors
+    ///
+    /// Whatever reading says: what cannot be read cannot be recorded.
+    pub fn of(store: &OpenStore) -> Result<Self> {
+        let (mut nodes, mut chunks) = (Vec::new(), Vec::new());
+        store.walk(&mut |path, node| {
+            let node = node?;
+            nodes.push(RecordedNode {
+                node: path.to_owned(),
+                kind: node.kind().to_string(),
+                hash: described(store, path, &node)?,
+            });
+            if let Node::Array(array) = &node {
+                stored_chunks(&**array, path, &mut chunks)?;
+            }
+            Ok(())
+        })?;
+        nodes.sort_by(|one, other| one.node.cmp(&other.node));
+        chunks.sort_by(|one, other| (&one.node, &one.chunk).cmp(&(&other.node, &other.chunk)));
+        Ok(Self {
+            version: VERSION,
+            format: store.format().to_owned(),
+            hash: "blake3".to_owned(),
+            nodes,
+            chunks,
+        })
+    }
+
+    /// Reads a record from a file.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when it cannot be read, [`Invalid`](Error::Invalid) when it is no record.
+    pub fn read(path: &Path) -> Result<Self> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|source| Error::io(name.as_str(), source))?;
+        let record: Self = serde_json::from_slice(&bytes)
+            .map_err(|why| Error::invalid(format!("{name} is not a record of checksums: {why}")))?;
+        if record.version != VERSION || record.hash != "blake3" {
+            return Err(Error::invalid(format!(
+                "{name}: a record of version {} with {} hashes, expected {VERSION} with blake3",
+                record.version, record.hash
+            )));
+        }
+        Ok(record)
+    }
+
+    /// Writes the record to a file, which appears whole. One that is there is replaced.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        let name = path.display().to_string();
+        let mut text = serde_json::to_vec_pretty(self)
+            .map_err(|why| Error::invalid(format!("{name}: the record cannot be written: {why}")))?;
+        text.push(b'\n');
+        let staged = StagedFile::create(path, StageOptions::default().with_replace(true))?;
+        staged.write_at(&text, 0)?;
+        staged.publish()
+    }
+
+    /// Tells in the report how a later record differs from this one. Every difference is an error.
+    pub fn compare(&self, later: &Self, report: &mut Report) {
+        let nodes = |record: &Self| -> BTreeMap<String, String> {
+            record
+                .nodes
+                .iter()
+                .map(|node| (node.node.clone(), format!("{} {}", node.kind, node.hash)))
+                .collect()
+        };
+        let chunks = |record: &Self| -> BTreeMap<(String, Vec<u64>), String> {
+            let entry = |own: &RecordedChunk| {
+                ((own.node.clone(), own.chunk.clone()), format!("{} {}", own.bytes, own.hash))
+            };
+            record.chunks.iter().map(entry).collect()
+        };
+        let before = report.findings.len();
+        let path = |node: &String| (node.clone(), "its description".to_owned());
+        tell(&nodes(self), &nodes(later), path, report);
+        let chunk = |(node, chunk): &(String, Vec<u64>)| (node.clone(), format!("chunk {chunk:?}"));
+        tell(&chunks(self), &chunks(later), chunk, report);
+        if report.findings.len() == before {
+            let detail =
+                format!("{} nodes and {} chunks are as recorded", self.nodes.len(), self.chunks.len());
+            report.passed("record", detail);
+        }
+    }
+}
+
+fn tell<K: Ord>(
+    before: &BTreeMap<K, String>,
+    after: &BTreeMap<K, String>,
+    name: impl Fn(&K) -> (String, String),
+    report: &mut Report,
+) {
+    let mut told: Vec<(&'static str, String, String)> = Vec::new();
+    for (key, held) in before {
+        let (node, what) = name(key);
+        match after.get(key) {
+            None => told.push(("record_missing", node, format!("{what} is recorded and is not there"))),
+            Some(now) if now != held => {
+                told.push(("record_changed", node, format!("{what} is not what was recorded")))
+            }
+            Some(_) => {}
+        }
+    }
+    for key in after.keys().filter(|key| !before.contains_key(*key)) {
+        let (node, what) = name(key);
+        told.push(("record_new", node, format!("{what} is there and was not recorded")));
+    }
+    let count = told.len();
+    for (check, node, detail) in told.into_iter().take(MOST_NAMED) {
+        report.error(check, detail);
+        report.at_node(&node);
+    }
+    if count > MOST_NAMED {
+        report.error("record", format!("{} more differences", count - MOST_NAMED));
+    }
+}
+
+/// The hash of what a node says of itself.
+fn described(store: &OpenStore, path: &str, node: &Node) -> Result<String> {
+    let text = match node {
+        Node::Group(attributes) => serde_json::json!(attributes.to_json()),
+        Node::Array(array) => {
+            let schema = array.schema();
+            let filters: Vec<_> =
+                schema.filters.iter().map(|filter| (&filter.name, &filter.parameters)).collect();
+            serde_json::json!({
+                "type": hash::canonical::type_name(&schema.dtype), "shape": schema.shape(),
+                "chunks": schema.grid.chunk_shape(), "max_shape": schema.max_shape, "dimensions": schema.dimensions,
+                "fill": format!("{:?}", schema.fill), "filters": filters, "attributes": schema.attributes.to_json(),
+            })
+        }
+        Node::Table(table) => serde_json::json!({
+            "values": hash::table(&store.table(path)?)?.to_hex().to_string(),
+            "attributes": table.schema().attributes.to_json(),
+        }),
+        Node::Geometry(geometry) => serde_json::json!({
+            "values": hash::geometry(&store.geometry(path)?)?.to_hex().to_string(),
+            "attributes": geometry.schema().attributes.to_json(),
+        }),
+        Node::Link(target) => serde_json::json!(target),
+        Node::Type(dtype, attributes) => {
+            serde_json::json!([hash::canonical::type_name(dtype), attributes.to_json()])
+        }
+        other => return Err(Error::unsupported(path, format!("recording {}", other.kind().one()))),
+    };
+    Ok(blake3::hash(text.to_string().as_bytes()).to_hex().to_string())
+}
+
+/// The stored chunks of an array, hashed on all cores.
+fn stored_chunks(array: &dyn Array, path: &str, chunks: &mut Vec<RecordedChunk>) -> Result<()> {
+    let walk = |put: &mut dyn FnMut((ChunkCoord, ChunkRef))| {
+        array.visit_chunks(&mut |chunk, reference| {
+            put((chunk, reference));
+            Ok(std::ops::ControlFlow::Continue(()))
+        })
+    };
+    let check = |(chunk, reference): (ChunkCoord, ChunkRef)| -> Result<Option<RecordedChunk>> {
+        let spans: Vec<_> = reference.spans().collect();
+        let mut hasher = blake3::Hasher::new();
+        let mut bytes = 0;
+        for stored in array.fetch(&spans)? {
+            // An object that went away since it was listed.
+            let Some(stored) = stored else { return Ok(None) };
+            hasher.update(&stored);
+            bytes += stored.len() as u64;
+        }
+        let hash = hasher.finalize().to_hex().to_string();
+        Ok(Some(RecordedChunk { node: path.to_owned(), chunk: chunk.to_vec(), bytes, hash }))
+    };
+    let mut failed = None;
+    check_in_order(chunk_weight(array.schema()), walk, check, |outcome| match outcome {
+        Ok(recorded) => chunks.extend(recorded),
+        Err(why) => {
+            failed.get_or_insert(why);
+        }
+    })?;
+    failed.map_or(Ok(()), Err)
+}

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo xtask test      everything: unit, golden, property, peer, documentation and Python tests, the layers of the house
+//! cargo xtask crash     every writer, killed again and again; `--kills N`, `--seed S`, `--only TEXT`
+//! cargo xtask power     what a power cut can leave of every writer; `--samples N`, `--seed S`, `--only TEXT`
 //! cargo xtask soak      the offline tests again and again, each time with new random cases
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
@@ -11,6 +13,7 @@
 //! ```
 
 mod bench;
+mod crash;
 mod fuzz;
 mod layers;
 mod peers;
@@ -27,6 +30,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("test") => test::run(&words[1..]),
+        Some("crash") => crash::kill(&words[1..]),
+        Some("power") => crash::power(&words[1..]),
         Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
@@ -34,7 +39,7 @@ fn main() -> ExitCode {
         Some("layers") => layers::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, soak, peers, python, bench, layers or fuzz",
+            "{}: expected test, crash, power, soak, peers, python, bench, layers or fuzz",
             other.unwrap_or("no chore")
         )),
     };

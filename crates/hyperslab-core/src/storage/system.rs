@@ -16,6 +16,12 @@ pub(super) fn sync_file(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
+pub(super) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_data()?;
+    record(|| Step::Sync(path.to_owned()));
+    Ok(())
+}
+
 /// Makes the names in a folder durable. A file system that has no such request does it in its own way.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     if cfg!(unix) {

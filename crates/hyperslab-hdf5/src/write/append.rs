@@ -3,8 +3,8 @@
 //! What is new is written where nobody looks, and made durable; then the file's end; then what leads to it, in
 //! pieces that a disk writes whole or not at all. Killed at any instant, the file holds what it held before, or more.
 
+use hyperslab_core::storage::LocalFile;
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -95,9 +95,8 @@ impl Hdf5Append {
     /// [`Corrupt`](Error::Corrupt) when it is not whole.
     pub fn open(path: &Path, options: AppendOptions) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
-        let failed = |source| Error::io(Arc::clone(&name), source);
-        let target = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        if let Err(std::fs::TryLockError::WouldBlock) = target.try_lock() {
+        let target = LocalFile::open(path)?;
+        if !target.try_lock()? {
             return Err(Error::invalid(format!("{name}: another program has it open")));
         }
         let blob = Arc::new(FileBlob::open(path)?);

@@ -1,0 +1,18 @@
+//! Every writer, killed and cut off at any instant: proof that nothing is lost.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`writers`] | the writers of every format: what was there before, and what each one does |
+//! | [`content`] | what a store holds, as text that can be compared |
+//! | [`kill`] | runs writers as processes and kills them (`cargo xtask crash`) |
+//! | [`replay`] | what a power cut can leave of the steps of a writer |
+//! | [`power`] | opens what a power cut can leave (`cargo xtask power`) |
+//! | [`peer`] | a Python process that reads stores with their reference libraries |
+//!
+//! The promises that are tested stand in `docs/reliability.md`.
+
+pub mod content;
+pub mod kill;
+pub mod peer;
+pub mod random;
+pub mod writers;

@@ -1,0 +1,88 @@
+//! `cargo xtask crash` and `cargo xtask power`: kills writers, and cuts their power.
+//!
+//! ```text
+//! crash kill --python PYTHON [--kills N] [--seed S] [--only TEXT]
+//! crash power [--samples N] [--seed S] [--only TEXT]
+//! crash write NAME TARGET SOURCES        one writer, to be killed
+//! ```
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use hyperslab_crash::kill::{self, Campaign, Tally};
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match words.first().map(String::as_str) {
+        Some("kill") => kill_writers(&words[1..]),
+        Some("write") => match &words[1..] {
+            [name, target, sources] => kill::write(name, Path::new(target), Path::new(sources)),
+            _ => Err("expected write NAME TARGET SOURCES".to_owned()),
+        },
+        _ => Err("expected kill, power or write".to_owned()),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "crash: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The value of an option.
+fn option<'a>(words: &'a [String], name: &str) -> Result<Option<&'a str>, String> {
+    match words.iter().position(|word| word == name) {
+        None => Ok(None),
+        Some(at) => words.get(at + 1).map(|word| Some(word.as_str())).ok_or(format!("{name} needs a value")),
+    }
+}
+
+fn number(words: &[String], name: &str, otherwise: u64) -> Result<u64, String> {
+    option(words, name)?
+        .map_or(Ok(otherwise), |word| word.parse().map_err(|error| format!("{name} {word}: {error}")))
+}
+
+fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn kill_writers(words: &[String]) -> Result<(), String> {
+    let campaign = Campaign {
+        kills: number(words, "--kills", 200)?,
+        seed: number(words, "--seed", 1)?,
+        python: option(words, "--python")?.ok_or("--python is missing")?.into(),
+        program: std::env::current_exe().map_err(|error| error.to_string())?,
+        only: option(words, "--only")?.map(str::to_owned),
+    };
+    say(&format!(
+        "{:<24} {:>9} {:>6} {:>6} {:>6} {:>9} {:>8}",
+        "writer", "time", "kills", "old", "new", "leftovers", "findings"
+    ));
+    let row = |tally: &Tally| {
+        let time = format!("{:.1} ms", tally.duration.as_secs_f64() * 1e3);
+        let findings = tally.findings.len();
+        say(&format!(
+            "{:<24} {time:>9} {:>6} {:>6} {:>6} {:>9} {findings:>8}",
+            tally.name, tally.kills, tally.old, tally.new, tally.leftovers
+        ));
+        tally.findings.iter().take(3).for_each(|finding| say(&format!("  {finding}")));
+    };
+    let tallies = kill::run(&campaign, &mut |tally| row(tally))?;
+    let sum = |of: fn(&Tally) -> u64| tallies.iter().map(of).sum();
+    let all = Tally {
+        name: format!("all {}, seed {}", tallies.len(), campaign.seed),
+        duration: tallies.iter().map(|tally| tally.duration).sum(),
+        kills: sum(|tally| tally.kills),
+        old: sum(|tally| tally.old),
+        new: sum(|tally| tally.new),
+        leftovers: sum(|tally| tally.leftovers),
+        findings: Vec::new(),
+    };
+    row(&all);
+    match tallies.iter().map(|tally| tally.findings.len()).sum() {
+        0_usize => Ok(()),
+        findings => Err(format!("{findings} findings")),
+    }
+}

@@ -14,5 +14,7 @@
 pub mod content;
 pub mod kill;
 pub mod peer;
+pub mod power;
 pub mod random;
+pub mod replay;
 pub mod writers;

@@ -11,11 +11,13 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hyperslab_crash::kill::{self, Campaign, Tally};
+use hyperslab_crash::{power, writers};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("kill") => kill_writers(&words[1..]),
+        Some("power") => cut_power(&words[1..]),
         Some("write") => match &words[1..] {
             [name, target, sources] => kill::write(name, Path::new(target), Path::new(sources)),
             _ => Err("expected write NAME TARGET SOURCES".to_owned()),
@@ -85,4 +87,44 @@ fn kill_writers(words: &[String]) -> Result<(), String> {
         0_usize => Ok(()),
         findings => Err(format!("{findings} findings")),
     }
+}
+
+fn cut_power(words: &[String]) -> Result<(), String> {
+    let (samples, seed) = (number(words, "--samples", 100)?, number(words, "--seed", 1)?);
+    let only = option(words, "--only")?.unwrap_or_default();
+    let row = |tally: &power::Tally| {
+        say(&format!(
+            "{:<28} {:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8}",
+            tally.name,
+            tally.steps,
+            tally.cuts,
+            tally.states,
+            tally.old,
+            tally.new,
+            tally.refused,
+            tally.unnoticed,
+            tally.findings.len()
+        ));
+        tally.findings.iter().take(3).for_each(|finding| say(&format!("  {finding}")));
+    };
+    say(&format!(
+        "{:<28} {:>6} {:>5} {:>8} {:>8} {:>8} {:>8} {:>9} {:>8}",
+        "writer", "steps", "cuts", "states", "old", "new", "refused", "unnoticed", "findings"
+    ));
+    let mut all = power::Tally { name: format!("all, seed {seed}"), ..power::Tally::default() };
+    let mut findings = 0;
+    for writer in writers::all().iter().filter(|writer| writer.name.contains(only)) {
+        let tally = power::run(writer, samples as usize, seed).map_err(|why| format!("{writer:?}: {why}"))?;
+        row(&tally);
+        all.steps += tally.steps;
+        all.cuts += tally.cuts;
+        all.states += tally.states;
+        all.old += tally.old;
+        all.new += tally.new;
+        all.refused += tally.refused;
+        all.unnoticed += tally.unnoticed;
+        findings += tally.findings.len();
+    }
+    row(&all);
+    if findings == 0 { Ok(()) } else { Err(format!("{findings} findings")) }
 }

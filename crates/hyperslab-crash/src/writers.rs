@@ -40,6 +40,15 @@ impl Scale {
     pub const LARGE: Self = Self { rows: 12_000, chunk: 300 };
 }
 
+/// How a target is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum How {
+    New,
+    /// New, and durable at once.
+    Synced,
+    Replace,
+}
+
 type Work = Box<dyn Fn(&Places, Scale) -> Result<()> + Send + Sync>;
 
 /// Something that writes.
@@ -117,15 +126,16 @@ fn numbers(rows: u64, first: u32) -> Result<Values> {
 }
 
 impl Kind {
-    fn options(&self, replace: bool, scale: Scale) -> Result<(Format, CreateOptions)> {
+    fn options(&self, how: How, scale: Scale) -> Result<(Format, CreateOptions)> {
         let (format, variant) = format_named(self.format)?;
         let shard_shape = self.shards.then(|| vec![scale.chunk * 4, COLUMNS]);
-        Ok((format, CreateOptions { replace, variant, shard_shape, ..CreateOptions::default() }))
+        let (replace, sync) = (how == How::Replace, how == How::Synced);
+        Ok((format, CreateOptions { replace, sync, variant, shard_shape, ..CreateOptions::default() }))
     }
 
     /// A store with one array that can grow.
-    fn create(&self, places: &Places, scale: Scale, replace: bool, first: u32) -> Result<()> {
-        let (format, options) = self.options(replace, scale)?;
+    fn create(&self, places: &Places, scale: Scale, how: How, first: u32) -> Result<()> {
+        let (format, options) = self.options(how, scale)?;
         let mut sink = create(&places.target, format, &options)?;
         let path = if self.format == "npy" { "/" } else { "/t" };
         put(&mut *sink, path, scale, &numbers(scale.rows, first)?, self.format)?;
@@ -165,9 +175,9 @@ impl Kind {
             name: format!("{verb} {}", self.name),
             target: self.target,
             peer: self.peer,
-            before: Box::new(move |places, scale| self.create(places, scale, false, 1)),
+            before: Box::new(move |places, scale| self.create(places, scale, How::New, 1)),
             write: Box::new(move |places, scale| write(&self, places, scale)),
-            again: Box::new(move |places, scale| self.create(places, scale, true, 77)),
+            again: Box::new(move |places, scale| self.create(places, scale, How::Replace, 77)),
             is_new: false,
         }
     }
@@ -197,11 +207,17 @@ fn put(sink: &mut dyn Sink, path: &str, scale: Scale, values: &Values, format: &
 pub fn all() -> Vec<Writer> {
     let mut writers = Vec::new();
     for kind in KINDS {
-        let mut new = kind.writer("new", |kind, places, scale| kind.create(places, scale, false, 700));
+        let mut new = kind.writer("new", |kind, places, scale| kind.create(places, scale, How::New, 700));
         new.before = Box::new(|_, _| Ok(()));
         new.is_new = true;
         writers.push(new);
-        writers.push(kind.writer("replace", |kind, places, scale| kind.create(places, scale, true, 700)));
+        let mut synced =
+            kind.writer("new synced", |kind, places, scale| kind.create(places, scale, How::Synced, 700));
+        synced.before = Box::new(|_, _| Ok(()));
+        writers.push(synced);
+        writers.push(
+            kind.writer("replace", |kind, places, scale| kind.create(places, scale, How::Replace, 700)),
+        );
         if ["tet", "hdf5", "netcdf4", "netcdf3", "zarr", "tiledb"].contains(&kind.format) {
             writers.push(kind.writer("append", Kind::grow));
         }
@@ -231,7 +247,7 @@ fn repair(kind: Kind) -> Writer {
         repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
     });
     writer.before = Box::new(move |places, scale| {
-        kind.create(places, scale, false, 1)?;
+        kind.create(places, scale, How::New, 1)?;
         let failed = |source| Error::io(places.target.display().to_string(), source);
         let mut bytes = std::fs::read(&places.target).map_err(failed)?;
         bytes.truncate(bytes.len() - 40);
@@ -247,7 +263,7 @@ fn fragments(kind: Kind) -> [Writer; 2] {
         consolidate_path(&places.target, &options, &Progress::default()).map(|_| ())
     };
     let many = move |places: &Places, scale: Scale| {
-        kind.create(places, scale, false, 1)?;
+        kind.create(places, scale, How::New, 1)?;
         (0..3).try_for_each(|_| kind.grow(places, scale))
     };
     let mut both = [
@@ -265,34 +281,47 @@ fn fragments(kind: Kind) -> [Writer; 2] {
 }
 
 /// Zarr Vectors: points, and coarser levels of them.
-fn geometry() -> [Writer; 3] {
+fn geometry() -> [Writer; 4] {
     let writer = |verb: &str, before: Work, write: Work| Writer {
         name: format!("{verb} zarr vectors"),
         target: "x.zv",
         peer: "zv",
         before,
         write,
-        again: Box::new(|places, scale| write_points(places, true, 3, 0, scale)),
+        again: Box::new(|places, scale| write_points(places, How::Replace, 3, 0, scale)),
         is_new: verb == "new",
     };
-    let old = |places: &Places, scale: Scale| write_points(places, false, 1, 0, scale);
+    let old = |places: &Places, scale: Scale| write_points(places, How::New, 1, 0, scale);
     let pyramid = |places: &Places, _: Scale| build_pyramid(&places.target, &PyramidOptions::new(vec![2.0]));
     [
         writer(
             "new",
             Box::new(|_, _| Ok(())),
-            Box::new(|places, scale| write_points(places, false, 2, 1, scale)),
+            Box::new(|places, scale| write_points(places, How::New, 2, 1, scale)),
         ),
-        writer("replace", Box::new(old), Box::new(|places, scale| write_points(places, true, 2, 1, scale))),
+        writer(
+            "new synced",
+            Box::new(|_, _| Ok(())),
+            Box::new(|places, scale| write_points(places, How::Synced, 2, 1, scale)),
+        ),
+        writer(
+            "replace",
+            Box::new(old),
+            Box::new(|places, scale| write_points(places, How::Replace, 2, 1, scale)),
+        ),
         writer("pyramid", Box::new(old), Box::new(pyramid)),
     ]
 }
 
-fn write_points(places: &Places, replace: bool, seed: u64, levels: usize, scale: Scale) -> Result<()> {
+fn convert_options(how: How) -> ConvertOptions {
+    ConvertOptions { replace: how == How::Replace, sync: how == How::Synced, ..ConvertOptions::default() }
+}
+
+fn write_points(places: &Places, how: How, seed: u64, levels: usize, scale: Scale) -> Result<()> {
     let source = places.sources.join(format!("points-{seed}.npz"));
     points(&source, scale.rows, seed)?;
     let geometry = GeometryOptions { kind: None, chunk_shape: Some(vec![50.0]), levels };
-    let options = ConvertOptions { geometry, replace, ..ConvertOptions::default() };
+    let options = ConvertOptions { geometry, ..convert_options(how) };
     let store = hyperslab::open(&source)?;
     convert(&store, &places.target, Format::ZVF, &options, &Progress::default()).map(|_| ())
 }
@@ -315,25 +344,26 @@ fn points(path: &Path, count: u64, seed: u64) -> Result<()> {
 }
 
 /// Files of rows, of an array of numbers.
-fn rows(name: &'static str, target: &'static str, peer: &'static str) -> [Writer; 2] {
-    fn write(places: &Places, scale: Scale, replace: bool, first: u32) -> Result<()> {
+fn rows(name: &'static str, target: &'static str, peer: &'static str) -> [Writer; 3] {
+    fn write(places: &Places, scale: Scale, how: How, first: u32) -> Result<()> {
         let source = places.sources.join(format!("rows-{first}.npy"));
         hyperslab::export::write(&numbers(scale.rows, first)?, &source, true)?;
-        let options = ConvertOptions { replace, ..ConvertOptions::default() };
+        let options = convert_options(how);
         let store = hyperslab::open(&source)?;
         convert_to_rows(&store, &places.target, &options, &Progress::default()).map(|_| ())
     }
-    let writer = |verb: &str, before: Work, replace: bool| Writer {
+    let writer = |verb: &str, before: Work, how: How| Writer {
         name: format!("{verb} {name}"),
         target,
         peer,
         before,
-        write: Box::new(move |places, scale| write(places, scale, replace, 700)),
-        again: Box::new(|places, scale| write(places, scale, true, 77)),
-        is_new: !replace,
+        write: Box::new(move |places, scale| write(places, scale, how, 700)),
+        again: Box::new(|places, scale| write(places, scale, How::Replace, 77)),
+        is_new: how == How::New,
     };
     [
-        writer("new", Box::new(|_, _| Ok(())), false),
-        writer("replace", Box::new(|places, scale| write(places, scale, false, 1)), true),
+        writer("new", Box::new(|_, _| Ok(())), How::New),
+        writer("new synced", Box::new(|_, _| Ok(())), How::Synced),
+        writer("replace", Box::new(|places, scale| write(places, scale, How::New, 1)), How::Replace),
     ]
 }

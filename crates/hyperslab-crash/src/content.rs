@@ -3,7 +3,7 @@
 use std::hash::{DefaultHasher, Hasher};
 use std::path::Path;
 
-use hyperslab::{Depth, Node, OpenOptions, Result, hash, open_with};
+use hyperslab::{Depth, Node, OpenOptions, OpenStore, Result, hash, open_with};
 
 /// The endings of files that are no stores.
 const PLAIN: [&str; 4] = ["csv", "json", "arrow", "parquet"];
@@ -33,7 +33,15 @@ pub const REFUSED: &str = "refused:";
 
 fn nodes(path: &Path) -> Result<String> {
     // Read by position: a file that is damaged must not end this process.
-    let store = open_with(path, &OpenOptions { mapped: false, ..OpenOptions::default() })?;
+    of_store(&open_with(path, &OpenOptions { mapped: false, ..OpenOptions::default() })?)
+}
+
+/// What a store holds.
+///
+/// # Errors
+///
+/// Whatever reading says.
+pub fn of_store(store: &OpenStore) -> Result<String> {
     let mut lines = vec![store.format().to_owned()];
     store.walk(&mut |path, node| {
         let line = match node? {
@@ -48,7 +56,7 @@ fn nodes(path: &Path) -> Result<String> {
         lines.push(line);
         Ok(())
     })?;
-    for (path, value) in hash::nodes(&store, "/")? {
+    for (path, value) in hash::nodes(store, "/")? {
         lines.push(format!("hash {path} {}", value.to_hex()));
     }
     let report = store.verify(Depth::Deep)?;

@@ -186,10 +186,10 @@ fn check(
         }
     }
     let beside = beside(&places.target)?;
-    // The gathered documents of a Zarr store come last, so only the first view must agree with ours. An append to a .tet file
+    // The gathered documents of a Zarr store come last, and we read those: that view must agree with ours. An append to a .tet file
     // counts from its redo file on, of which the reference library knows nothing: it reads the old until that is applied.
     let has_redo = beside.iter().any(|name| *name == redo_of(writer.target));
-    let (theirs, theirs_old, theirs_new) = (seen.theirs.first(), old.theirs.first(), new.theirs.first());
+    let (theirs, theirs_old, theirs_new) = (seen.theirs.last(), old.theirs.last(), new.theirs.last());
     let differ = old.ours != new.ours && theirs_old != theirs_new;
     if found.is_empty() && differ && !has_redo && (theirs == theirs_old) != is_old {
         let side = if is_old { "old" } else { "new" };
@@ -229,7 +229,7 @@ fn check(
 }
 
 /// What stands beside the target.
-fn beside(target: &Path) -> Outcome<Vec<String>> {
+pub(crate) fn beside(target: &Path) -> Outcome<Vec<String>> {
     let folder = target.parent().ok_or("the target has no folder")?;
     let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
     let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -274,13 +274,13 @@ fn start(writer: &Writer, places: &Places, campaign: &Campaign) -> Outcome<(Chil
 /// # Errors
 ///
 /// When there is no such writer, or it fails.
-pub fn write(name: &str, target: &Path, sources: &Path) -> Outcome<()> {
+pub fn write(name: &str, target: &Path, sources: &Path, scale: Scale) -> Outcome<()> {
     let writers = writers::all();
     let writer = writers.iter().find(|writer| writer.name == name).ok_or("no such writer")?;
     let places = Places { target: target.to_owned(), sources: sources.to_owned() };
     let mut out = std::io::stdout();
     writeln!(out, "go").and_then(|()| out.flush()).map_err(|error| error.to_string())?;
-    (writer.write)(&places, Scale::LARGE).map_err(|error| error.to_string())
+    (writer.write)(&places, scale).map_err(|error| error.to_string())
 }
 
 /// Makes `to` a copy of the folder `from`.

@@ -5,6 +5,7 @@
 //! | [`writers`] | the writers of every format: what was there before, and what each one does |
 //! | [`content`] | what a store holds, as text that can be compared |
 //! | [`kill`] | runs writers as processes and kills them (`cargo xtask crash`) |
+//! | [`limit`] | runs writers for which there is no room, or no handles |
 //! | [`replay`] | what a power cut can leave of the steps of a writer |
 //! | [`power`] | opens what a power cut can leave (`cargo xtask power`) |
 //! | [`peer`] | a Python process that reads stores with their reference libraries |
@@ -13,6 +14,7 @@
 
 pub mod content;
 pub mod kill;
+pub mod limit;
 pub mod peer;
 pub mod power;
 pub mod random;

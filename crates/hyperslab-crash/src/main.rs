@@ -3,7 +3,8 @@
 //! ```text
 //! crash kill --python PYTHON [--kills N] [--seed S] [--only TEXT]
 //! crash power [--samples N] [--seed S] [--only TEXT]
-//! crash write NAME TARGET SOURCES        one writer, to be killed
+//! crash full [--only TEXT]               a file system that is full after 0, 4, 8 … KiB (needs the right to mount)
+//! crash write NAME TARGET SOURCES [small]   one writer, to be killed
 //! ```
 
 use std::io::Write;
@@ -11,18 +12,24 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use hyperslab_crash::kill::{self, Campaign, Tally};
-use hyperslab_crash::{power, writers};
+use hyperslab_crash::limit::{self, Limit};
+use hyperslab_crash::power;
+use hyperslab_crash::writers::{self, Scale};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("kill") => kill_writers(&words[1..]),
         Some("power") => cut_power(&words[1..]),
+        Some("full") => fill_disk(&words[1..]),
         Some("write") => match &words[1..] {
-            [name, target, sources] => kill::write(name, Path::new(target), Path::new(sources)),
+            [name, target, sources, small @ ..] => {
+                let scale = if small.is_empty() { Scale::LARGE } else { Scale::SMALL };
+                kill::write(name, Path::new(target), Path::new(sources), scale)
+            }
             _ => Err("expected write NAME TARGET SOURCES".to_owned()),
         },
-        _ => Err("expected kill, power or write".to_owned()),
+        _ => Err("expected kill, power, full or write".to_owned()),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -126,5 +133,22 @@ fn cut_power(words: &[String]) -> Result<(), String> {
         findings += tally.findings.len();
     }
     row(&all);
+    if findings == 0 { Ok(()) } else { Err(format!("{findings} findings")) }
+}
+
+fn fill_disk(words: &[String]) -> Result<(), String> {
+    let only = option(words, "--only")?.unwrap_or_default();
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let limits: Vec<Limit> = (0..=24).map(|pages| Limit::Room(pages * 4)).collect();
+    let (mut failed, mut done, mut findings) = (0, 0, 0);
+    for writer in writers::all().iter().filter(|writer| writer.name.contains(only)) {
+        let tally = limit::run(writer, &limits, &program)?;
+        say(&format!("{:<28} {:>3} failed, {:>3} done", writer.name, tally.failed, tally.done));
+        tally.findings.iter().for_each(|finding| say(&format!("  {finding}")));
+        failed += tally.failed;
+        done += tally.done;
+        findings += tally.findings.len();
+    }
+    say(&format!("{:<28} {failed:>3} failed, {done:>3} done, {findings} findings", "all"));
     if findings == 0 { Ok(()) } else { Err(format!("{findings} findings")) }
 }

@@ -16,7 +16,9 @@ pub mod content;
 pub mod kill;
 pub mod limit;
 pub mod peer;
+#[cfg(unix)]
 pub mod power;
 pub mod random;
+#[cfg(unix)]
 pub mod replay;
 pub mod writers;

@@ -13,6 +13,7 @@ use std::process::ExitCode;
 
 use hyperslab_crash::kill::{self, Campaign, Tally};
 use hyperslab_crash::limit::{self, Limit};
+#[cfg(unix)]
 use hyperslab_crash::power;
 use hyperslab_crash::writers::{self, Scale};
 
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("kill") => kill_writers(&words[1..]),
+        #[cfg(unix)]
         Some("power") => cut_power(&words[1..]),
         Some("full") => fill_disk(&words[1..]),
         Some("write") => match &words[1..] {
@@ -96,6 +98,7 @@ fn kill_writers(words: &[String]) -> Result<(), String> {
     }
 }
 
+#[cfg(unix)]
 fn cut_power(words: &[String]) -> Result<(), String> {
     let (samples, seed) = (number(words, "--samples", 100)?, number(words, "--seed", 1)?);
     let only = option(words, "--only")?.unwrap_or_default();

@@ -2,6 +2,8 @@
 //!
 //! ```text
 //! cargo xtask test      everything: unit, golden, property, peer, documentation and Python tests, the layers of the house
+//! cargo xtask crash     every writer, killed again and again; `--kills N`, `--seed S`, `--only TEXT`
+//! cargo xtask power     what a power cut can leave of every writer; `--samples N`, `--seed S`, `--only TEXT`
 //! cargo xtask soak      the offline tests again and again, each time with new random cases
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
@@ -12,6 +14,7 @@
 //! ```
 
 mod bench;
+mod crash;
 mod features;
 mod fuzz;
 mod layers;
@@ -29,6 +32,8 @@ fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match words.first().map(String::as_str) {
         Some("test") => test::run(&words[1..]),
+        Some("crash") => crash::kill(&words[1..]),
+        Some("power") => crash::power(&words[1..]),
         Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
@@ -37,7 +42,7 @@ fn main() -> ExitCode {
         Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, soak, peers, python, bench, layers, features or fuzz",
+            "{}: expected test, crash, power, soak, peers, python, bench, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

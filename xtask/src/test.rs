@@ -3,10 +3,13 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, features, layers, peers, python};
+use crate::{Outcome, crash, features, layers, peers, python};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
+
+/// How many writers are killed.
+const KILLS: &str = "200";
 
 /// Runs all tests, those of the Python module last; further words go to Rust's test programs, and only those run then.
 ///
@@ -27,7 +30,11 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         test.arg("--").args(words);
     }
     crate::run::run(&mut test)?;
-    if words.is_empty() { python::run_tests(&[]) } else { Ok(()) }
+    if !words.is_empty() {
+        return Ok(());
+    }
+    crash::kill(&["--kills".to_owned(), KILLS.to_owned()])?;
+    python::run_tests(&[])
 }
 
 /// Runs the offline tests with new random cases, as often as the first word says (10 times when left out).

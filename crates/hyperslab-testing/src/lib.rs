@@ -1,14 +1,16 @@
 //! For tests only: storage that notes what is asked of it, so that a test can say which bytes an answer needed.
 //!
-//! [`LoggedStorage`] wraps other storage; [`WebServer`] is remote storage with a latency, a bandwidth and faults.
+//! [`LoggedStorage`] wraps other storage; [`FaultyStorage`] fails once; [`WebServer`] is remote storage with a latency, a bandwidth and faults.
 #![forbid(unsafe_code)]
 
+mod faulty;
 mod server;
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+pub use faulty::{Fault, Faults, FaultyBlob, FaultyStorage};
 pub use server::{Answered, Behaviour, WebServer};
 
 use hyperslab_core::{Blob, ObjectStat, Result, Storage, StorageEntry};

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::storage::{LocalFile, StageOptions, StagedFile};
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, Attributes, Error, Extents, FileBlob, Fill, Filter, Grid, Result, Sink,
     Store, normal_path,
@@ -318,6 +318,15 @@ pub fn recover(path: &Path) -> Result<bool> {
     }
     apply(&source, &redo, &target)?;
     Ok(true)
+}
+
+/// Removes the redo file of a target that was replaced: it holds an append to the old file. A file that is no redo file stays.
+pub(crate) fn discard_redo(path: &Path) -> Result<()> {
+    let redo = redo_path(path);
+    match FileBlob::open(&redo) {
+        Ok(blob) if Redo::read(&blob).is_ok() => LocalFile::remove(&redo),
+        _ => Ok(()),
+    }
 }
 
 fn real_path(path: &Path) -> std::path::PathBuf {

@@ -151,7 +151,7 @@ impl Difference {
 
     fn to_json(&self) -> Value {
         let mut told = json!({
-            "path": self.path, "code": self.code, "detail": self.detail, "sentence": self.sentence(),
+            "path": self.path, "code": self.code, "what": self.code, "detail": self.detail, "sentence": self.sentence(),
         });
         if let Some(values) = &self.values {
             told["count"] = values.count.into();

@@ -127,8 +127,10 @@ impl StagedChange {
                 system::sync_folder(above).map_err(|source| failed(above, source))?;
             }
         }
+        // Opened first: afterwards the object is visible.
+        let opened = system::Folder::open(folder).map_err(|source| failed(folder, source))?;
         system::rename(&path, &place).map_err(|source| failed(&place, source))?;
-        system::sync_folder(folder).map_err(|source| failed(folder, source))
+        opened.sync().map_err(|source| failed(folder, source))
     }
 }
 

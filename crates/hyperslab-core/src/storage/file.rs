@@ -99,6 +99,11 @@ impl StagedFile {
         if durable {
             self.sync()?;
         }
+        // Opened now: afterwards the target is there.
+        let folder = (durable || self.options.replace)
+            .then(|| system::Folder::open(parent_of(&self.target)))
+            .transpose()
+            .map_err(|source| self.failed(source))?;
         // Where nothing is there, nothing need be synced. Whether something is there is only known by trying.
         match system::rename_new(&self.path, &self.target) {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {
@@ -116,10 +121,10 @@ impl StagedFile {
         self.published = true;
         // Handles that share this one would keep the lock.
         let _ = self.file.unlock();
-        if durable {
-            system::sync_folder(parent_of(&self.target)).map_err(|source| self.failed(source))?;
+        match folder.filter(|_| durable) {
+            Some(folder) => folder.sync().map_err(|source| self.failed(source)),
+            None => Ok(()),
         }
-        Ok(())
     }
 
     fn sync(&self) -> Result<()> {

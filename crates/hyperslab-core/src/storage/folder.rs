@@ -89,6 +89,11 @@ impl StagedFolder {
         if durable {
             sync()?;
         }
+        // Opened now: afterwards the target is there.
+        let folder = (durable || self.options.replace)
+            .then(|| system::Folder::open(parent_of(target)))
+            .transpose()
+            .map_err(|source| failed(target, source))?;
         match system::rename_new(content, target) {
             Err(source) if is_there(&source) => {
                 if !self.options.replace {
@@ -103,10 +108,10 @@ impl StagedFolder {
             }
             done => done.map_err(|source| failed(target, source))?,
         }
-        if durable {
-            system::sync_folder(parent_of(target)).map_err(|source| failed(target, source))?;
+        match folder.filter(|_| durable) {
+            Some(folder) => folder.sync().map_err(|source| failed(target, source)),
+            None => Ok(()),
         }
-        Ok(())
     }
 }
 

@@ -36,7 +36,8 @@ pub(super) fn create_file(target: &Path) -> Result<(File, PathBuf)> {
 #[derive(Debug)]
 pub(super) struct Holder {
     path: PathBuf,
-    _lock: File,
+    /// Until it is dropped.
+    lock: Option<File>,
 }
 
 impl Holder {
@@ -46,7 +47,7 @@ impl Holder {
             private_folder(path)?;
             open_folder(path)
         })?;
-        let holder = Self { path, _lock: lock };
+        let holder = Self { path, lock: Some(lock) };
         for folder in [holder.content(), holder.scratch()] {
             std::fs::create_dir(&folder).map_err(|source| failed(&folder, source))?;
         }
@@ -67,8 +68,26 @@ impl Holder {
 
 impl Drop for Holder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.path);
+        if std::fs::remove_dir_all(&self.path).is_err() {
+            // A process that has no handle left: one is enough, and the lock has one. A cleaner that comes now helps.
+            self.lock = None;
+            let _ = remove_level_by_level(&self.path);
+        }
     }
+}
+
+/// Removes a folder and what is in it with one handle at a time; the library's own way takes one for each level.
+fn remove_level_by_level(folder: &Path) -> io::Result<()> {
+    // Paths, not entries: an entry keeps the handle of its folder.
+    let paths: Vec<_> = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
+    for path in paths {
+        if path.symlink_metadata()?.is_dir() {
+            remove_level_by_level(&path)?;
+        } else {
+            std::fs::remove_file(&path)?;
+        }
+    }
+    std::fs::remove_dir(folder)
 }
 
 /// Makes something under a new temporary name and locks it.

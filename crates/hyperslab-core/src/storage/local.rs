@@ -16,6 +16,8 @@ const PIECE: usize = 1 << 20;
 pub struct LocalFile {
     file: File,
     path: PathBuf,
+    /// What errors call it: of a staged file its target.
+    shown: PathBuf,
 }
 
 impl LocalFile {
@@ -27,7 +29,7 @@ impl LocalFile {
     pub fn open(path: &Path) -> Result<Self> {
         let file =
             File::options().read(true).write(true).open(path).map_err(|source| failed(path, source))?;
-        Ok(Self { file, path: path.to_owned() })
+        Ok(Self { file, path: path.to_owned(), shown: path.to_owned() })
     }
 
     /// Another handle on a staged file. It stays valid when the file is published.
@@ -37,7 +39,7 @@ impl LocalFile {
     /// [`Io`](Error::Io) when the system has no more handles.
     pub fn of(staged: &StagedFile) -> Result<Self> {
         let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
-        Ok(Self { file, path: staged.path().to_owned() })
+        Ok(Self { file, path: staged.path().to_owned(), shown: staged.target().to_owned() })
     }
 
     /// A nameless file in a folder, for what does not fit in memory. It disappears with the handle.
@@ -47,7 +49,7 @@ impl LocalFile {
     /// [`Io`](Error::Io) when the folder cannot be written.
     pub fn scratch(folder: &Path) -> Result<Self> {
         let file = tempfile::tempfile_in(folder).map_err(|source| failed(folder, source))?;
-        Ok(Self { file, path: folder.to_owned() })
+        Ok(Self { file, path: folder.to_owned(), shown: folder.to_owned() })
     }
 
     /// The path that it was opened by; of a nameless file that of its folder.
@@ -123,6 +125,35 @@ impl LocalFile {
         }
     }
 
+    /// Lets others lock the file.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses.
+    pub fn unlock(&self) -> Result<()> {
+        self.file.unlock().map_err(|source| self.failed(source))
+    }
+
+    /// Makes the file this long: what is new reads as zeros.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses.
+    pub fn set_length(&self, length: u64) -> Result<()> {
+        self.file.set_len(length).map_err(|source| self.failed(source))?;
+        record(|| Step::Write(self.path.clone()));
+        Ok(())
+    }
+
+    /// Waits until the content is on the disk; times and permissions may come later.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the system refuses.
+    pub fn sync_data(&self) -> Result<()> {
+        system::sync_data(&self.file, &self.path).map_err(|source| self.failed(source))
+    }
+
     /// Waits until everything is on the disk.
     ///
     /// # Errors
@@ -143,6 +174,6 @@ impl LocalFile {
     }
 
     fn failed(&self, source: std::io::Error) -> Error {
-        failed(&self.path, source)
+        failed(&self.shown, source)
     }
 }

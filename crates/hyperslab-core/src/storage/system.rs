@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::trace::{Step, record};
 
@@ -16,16 +16,41 @@ pub(super) fn sync_file(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes the names in a folder durable. A file system that has no such request does it in its own way.
-pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) {
-        match File::open(folder)?.sync_all() {
+pub(super) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
+    file.sync_data()?;
+    record(|| Step::Sync(path.to_owned()));
+    Ok(())
+}
+
+/// A folder whose names are to be made durable. It is opened before the names change: a process that has no handle left
+/// fails then, and not when the change is visible.
+#[derive(Debug)]
+pub(super) struct Folder {
+    path: PathBuf,
+    /// Not where folders cannot be opened.
+    handle: Option<File>,
+}
+
+impl Folder {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let handle = if cfg!(unix) { Some(File::open(path)?) } else { None };
+        Ok(Self { path: path.to_owned(), handle })
+    }
+
+    /// Makes the names durable. A file system that has no such request does it in its own way.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        match self.handle.as_ref().map_or(Ok(()), File::sync_all) {
             Err(source) if matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
             done => done?,
         }
+        record(|| Step::SyncFolder(self.path.clone()));
+        Ok(())
     }
-    record(|| Step::SyncFolder(folder.to_owned()));
-    Ok(())
+}
+
+/// Makes the names in a folder durable.
+pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
+    Folder::open(folder)?.sync()
 }
 
 /// Makes a folder and everything in it durable.

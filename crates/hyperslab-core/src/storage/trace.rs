@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use super::parent_of;
 
@@ -57,26 +58,36 @@ pub struct Trace {
     pub steps: Vec<Step>,
 }
 
+type Watcher = Box<dyn FnMut(Step)>;
+
 thread_local! {
-    static RECORDED: RefCell<Option<Vec<Step>>> = const { RefCell::new(None) };
+    static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
-/// Takes down a step, when someone records this thread.
+/// Tells a step to whoever watches this thread.
 pub(super) fn record(step: impl FnOnce() -> Step) {
-    RECORDED.with_borrow_mut(|recorded| {
-        if let Some(steps) = recorded {
-            steps.push(step());
-        }
-    });
+    // Out of its place while it runs: what a watcher does is not told.
+    let Some(mut watcher) = WATCHER.take() else { return };
+    watcher(step());
+    WATCHER.set(Some(watcher));
 }
 
 impl Trace {
     /// Runs `work` and records what it does on this thread.
     pub fn of<T>(work: impl FnOnce() -> T) -> (T, Self) {
-        let before = RECORDED.replace(Some(Vec::new()));
+        let steps = Rc::new(RefCell::new(Vec::new()));
+        let kept = Rc::clone(&steps);
+        let result = Self::watch(work, move |step| kept.borrow_mut().push(step));
+        (result, Self { steps: steps.take() })
+    }
+
+    /// Runs `work` and tells each step that it takes on this thread, right after it was taken: the files can be looked at
+    /// as they are then.
+    pub fn watch<T>(work: impl FnOnce() -> T, each: impl FnMut(Step) + 'static) -> T {
+        let before = WATCHER.replace(Some(Box::new(each)));
         let result = work();
-        let steps = RECORDED.replace(before).unwrap_or_default();
-        (result, Self { steps })
+        WATCHER.set(before);
+        result
     }
 
     /// Renames and exchanges that a power cut could undo halfway, as text; none when the contract of this module holds.

@@ -4,10 +4,10 @@
 //! pieces that a disk writes whole or not at all. Killed at any instant, the file holds what it held before, or more.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::LocalFile;
 use hyperslab_core::{
     ArraySink, ArraySpec, Attribute, Attributes, Error, FileBlob, Node, Result, Sink, Store, Values,
     normal_path,
@@ -95,9 +95,8 @@ impl Hdf5Append {
     /// [`Corrupt`](Error::Corrupt) when it is not whole.
     pub fn open(path: &Path, options: AppendOptions) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
-        let failed = |source| Error::io(Arc::clone(&name), source);
-        let target = OpenOptions::new().read(true).write(true).open(path).map_err(failed)?;
-        if let Err(std::fs::TryLockError::WouldBlock) = target.try_lock() {
+        let target = LocalFile::open(path)?;
+        if !target.try_lock()? {
             return Err(Error::invalid(format!("{name}: another program has it open")));
         }
         let blob = Arc::new(FileBlob::open(path)?);
@@ -200,20 +199,22 @@ impl Hdf5Append {
     ///
     /// [`Io`](Error::Io) when the system refuses. What was flushed before stays as it was.
     pub fn flush(&mut self) -> Result<()> {
-        let mut patches: Vec<Patch> = Vec::new();
+        let mut patches = Vec::new();
         for recorder in self.recorders.values_mut() {
-            patches.extend(recorder.flush()?);
+            patches.push(recorder.flush()?);
         }
         for array in self.grown.values() {
-            patches.extend(array.flush()?);
+            patches.push(array.flush()?);
         }
         lock(&self.shared.heap).flush(&self.shared.output)?;
         self.publish(&patches)
     }
 
-    /// New things first, then the end, then what leads to them.
-    fn publish(&mut self, patches: &[Patch]) -> Result<()> {
-        if patches.is_empty() {
+    /// New things first, then the end, then what leads to them: of each object its patches in their order, each durable
+    /// before the next. A new extent without the index of its chunks would be read as fill values.
+    fn publish(&mut self, objects: &[Vec<Patch>]) -> Result<()> {
+        let most = objects.iter().map(Vec::len).max().unwrap_or(0);
+        if most == 0 {
             return Ok(());
         }
         let output = &self.shared.output;
@@ -227,10 +228,12 @@ impl Hdf5Append {
             output.write_at(at, &bytes)?;
         }
         output.sync()?;
-        for patch in patches {
-            output.write_at(patch.address, &patch.bytes)?;
+        for turn in 0..most {
+            for patch in objects.iter().filter_map(|patches| patches.get(turn)) {
+                output.write_at(patch.address, &patch.bytes)?;
+            }
+            output.sync()?;
         }
-        output.sync()?;
         if self.swmr {
             output.abandon();
         } else {
@@ -279,7 +282,7 @@ impl Hdf5Append {
         self.tree.write(&self.shared)?;
         let mut patches = Vec::new();
         for (address, added) in self.tree.additions(&self.shared)? {
-            patches.extend(extend::extend(&self.file, address, added, output)?);
+            patches.push(extend::extend(&self.file, address, added, output)?);
         }
         lock(&self.shared.heap).flush(output)?;
         self.publish(&patches)

@@ -1,9 +1,9 @@
 //! The file that is being written: space is taken at its end, small pieces are gathered.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::sync::{Arc, Mutex};
 
+use hyperslab_core::storage::LocalFile;
 use hyperslab_core::{Error, Place, Result};
 
 use crate::file::{lock, ones};
@@ -18,7 +18,7 @@ pub(crate) const SECTOR: u64 = 512;
 /// A file that is being written, by addresses that count from the superblock. Written from any thread.
 #[derive(Debug)]
 pub(crate) struct Output {
-    file: File,
+    file: LocalFile,
     name: Arc<str>,
     base: u64,
     /// The last address that fits in the file's addresses, all ones excepted.
@@ -40,7 +40,7 @@ struct State {
 
 impl Output {
     /// Writes `file` from `end` on; addresses count from `base`.
-    pub(crate) fn new(file: File, name: Arc<str>, base: u64, end: u64) -> Self {
+    pub(crate) fn new(file: LocalFile, name: Arc<str>, base: u64, end: u64) -> Self {
         let state = State { end, tail: Vec::new(), tail_at: end, free: BTreeMap::new(), left: Vec::new() };
         Self { file, name, base, most: (1 << 62) - 1, state: Mutex::new(state) }
     }
@@ -64,10 +64,6 @@ impl Output {
 
     pub(crate) const fn name(&self) -> &Arc<str> {
         &self.name
-    }
-
-    fn failed(&self, source: std::io::Error) -> Error {
-        Error::io(Arc::clone(&self.name), source)
     }
 
     /// The first address behind everything.
@@ -190,7 +186,7 @@ impl Output {
             );
         }
         let mut bytes = vec![0; length];
-        read_exact_at(&self.file, &mut bytes, self.base + address).map_err(|source| self.failed(source))?;
+        self.file.read_at(&mut bytes, self.base + address)?;
         Ok(bytes)
     }
 
@@ -202,23 +198,23 @@ impl Output {
     /// Makes everything durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.flush()?;
-        self.file.sync_data().map_err(|source| self.failed(source))
+        self.file.sync_data()
     }
 
     /// Writes the bytes before the superblock.
     pub(crate) fn write_user_block(&self, bytes: &[u8]) -> Result<()> {
-        write_all_at(&self.file, bytes, 0).map_err(|source| self.failed(source))
+        self.file.write_at(bytes, 0)
     }
 
     /// Lets other programs open the file.
     pub(crate) fn unlock(&self) -> Result<()> {
-        self.file.unlock().map_err(|source| self.failed(source))
+        self.file.unlock()
     }
 
     /// Makes the file this long, counted from its first byte.
     pub(crate) fn set_length(&self, length: u64) -> Result<()> {
         self.flush()?;
-        self.file.set_len(length).map_err(|source| self.failed(source))
+        self.file.set_length(length)
     }
 
     fn write_tail(&self, state: &mut State) -> Result<()> {
@@ -234,42 +230,8 @@ impl Output {
     }
 
     fn write_file(&self, address: u64, bytes: &[u8]) -> Result<()> {
-        write_all_at(&self.file, bytes, self.base + address).map_err(|source| self.failed(source))
+        self.file.write_at(bytes, self.base + address)
     }
-}
-
-#[cfg(unix)]
-fn write_all_at(file: &File, bytes: &[u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::write_all_at(file, bytes, offset)
-}
-
-#[cfg(unix)]
-fn read_exact_at(file: &File, bytes: &mut [u8], offset: u64) -> std::io::Result<()> {
-    std::os::unix::fs::FileExt::read_exact_at(file, bytes, offset)
-}
-
-#[cfg(windows)]
-fn write_all_at(file: &File, mut bytes: &[u8], mut offset: u64) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        let written = std::os::windows::fs::FileExt::seek_write(file, bytes, offset)?;
-        bytes = &bytes[written..];
-        offset += written as u64;
-    }
-    Ok(())
-}
-
-#[cfg(windows)]
-fn read_exact_at(file: &File, mut bytes: &mut [u8], mut offset: u64) -> std::io::Result<()> {
-    while !bytes.is_empty() {
-        match std::os::windows::fs::FileExt::seek_read(file, bytes, offset)? {
-            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
-            read => {
-                bytes = &mut std::mem::take(&mut bytes)[read..];
-                offset += read as u64;
-            }
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -279,7 +241,8 @@ mod tests {
     /// A file whose addresses have 4 bytes ends below 4 GiB: what comes later is refused, not given a truncated address.
     #[test]
     fn addresses_stay_within_their_width() {
-        let output = Output::new(tempfile::tempfile().unwrap(), "test".into(), 0, 100).with_addresses(4);
+        let output = Output::new(LocalFile::scratch(&std::env::temp_dir()).unwrap(), "test".into(), 0, 100)
+            .with_addresses(4);
         let address = output.allocate(0xffff_ff00).unwrap();
         assert_eq!(address, 100);
         assert!(output.append(&[0; 200]).is_err());

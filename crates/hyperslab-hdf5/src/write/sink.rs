@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::storage::{LocalFile, StageOptions, StagedFile};
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, DType, Error, LinkTarget, Result, Sink, StoredGroup, StoredNamedType,
     normal_path,
@@ -70,7 +70,7 @@ impl Hdf5Sink {
     pub fn create(path: &Path, options: Hdf5Options) -> Result<Self> {
         let stage = StageOptions::default().with_replace(options.replace).with_sync(options.sync);
         let staged = StagedFile::create(path, stage)?;
-        let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
+        let file = LocalFile::of(&staged)?;
         let name: Arc<str> = path.display().to_string().into();
         let style = if options.compatibility == Compatibility::Earliest { Style::Old } else { Style::New };
         let base = options.user_block.len() as u64;

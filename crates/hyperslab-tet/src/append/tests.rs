@@ -271,6 +271,30 @@ fn a_redo_file_of_another_target_is_left_alone() -> Result<()> {
     Ok(())
 }
 
+/// An append that was cut off belongs to the file that was there: one that replaces the file takes it along.
+#[test]
+fn a_redo_file_goes_with_the_file_that_is_replaced() -> Result<()> {
+    let (_folder, path) = scratch();
+    old_file(&path, 0)?;
+    let original = std::fs::read(&path).unwrap();
+    commit_without_applying(&path, &original);
+    let replace = || -> Result<()> {
+        let options = TetOptions { overwrite: true, ..TetOptions::default() };
+        let mut sink: Box<dyn Sink> = Box::new(TetSink::create(&path, options)?);
+        let spec = ArraySpec::new(DType::UInt32, Grid::new(&[5, 2], &[2, 2])?);
+        write_all(sink.as_mut(), "only", &spec, &sample(&spec.dtype, &[5, 2]))?;
+        sink.commit()
+    };
+    replace()?;
+    assert!(!redo_path(&path).exists());
+    assert_eq!(open_path(&path)?.datasets().len(), 1);
+    // Somebody's own file of that name stays.
+    std::fs::write(redo_path(&path), "notes").unwrap();
+    replace()?;
+    assert_eq!(std::fs::read(redo_path(&path)).unwrap(), b"notes");
+    Ok(())
+}
+
 #[test]
 fn an_array_grows() -> Result<()> {
     let (_folder, path) = scratch();

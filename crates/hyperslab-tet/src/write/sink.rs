@@ -135,7 +135,10 @@ impl TetSink {
         disk.write_at(&footer, end)?;
         disk.write_at(&head, 0)?;
         drop(state);
-        self.staged.publish()
+        let target = self.staged.target().to_owned();
+        self.staged.publish()?;
+        // Of an append to what was there before, which was cut off after its commit.
+        crate::append::discard_redo(&target)
     }
 
     fn metadata(&mut self, datasets: &[Dataset]) -> Metadata {

@@ -207,7 +207,12 @@ mod tests {
     #[test]
     fn appending_writes_what_is_new() {
         let sizes = Sizes { address: 8, length: 8 };
-        let output = Output::new(tempfile::tempfile().unwrap(), "test".into(), 0, 48);
+        let output = Output::new(
+            hyperslab_core::storage::LocalFile::scratch(&std::env::temp_dir()).unwrap(),
+            "test".into(),
+            0,
+            48,
+        );
         let mut tree = Tree2Writer::new(Entries::new(sizes, false, 4, 1), 2);
         for row in 0..20_000 {
             assert!(tree.set(&[row, 0], Stored { address: row, size: 1, mask: 0 }).unwrap());

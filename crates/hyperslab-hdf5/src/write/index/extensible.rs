@@ -471,7 +471,12 @@ mod tests {
     fn filled(numbers: impl Iterator<Item = u64>, filtered: bool, version: u8) -> (ExtensibleWriter, Output) {
         let sizes = Sizes { address: 8, length: 8 };
         let entries = Entries::new(sizes, filtered, version, 1);
-        let output = Output::new(tempfile::tempfile().unwrap(), "test".into(), 0, 48);
+        let output = Output::new(
+            hyperslab_core::storage::LocalFile::scratch(&std::env::temp_dir()).unwrap(),
+            "test".into(),
+            0,
+            48,
+        );
         let mut array = ExtensibleWriter::new(entries);
         for number in numbers {
             let stored = Stored { address: 1000 + number, size: 1, mask: 0 };

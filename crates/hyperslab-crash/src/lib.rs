@@ -1,0 +1,24 @@
+//! Every writer, killed and cut off at any instant: proof that nothing is lost.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`writers`] | the writers of every format: what was there before, and what each one does |
+//! | [`content`] | what a store holds, as text that can be compared |
+//! | [`kill`] | runs writers as processes and kills them (`cargo xtask crash`) |
+//! | [`limit`] | runs writers for which there is no room, or no handles |
+//! | [`replay`] | what a power cut can leave of the steps of a writer |
+//! | [`power`] | opens what a power cut can leave (`cargo xtask power`) |
+//! | [`peer`] | a Python process that reads stores with their reference libraries |
+//!
+//! The promises that are tested stand in `docs/reliability.md`.
+
+pub mod content;
+pub mod kill;
+pub mod limit;
+pub mod peer;
+#[cfg(unix)]
+pub mod power;
+pub mod random;
+#[cfg(unix)]
+pub mod replay;
+pub mod writers;

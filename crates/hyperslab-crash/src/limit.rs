@@ -1,0 +1,161 @@
+//! Runs writers as processes that the system refuses something: room on the disk, or handles.
+//!
+//! A writer that fails says why, leaves what was there, and leaves nothing beside it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::content;
+use crate::kill::renew;
+use crate::writers::{Places, Scale, Writer};
+
+/// What the system refuses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// No file becomes longer than so many units of the shell's `ulimit -f`: 512 or 1024 bytes.
+    FileSize(u64),
+    /// So many handles.
+    Handles(u64),
+    /// A file system (tmpfs) that has room for so many KiB beyond what is there. Needs the right to mount.
+    Room(u64),
+}
+
+/// What became of one writer.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    /// Runs that failed.
+    pub failed: u64,
+    /// Runs for which there was enough.
+    pub done: u64,
+    /// What should not be.
+    pub findings: Vec<String>,
+}
+
+/// Runs a writer once under each limit; `program` is the one that has the command `write`.
+///
+/// # Errors
+///
+/// When the old store cannot be made, or a process cannot be started.
+pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, String> {
+    let told = |error: std::io::Error| error.to_string();
+    let folder = tempfile::tempdir().map_err(told)?;
+    let at = |name: &str| folder.path().join(name);
+    let (before, work, sources) = (at("before"), at("work"), at("sources"));
+    for folder in [&before, &sources] {
+        std::fs::create_dir(folder).map_err(told)?;
+    }
+    let old_places = Places { target: before.join(writer.target), sources: sources.clone() };
+    (writer.before)(&old_places, Scale::SMALL).map_err(|error| error.to_string())?;
+    let places = Places { target: work.join(writer.target), sources };
+    let mut tally = Tally::default();
+    for limit in limits {
+        renew(&before, &work)?;
+        let old = content::of(&places.target);
+        let seen = match limit {
+            Limit::Room(kib) => inside_mount(*kib, writer, &before, &places, program)?,
+            _ => under_limit(*limit, writer, &places, program)?,
+        };
+        check(&seen, &old, writer, &format!("{limit:?}"), &mut tally);
+    }
+    Ok(tally)
+}
+
+/// What a process left.
+struct Seen {
+    succeeded: bool,
+    code: Option<i32>,
+    said: String,
+    content: String,
+    beside: Vec<String>,
+}
+
+fn check(seen: &Seen, old: &str, writer: &Writer, limit: &str, tally: &mut Tally) {
+    let mut find = |text: String| tally.findings.push(format!("{}, {limit}: {text}", writer.name));
+    for name in &seen.beside {
+        find(format!("{name} was left behind ({})", seen.said.trim()));
+    }
+    if seen.succeeded {
+        tally.done += 1;
+        return;
+    }
+    tally.failed += 1;
+    if seen.content != old {
+        find(format!("failed with {:?}, and left {}", seen.said.trim(), seen.content));
+    }
+    // Killed by a signal, or a panic.
+    if seen.code.is_none_or(|code| code == 101) || seen.said.trim().is_empty() {
+        find(format!("ended with {:?} and {:?}", seen.code, seen.said.trim()));
+    }
+}
+
+fn under_limit(limit: Limit, writer: &Writer, places: &Places, program: &Path) -> Result<Seen, String> {
+    let limit = match limit {
+        Limit::FileSize(units) => format!("-f {units}"),
+        Limit::Handles(count) => format!("-n {count}"),
+        Limit::Room(_) => return Err("no limit of a process".to_owned()),
+    };
+    // Refused writes come back as errors instead of ending the process.
+    let script = format!("trap '' XFSZ; ulimit {limit} && exec \"$@\"");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script, "sh"]);
+    seen(writer, places, program, shell, None)
+}
+
+/// The same in a mount of its own, which goes away with the shell.
+fn inside_mount(
+    kib: u64,
+    writer: &Writer,
+    before: &Path,
+    places: &Places,
+    program: &Path,
+) -> Result<Seen, String> {
+    let folder = places.target.parent().ok_or("the target has no folder")?;
+    let left = folder.with_file_name("left");
+    let _ = std::fs::remove_dir_all(&left);
+    let pages = kib.div_ceil(4) * 4;
+    let script = format!(
+        "mount -t tmpfs -o size=64m tmpfs '{work}' && cp -a '{before}/.' '{work}/' && \
+         used=$(df -k --output=used '{work}' | tail -1) && \
+         mount -o remount,size=$((used + {pages}))k '{work}' || exit 99; \
+         \"$@\"; code=$?; cp -a '{work}' '{left}'; exit $code",
+        work = folder.display(),
+        before = before.display(),
+        left = left.display(),
+    );
+    let mut shell = Command::new("unshare");
+    shell.args(["-m", "sh", "-c", &script, "sh"]);
+    seen(writer, places, program, shell, Some(left))
+}
+
+fn seen(
+    writer: &Writer,
+    places: &Places,
+    program: &Path,
+    mut shell: Command,
+    left: Option<PathBuf>,
+) -> Result<Seen, String> {
+    let ran = shell
+        .arg(program)
+        .arg("write")
+        .arg(&writer.name)
+        .args([&places.target, &places.sources])
+        .arg("small")
+        .stdin(Stdio::null())
+        .output()
+        .map_err(|error| error.to_string())?;
+    let said = String::from_utf8_lossy(&ran.stderr).into_owned();
+    if ran.status.code() == Some(99) {
+        return Err(format!("cannot mount: {said}"));
+    }
+    let folder = places.target.parent().ok_or("the target has no folder")?;
+    if let Some(left) = left {
+        renew(&left, folder)?;
+    }
+    Ok(Seen {
+        succeeded: ran.status.success(),
+        code: ran.status.code(),
+        said,
+        content: content::of(&places.target),
+        beside: crate::kill::beside(&places.target)?,
+    })
+}

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, Capabilities, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, child_path,
+    Array, Capabilities, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, Threads, child_path,
     normal_path,
 };
 #[cfg(feature = "remote")]
@@ -310,7 +310,12 @@ impl OpenStore {
     /// Only when checking itself was impossible: damage is a finding.
     pub fn verify(&self, depth: Depth) -> Result<Report> {
         let mut report = Report::default();
-        self.store.verify(depth, &mut report)?;
+        if self.store.is_remote() {
+            // Each chunk is a request: more of them are on their way on more threads.
+            Threads::for_remote().install(|| self.store.verify(depth, &mut report))?;
+        } else {
+            self.store.verify(depth, &mut report)?;
+        }
         crate::verify::note_coverage(self, &mut report)?;
         Ok(report)
     }

@@ -280,8 +280,8 @@ impl<'a> Chunk<'a> {
     }
 
     fn fetch(&mut self, wanted: &PlannedChunk, reference: &ChunkRef) -> Result<Vec<Bytes>> {
-        if let Some(fetched) = self.fetched.take() {
-            return Ok(fetched);
+        if let Some(fetched) = &self.fetched {
+            return Ok(fetched.clone());
         }
         if reference.as_plain().is_some() {
             let spans = spans_of(self.array, wanted, reference)?;
@@ -291,8 +291,8 @@ impl<'a> Chunk<'a> {
     }
 
     fn fetch_whole(&mut self, reference: &ChunkRef) -> Result<Vec<Bytes>> {
-        match self.fetched.take() {
-            Some(fetched) if reference.as_plain().is_none() => Ok(fetched),
+        match &self.fetched {
+            Some(fetched) if reference.as_plain().is_none() => Ok(fetched.clone()),
             // Of a plain chunk, only the wanted part was fetched ahead.
             _ => fetch(self.array, &reference.spans().collect::<SmallVec<[&Span; 4]>>()),
         }

@@ -95,7 +95,6 @@ mod tests {
     use super::*;
 
     #[test]
-    #[expect(clippy::single_range_in_vec_init, reason = "lists of ranges are what is tested")]
     fn neighbours_are_joined_and_strangers_are_not() {
         let requests = |ranges: &[Range<u64>]| Requests::covering(ranges).ranges;
         assert_eq!(requests(&[0..10, 10..20, 30..40]), [0..40]);

@@ -1,0 +1,105 @@
+//! Arguments of `tet convert`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueHint};
+
+use super::OpenArgs;
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet convert data.npy data.tet
+  tet convert data.tet data.npz --node /t
+  tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3
+  tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
+  tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry")]
+pub(crate) struct ConvertArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+
+    /// Output path, or URL of a bucket; the format follows from its extension
+    #[arg(value_name = "OUT", value_hint = ValueHint::AnyPath)]
+    pub(crate) out: PathBuf,
+
+    /// Output format, such as hdf5, netcdf4, netcdf3, zarr2, zarr3 or tiledb
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<String>,
+
+    /// Restrict to this node and its children
+    #[arg(long)]
+    pub(crate) node: Option<String>,
+
+    /// Convert only this part; repeatable
+    ///
+    /// Every array is cut along the dimensions that are named (`time[3:7]`, `lat=30..60`); arrays without them are copied
+    /// whole. An index such as `time[3]` drops the dimension, and its coordinate becomes a scalar. With --node, the node's
+    /// coordinates, bounds, grid mapping, ancillary variables and cell measures come along. A selection by position
+    /// (`[0, 10:20]`) needs one array, or arrays of the same dimensions; coordinates and the like do not count.
+    #[arg(long, value_name = "SELECTION")]
+    pub(crate) select: Vec<String>,
+
+    /// Chunk shape, such as 64,64,64, or chunk size, such as 4MiB; for geometry, the extents of a chunk in space
+    #[arg(long, value_name = "SHAPE")]
+    pub(crate) chunks: Option<String>,
+
+    /// Unlimited axes, by number or name (HDF5, NetCDF), of every array that has them
+    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    pub(crate) unlimited: Vec<String>,
+
+    /// Shard shape (Zarr), such as 512,512,512; a single number applies to all axes, rounded up to whole chunks
+    #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
+    pub(crate) shards: Option<Vec<u64>>,
+
+    /// Filters, such as shuffle,zstd:3, or 'none' [default: those of the source]
+    #[arg(long, value_name = "FILTERS")]
+    pub(crate) filter: Option<String>,
+
+    /// Kind of geometry, such as point_cloud, streamline or mesh (.zv)
+    #[arg(long, value_name = "KIND")]
+    pub(crate) geometry: Option<String>,
+
+    /// Number of coarser levels of the geometry (.zv)
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
+    pub(crate) levels: usize,
+
+    /// Replace OUT if it is a store or an empty folder; other folders and symbolic links are kept
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Wait until OUT is on the disk, so that it survives a power cut; what replaces or changes a store always does
+    #[arg(long)]
+    pub(crate) sync: bool,
+
+    /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays)
+    #[arg(long, conflicts_with = "force")]
+    pub(crate) append: bool,
+
+    /// Fail if the output format cannot hold everything; write nothing
+    #[arg(long)]
+    pub(crate) strict: bool,
+
+    /// Exit with 0 even if the output format cannot hold everything
+    #[arg(long, conflicts_with = "strict")]
+    pub(crate) skip_unsupported: bool,
+
+    /// Copy the values of virtual arrays instead of keeping them virtual
+    #[arg(long)]
+    pub(crate) materialise: bool,
+
+    /// Record the source in an attribute of the root
+    #[arg(long)]
+    pub(crate) provenance: bool,
+
+    /// Memory limit for values in transit, such as 256MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// Print only warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

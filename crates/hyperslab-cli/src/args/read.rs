@@ -1,0 +1,77 @@
+//! Arguments of `tet read`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueHint};
+
+use super::OpenArgs;
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet read data.tet                        the only array
+  tet read data.tet /t '[0, 10:20, ::2]'   by position, as in NumPy
+  tet read data.tet /t 'time[3:7]'         along a named dimension
+  tet read data.tet /t 'x=-5..5'           by coordinate label, both ends included
+  tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by the ending
+  tet read trades.tdb 'day=2020-01..2020-02' --columns price,volume
+  tet read cells.zv --box 0,0,0,10,10,10 -o part.ply")]
+pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    pub(crate) open: OpenArgs,
+
+    /// Node (optional if the file has only one) and selections
+    #[arg(value_name = "NODE | SELECTION")]
+    pub(crate) what: Vec<String>,
+
+    /// Columns of a table, members of structs or attributes of a geometry to read
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(crate) columns: Option<Vec<String>>,
+
+    /// Geometry: read only this closed box, as x0,y0,z0,x1,y1,z1
+    #[arg(long = "box", value_name = "CORNERS", allow_hyphen_values = true)]
+    pub(crate) region: Option<String>,
+
+    /// Geometry: read only this object; repeatable
+    #[arg(long, value_name = "ID", allow_hyphen_values = true)]
+    pub(crate) object: Vec<i64>,
+
+    /// Geometry: read only the objects of this group; repeatable
+    #[arg(long, value_name = "G")]
+    pub(crate) group: Vec<u64>,
+
+    /// Geometry: level of detail; 0 is the finest
+    #[arg(long, value_name = "K")]
+    pub(crate) level: Option<usize>,
+
+    /// Write to a file: .npy, .json, .csv, .arrow or .parquet, by its extension
+    #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Replace OUT if it exists
+    #[arg(long)]
+    pub(crate) force: bool,
+
+    /// Decode values by the file's conventions: scale_factor, add_offset, missing values
+    #[arg(long)]
+    pub(crate) decode: bool,
+
+    /// Print all values instead of a summary
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Memory limit for the result, such as 4GiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+}
+
+impl ReadArgs {
+    /// Was something said that only a geometry understands?
+    pub(crate) const fn is_geometric(&self) -> bool {
+        self.region.is_some() || !self.object.is_empty() || !self.group.is_empty() || self.level.is_some()
+    }
+}

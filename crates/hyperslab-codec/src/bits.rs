@@ -98,7 +98,7 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Puts bits behind those that a vector holds.
+/// Appends bits to those in a vector.
 #[derive(Debug)]
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,

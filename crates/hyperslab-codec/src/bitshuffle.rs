@@ -4,7 +4,7 @@
 //! first) there is a row of `n / 8` bytes; bit `b` of byte `i` of that row comes from element `8 i + b`. This is
 //! the transform of the bitshuffle library, of HDF5 filter 32008, of TileDB filter 8 and of the inside of Blosc blocks.
 //!
-//! It is three transposes, of which two are byte shuffles: the elements' bytes into planes, then the bits of
+//! It is three transposes, two of them byte shuffles: the elements' bytes into planes, then the bits of
 //! every eight bytes of a plane, then the bytes of those groups of eight into rows.
 //!
 //! [`encode`] and [`decode`] cut a chunk into blocks as the library does; [`encode_stream`] and [`decode_stream`] are the
@@ -93,7 +93,7 @@ fn check_block(size: usize, src: &[u8], out: &[u8]) -> Result<()> {
     if !src.len().is_multiple_of(size) || !(src.len() / size).is_multiple_of(8) {
         return Err(invalid(
             CODEC,
-            format!("{} bytes are no multiple of 8 elements of {size} bytes", src.len()),
+            format!("{} bytes are not a multiple of 8 elements of {size} bytes", src.len()),
         ));
     }
     Ok(())
@@ -177,11 +177,11 @@ pub const fn default_block(size: usize) -> usize {
 }
 
 /// The bytes of a block, and of the part of `len` bytes that is cut into blocks: the last block may be shorter, and
-/// fewer than 8 elements are left over. A `block` of 0 elements stands for the default.
+/// fewer than 8 elements are left over. A `block` of 0 elements means the default.
 fn geometry(size: usize, block: usize, len: usize) -> Result<(usize, usize)> {
     let block = if block == 0 { default_block(size) } else { block };
     if !block.is_multiple_of(8) {
-        return Err(invalid(CODEC, format!("a block of {block} elements is no multiple of 8")));
+        return Err(invalid(CODEC, format!("a block of {block} elements is not a multiple of 8")));
     }
     let bytes = block.checked_mul(size).ok_or_else(|| invalid(CODEC, "block size overflows"))?;
     let group = size.checked_mul(8).ok_or_else(|| invalid(CODEC, "element size overflows"))?;
@@ -219,7 +219,7 @@ pub fn decode(size: usize, block: usize, src: &[u8], out: &mut [u8]) -> Result<(
     Ok(())
 }
 
-/// What the blocks of a stream are compressed with.
+/// The compressor of a stream's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Inner {
     /// LZ4 blocks.
@@ -312,7 +312,7 @@ pub fn decode_stream_vec(
 /// longer than 32 bits can say.
 pub fn encode_stream(inner: Inner, size: usize, block: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if size == 0 || !src.len().is_multiple_of(size) {
-        return Err(invalid(CODEC, format!("{} bytes are no elements of {size} bytes", src.len())));
+        return Err(invalid(CODEC, format!("{} bytes are not a multiple of the element size {size}", src.len())));
     }
     let (bytes, body) = geometry(size, block, src.len())?;
     let stated = u32::try_from(bytes).map_err(|_| invalid(CODEC, "a block is too long"))?;

@@ -67,7 +67,7 @@ pub struct Chunk<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Parses a chunk's header and checks that its table of blocks is there; bytes behind the chunk are ignored.
+    /// Parses a chunk's header and checks that its table of blocks is there; bytes after the chunk are ignored.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl<'a> Chunk<'a> {
             Filter::Bitshuffle => unbitshuffle(&self.header, src, out)?,
             Filter::Delta => {
                 if !before.is_empty() {
-                    return Err(unsupported(CODEC, "a delta filter behind others"));
+                    return Err(unsupported(CODEC, "a delta filter after others"));
                 }
                 out.copy_from_slice(src);
                 return self.undo_delta(block, out);
@@ -266,7 +266,7 @@ impl<'a> Chunk<'a> {
         Ok(())
     }
 
-    /// Decodes bytes `start..start + out.len()` of the chunk, and no block that has none of them.
+    /// Decodes bytes `start..start + out.len()` of the chunk, and only the blocks that overlap them.
     ///
     /// # Errors
     ///

@@ -2,7 +2,7 @@
 //!
 //! A frame begins with a MessagePack array of 14: the magic `b2frame`, lengths of header and frame, flags, decoded and stored
 //! size, sizes of element, block and chunk, the filters, and named metadata. Then come the chunks, then a chunk that
-//! holds the place of every chunk, 64 bits each, relative to the end of the header. A place with its top bit set stands for
+//! holds the place of every chunk, 64 bits each, relative to the end of the header. A place with its top bit set means
 //! a chunk of one value: zeros, NaN, or never written.
 //!
 //! Metadata named `b2nd` says that the data is an array: its shape, that of a chunk and that of a block. The blocks

@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
 
 /// Appends to `out` what `decode` produces, without knowing its size beforehand.
 ///
-/// `decode` is given a zeroed buffer and answers with the bytes that it wrote, or `None` when the buffer is too
+/// `decode` is given a zeroed buffer and returns the number of bytes written, or `None` when the buffer is too
 /// small; it is then called again with a larger one, at most `limit` bytes. On an error `out` is as it was.
 pub(crate) fn decode_growing(
     codec: &'static str,
@@ -113,7 +113,7 @@ pub(crate) fn copy_back(out: &mut [u8], at: usize, distance: usize, len: usize) 
         let byte = out[at - 1];
         out[at..at + len].fill(byte);
     } else {
-        // What is copied doubles with every turn.
+        // The copied part doubles each time.
         let (start, mut done) = (at - distance, 0);
         while done < len {
             let now = (distance + done).min(len - done);

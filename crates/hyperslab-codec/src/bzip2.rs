@@ -9,11 +9,11 @@ use crate::error::{Result, corrupt, invalid, size, too_long};
 
 const CODEC: &str = "bzip2";
 
-/// Decodes one stream; answers with bytes taken and written, or `None` when it does not fit.
+/// Decodes one stream; returns the bytes consumed and written, or `None` when it does not fit.
 fn decode_stream(src: &[u8], out: &mut [u8]) -> Result<Option<(usize, usize)>> {
     let mut decoder = Decompress::new(false);
     let (mut taken, mut written) = (0, 0);
-    // One byte more than there is room for tells a full output from one that is too small.
+    // One extra byte distinguishes a full output from one that is too small.
     let mut spill = [0];
     loop {
         let full = written == out.len();
@@ -78,7 +78,7 @@ pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where there is no such level.
+/// [`Invalid`](crate::CodecError::Invalid) if the level does not exist.
 pub fn encode(src: &[u8], level: u32, out: &mut Vec<u8>) -> Result<()> {
     let level = Compression::try_new(level).ok_or_else(|| invalid(CODEC, format!("no level {level}")))?;
     let base = out.len();

@@ -53,7 +53,7 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// Fletcher's checksum as HDF5 computes it: over big-endian pairs of bytes, an odd last byte being the high half.
 ///
-/// HDF5 stores it as a little-endian integer behind the data.
+/// HDF5 stores it as a little-endian integer after the data.
 ///
 /// ```
 /// assert_eq!(hyperslab_codec::checksum::fletcher32(b"\x01\x02"), 0x0102_0102);
@@ -101,7 +101,7 @@ fn carry(sum: u64) -> u64 {
     if sum == 0 { 0 } else { (sum - 1) % 0xffff + 1 }
 }
 
-/// Checks data against the checksum that HDF5 stored behind it.
+/// Checks data against the checksum that HDF5 stored after it.
 ///
 /// Big-endian writers before HDF5 1.6.3 stored the two bytes of each half in the other order; either is right.
 ///

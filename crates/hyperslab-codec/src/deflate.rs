@@ -3,7 +3,7 @@
 //!
 //! HDF5 filter 1 and TileDB filter 1 ("gzip") store zlib streams; Zarr's `gzip` stores gzip members, of which
 //! there may be several one after another, then perhaps zero bytes. The wrappers' checksums are checked.
-//! Bytes behind a zlib stream are ignored, as the formats' own readers do.
+//! Bytes after a zlib stream are ignored, as the formats' own readers do.
 
 use std::cell::RefCell;
 
@@ -17,9 +17,9 @@ use crate::error::{Result, corrupt, invalid, size, too_long};
 pub enum Wrapper {
     /// Nothing.
     Raw,
-    /// Two bytes before, Adler-32 behind.
+    /// Two bytes before, Adler-32 after.
     Zlib,
-    /// A header of at least ten bytes before, CRC-32 and length behind.
+    /// A header of at least ten bytes before, CRC-32 and length after.
     Gzip,
 }
 
@@ -40,7 +40,7 @@ thread_local! {
 
 /// How one stream ended.
 enum Outcome {
-    /// It took so many bytes and wrote so many.
+    /// The number of bytes consumed and written.
     Done { taken: usize, written: usize },
     /// The output is too small for it.
     NoRoom,
@@ -48,7 +48,7 @@ enum Outcome {
     Bad,
 }
 
-#[expect(unsafe_code, reason = "the safe binding does not tell how many bytes a stream took")]
+#[expect(unsafe_code, reason = "the safe binding does not return how many bytes a stream took")]
 mod library {
     use std::ptr::NonNull;
 
@@ -162,7 +162,7 @@ pub fn decode_vec(wrapper: Wrapper, src: &[u8], limit: usize, out: &mut Vec<u8>)
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where there is no such level.
+/// [`Invalid`](crate::CodecError::Invalid) if the level does not exist.
 pub fn encode(wrapper: Wrapper, src: &[u8], level: i32, out: &mut Vec<u8>) -> Result<()> {
     let codec = wrapper.codec();
     let level = if level == -1 { 6 } else { level };

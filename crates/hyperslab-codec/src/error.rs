@@ -1,4 +1,4 @@
-//! What a kernel says when it cannot do its work.
+//! Errors of the kernels.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ pub enum CodecError {
     Corrupt {
         /// The kernel's name.
         codec: &'static str,
-        /// What is wrong with the bytes.
+        /// The problem with the bytes.
         reason: Cow<'static, str>,
     },
     /// The bytes decode to another size than they must.
@@ -29,7 +29,7 @@ pub enum CodecError {
         /// Decoding stopped when `found` was reached: the true size is not known.
         at_least: bool,
     },
-    /// The bytes are not those that were summed when they were written.
+    /// The checksum does not match the bytes.
     #[error("{codec}: checksum {computed:#x}, stored {stored:#x}")]
     Checksum {
         /// The kernel's name.
@@ -52,7 +52,7 @@ pub enum CodecError {
     Invalid {
         /// The kernel's name.
         codec: &'static str,
-        /// What is wrong with the parameters.
+        /// The problem with the parameters.
         reason: Cow<'static, str>,
     },
 }

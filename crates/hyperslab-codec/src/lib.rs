@@ -6,7 +6,7 @@
 //! ```
 //! use hyperslab_codec::{shuffle, zstd};
 //!
-//! // What a writer does to a chunk of 32-bit numbers …
+//! // A writer encodes a chunk of 32-bit numbers …
 //! let chunk: Vec<u8> = (0..1000u32).flat_map(|i| (i * i).to_le_bytes()).collect();
 //! let mut shuffled = vec![0; chunk.len()];
 //! shuffle::encode(4, &chunk, &mut shuffled)?;
@@ -59,7 +59,7 @@
 //!   it is compared with the bytes that are there or the room that was given.
 //! - Contexts of the C libraries (zstd, libdeflate) and scratch buffers are kept per thread.
 //!
-//! Whatever the bytes, a decoder answers with an error and does not panic, and it allocates no more than a small multiple
+//! Whatever the bytes, a decoder returns an error and does not panic, and it allocates no more than a small multiple
 //! of the size that it was given. [`CodecError`] says whether the bytes are wrong (`Corrupt`, `Size`, `Checksum`), right but
 //! not readable here (`Unsupported`), or the caller is wrong (`Invalid`).
 #![deny(unsafe_code)]

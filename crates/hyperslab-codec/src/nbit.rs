@@ -3,10 +3,10 @@
 //! The filter's parameters describe the element: an atomic number has a size, a byte order, a precision and an offset, and
 //! of it the `precision` bits above the lowest `offset` bits are stored, highest first. Arrays are their elements, compounds
 //! their members in order; anything else is stored whole. Nothing is aligned. Bits that are not stored, and bytes between
-//! members, decode to zero: a sign is extended by whoever converts the type.
+//! members, decode to zero: the type conversion extends the sign.
 //!
-//! libhdf5 has a peculiarity that its files have too: behind an array of arrays or of compounds, it goes on with the
-//! parameters of the *inner* type, not with those behind it. In a compound, the members that follow are then others than the
+//! libhdf5 has a quirk that its files depend on: after an array of arrays or of compounds, it goes on with the
+//! parameters of the *inner* type, not with those after it. In a compound, the members that follow are then others than the
 //! type has, and the last ones are not stored at all. [`NBit`] does the same, since nothing else decodes such chunks.
 
 use crate::bits::{BitReader, BitWriter};
@@ -18,7 +18,7 @@ const MAX_DEPTH: u32 = 32;
 /// How many types a description may hold, inner ones included.
 const MAX_KINDS: u32 = 1 << 16;
 
-/// What the filter does with an element, from its parameters ("client data").
+/// How the filter treats an element, from its parameters ("client data").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NBit {
     /// No bit can be saved: the chunk is stored as it is.
@@ -85,7 +85,7 @@ impl Parameters<'_> {
                 let mut inner = self.rest.clone();
                 let base = Box::new(self.kind(depth + 1)?);
                 if matches!(*base, Kind::Array { .. } | Kind::Compound { .. }) {
-                    // The peculiarity: go on behind the class of the inner type.
+                    // The quirk: continue after the class of the inner type.
                     inner.next();
                     self.rest = inner;
                 }
@@ -228,7 +228,7 @@ impl NBit {
         self.elements.checked_mul(self.kind.size())
     }
 
-    /// Decodes the chunk `src` into `out`, which it must fill. Bytes behind the last element are ignored.
+    /// Decodes the chunk `src` into `out`, which it must fill. Bytes after the last element are ignored.
     ///
     /// # Errors
     ///
@@ -300,7 +300,7 @@ impl NBit {
             self.kind.encode(element, &mut bits);
         }
         bits.finish();
-        // libhdf5 begins a new byte as soon as one is full.
+        // libhdf5 starts a new byte once one is full.
         if (self.kind.bits() * self.elements as u64).is_multiple_of(8) {
             out.push(0);
         }

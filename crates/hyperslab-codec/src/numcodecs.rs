@@ -190,9 +190,9 @@ pub struct FixedScaleOffset {
     pub decoded: Number,
     /// The type of what is stored.
     pub stored: Number,
-    /// What a number is multiplied by.
+    /// The factor.
     pub scale: f64,
-    /// What is subtracted before.
+    /// The offset, subtracted first.
     pub offset: f64,
 }
 
@@ -238,7 +238,7 @@ impl FixedScaleOffset {
     }
 }
 
-/// `quantize`: floats rounded to about so many decimal digits, in steps of a power of two. Lossy.
+/// `quantize`: floats rounded to about this many decimal digits, in steps of a power of two. Lossy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quantize {
     /// Digits after the point that must survive.
@@ -262,7 +262,7 @@ impl Quantize {
     /// # Errors
     ///
     /// [`Size`](crate::CodecError::Size) where `out` is not as many numbers, [`Invalid`](crate::CodecError::Invalid) where
-    /// a type is no float.
+    /// a type is not a float.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         self.check()?;
         check(self.decoded, src, self.stored, out)?;

@@ -2,7 +2,7 @@
 //!
 //! A chunk is the number of bits (u32), the byte 8, the least value (8 bytes), 8 zeros, and the distances, highest bit
 //! first; integers are little-endian. Floating-point numbers are first multiplied by a power of ten and rounded. If a
-//! fill value is defined, the distance with all bits set stands for it. If the full width would be needed, the elements follow
+//! fill value is defined, the distance with all bits set represents it. If the full width would be needed, the elements follow
 //! the 21 bytes as they are.
 
 use crate::bits::{BitReader, BitWriter};
@@ -14,7 +14,7 @@ const HEAD: usize = 21;
 /// Parameters of the filter.
 const PARAMETERS: usize = 20;
 
-/// What the filter does, from its parameters ("client data").
+/// The filter's operation, from its parameters ("client data").
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScaleOffset {
     class: Class,
@@ -29,7 +29,7 @@ pub struct ScaleOffset {
 enum Class {
     /// `bits` is 0 for as many as are needed.
     Integer { signed: bool, bits: u32 },
-    /// Rounded to so many decimal places.
+    /// Rounded to this many decimal places.
     Float { places: i32 },
 }
 
@@ -97,7 +97,7 @@ impl ScaleOffset {
         if self.big_endian { from.iter().fold(0, fold) } else { from.iter().rev().fold(0, fold) }
     }
 
-    /// Decodes the chunk `src` into `out`, which it must fill. Bytes behind the last element are ignored.
+    /// Decodes the chunk `src` into `out`, which it must fill. Bytes after the last element are ignored.
     ///
     /// # Errors
     ///
@@ -273,7 +273,7 @@ impl Scale {
     }
 }
 
-/// What the filter does in the precision of the type itself.
+/// The filter's arithmetic, in the precision of the type itself.
 trait Float: Copy + PartialOrd {
     fn from_bits(bits: u64) -> Self;
     fn to_bits(self) -> u64;

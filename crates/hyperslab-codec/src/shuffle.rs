@@ -166,7 +166,7 @@ mod vector {
         unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), v) }
     }
 
-    /// Shuffles elements from the front as far as whole vectors go; answers how many.
+    /// Shuffles elements from the front as far as whole vectors go; returns how many.
     pub(super) fn shuffle<const N: usize>(src: &[u8], out: &mut [u8]) -> usize {
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, as just asked.
@@ -177,7 +177,7 @@ mod vector {
         }
     }
 
-    /// Unshuffles elements from the front as far as whole vectors go; answers how many.
+    /// Unshuffles elements from the front as far as whole vectors go; returns how many.
     pub(super) fn unshuffle<const N: usize>(src: &[u8], out: &mut [u8]) -> usize {
         if std::arch::is_x86_feature_detected!("avx2") {
             // SAFETY: the processor has AVX2, as just asked.

@@ -7,7 +7,7 @@
 //! before, folded into a number that is not negative.
 //!
 //! A block begins with an identifier of 3, 4 or 5 bits (samples of up to 8, 16, 32 bits): all ones, the samples follow whole;
-//! `k + 1`, the parts of all samples above their low `k` bits in unary, then the low bits; zero, one more bit, which tells
+//! `k + 1`, the parts of all samples above their low `k` bits in unary, then the low bits; zero, one more bit, which selects
 //! a run of zero blocks (its length in unary) from pairs of samples in unary ("second extension").
 
 mod encode;
@@ -26,7 +26,7 @@ const SEGMENT: usize = 64;
 /// The largest unary number of a pair: pairs of a sum up to 12.
 const MAX_PAIR: u32 = 90;
 
-/// What the filter does, from its parameters ("client data").
+/// The filter's operation, from its parameters ("client data").
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Szip {
     predict: bool,

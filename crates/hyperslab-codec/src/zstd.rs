@@ -1,13 +1,13 @@
 //! Zstandard (RFC 8878), by the C library, with contexts kept per thread.
 //!
-//! A stored chunk is one or more frames. What a reader must take, and does:
+//! A stored chunk is one or more frames. A reader must accept, and this one does:
 //!
 //! - several frames one after another, which decode to their concatenation;
 //! - skippable frames anywhere, which decode to nothing;
 //! - frames whose header does not state the content size (every frame of a streaming writer);
 //! - frames with a content checksum, which is checked.
 //!
-//! Bytes after the last frame that are no frame are an error, as is output of any other size than asked for.
+//! Bytes after the last frame that are not a frame are an error, as is output of any other size than asked for.
 //! Neither the content size nor the window size that a frame claims makes this module allocate: output goes
 //! straight to the caller's buffer, which also serves as the window. [`Stream`] keeps a window of its own.
 
@@ -75,7 +75,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 }
 
 /// Decodes the first bytes of `src`, as many as `out` has, and nothing after them: neither the rest nor its checksum is looked
-/// at. `false` where that is not possible, or not in little memory: [`decode`] tells why, or can do it. `src` must begin
+/// at. `false` where that is not possible, or not in little memory: [`decode`] says why, or can do it. `src` must begin
 /// with a frame that says that it holds `total` bytes, at most 16 MiB.
 pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> bool {
     let known = matches!(zstd_safe::get_frame_content_size(src), Ok(Some(size)) if size == total as u64);
@@ -84,7 +84,7 @@ pub fn decode_front(src: &[u8], total: usize, out: &mut [u8]) -> bool {
     }
     let decoded = with_decoder(|context| {
         let decoded = front(context, src, out);
-        // Whatever is left of the frame is nobody's.
+        // The rest of the frame is discarded.
         let _ = context.reset(ResetDirective::SessionOnly);
         Ok(decoded)
     });

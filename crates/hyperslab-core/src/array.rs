@@ -1,4 +1,4 @@
-//! Dense arrays: what a format must answer.
+//! Dense arrays: the trait that a format implements.
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -15,7 +15,7 @@ use crate::{
 
 /// A dense array of some format.
 ///
-/// A format answers where chunks are stored and how stored bytes become elements. Planning, fetching in
+/// A format says where chunks are stored and how stored bytes become elements. Planning, fetching in
 /// parallel, assembling and reducing are the engine's.
 pub trait Array: Send + Sync + Debug {
     /// What the array is.
@@ -29,7 +29,7 @@ pub trait Array: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the index is damaged, or a chunk is missing in a format that knows no
+    /// [`Corrupt`](Error::Corrupt) when the index is damaged, or a chunk is missing in a format without a
     /// fill value.
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>>;
 
@@ -46,7 +46,7 @@ pub trait Array: Send + Sync + Debug {
     /// # Errors
     ///
     /// [`Corrupt`](Error::Corrupt) when the bytes do not decode to exactly that many;
-    /// [`Unsupported`](Error::Unsupported) for a filter that we lack.
+    /// [`Unsupported`](Error::Unsupported) for an unsupported filter.
     fn decode(
         &self,
         chunk: &ChunkCoord,
@@ -118,7 +118,7 @@ pub trait Array: Send + Sync + Debug {
         Ok(usage)
     }
 
-    /// What the format keeps of these chunks' values beside them; `None` where it keeps nothing, and of chunks that were
+    /// Statistics that the format stores for these chunks; `None` where it stores none, and for chunks that were
     /// never written. Only what is stored: no chunk is read for it.
     ///
     /// # Errors
@@ -128,8 +128,8 @@ pub trait Array: Send + Sync + Debug {
         Ok(vec![None; chunks.len()])
     }
 
-    /// What the chunk's stored bytes are in words that formats share, for those who carry them elsewhere as they are;
-    /// `None` where there are no such words. Chunks that are stored as they are have them in every format.
+    /// The chunk's stored bytes in terms that formats share, for callers that copy them to another store unchanged;
+    /// `None` if no such terms exist. Unfiltered chunks have them in every format.
     fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
         let schema = self.schema();
         let whole = reference.as_plain()?.length == schema.decoded_bytes(chunk)? as u64;
@@ -138,7 +138,7 @@ pub trait Array: Send + Sync + Debug {
         (whole && shared).then(|| StoredForm { shape: schema.decoded_shape(chunk), steps: Vec::new() })
     }
 
-    /// Is everything that [`statistics`](Self::statistics) tells a [hint](ChunkStatistics::hint)? Callers that do not
+    /// Is everything that [`statistics`](Self::statistics) returns a [hint](ChunkStatistics::hint)? Callers that do not
     /// trust hints can skip the call.
     fn statistics_are_hints(&self) -> bool {
         false
@@ -150,7 +150,7 @@ pub trait Array: Send + Sync + Debug {
     }
 
     /// The stored bytes of these spans; `None` for a span of an object that is not there, which only arrays that locate
-    /// chunks without looking ([`Span::is_whole`]) answer. Neighbours in one blob are asked for in one call.
+    /// chunks without looking ([`Span::is_whole`]) return. Neighbours in one blob are read in one call.
     ///
     /// # Errors
     ///
@@ -192,7 +192,7 @@ pub struct PartialOutput<'o, 's> {
     pub front: Option<&'o mut [u8]>,
 }
 
-/// What a partial decode has done.
+/// The result of a partial decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
     /// Nothing: the whole chunk is to be decoded.
@@ -212,7 +212,7 @@ pub enum Number {
     Float(f64),
 }
 
-/// What a format keeps of the values of one chunk. Everything speaks of the cells that are neither missing nor
+/// Statistics of the values of one chunk. They cover the cells that are neither missing nor
 /// not-a-number, and only of those inside the array.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChunkStatistics {
@@ -227,12 +227,12 @@ pub struct ChunkStatistics {
     /// The claims are the values themselves, not only bounds: the smallest and the largest value are in the chunk, and the
     /// sum is that of all of them.
     pub exact: bool,
-    /// Nothing ties these claims to the stored values (no writer has to keep them, no checksum covers them): they may
-    /// steer what is looked at first, but an answer rests on them only when the caller says so.
+    /// Nothing ties these claims to the stored values (writers may leave them stale, no checksum covers them): they may
+    /// decide what is read first, but a result relies on them only if the caller asks for it.
     pub hint: bool,
 }
 
-/// What is stored of an array.
+/// How much of an array is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Chunks that were written.
@@ -241,7 +241,7 @@ pub struct Usage {
     pub bytes: u64,
 }
 
-/// What a dense array is: everything but where its chunks are.
+/// The description of a dense array: everything except where its chunks are.
 #[derive(Debug, Clone)]
 pub struct ArraySchema {
     /// The type of an element.
@@ -252,17 +252,17 @@ pub struct ArraySchema {
     pub max_shape: Vec<Option<u64>>,
     /// The order of the cells in a decoded chunk.
     pub order: CellOrder,
-    /// What a chunk at the edge of the array holds.
+    /// The contents of a chunk at the edge of the array.
     pub edges: Edges,
     /// May elements be missing?
     pub nullable: bool,
-    /// What a cell that was never written holds.
+    /// The value of a cell that was never written.
     pub fill: Fill,
     /// A name per dimension, where it has one. As long as the shape.
     pub dimensions: Vec<Option<String>>,
     /// Labels along each dimension. As long as the shape.
     pub labels: Vec<Labels>,
-    /// What people wrote beside it.
+    /// The attributes of the array.
     pub attributes: Attributes,
     /// The pipeline, in the order of writing.
     pub filters: Vec<Filter>,
@@ -330,7 +330,7 @@ impl ArraySchema {
     }
 }
 
-/// What a chunk at the edge of the array holds.
+/// The contents of a chunk at the edge of the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edges {
     /// As many cells as any other; those outside the array mean nothing.
@@ -339,7 +339,7 @@ pub enum Edges {
     Clipped,
 }
 
-/// What a cell that was never written holds.
+/// The value of a cell that was never written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fill {
     /// Nothing: the format has no fill value, and `locate` refuses a missing chunk.
@@ -400,7 +400,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid), naming the levels that there are.
+    /// [`Invalid`](Error::Invalid), naming the valid levels.
     pub fn check_level(&self) -> Result<()> {
         let (low, high) = match self.name.as_str() {
             "gzip" | "zlib" | "deflate" | "blosc" | "blosc2" => (0, 9),

@@ -1,4 +1,4 @@
-//! What people write beside their data.
+//! Attributes: small named values of a node.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,7 +14,7 @@ pub enum Attribute {
     Values(Values),
     /// A document, as formats that keep their attributes in JSON have it.
     Json(Value),
-    /// An attribute whose bytes are damaged or of a type that we lack: the reason.
+    /// An attribute whose bytes are damaged or of an unsupported type: the reason.
     Unreadable(String),
 }
 
@@ -61,7 +61,7 @@ const INDEXED_FROM: usize = 64;
 #[derive(Debug, Clone, Default)]
 pub struct Attributes {
     entries: Vec<(String, Attribute)>,
-    /// Where each name stands in `entries`, once there are many and one was set.
+    /// The position of each name in `entries`; built once there are many.
     index: Option<HashMap<String, usize>>,
     /// How attributes were stored, where their format keeps more than their values.
     stored: BTreeMap<String, StoredAttribute>,
@@ -177,7 +177,7 @@ impl<N: Into<String>, A: Into<Attribute>> FromIterator<(N, A)> for Attributes {
 mod tests {
     use super::*;
 
-    /// Few attributes are searched, many are looked up: both answer alike and keep their order.
+    /// A few attributes are searched, many are looked up: both give the same result and keep the order.
     #[test]
     fn many_attributes_are_as_few() {
         let mut attributes = Attributes::new();

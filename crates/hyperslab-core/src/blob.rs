@@ -143,18 +143,18 @@ mod tests {
         Ok(())
     }
 
-    /// A file with a hole has any size that somebody gave it.
+    /// A sparse file can have any size.
     #[test]
     #[cfg(target_os = "linux")]
     fn more_than_memory_is_an_error() -> Result<()> {
         const SIZE: u64 = 1 << 43;
-        // A system that is told to promise any memory does so.
+        // A system that overcommits memory grants any request.
         if std::fs::read_to_string("/proc/sys/vm/overcommit_memory").is_ok_and(|told| told.trim() == "1") {
             return Ok(());
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hole");
-        // Where the file system has no such sizes there is nothing to fear.
+        // File systems without such sizes need no test.
         if std::fs::File::create(&path).unwrap().set_len(SIZE).is_ok() {
             assert!(FileBlob::open(&path)?.read_range(0..SIZE).is_err());
             let directory = LocalStorage::new(folder.path()).unmapped();

@@ -1,4 +1,4 @@
-//! What one operation on a store may cost, in proportion to the store's bytes.
+//! The cost that one operation on a store may have, in proportion to the store's size.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Corrupt, Error, Result};
 
-/// Work that every operation may do, whatever the size of its store, and what it may do more per stored byte.
+/// Work that every operation may do, and the additional work per stored byte.
 const WORK: u64 = 256 << 20;
 const WORK_PER_BYTE: u64 = 64;
-/// Memory that every operation may take, whatever the size of its store, and what it may take more per stored byte.
+/// Memory that every operation may take, and the additional memory per stored byte.
 const MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
 /// Allocations up to this size are not expected to fail.
@@ -69,7 +69,7 @@ impl Budget {
     pub fn extend(&self, length: u64) {
         let add = |left: &AtomicU64, more: u64| {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |own| {
-                // What is used up stays used up.
+                // An exhausted budget stays exhausted.
                 (own > 0).then(|| own.saturating_add(more))
             });
         };
@@ -144,7 +144,7 @@ impl Budget {
     }
 }
 
-/// Draws from what is left; all that is left when that is too little.
+/// Draws from the remainder; takes all of it if that is too little.
 fn draw(left: &AtomicU64, amount: u64) -> Result<(), ()> {
     let drawn = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |own| own.checked_sub(amount));
     if drawn.is_err() {

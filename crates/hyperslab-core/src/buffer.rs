@@ -1,11 +1,11 @@
-//! Memory for results: zeroed, aligned for every element type, in huge pages where that pays.
+//! Memory for results: zeroed, aligned for every element type, in huge pages where that is faster.
 
 use bytes::Bytes;
 use memmap2::MmapMut;
 
 use crate::{Error, Result};
 
-/// Results from this size on are mapped, so that the system can back them with huge pages: a gigabyte then
+/// Results of at least this size are mapped, so that the system can back them with huge pages: a gigabyte then
 /// takes 512 page faults, not 262,144.
 const MAPPED_FROM: usize = 4 << 20;
 
@@ -33,7 +33,7 @@ impl Buffer {
             Memory::Words(vec![0; length.div_ceil(8)])
         } else {
             let mapped = MmapMut::map_anon(length)
-                .map_err(|source| Error::invalid(format!("no memory for {length} bytes: {source}")))?;
+                .map_err(|source| Error::invalid(format!("cannot allocate {length} bytes: {source}")))?;
             // Advice only: a system without huge pages gives ordinary ones.
             #[cfg(target_os = "linux")]
             let _ = mapped.advise(memmap2::Advice::HugePage);

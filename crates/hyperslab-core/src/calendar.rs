@@ -4,7 +4,7 @@
 
 use crate::TimeUnit;
 
-/// Attoseconds, the shortest ticks that there are, in a second.
+/// Attoseconds (the shortest ticks of any format) in a second.
 const PER_SECOND: i128 = 1_000_000_000_000_000_000;
 const PER_DAY: i128 = 86_400 * PER_SECOND;
 /// The first day of the Gregorian calendar, 1582-10-15, and the last of the Julian one.
@@ -204,7 +204,7 @@ impl TimeAxis {
         self.calendar
     }
 
-    /// The instant of a number, to the microsecond: numbers of days with a fraction are seldom exact.
+    /// The instant of a number, to the microsecond: fractional days are rarely exact.
     #[must_use]
     pub fn instant(&self, number: f64) -> Option<i128> {
         const MICROSECOND: i128 = PER_SECOND / 1_000_000;
@@ -217,7 +217,7 @@ impl TimeAxis {
         Some(self.epoch + whole as i128 * self.unit + fraction)
     }
 
-    /// A number as text; the number itself where it is no time.
+    /// A number as text; the number itself if it is not a valid time.
     #[must_use]
     pub fn text(&self, number: f64) -> String {
         self.instant(number).map_or_else(|| number.to_string(), |instant| self.calendar.text(instant))
@@ -256,7 +256,7 @@ fn reference(text: &str, calendar: Calendar) -> Option<i128> {
 }
 
 /// The tick that bounds a range at a label: the first that is not before it, or with `high` the last inside the year,
-/// month, day, hour, minute or second that it names. `None` when the label is no date. In the calendar of NumPy's dates.
+/// month, day, hour, minute or second that it names. `None` if the label is not a date. In the calendar of NumPy's dates.
 #[must_use]
 pub fn date_tick(label: &str, unit: TimeUnit, high: bool) -> Option<i128> {
     let calendar = Calendar::ProlepticGregorian;

@@ -1,4 +1,4 @@
-//! Deep checks on all cores: what a walk over an index finds is checked by batches, and told in the order of the walk.
+//! Deep checks on all cores: chunks found by walking an index are checked in batches and reported in the order of the walk.
 
 use std::hint::black_box;
 
@@ -7,9 +7,9 @@ use rayon::prelude::*;
 use crate::pipeline::{BlobCache, fetch};
 use crate::{Array, ArraySchema, Blob, Chunk, ChunkCoord, ChunkRef, Result, Span, product};
 
-/// What is checked at a time: enough for all cores, few enough that a large index is never held as a whole.
+/// Batch size: enough for all cores, small enough that a large index is never held as a whole.
 const BATCH: usize = 1024;
-/// A batch of fewer decoded bytes is checked where it stands: waking other threads would take longer.
+/// A batch of fewer decoded bytes is checked on the caller's thread: waking others would take longer.
 const SMALL: u64 = 128 << 10;
 /// What any check costs, in bytes that are decoded in the same time.
 const EACH: u64 = 512;
@@ -21,10 +21,10 @@ const AT_ONCE: u64 = 16 << 20;
 const PIECE: u64 = 1 << 20;
 
 /// Runs `check` on everything that `walk` puts, on the cores of the pool that the caller is in, and gives the outcomes to
-/// `tell` in the order in which they were put: a report does not depend on the number of threads. `each` is about how many
+/// `tell` in the order in which they were added: a report does not depend on the number of threads. `each` is about how many
 /// bytes there are to look at in one of them.
 ///
-/// A walk that fails is an error after everything that it had put before has been checked and told.
+/// If the walk fails, everything that it added before is checked and reported first.
 ///
 /// # Errors
 ///

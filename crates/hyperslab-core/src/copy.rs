@@ -119,7 +119,7 @@ pub(crate) unsafe fn copy_box_to(
     unsafe { walk(&axes, inner, source, target, item, writes) };
     #[cfg(target_arch = "x86_64")]
     if writes.streamed {
-        // Streamed bytes must be seen by whoever is told that the box is done.
+        // Streamed bytes must be visible to threads that learn that the box is done.
         // SAFETY: SSE is part of x86-64.
         unsafe { std::arch::x86_64::_mm_sfence() };
     }
@@ -207,7 +207,7 @@ unsafe fn copy_run_swapped(source: *const u8, target: *mut u8, length: usize, wr
     let from = unsafe { std::slice::from_raw_parts(source, length) };
     #[cfg(target_arch = "x86_64")]
     if writes.streamed && 4096 % writes.swap == 0 {
-        // Pieces that stay in the cache are turned round there.
+        // Pieces that fit in the cache are swapped there.
         let mut piece = [0_u8; 4096];
         for (number, part) in from.chunks(piece.len()).enumerate() {
             copy_swapped(writes.swap, part, &mut piece);
@@ -347,7 +347,7 @@ mod tests {
             let cells: usize = counts.iter().product::<u64>() as usize;
             let source: Vec<u8> = (0..cells * item).map(|i| (i * 7 % 251) as u8).collect();
             let from = Layout::packed(&counts, item);
-            // The target: axes permuted, some turned round.
+            // The target: axes permuted, some reversed.
             let mut axes: Vec<usize> = (0..rank).collect();
             axes.sort_by_key(|axis| order.rotate_left(*axis as u32 * 13) % 97);
             let permuted: Vec<u64> = axes.iter().map(|&axis| counts[axis]).collect();
@@ -376,7 +376,7 @@ mod tests {
 
     const STREAMED: Writes = Writes { streamed: true, swap: 0 };
 
-    /// Runs and single cells, streamed or not, against numbers turned round after a plain copy.
+    /// Runs and single cells, streamed or not, against swapping after a plain copy.
     #[test]
     fn swapped_boxes_are_boxes_of_swapped_numbers() {
         let source: Vec<u8> = (0..60_000_u32).map(|i| (i * 31 % 251) as u8).collect();

@@ -70,7 +70,7 @@ pub enum DType {
 pub struct OpaqueType {
     /// Bytes in an element.
     pub size: usize,
-    /// What the writer says they are.
+    /// The writer's tag for them.
     pub tag: String,
 }
 
@@ -104,7 +104,7 @@ pub struct StructType {
 }
 
 impl StructType {
-    /// A struct whose members stand back to back.
+    /// A struct whose members are packed without padding.
     pub fn packed<N: Into<String>>(members: impl IntoIterator<Item = (N, DType)>) -> Self {
         let mut size = Some(0);
         let members = members

@@ -4,7 +4,7 @@ use crate::DType;
 
 /// A Rust type that elements of some data types are.
 ///
-/// Integers also stand for what is stored as one: `u8` for booleans, `i64` for times, any integer for enumerations.
+/// Integers also represent what is stored as one: `u8` for booleans, `i64` for times, any integer for enumerations.
 pub trait Element: bytemuck::Pod {
     /// The name of the type, for messages.
     const NAME: &'static str;

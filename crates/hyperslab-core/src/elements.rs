@@ -10,7 +10,7 @@ pub use json::{element_to_json, element_to_text, time_text};
 
 use crate::{DType, Element, Error, Extents, Result, product};
 
-/// A row of elements of one type. The type stands beside it, in a [`Values`], a schema or a column.
+/// A row of elements of one type. The type is kept separately, in a [`Values`], a schema or a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elements {
     /// The elements.
@@ -89,13 +89,13 @@ impl Validity {
         &self.bits
     }
 
-    /// How many elements it speaks of.
+    /// Number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Does it speak of none?
+    /// Is it empty?
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
@@ -316,7 +316,7 @@ impl Values {
             return None;
         }
         match self.elements.as_fixed()? {
-            // No bytes stand anywhere, aligned or not.
+            // An empty slice has no alignment to check.
             none if none.is_empty() => Some(&[]),
             bytes => bytemuck::try_cast_slice(bytes).ok(),
         }

@@ -37,7 +37,7 @@ pub enum Error {
     NotFound {
         /// The store that was searched.
         store: Arc<str>,
-        /// What was looked for.
+        /// The name that was looked up.
         what: String,
     },
     /// The operation was cancelled.
@@ -68,7 +68,7 @@ pub struct Corrupt {
     pub structure: Cow<'static, str>,
     /// Where the structure, or the field inside it, starts in the file.
     pub offset: Option<u64>,
-    /// What was found and what was expected.
+    /// The value found and the value expected.
     pub problem: String,
 }
 
@@ -176,7 +176,7 @@ impl<'a> Place<'a> {
         }))
     }
 
-    /// The bytes here ask for a feature that we lack.
+    /// An error for a feature that is not supported.
     #[must_use]
     pub fn unsupported(self, feature: impl Into<String>) -> Error {
         Error::unsupported(self.store, feature)

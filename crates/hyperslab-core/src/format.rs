@@ -107,7 +107,7 @@ pub trait FormatDriver: Send + Sync + Debug {
         Ok(Repairs::default())
     }
 
-    /// Merges the fragments that separate writes left. `progress` is told how many stored bytes are done, of how many, and
+    /// Merges the fragments that separate writes left. `progress` gets the number of stored bytes done and in total, and
     /// returns whether to go on. Returns how many fragments were merged.
     ///
     /// # Errors
@@ -246,13 +246,13 @@ impl<'a> Glimpse<'a> {
     }
 }
 
-/// What a driver makes of a glimpse.
+/// A driver's verdict on a glimpse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Recognition {
     /// Not a store of this format.
     No,
     /// A container that other formats are built on, such as a zip archive or a Zarr hierarchy. The driver opens it when no
-    /// other driver answers `Yes`.
+    /// other driver returns `Yes`.
     Container,
     /// A store of this format.
     Yes,
@@ -269,7 +269,7 @@ impl From<bool> for Recognition {
 pub struct Repairs {
     /// The fixes, in the order in which they apply.
     pub fixes: Vec<Fix>,
-    /// Damage that no safe fix covers; `None` when a check of the store tells.
+    /// Damage that no safe fix covers; `None` if a check of the store reports it.
     pub remaining: Option<Vec<String>>,
 }
 

@@ -6,7 +6,7 @@ use crate::{Attributes, Result, Values};
 
 /// Points, lines and meshes: what a box, an object or a group selects at a level.
 pub trait Geometry: Send + Sync + Debug {
-    /// What it is.
+    /// The description of the geometry.
     fn schema(&self) -> &GeometrySchema;
 
     /// The store and node, for messages.
@@ -19,7 +19,7 @@ pub trait Geometry: Send + Sync + Debug {
     /// [`Corrupt`](crate::Error::Corrupt) when a level cannot be counted.
     fn levels(&self) -> Result<Vec<GeometryLevel>>;
 
-    /// What the query selects.
+    /// Reads what the query selects.
     ///
     /// # Errors
     ///
@@ -27,7 +27,7 @@ pub trait Geometry: Send + Sync + Debug {
     fn query(&self, query: &GeometryQuery) -> Result<GeometryData>;
 }
 
-/// What a geometry is.
+/// The description of a geometry.
 #[derive(Debug, Clone)]
 pub struct GeometrySchema {
     /// Its kinds, in the format's own words: `point_cloud`, `mesh`.
@@ -36,7 +36,7 @@ pub struct GeometrySchema {
     pub axes: Vec<String>,
     /// The lowest and highest corner.
     pub bounds: Option<[Vec<f64>; 2]>,
-    /// What people wrote beside it.
+    /// The attributes of the geometry.
     pub attributes: Attributes,
 }
 
@@ -53,7 +53,7 @@ pub struct GeometryLevel {
     pub objects: u64,
 }
 
-/// Which part of a geometry is wanted. What is left out does not restrict.
+/// Which part of a geometry to read. A field that is not set does not restrict.
 #[derive(Debug, Clone, Default)]
 pub struct GeometryQuery {
     /// The level; the finest when left out.
@@ -75,7 +75,7 @@ pub struct GeometryData {
     pub vertices: Values,
     /// By name, one row a vertex.
     pub attributes: Vec<(String, Values)>,
-    /// One row a link: two vertices an edge, three a triangle. `None` when the kind has none.
+    /// One row per link: two vertices for an edge, three for a triangle. `None` if the kind has no links.
     pub links: Option<Values>,
     /// By name, one row a link.
     pub link_attributes: Vec<(String, Values)>,

@@ -51,7 +51,7 @@ impl Region {
         Some(both)
     }
 
-    /// How many cells it has; `None` when a `u64` cannot tell.
+    /// Number of cells; `None` on overflow of `u64`.
     #[must_use]
     pub fn cells(&self) -> Option<u64> {
         product(&self.shape)
@@ -166,7 +166,7 @@ impl Grid {
         self.shape.iter().zip(&self.chunk_shape).map(|(shape, chunk)| shape.div_ceil(*chunk)).collect()
     }
 
-    /// Chunks in all; `None` when a `u64` cannot tell.
+    /// Total number of chunks; `None` on overflow of `u64`.
     #[must_use]
     pub fn chunks(&self) -> Option<u64> {
         product(&self.extents())

@@ -13,18 +13,18 @@
 //! | `attributes` | [`Attributes`]: what people write beside their data |
 //! | `calendar` | [`Calendar`], [`TimeAxis`]: dates, and times counted from one |
 //! | `grid` | [`Grid`], [`Region`]: how a shape is cut into chunks |
-//! | `selection` | [`Selection`] as people say it, [`Positions`] as numbers |
+//! | `selection` | [`Selection`] as users write it, [`Positions`] as numbers |
 //! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
 //! | `swap` | byte order: [`swap_bytes`], [`copy_swapped`] |
 //! | `widest` | loops for the widest vectors of a processor: [`widest!`] |
 //! | `pipeline` | [`visit_chunks`]: locate, fetch, decode, visit; [`read_serial`]: a whole read on one thread |
-//! | `check` | [`check_in_order`]: deep checks on all cores, told in the order of the index |
+//! | `check` | [`check_in_order`]: deep checks on all cores, reported in the order of the index |
 //! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
 //! | `budget` | [`Budget`]: what one operation on a store may cost, in proportion to the store's bytes |
 //! | `buffer` | [`Buffer`]: memory for results |
 //! | `blob` | [`Blob`]: bytes that can be read at any offset |
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
-//! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format answers |
+//! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format implements |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
 //! | `format` | [`FormatDriver`], [`FormatInfo`]: how a format is described, recognised, opened, created and repaired |
 //! | `key` | [`EncryptionKey`] |

@@ -1,6 +1,6 @@
 //! Names that become file names.
 //!
-//! A node's name comes from a file that somebody else may have made. Before it becomes part of a path on this machine, it
+//! A node's name comes from a file that may be hostile. Before it becomes part of a path on this machine, it
 //! passes through here: [`NodeNames`] checks the nodes that a directory format writes, [`join_inside`] every other name.
 
 use std::path::{Component, Path, PathBuf};
@@ -108,7 +108,7 @@ pub fn join_inside(folder: &Path, key: &str) -> Result<PathBuf> {
 }
 
 /// The path of a key below a folder, to be removed. Other than [`join_inside`] this also refuses a key that leads out of
-/// the folder through a symbolic link: reading through such a link is harmless, removing what is behind it is not.
+/// the folder through a symbolic link: reading through such a link is harmless, removing its target is not.
 ///
 /// # Errors
 ///

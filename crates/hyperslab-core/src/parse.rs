@@ -34,13 +34,13 @@ macro_rules! little_endian {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `bytes`, which stand at `place`.
+    /// The fields of `bytes`, which start at `place`.
     #[must_use]
     pub const fn new(bytes: &'a [u8], place: Place<'a>) -> Self {
         Self { bytes, position: 0, place }
     }
 
-    /// Where the next field stands in the file.
+    /// The file offset of the next field.
     #[must_use]
     pub const fn place(&self) -> Place<'a> {
         self.place.plus(self.position as u64)
@@ -150,7 +150,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when other bytes stand there.
+    /// [`Corrupt`](crate::Error::Corrupt) if the bytes differ.
     pub fn magic(&mut self, magic: &[u8]) -> Result<()> {
         let place = self.place();
         let found = self.bytes(magic.len())?;

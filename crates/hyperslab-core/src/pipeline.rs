@@ -152,7 +152,7 @@ pub fn prefetch_index(array: &dyn Array, list: &impl ChunkList, length: u64) -> 
     locate(array, &coords).map(|_| ())
 }
 
-/// Where these chunks are stored. A format that answers for more or fewer chunks than it was asked about is refused.
+/// Where these chunks are stored. An answer for more or fewer chunks than requested is an error.
 ///
 /// # Errors
 ///

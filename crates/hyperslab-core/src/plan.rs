@@ -47,7 +47,7 @@ impl TryFrom<UncheckedPlan> for Plan {
         let part = unchecked.part;
         if part.start > part.end || part.end > whole.part.end {
             return Err(Error::invalid(format!(
-                "a plan of chunks {part:?}, of which there are {}",
+                "a plan of chunks {part:?}, but there are only {}",
                 whole.part.end
             )));
         }
@@ -60,11 +60,11 @@ impl TryFrom<UncheckedPlan> for Plan {
 pub struct PlannedChunk {
     /// Its place in the grid.
     pub coord: ChunkCoord,
-    /// What is wanted of it, per axis.
+    /// The wanted part of it, per axis.
     pub axes: SmallVec<[AxisPart; 4]>,
 }
 
-/// What is wanted of one chunk along one axis, and where it goes.
+/// The wanted part of one chunk along one axis, and its place in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisPart {
     /// The first wanted cell, counted from the chunk's own start.

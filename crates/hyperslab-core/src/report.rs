@@ -1,4 +1,4 @@
-//! What a check found.
+//! The report of a check.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 /// The findings of a check, in the order in which they were made.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Report {
-    /// What was looked at, and what was seen.
+    /// One thing that was checked, and the result.
     pub findings: Vec<Finding>,
     /// What to do about it.
     pub recommendations: Vec<Recommendation>,
@@ -22,7 +22,7 @@ pub struct Finding {
     pub severity: Severity,
     /// Is it well?
     pub ok: bool,
-    /// What was seen.
+    /// The observation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub detail: Option<String>,
     /// The node that it concerns.
@@ -50,7 +50,7 @@ pub enum Severity {
 pub struct Recommendation {
     /// A stable name of the remedy, as `tet repair` knows it.
     pub code: Cow<'static, str>,
-    /// What is wrong and what the remedy does.
+    /// The problem and the effect of the fix.
     pub message: String,
     /// The command to run.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-/// A key of 256 bits. It stands on the heap, so that moving it leaves no copies behind, and is wiped when it is dropped.
+/// A key of 256 bits. It lives on the heap, so that moving it leaves no copies behind, and is wiped when it is dropped.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey(Box<[u8; 32]>);
 
 impl SecretKey {
-    /// These bytes, of which this copy is wiped.
+    /// Takes these bytes and wipes the copy that was passed in.
     #[must_use]
     pub fn new(mut bytes: [u8; 32]) -> Self {
         let key = Self(Box::new(bytes));

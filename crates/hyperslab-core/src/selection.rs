@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 
 use crate::{Error, Extents, Region, Result};
 
-/// What is wanted along one axis, in NumPy's terms.
+/// The selection along one axis, in NumPy's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AxisSelection {
     /// One position, which drops the axis. Negative counts from the end.
@@ -285,7 +285,7 @@ impl Positions {
         self.axes.iter().map(|axis| axis.count).collect()
     }
 
-    /// How many cells; `None` when a `u64` cannot tell.
+    /// Number of cells; `None` on overflow of `u64`.
     #[must_use]
     pub fn cells(&self) -> Option<u64> {
         crate::product(&self.counts())

@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// A place to create nodes. Nothing is visible before [`commit`](Sink::commit); dropped, it leaves nothing
-/// behind.
+/// after.
 pub trait Sink: Send + Debug {
     /// A group. Its parents must have been made before.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when something stands at the path; [`Unsupported`](Error::Unsupported) for what
+    /// [`Invalid`](Error::Invalid) if the path exists; [`Unsupported`](Error::Unsupported) for what
     /// the format cannot hold.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()>;
 
@@ -64,7 +64,7 @@ pub trait Sink: Send + Debug {
         Ok(())
     }
 
-    /// An array, to be filled chunk by chunk. What the format cannot hold is refused here, before anything is
+    /// An array, to be filled chunk by chunk. Anything that the format cannot hold is refused here, before anything is
     /// written.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ pub trait Sink: Send + Debug {
     /// As [`group`](Self::group).
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>>;
 
-    /// More chunks for an array that stands there already and becomes as large as `shape`. Chunks that the old edge
+    /// Grows an existing array to `shape` and adds chunks. Chunks that the old edge
     /// cut and that are larger now must be written again; all others are kept. Only sinks that add to an existing
     /// store have such arrays.
     ///
@@ -95,7 +95,7 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, format!("setting the attributes {names:?} of a node that is there")))
     }
 
-    /// What of the nodes that were made so far is stored in another form than asked for: by path, in words. Asked when all
+    /// Nodes that are stored in another form than requested: path and description. Called when all
     /// nodes are there, before the first chunk is written.
     fn changes(&self) -> Vec<(String, String)> {
         Vec::new()
@@ -190,7 +190,7 @@ pub struct ArraySpec {
     pub max_shape: Vec<Option<u64>>,
     /// May elements be missing?
     pub nullable: bool,
-    /// What a cell that is never written holds.
+    /// The value of a cell that is never written.
     pub fill: Fill,
     /// A name per dimension, where it has one. As long as the shape.
     pub dimensions: Vec<Option<String>>,

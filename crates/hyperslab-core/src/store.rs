@@ -62,7 +62,7 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// What the format keeps of a group beyond its attributes and links.
+    /// Properties of a group beyond its attributes and links.
     ///
     /// # Errors
     ///
@@ -71,7 +71,7 @@ pub trait Store: Send + Sync + Debug {
         Ok(StoredGroup::default())
     }
 
-    /// The named type at a path as it is stored; `None` when something else stands there.
+    /// The named type at a path as it is stored; `None` if the path is something else.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// What the format knows of the file beyond its nodes (`layout`, `history` …), for `info --all`.
+    /// What the format stores about the file beyond its nodes (`layout`, `history` …), for `info --all`.
     ///
     /// # Errors
     ///
@@ -98,13 +98,13 @@ pub trait Store: Send + Sync + Debug {
         Ok(Map::new())
     }
 
-    /// The memory that the file advises to work in, on a machine that has so many bytes. Advice: nothing is refused for
+    /// The memory that the file advises to work in, on a machine with this much memory. It is advice: nothing is refused for
     /// it.
     fn advised_memory(&self, _machine: u64) -> Option<u64> {
         None
     }
 
-    /// Does the store keep a checksum of every chunk, beside those that filters add?
+    /// Does the store keep a checksum of every chunk, besides those that filters add?
     fn keeps_checksums(&self) -> bool {
         false
     }
@@ -138,7 +138,7 @@ pub enum Node {
     Table(Arc<dyn Table>),
     /// Points, lines, graphs or meshes.
     Geometry(Arc<dyn Geometry>),
-    /// A link that leads nowhere, or out of the store: its target.
+    /// A link that dangles or leads out of the store: its target.
     Link(String),
     /// A named type and its attributes.
     Type(DType, Attributes),
@@ -159,7 +159,7 @@ impl Node {
     }
 }
 
-/// What a node is.
+/// The kind of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[expect(missing_docs, reason = "the variants of `Node` say it")]
 pub enum NodeKind {

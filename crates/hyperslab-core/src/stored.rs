@@ -1,4 +1,4 @@
-//! What a chunk's stored bytes are, in words that all formats share, so that they can be carried from one store to
+//! A chunk's stored bytes in terms that all formats share, so that they can be copied from one store to
 //! another as they are; and what a store keeps of its nodes beyond their content.
 
 mod nodes;
@@ -16,13 +16,13 @@ use crate::Extents;
 /// bytes that decode to the same elements.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredForm {
-    /// Cells of the decoded chunk per dimension. They stand in C order, little-endian, back to back.
+    /// Cells of the decoded chunk per dimension. They are packed in C order, little-endian.
     pub shape: Extents,
-    /// What was done to them, in the order of writing.
+    /// The transforms, in the order of writing.
     pub steps: Vec<StoredStep>,
 }
 
-/// One transform whose result is the same bytes in every format that has it. What an encoder may choose (a level, a
+/// One transform whose result is the same bytes in every format that has it. Choices of the encoder (a level, a
 /// block size) is not part of it: a decoder does not need it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

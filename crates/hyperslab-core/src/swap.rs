@@ -1,9 +1,9 @@
-//! Byte order: numbers turned round, in place or on their way.
+//! Byte order: numbers swapped in place or while they are copied.
 
 use crate::widest;
 
 widest! {
-    /// Reverses the bytes of each number of `unit` bytes. What is left over at the end stays.
+    /// Reverses the bytes of each number of `unit` bytes. A remainder at the end stays as it is.
     ///
     /// ```
     /// let mut bytes = [1, 2, 3, 4];
@@ -15,7 +15,7 @@ widest! {
 
 widest! {
     /// Copies numbers of `unit` bytes and reverses the bytes of each. As many bytes are copied as both sides have; what is
-    /// left over behind the last whole number is copied as it is.
+    /// left over after the last whole number is copied as it is.
     pub copy_swapped[](unit: usize, from: &[u8], to: &mut [u8]), copy_here
 }
 

@@ -6,7 +6,7 @@ use crate::{Attributes, DType, Elements, Filter, Result};
 
 /// Rows and columns. A region is a box over the table's dimension columns.
 pub trait Table: Send + Sync + Debug {
-    /// What the table is.
+    /// The description of the table.
     fn schema(&self) -> &TableSchema;
 
     /// The store and node, for messages.
@@ -31,12 +31,12 @@ pub trait Table: Send + Sync + Debug {
 /// Batches, one after the other.
 pub type Batches<'a> = Box<dyn Iterator<Item = Result<Batch>> + Send + 'a>;
 
-/// What a table is.
+/// The description of a table.
 #[derive(Debug, Clone)]
 pub struct TableSchema {
     /// The columns, dimensions first.
     pub columns: Vec<Column>,
-    /// What people wrote beside it.
+    /// The attributes of the table.
     pub attributes: Attributes,
 }
 
@@ -55,7 +55,7 @@ pub struct Column {
     pub filters: Vec<Filter>,
 }
 
-/// What is wanted of a table.
+/// Which part of a table to read.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     /// The columns, in this order; `None` for all.

@@ -44,7 +44,7 @@ fn damaged(address: u64, error: &Error) -> RawAttribute {
     RawAttribute { name, stored_name: Bytes::new(), content: Err(error.to_string()) }
 }
 
-/// The attributes in an object's heap, by name, as they stand there, in the order of creation. Shared ones are left out.
+/// The attributes in an object's heap, by name, as they are stored, in the order of creation. Shared ones are left out.
 pub(crate) fn dense_bodies(file: &File, header: &Header) -> Result<Vec<(Bytes, Vec<u8>)>> {
     let mut found = Vec::new();
     visit_dense(file, header, &mut |order, flags, message| {

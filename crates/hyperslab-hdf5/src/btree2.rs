@@ -13,7 +13,7 @@ use crate::message::datatype::width;
 const HEADER: &str = "B-tree v2 header";
 const NODE: &str = "B-tree v2 node";
 
-/// Magic, version, type; and the checksum behind the records.
+/// Magic, version, type; and the checksum after the records.
 const PREFIX: usize = 6;
 const OVERHEAD: u64 = 10;
 
@@ -39,10 +39,10 @@ pub(crate) struct Level {
     pub(crate) below: u64,
 }
 
-/// Whether a key comes before, at or behind a record.
+/// Whether a key comes before, at or after a record.
 pub(crate) type Compare<'a> = &'a mut dyn FnMut(&[u8]) -> Result<Ordering>;
 
-/// A visitor of records, told where each stands.
+/// A visitor of records, told where each is.
 pub(crate) type Visit<'a> = &'a mut dyn FnMut(&[u8], Place<'_>) -> Result<ControlFlow<()>>;
 
 /// As [`Compare`], for the key with this number.
@@ -277,7 +277,7 @@ impl Descent<'_> {
             for index in first..behind {
                 (self.found)(key, self.tree.record(&node, index))?;
             }
-            // Records that equal the key may also stand in the children between them.
+            // Records that equal the key may also be in the children between them.
             for child in first..=behind {
                 match below.last_mut() {
                     Some((last, range)) if *last == child && range.end == key => range.end += 1,

@@ -48,7 +48,7 @@ pub(crate) enum Step {
     Reference(ReferenceKind),
 }
 
-/// One member of a struct: where it stands in the file and in memory.
+/// One member of a struct: where it is in the file and in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct MemberStep {
     pub(crate) from: usize,

@@ -155,7 +155,7 @@ impl Dataset {
         let place = self.place(reference);
         let mask = reference.layers.first().map_or(0, |layer| layer.filter_mask);
         if let Source::External(_) = self.source {
-            // What lies behind the end of an external file reads as zeros.
+            // What lies past the end of an external file reads as zeros.
             let mut rest = out;
             for part in stored {
                 let (head, tail) = rest.split_at_mut(part.len().min(rest.len()));
@@ -469,7 +469,7 @@ impl Dataset {
             if shape == whole {
                 return self.element.elements(raw, &heaps);
             }
-            // The cells behind the edge mean nothing, and must not be followed into the heap.
+            // The cells outside the edge mean nothing, and must not be followed into the heap.
             let item = self.element.stored;
             let cells = product(&shape).unwrap_or(0) as usize;
             let mut inside = self.file.zeroed(cells.saturating_mul(item), "chunk")?;

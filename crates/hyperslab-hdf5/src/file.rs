@@ -125,7 +125,7 @@ pub(crate) struct File {
     /// How many files were opened to come here: external links may lead in a circle.
     pub(crate) distance: u32,
     pub(crate) shared: OnceLock<Option<SharedTable>>,
-    /// Structures that stand elsewhere than at their addresses.
+    /// Structures that are elsewhere than at their addresses.
     image: CacheImage,
     pub(crate) paths: Mutex<Paths>,
     /// The paths by which callers reached groups.
@@ -175,7 +175,7 @@ impl File {
         self.superblock.sizes
     }
 
-    /// Where a structure stands, for its errors: the address counts from the base, the place from the file's start.
+    /// Where a structure is, for its errors: the address counts from the base, the place from the file's start.
     pub(crate) fn place(&self, structure: &'static str, address: u64) -> Place<'_> {
         Place::new(&self.name, structure, self.superblock.base.saturating_add(address))
     }
@@ -245,7 +245,7 @@ impl File {
         }
     }
 
-    /// The group whose object header stands at this address.
+    /// The group whose object header is at this address.
     pub(crate) fn group(self: &Arc<Self>, address: u64) -> Result<Arc<Group>> {
         if let Some(group) = lock(&self.groups).get(address) {
             return Ok(group);
@@ -294,14 +294,14 @@ impl File {
     }
 }
 
-/// Compares the four last bytes with the checksum of those before; answers how many those are.
+/// Compares the four last bytes with the checksum of those before; returns how many those are.
 #[expect(unexpected_cfgs, reason = "cargo-fuzz sets it, and nobody declares it")]
 pub(crate) fn check_sum(bytes: &[u8], place: Place<'_>) -> Result<usize> {
     let Some((body, stored)) = bytes.split_last_chunk::<4>() else {
         return Err(place.corrupt("no room for a checksum"));
     };
     let (stored, computed) = (u32::from_le_bytes(*stored), lookup3(body, 0));
-    // A fuzzer cannot guess checksums: it is let through to what stands behind them.
+    // A fuzzer cannot guess checksums: it is let through to what is after them.
     if stored == computed || cfg!(fuzzing) {
         return Ok(body.len());
     }

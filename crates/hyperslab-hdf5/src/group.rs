@@ -150,7 +150,7 @@ fn sort(links: &mut [Link]) {
     }
 }
 
-/// Told of a stored link: its message, and where that stands.
+/// Told of a stored link: its message, and where that is.
 type VisitStored<'a> = &'a mut dyn FnMut(&[u8], Place<'_>) -> Result<()>;
 
 impl Dense {
@@ -165,7 +165,7 @@ impl Dense {
         Link::parse(&mut Fields::new(&bytes, file.place("link message", address)), file.sizes())
     }
 
-    /// Hands every link to `visit`, in the order in which they stand in the heap: that of their creation, most often, and
+    /// Hands every link to `visit`, in the order in which they are in the heap: that of their creation, most often, and
     /// often that of their names. The tree has them in the order of their hashes, in which each would be in another block.
     fn visit(&self, file: &File, visit: &mut dyn FnMut(Link)) -> Result<()> {
         self.visit_stored(file, &mut |bytes, place| {

@@ -119,7 +119,7 @@ impl Header {
             .transpose()
     }
 
-    /// All messages of this kind, as they stand in the header.
+    /// All messages of this kind, as they are stored in the header.
     pub(crate) fn all(&self, kind: u16) -> impl Iterator<Item = &Message> {
         self.messages.iter().filter(move |message| message.kind == kind)
     }
@@ -228,7 +228,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Reads a version 2 header; answers its flags.
+    /// Reads a version 2 header; returns its flags.
     fn new_style(&mut self, address: u64) -> Result<u8> {
         let prefix = self.file.read_some(STRUCTURE, address, 64)?;
         let mut fields = Fields::new(&prefix, self.file.place(STRUCTURE, address));

@@ -199,7 +199,7 @@ impl ChunkIndex {
         let offset = self.number(file, address, chunk)?.checked_mul(self.chunk_bytes);
         let at = offset.and_then(|offset| address.checked_add(offset));
         let at =
-            at.ok_or_else(|| self.place(file, address).corrupt("a chunk behind the end of every file"))?;
+            at.ok_or_else(|| self.place(file, address).corrupt("a chunk past the end of every file"))?;
         Ok(Stored { address: at, size: self.chunk_bytes, mask: 0 })
     }
 

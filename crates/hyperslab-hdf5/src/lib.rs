@@ -13,7 +13,7 @@
 //! | `store`, `external_files`, `verify` | paths to nodes, other files, checks |
 //! | `operation` | what a caller started, and the budget that everything done for it draws on |
 //! | `format` | the format, as the engine knows it: [`Hdf5Driver`] |
-//! | `write`, `encode` | new files; what a structure looks like stands beside its parser |
+//! | `write`, `encode` | new files; what a structure looks like is beside its parser |
 //!
 //! HDF5's words and ours: a *dataset* is an array, an *object header* makes a node, a *filter pipeline* is a
 //! pipeline, a *dimension scale* gives a dimension's name and labels. A dataset that is not chunked is cut into slabs
@@ -83,7 +83,7 @@ pub use write::{
     AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink, set_by_people,
 };
 
-/// Is this an HDF5 file? Its signature stands at byte 0, or behind a user block of 512, 1024, 2048 … bytes.
+/// Is this an HDF5 file? Its signature is at byte 0, or after a user block of 512, 1024, 2048 … bytes.
 ///
 /// # Errors
 ///

@@ -110,7 +110,7 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
-    /// Notes that a path leads to the group at this address of the file; answers whether it still counts as one.
+    /// Notes that a path leads to the group at this address of the file; returns whether it still counts as one.
     pub(crate) fn reach(&mut self, file: &str, address: u64, path: &str) -> bool {
         let (group, path) = (hash(&(file, address)), hash(&path));
         let first = *self.first.entry(group).or_insert(path);

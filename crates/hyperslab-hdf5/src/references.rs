@@ -10,7 +10,7 @@ use crate::message::datatype::ReferenceKind;
 use crate::paths::path_of;
 use crate::selection::Selected;
 
-/// The path that a stored reference leads to, with the region behind it; empty for a null reference.
+/// The path that a stored reference leads to, with the region after it; empty for a null reference.
 pub(crate) fn describe(
     file: &Arc<File>,
     kind: ReferenceKind,
@@ -35,7 +35,7 @@ pub(crate) fn describe(
     }
 }
 
-/// The form of HDF5 1.12: a kind, flags, the size of what stands in the heap, and its heap id.
+/// The form of HDF5 1.12: a kind, flags, the size of what is in the heap, and its heap id.
 fn revised(file: &Arc<File>, fields: &mut Fields<'_>, place: Place<'_>) -> Result<String> {
     let (kind, flags) = (fields.u8()?, fields.u8()?);
     let size = fields.u32()?;

@@ -132,7 +132,7 @@ fn hyperslab(fields: &mut Fields<'_>, version: u32) -> Result<Selected> {
     Ok(Selected::Boxes(boxes.collect::<Result<_>>()?))
 }
 
-/// Regular selections of up to so many boxes are written box by box, as libraries before 1.10 read them.
+/// Regular selections of up to this many boxes are written box by box, as libraries before 1.10 read them.
 const MOST_BOXES: u64 = 1 << 12;
 
 impl Selected {

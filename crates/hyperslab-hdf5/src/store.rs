@@ -247,7 +247,7 @@ impl Object {
     /// The node, which `asked` leads to from the root of `root`.
     fn node(&self, root: &File, asked: &str) -> Result<Node> {
         let header = Header::read(&self.file, self.address)?;
-        // References mostly lead to neighbours and to what stands above them.
+        // References mostly lead to neighbours and to what is above them.
         if header.has(kind::ATTRIBUTE) || header.has(kind::ATTRIBUTE_INFO) {
             self.learn();
         }

@@ -5,7 +5,7 @@ use hyperslab_core::{Blob, Fields, Place, Result};
 use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes, check_sum};
 
-/// The first eight bytes of every HDF5 file (behind its user block).
+/// The first eight bytes of every HDF5 file (after its user block).
 pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 const STRUCTURE: &str = "superblock";
@@ -31,7 +31,7 @@ pub(crate) struct Superblock {
     pub(crate) halves: (u16, u16),
 }
 
-/// Where the signature stands: at 0, 512, 1024 and so on, doubling. `None` when it stands nowhere.
+/// Where the signature is: at 0, 512, 1024 and so on, doubling. `None` when it is not found.
 pub(crate) fn find_signature(blob: &dyn Blob) -> Result<Option<u64>> {
     let length = blob.len()?;
     let mut offset = 0_u64;
@@ -162,7 +162,7 @@ impl Superblock {
     }
 }
 
-/// A file that was moved behind other bytes without a word to its superblock still says base 0: libhdf5 then counts
+/// A file that was moved after other bytes without a word to its superblock still says base 0: libhdf5 then counts
 /// from where the signature was found.
 fn true_base(stored: u64, found: u64) -> u64 {
     if stored == found { stored } else { found }

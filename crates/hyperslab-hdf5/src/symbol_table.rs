@@ -1,4 +1,4 @@
-//! Old-style groups: a version 1 B-tree of symbol nodes, whose names stand in a local heap.
+//! Old-style groups: a version 1 B-tree of symbol nodes, whose names are in a local heap.
 
 use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
@@ -23,7 +23,7 @@ pub(crate) struct SymbolTable {
     heap: LocalHeap,
 }
 
-/// An entry of a symbol node: a name as it is stored, where it stands in the heap, and the entry's bytes.
+/// An entry of a symbol node: a name as it is stored, where it is in the heap, and the entry's bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct SymbolEntry {
     pub(crate) name: Vec<u8>,
@@ -87,7 +87,7 @@ impl SymbolTable {
         self.heap.data()
     }
 
-    /// All entries as they stand.
+    /// All entries as they are stored.
     pub(crate) fn entries(&self, file: &File) -> Result<Vec<SymbolEntry>> {
         let mut nodes = Vec::new();
         let mut budget = file.length / 24 + 1;

@@ -86,7 +86,7 @@ impl Check<'_> {
         } else if superblock.end < length {
             self.report.warning(
                 "file_length",
-                format!("{} bytes behind the end that the superblock gives", length - superblock.end),
+                format!("{} bytes past the end that the superblock gives", length - superblock.end),
             );
         } else {
             self.report.passed("file_length", format!("{length} bytes"));
@@ -215,7 +215,7 @@ impl Check<'_> {
             dataset.walk(&mut |chunk, reference| {
                 if !places.insert(chunk.clone()) {
                     let place = Place::new(dataset.name(), "chunk index", 0);
-                    return Err(place.corrupt(format!("chunk {:?} stands in it twice", chunk.as_slice())));
+                    return Err(place.corrupt(format!("chunk {:?} is in it twice", chunk.as_slice())));
                 }
                 // Chunks that share their bytes are decoded one by one: together they cost what the file can justify.
                 let here = reference.spans().filter(|span| span.blob == BlobKey::Main);
@@ -276,7 +276,7 @@ impl Check<'_> {
     }
 }
 
-/// Where the span ends; `None` when that is behind the end of the file.
+/// Where the span ends; `None` when that is past the end of the file.
 fn end_inside(file: &File, span: &Span) -> Option<u64> {
     span.offset.checked_add(span.length).filter(|end| *end <= file.length)
 }

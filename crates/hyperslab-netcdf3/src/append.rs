@@ -1,6 +1,6 @@
 //! More records for a file that exists.
 //!
-//! Records are written behind the last one, where no reader looks. The number of records in the header comes last, when
+//! Records are written after the last one, where no reader looks. The number of records in the header comes last, when
 //! everything else is on the disk: killed at any instant, the file has its old records or all of the new ones.
 
 use std::collections::{BTreeMap, HashSet};
@@ -81,7 +81,7 @@ impl Netcdf3Append {
         Error::unsupported(self.target.as_str(), format!("{what} an existing NetCDF classic file"))
     }
 
-    /// Where the rows of a variable are when there are so many records.
+    /// The position of a variable's rows for this number of records.
     fn place(&self, number: usize, rows: u64) -> RowPlace {
         let own = &self.layout.variables[number];
         RowPlace { begin: own.begin, stride: own.stride.unwrap_or(own.own), rows }

@@ -24,12 +24,12 @@ pub(crate) struct VariableArray {
     blob: Arc<dyn Blob>,
     schema: ArraySchema,
     layout: VariableLayout,
-    /// Bytes of a number that must be turned round; 1 when there is nothing to do.
+    /// Bytes of a number that must be swapped; 1 if there is nothing to swap.
     unit: usize,
 }
 
 impl VariableArray {
-    /// A variable. `is_coordinate` tells of a dimension's number whether a variable of its name labels it.
+    /// A variable. `is_coordinate` returns whether a variable labels the dimension with this number.
     ///
     /// # Errors
     ///
@@ -169,7 +169,7 @@ impl Array for VariableArray {
         Ok(())
     }
 
-    /// The wanted cells are turned round on their way from the stored bytes to the result.
+    /// The wanted cells are swapped while they are copied from the stored bytes to the result.
     fn decode_partial(
         &self,
         wanted: &PlannedChunk,

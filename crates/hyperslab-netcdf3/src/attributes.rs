@@ -40,7 +40,7 @@ pub(crate) fn native(kind: NcType, mut bytes: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// What a cell of the variable holds that was never written.
+/// The value of a cell that was never written.
 pub(crate) fn fill(variable: &Variable) -> Fill {
     let own = variable.attributes.iter().find(|attribute| attribute.name == FILL_VALUE);
     match own {
@@ -56,7 +56,7 @@ pub(crate) fn fill(variable: &Variable) -> Fill {
 ///
 /// # Errors
 ///
-/// What the format cannot hold, in words.
+/// A description of what the format cannot hold.
 pub(crate) fn stored(attribute: &Attribute, extended: bool) -> Result<(NcType, Vec<u8>), String> {
     match attribute {
         Attribute::Values(values) => stored_values(values, extended),
@@ -184,7 +184,7 @@ fn stored_document(document: &Value) -> Result<(NcType, Vec<u8>), String> {
     }
 }
 
-/// The numbers of a document; texts stand for those that JSON lacks.
+/// The numbers of a document; texts represent those that JSON lacks.
 fn floats(document: &Value) -> Option<Vec<f64>> {
     let float = |value: &Value| match value {
         Value::Number(number) => number.as_f64(),

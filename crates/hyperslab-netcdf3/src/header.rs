@@ -6,7 +6,7 @@ use hyperslab_core::{Blob, Place, Result};
 
 use crate::types::{NcType, Version};
 
-/// A longer name is no name: the library's own limit is 256.
+/// Longer names are invalid: the library's own limit is 256.
 const LONGEST_NAME: u64 = 1 << 16;
 /// The library's own limit of dimensions of a variable.
 const MOST_AXES: u64 = 1024;
@@ -19,11 +19,11 @@ const DIMENSION: u32 = 10;
 const VARIABLE: u32 = 11;
 const ATTRIBUTE: u32 = 12;
 
-/// What the header of a file says, before anything of it is believed.
+/// The header of a file, parsed but not yet validated.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Header {
     pub(crate) version: Version,
-    /// Records; `None` when the writer left it open (a stream), so that the length of the file tells.
+    /// Records; `None` when the writer left it open (a stream), so that it follows from the length of the file.
     pub(crate) records: Option<u64>,
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) attributes: Vec<RawAttribute>,

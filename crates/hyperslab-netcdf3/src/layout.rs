@@ -177,7 +177,7 @@ fn place<'a>(store: &'a str, variable: &Variable) -> Place<'a> {
     Place::new(store, "NetCDF variable", variable.at)
 }
 
-/// How a variable is cut into chunks, each of which is one run of bytes, or one run a record.
+/// How a variable is cut into chunks, each of which is one run of bytes, or one run per record.
 pub(crate) fn grid(shape: &[u64], item: u64, is_record: bool) -> Grid {
     let (true, Some((records, inner))) = (is_record, shape.split_first()) else {
         return Grid::slabs(shape, item, SLAB_BYTES);

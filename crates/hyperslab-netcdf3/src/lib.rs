@@ -10,7 +10,7 @@
 //! | record variable | blocks of records are our chunks: one piece of the file, or one a record |
 //! | `char` | `bytes[1]`, as NetCDF-4 has it |
 //!
-//! Data are big-endian. They are turned round on their way from the file to the result, in one pass.
+//! Data are big-endian. They are swapped in one pass while they are copied from the file to the result.
 //!
 //! | module | holds |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! What a new file will hold, and where: definitions are gathered first, then laid out in one go.
+//! The layout of a new file: definitions are collected first, then laid out at once.
 
 use hyperslab_core::{ArraySpec, Attribute, Attributes, Error, Fill, Result, normal_path, product};
 
@@ -123,7 +123,7 @@ impl Definitions {
             return Ok(());
         }
         if axis > 0 {
-            return Err(self.unsupported(format!("dimension {name} of length zero behind another")));
+            return Err(self.unsupported(format!("dimension {name} of length zero after another")));
         }
         match self.dimensions.iter().find(|own| own.length == 0 && own.name != name) {
             Some(other) => {
@@ -138,7 +138,7 @@ impl Definitions {
     pub(crate) fn add_variable(&mut self, path: &str, spec: &ArraySpec) -> Result<usize> {
         let name = self.name_at(path)?;
         if self.variables.iter().any(|own| own.name == name) {
-            return Err(Error::invalid(format!("{}: {name} was made before", self.target)));
+            return Err(Error::invalid(format!("{}: {name} already exists", self.target)));
         }
         if let Some(filter) = spec.filters.first() {
             return Err(self.unsupported(format!("filter {}", filter.name)));
@@ -237,7 +237,7 @@ impl Definitions {
         Ok(number)
     }
 
-    /// What is stored where nothing is written: the marker of missing values, the array's own fill value, or the default.
+    /// The value stored where nothing is written: the marker of missing values, the array's own fill value, or the default.
     fn fill_of(&self, kind: NcType, spec: &ArraySpec) -> Vec<u8> {
         let marker = spec.attributes.get(FILL_VALUE).and_then(|marker| element_of(marker, kind));
         let of_fill = |fill: &Fill| match fill {
@@ -260,7 +260,7 @@ impl Definitions {
         empty.or_else(|| self.dimensions.iter().position(|own| own.unlimited && own.first_only))
     }
 
-    /// What is stored in another form than it was declared in: by path, in words.
+    /// Nodes that are stored in another form than declared: path and description.
     pub(crate) fn changes(&self) -> Vec<(String, String)> {
         let record = self.record_dimension();
         let lost = |(number, own): (usize, &NewDimension)| {
@@ -362,7 +362,7 @@ impl Definitions {
         Ok(Ok(FilePlan { header: encode(&header)?, places, length }))
     }
 
-    /// Fixed variables behind the header, then the records.
+    /// Fixed variables after the header, then the records.
     fn places(&self, start: u64, record: Option<usize>) -> Result<(Vec<RowPlace>, u64)> {
         let too_large = || self.unsupported("more than 2^63 bytes");
         let sum = |a: u64, b: u64| a.checked_add(b).filter(|sum| *sum < 1 << 63).ok_or_else(too_large);

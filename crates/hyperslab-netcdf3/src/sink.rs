@@ -64,7 +64,7 @@ impl VariableData {
 }
 
 impl Netcdf3Sink {
-    /// Starts a file that will stand at `target`, in this version or the oldest that holds everything.
+    /// Starts a file that will be published at `target`, in this version or the oldest that holds everything.
     ///
     /// # Errors
     ///
@@ -226,7 +226,7 @@ impl State {
         let file = LocalFile::of(staged)?;
         let variables = self.data.iter().zip(&plan.places).zip(&self.definitions.variables);
         for ((own, place), variable) in variables {
-            // What is not written is zero.
+            // Unwritten bytes are zero.
             if variable.fill.iter().all(|byte| *byte == 0) {
                 continue;
             }

@@ -60,7 +60,7 @@ impl NcType {
         }
     }
 
-    /// What an element is in memory. Characters are single bytes, as those of NetCDF-4 are.
+    /// The element type in memory. Characters are single bytes, as those of NetCDF-4 are.
     pub(crate) const fn dtype(self) -> DType {
         match self {
             Self::Byte => DType::Int8,
@@ -94,7 +94,7 @@ impl NcType {
         }
     }
 
-    /// What the library puts where nothing was written, unless `_FillValue` says otherwise.
+    /// The library's value for cells that were never written, unless `_FillValue` says otherwise.
     pub(crate) fn default_fill(self) -> Fill {
         const FLOAT: f32 = 9.969_21e36;
         let bytes = match self {

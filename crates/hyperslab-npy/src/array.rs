@@ -71,7 +71,7 @@ pub(crate) struct NpyArray {
 }
 
 impl NpyArray {
-    /// The array whose header stands at `offset`; its bytes end at `end`, or with the blob.
+    /// The array whose header starts at `offset`; its bytes end at `end`, or with the blob.
     pub(crate) fn open(blob: Arc<dyn Blob>, offset: u64, end: Option<u64>, name: Arc<str>) -> Result<Self> {
         let place = Place::new(&name, "npy header", offset);
         let end = end.map_or_else(|| blob.len(), Ok)?;
@@ -91,7 +91,7 @@ impl NpyArray {
         Ok(Self { name, blob, schema, offset: offset + length, swapped: header.swapped })
     }
 
-    /// Where a slab stands.
+    /// The offset of a slab.
     fn reference(&self, chunk: &[u64]) -> Option<ChunkRef> {
         let region = self.schema.grid.region(chunk);
         let strides = self.schema.order.strides(self.schema.shape());
@@ -192,7 +192,7 @@ pub(crate) fn swap_elements(dtype: &DType, bytes: &mut [u8]) {
     }
 }
 
-/// No attributes: the format has none.
+/// The format has no attributes.
 pub(crate) const fn no_attributes() -> Attributes {
     Attributes::new()
 }

@@ -7,13 +7,13 @@ use hyperslab_core::{Blob, DType, Error, Member, OpaqueType, Place, Result, Stru
 
 use crate::literal::Literal;
 
-/// What a file starts with.
+/// The magic bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
 /// A header that is longer than this is not one.
 const LONGEST: u64 = 1 << 20;
 
-/// What a header says.
+/// A parsed header.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Header {
     pub(crate) dtype: DType,
@@ -130,7 +130,7 @@ pub fn encode_header(dtype: &DType, shape: &[u64]) -> Result<Vec<u8>> {
 enum Order {
     Little,
     Big,
-    /// Single bytes have none.
+    /// Single bytes have no byte order.
     Any,
 }
 

@@ -24,7 +24,7 @@ pub struct NpySink {
 }
 
 impl NpySink {
-    /// Starts a file that will stand at `target`.
+    /// Starts a file that will be published at `target`.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ pub struct NpzSink {
 }
 
 impl NpzSink {
-    /// Starts a file that will stand at `target`.
+    /// Starts a file that will be published at `target`.
     ///
     /// # Errors
     ///
@@ -144,7 +144,7 @@ impl SlabSink {
         if spec.nullable {
             return Err(Error::unsupported(Arc::clone(&target), "missing elements in NumPy files"));
         }
-        // NumPy knows no array of arrays: the inner shape becomes axes, which leaves the bytes as they are.
+        // NumPy has no array of arrays: the inner shape becomes axes, which leaves the bytes as they are.
         let (mut dtype, mut shape) = (spec.dtype.clone(), spec.grid.shape().to_vec());
         while let DType::Array(base, inner) = &dtype {
             shape.extend(inner.iter().map(|extent| *extent as u64));

@@ -112,7 +112,7 @@ impl RemoteObject {
         }
     }
 
-    /// A read of a structure, made a little larger: what stands beside it is often wanted next.
+    /// A read of a structure, made a little larger: what is beside it is often wanted next.
     fn widened(&self, range: &Range<u64>) -> Range<u64> {
         let mut state = self.state();
         let (end, ahead) = state.last;

@@ -1,6 +1,6 @@
 //! More chunks and datasets for an existing file, without rewriting its payloads.
 //!
-//! The index stands before the payloads and cannot grow without standing on some of them. What stands in the way is
+//! The index is before the payloads and cannot grow without overwriting some of them. What is in the way is
 //! copied to the end; everything else stays where it is. The design note `docs/notes/0001-tet-append.md` says why the
 //! steps are in this order, and what every reader sees between them.
 
@@ -67,7 +67,7 @@ impl TetAppend {
     /// [`open_path`](crate::open_path).
     pub fn open(path: &Path, options: TetOptions) -> Result<Self> {
         recover(path)?;
-        // The redo file stands beside the file itself, whatever link led to it.
+        // The redo file is beside the file itself, whatever link led to it.
         let path = &real_path(path);
         let target = Disk::open(path)?;
         if !target.try_lock()? {
@@ -217,7 +217,7 @@ impl TetAppend {
             .collect())
     }
 
-    /// Payloads before this byte are moved away: none when the new head stands on none.
+    /// Payloads before this byte are moved away: none when the new head is on none.
     fn freed(&self, chunks: &[Chunk], head_length: u64) -> u64 {
         if chunks.iter().any(|chunk| chunk.is_displaced(&self.old, head_length)) {
             head_length.saturating_add(FREED.max(head_length / 2))
@@ -262,7 +262,7 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Does it stand before this byte? Rows that never were readable are left as they are.
+    /// Is it before this byte? Rows that never were readable are left as they are.
     fn is_displaced(&self, old: &TetStore, end: u64) -> bool {
         !self.staged
             && self.row.offset < end
@@ -311,7 +311,7 @@ pub fn recover(path: &Path) -> Result<bool> {
         return Ok(false);
     }
     let source = Disk::open(&redo)?;
-    // A file that is no redo file, or of another target, is none of our business.
+    // A file that is not a redo file, or of another target, is none of our business.
     let Ok((trailer, head, old_head)) = Redo::read(&FileBlob::open(&redo)?) else { return Ok(false) };
     if !trailer.belongs_to(&FileBlob::open(path)?, &head, &old_head)? {
         return Ok(false);
@@ -320,7 +320,7 @@ pub fn recover(path: &Path) -> Result<bool> {
     Ok(true)
 }
 
-/// Removes the redo file of a target that was replaced: it holds an append to the old file. A file that is no redo file stays.
+/// Removes the redo file of a target that was replaced: it holds an append to the old file. A file that is not a redo file stays.
 pub(crate) fn discard_redo(path: &Path) -> Result<()> {
     let redo = redo_path(path);
     match FileBlob::open(&redo) {

@@ -48,7 +48,7 @@ impl Checksums {
     }
 }
 
-/// The checksum that stands for these rows.
+/// The checksum that represents these rows.
 pub(crate) fn combine(group: &[u32], rows_each: usize) -> u32 {
     match group {
         [sum] if rows_each == 1 => *sum,

@@ -26,7 +26,7 @@ pub(crate) const TAIL: u64 = 16;
 /// JSON and metadata spills beyond this are refused: 16 MiB is what writers may write.
 pub(crate) const MOST_JSON: u64 = 16 << 20;
 
-/// What stands at the end of a file.
+/// What is at the end of a file.
 #[derive(Debug)]
 pub enum FooterState {
     /// The superblock says that there is no footer.
@@ -51,11 +51,11 @@ pub struct Footer {
     pub history: Vec<HistoryRow>,
     /// What is written beside the data.
     pub metadata: Metadata,
-    /// Where the metadata stand, when they are not in the JSON.
+    /// Where the metadata are, when they are not in the JSON.
     pub metadata_spill: Option<SpillRef>,
-    /// Where the zone maps stand.
+    /// Where the zone maps are.
     pub zone_maps: Option<SpillRef>,
-    /// Where the secondary index stands.
+    /// Where the secondary index is.
     pub secondary_index: Option<SpillRef>,
     /// Where the payloads end and the footer starts.
     pub start: u64,
@@ -226,7 +226,7 @@ pub(crate) fn parse_json<'a, T: Deserialize<'a>>(text: &'a [u8], place: Place<'_
     serde_json::from_slice(text).map_err(|error| place.corrupt(error.to_string()))
 }
 
-/// Where the first spill starts. They must stand back to back in this order, right before the JSON, after the
+/// Where the first spill starts. They must be back to back in this order, right before the JSON, after the
 /// index: a spill anywhere else would be read out of someone's payload.
 fn spills_start(spills: &[Option<SpillRef>], tail: &Tail, lowest: u64, place: Place<'_>) -> Result<u64> {
     let mut end = tail.json_start;

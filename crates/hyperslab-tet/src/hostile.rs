@@ -15,7 +15,7 @@ fn dataset(dtype_code: u32, shape: &[u64], chunk_shape: &[u64]) -> Dataset {
     Dataset { name: "x".into(), dtype_code, shape: shape.into(), chunk_shape: chunk_shape.into() }
 }
 
-/// A row of dataset 0; the payload starts right behind an index of `rows` rows.
+/// A row of dataset 0; the payload starts right after an index of `rows` rows.
 fn row(coord: &[u64], raw_length: u64, stored_length: u64, codec: u32) -> Row {
     let mut slots = [0; 8];
     slots[..coord.len()].copy_from_slice(coord);

@@ -106,7 +106,7 @@ impl ChunkIndex {
         self.slices().get(usize::try_from(number).ok()?).map(Row::parse)
     }
 
-    /// All rows, as they stand.
+    /// All rows, as they are stored.
     pub(crate) const fn bytes(&self) -> &Bytes {
         &self.rows
     }
@@ -291,7 +291,7 @@ fn compare(row: &RowBytes, coord: &[u64]) -> Ordering {
     coords(row, coord.len()).cmp(coord.iter().copied())
 }
 
-/// Counts the rows of every dataset, and sees whether they stand in order.
+/// Counts the rows of every dataset, and sees whether they are in order.
 fn scan(rows: &[RowBytes], grids: &[Option<Grid>]) -> (Vec<DatasetRows>, u64) {
     let extents = extents_of(grids);
     let empty = |grid: &Option<Grid>| DatasetRows {

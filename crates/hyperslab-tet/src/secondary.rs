@@ -10,7 +10,7 @@ pub type Chunks = Vec<Vec<u64>>;
 pub struct SecondaryIndex {
     /// Always 1.
     pub version: u32,
-    /// The generation of a package; 0 in a file that stands alone.
+    /// The generation of a package; 0 in a file on its own.
     #[serde(default)]
     pub generation: u64,
     /// Entries of kinds that are not known have been left out.

@@ -106,7 +106,7 @@ impl Inner {
         })
     }
 
-    /// Where a row stands, for messages.
+    /// Where a row is, for messages.
     pub(crate) fn row_place(&self, number: u64) -> Place<'_> {
         let start = self.superblock.index_offset.saturating_add(IndexHeader::LEN as u64);
         let at = start.saturating_add(number.saturating_mul(Row::LEN as u64));
@@ -256,7 +256,7 @@ impl TetStore {
         TetArray::new(Arc::clone(&self.file), id)
     }
 
-    /// The rows of the chunk index as they stand, in order: nothing of them is checked.
+    /// The rows of the chunk index as they are stored, in order: nothing of them is checked.
     pub fn rows(&self) -> impl ExactSizeIterator<Item = Row> + '_ {
         self.file.index.bytes().as_chunks().0.iter().map(Row::parse)
     }

@@ -19,14 +19,14 @@ pub(crate) const fn align8(n: u64) -> Option<u64> {
     }
 }
 
-/// The superblock: how many datasets there are, and where the chunk index stands.
+/// The superblock: how many datasets there are, and where the chunk index is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Superblock {
     /// Records in the dataset directory; 0 for an empty file, which has neither directory nor index.
     pub dataset_count: u32,
     /// The lowest bit: a footer ends the file. Others are reserved.
     pub flags: u32,
-    /// Where the chunk index stands.
+    /// Where the chunk index is.
     pub index_offset: u64,
     /// How long it is.
     pub index_length: u64,

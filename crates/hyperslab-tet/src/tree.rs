@@ -1,7 +1,7 @@
 //! Dataset names as a tree of nodes.
 //!
 //! A name with `/` is a path, and the groups on the way are made up. Names are not checked by the format: those
-//! that cannot stand in the tree (empty, said before, under another array) are listed under the top as `#` and
+//! that cannot be in the tree (empty, said before, under another array) are listed under the top as `#` and
 //! the dataset's id.
 
 use std::collections::HashMap;

@@ -233,7 +233,7 @@ fn recommend(path: &str, report: &mut Report) {
             ),
             "payload_order" => report.recommend(
                 "non_contiguous_payloads",
-                "Payloads do not stand back to back in the order of the index. Nothing is wrong with them.",
+                "Payloads are not back to back in the order of the index. Nothing is wrong with them.",
                 None,
             ),
             _ => {}

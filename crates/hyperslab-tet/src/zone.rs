@@ -9,10 +9,10 @@ use serde::{Deserialize, Serialize};
 pub struct ZoneMaps {
     /// Always 1.
     pub version: u32,
-    /// The generation of a package; 0 in a file that stands alone.
+    /// The generation of a package; 0 in a file on its own.
     #[serde(default)]
     pub generation: u64,
-    /// The package's hash of its file; zeros in a file that stands alone.
+    /// The package's hash of its file; zeros in a file on its own.
     #[serde(default)]
     pub packed_sha256: String,
     /// One per row of the index, in its order.
@@ -39,13 +39,13 @@ pub struct Zone {
 }
 
 impl ZoneMaps {
-    /// The zone maps of a file that stands alone.
+    /// The zone maps of a file on its own.
     pub(crate) fn standalone(chunks: Vec<Zone>) -> Self {
         Self { version: 1, generation: 0, packed_sha256: "0".repeat(64), chunks }
     }
 }
 
-/// The bytes that a hexadecimal text stands for; `None` when it is none.
+/// The bytes that a hexadecimal text represents; `None` when it is none.
 #[must_use]
 pub fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16);
@@ -129,7 +129,7 @@ macro_rules! integer_statistics {
 }
 
 widest! {
-    /// The statistics of a chunk's little-endian bytes, given the element that stands for a missing one.
+    /// The statistics of a chunk's little-endian bytes, given the element that represents a missing one.
     statistics_of[](dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statistics, statistics_here
 }
 
@@ -150,7 +150,7 @@ fn statistics_here(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statist
 }
 
 impl Statistics {
-    /// Of a chunk's little-endian bytes, given the element that stands for a missing one.
+    /// Of a chunk's little-endian bytes, given the element that represents a missing one.
     pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
         statistics_of(dtype, raw, missing)
     }
@@ -212,7 +212,7 @@ impl Statistics {
         }
     }
 
-    /// What a zone claims; `None` when its text is no element of `item` bytes.
+    /// What a zone claims; `None` when its text is not an element of `item` bytes.
     pub(crate) fn of_zone(zone: &Zone, item: usize) -> Option<Self> {
         let value = |text: &str| {
             let bytes = hex_bytes(text).filter(|bytes| bytes.len() == item && item <= 8)?;
@@ -229,7 +229,7 @@ impl Statistics {
     }
 }
 
-/// The bytes (little-endian) of the element that the attributes say stands for a missing one.
+/// The bytes (little-endian) of the element that the attributes say represents a missing one.
 pub(crate) fn missing_bytes(dtype: &DType, attributes: &Attributes) -> Option<Vec<u8>> {
     let value = ["_FillValue", "missing_value", "fill_value"].iter().find_map(|name| attributes.get(name))?;
     parse_element(dtype, &crate::write::attribute_text(&value.to_json()))

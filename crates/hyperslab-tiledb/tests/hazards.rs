@@ -94,7 +94,7 @@ fn runs_behind_a_shuffle() {
     let spec = ArraySpec::new(dtype, Grid::new(&[10], &[10]).unwrap()).with_filters(filters.map(Filter::new));
     let array = sink.array("/w", &spec).unwrap();
     let refused = array.encode(&[0].as_slice().into(), &cells).unwrap_err().to_string();
-    assert!(refused.contains("rle: 8 bytes are no cells of 12 bytes"), "{refused}");
+    assert!(refused.contains("rle: 8 bytes are not a multiple of the cell size 12"), "{refused}");
 }
 
 /// A window of the whole range of its type has no offset: what is stored must not depend on what was in memory.

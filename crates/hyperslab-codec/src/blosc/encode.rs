@@ -39,7 +39,7 @@ impl Options {
         Self { filter, ..self }
     }
 
-    /// The same with blocks of about so many bytes.
+    /// The same with blocks of about this many bytes.
     #[must_use]
     pub const fn with_block_len(self, block_len: usize) -> Self {
         Self { block_len, ..self }

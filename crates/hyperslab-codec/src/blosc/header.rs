@@ -20,11 +20,11 @@ pub enum Codec {
     Zstd,
 }
 
-/// What a block went through before compression.
+/// The filters applied to a block before compression.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Filter {
-    /// Byte shuffle in groups of so many bytes.
+    /// Byte shuffle in groups of this many bytes.
     Shuffle {
         /// Bytes per group.
         size: usize,
@@ -46,7 +46,7 @@ pub enum Special {
     Zeros,
     /// NaN of the element's size.
     Nan,
-    /// The value behind the header, again and again.
+    /// The value after the header, repeated.
     Value,
     /// Never written; read as zeros.
     Unset,

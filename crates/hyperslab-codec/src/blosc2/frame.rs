@@ -20,7 +20,7 @@ pub struct Frame<'a> {
     array: Option<NdShape>,
 }
 
-/// What one place of the index stands for.
+/// The meaning of one entry of the index.
 enum Place<'a> {
     Chunk(Chunk<'a>),
     Zeros,
@@ -32,7 +32,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where it is no frame or an impossible one,
+    /// [`Corrupt`](crate::CodecError::Corrupt) if it is not a frame or an impossible one,
     /// [`Unsupported`](crate::CodecError::Unsupported) where it is of a kind that is not read.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(CODEC, bytes);
@@ -203,7 +203,7 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// A MessagePack value of `N` bytes behind its tag.
+/// A MessagePack value of `N` bytes after its tag.
 fn tagged<const N: usize>(reader: &mut Reader<'_>, tag: u8) -> Result<[u8; N]> {
     let found = reader.u8()?;
     if found != tag {

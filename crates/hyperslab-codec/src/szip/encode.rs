@@ -219,7 +219,7 @@ fn pairs_of(reference: bool, values: &[u32]) -> impl Iterator<Item = (u32, u32)>
     lone.iter().map(|&second| (0, second)).chain(even)
 }
 
-/// The code of a pair; `None` where it has none.
+/// The code of a pair; `None` if there is none.
 fn pair_code(first: u32, second: u32) -> Option<u32> {
     let sum = first.checked_add(second).filter(|&sum| sum <= 12)?;
     Some(sum * (sum + 1) / 2 + second).filter(|&code| code <= MAX_PAIR)

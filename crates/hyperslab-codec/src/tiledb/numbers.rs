@@ -9,7 +9,7 @@ pub struct Integer {
     pub signed: bool,
 }
 
-/// A little-endian unsigned word. Wrapping arithmetic on it serves signed integers of the same width too.
+/// A little-endian unsigned word. Wrapping arithmetic on it also works for signed integers of the same width.
 pub(super) trait Word: Copy + Ord {
     const SIZE: usize;
     fn load(bytes: &[u8]) -> Self;
@@ -62,7 +62,7 @@ macro_rules! by_width {
             2 => $function::<u16>($($argument),*),
             4 => $function::<u32>($($argument),*),
             8 => $function::<u64>($($argument),*),
-            other => Err($crate::error::invalid($codec, format!("no integers of {other} bytes"))),
+            other => Err($crate::error::invalid($codec, format!("integers of {other} bytes do not exist"))),
         }
     };
 }

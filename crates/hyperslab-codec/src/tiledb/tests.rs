@@ -145,7 +145,7 @@ proptest! {
         prop_assert_eq!(&back, &bytes);
     }
 
-    /// Whatever the bytes, a decoder answers.
+    /// Whatever the bytes, a decoder returns.
     #[test]
     fn noise_is_refused_or_decoded(
         noise in prop::collection::vec(any::<u8>(), 0..80),

@@ -1,4 +1,4 @@
-//! Frames that are decoded piece by piece, as far as somebody wants them.
+//! Frames that are decoded piece by piece, only as far as needed.
 
 use zstd_safe::{DCtx, DParameter, InBuffer, OutBuffer};
 

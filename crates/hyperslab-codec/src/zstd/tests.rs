@@ -55,7 +55,7 @@ fn a_front_is_what_the_whole_begins_with() {
         let mut out = vec![0; length];
         assert!(decode_front(&stored, plain.len(), &mut out));
         assert!(out == plain[..length], "{length}");
-        // What follows is not disturbed by a frame that was left behind.
+        // An abandoned frame does not disturb the next.
         let mut whole = vec![0; plain.len()];
         decode(&stored, &mut whole).unwrap();
         assert!(whole == plain);
@@ -118,7 +118,7 @@ fn a_bomb_stops_at_the_limit() {
     assert!(out.capacity() <= 1 << 17);
 }
 
-/// What a level was used for before does not show.
+/// Earlier use of a level has no effect.
 #[test]
 fn levels_do_not_disturb_each_other() {
     let plain: Vec<u8> = (0..300_000_u32)

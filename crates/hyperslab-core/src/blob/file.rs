@@ -67,7 +67,7 @@ impl Blob for FileBlob {
     }
 }
 
-/// So many bytes of a file that has them. A file with holes may say that it has more than memory: that is an error.
+/// Reads `length` bytes. A sparse file may be larger than memory: that is an error.
 pub(crate) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Result<Bytes> {
     if length > pool::LARGEST {
         let mut buffer = Buffer::zeroed(length).map_err(std::io::Error::other)?;
@@ -79,7 +79,7 @@ pub(crate) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Res
     Ok(buffer.freeze(length))
 }
 
-/// A small file of so many bytes, in one read; what is there, when it was cut short since.
+/// Reads a small file of this many bytes at once; less if it has been truncated since.
 pub(crate) fn read_whole(mut file: &File, size: usize) -> std::io::Result<Bytes> {
     let mut buffer = Pooled::take(size);
     let mut length = 0;

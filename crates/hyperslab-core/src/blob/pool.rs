@@ -1,24 +1,24 @@
-//! Memory for bytes that are read, used and dropped again, one object after the other: taken from those that came back.
+//! A pool of recycled buffers for objects that are read, used and dropped one after another.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Only sizes for which asking the system for memory, and giving it back, costs more than looking here.
+/// Only sizes for which allocating and freeing costs more than a look-up in the pool.
 const SMALLEST: usize = 16 << 10;
 pub(super) const LARGEST: usize = 16 << 20;
-/// All bytes of the buffers that are kept.
+/// The most bytes that the pool keeps.
 const KEPT_BYTES: usize = 96 << 20;
-/// Buffers come in sizes that grow by a quarter or less: as many to each doubling.
+/// Number of size classes per doubling: sizes grow by a quarter or less.
 const STEPS: usize = 4;
 const SIZES: usize = (LARGEST / SMALLEST).ilog2() as usize * STEPS + 1;
 
 static FREE: Mutex<Free> = Mutex::new(Free { by_size: [const { Vec::new() }; SIZES], bytes: 0 });
 
-/// Buffers that came back.
+/// Recycled buffers.
 #[derive(Debug)]
 struct Free {
-    /// The last that came back is taken first: it may still be in the processor's cache.
+    /// The buffer returned last is reused first: it may still be in the processor's cache.
     by_size: [Vec<Vec<u64>>; SIZES],
     bytes: usize,
 }
@@ -28,7 +28,7 @@ fn free() -> MutexGuard<'static, Free> {
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number and the bytes of the smallest size that holds so many bytes; `None` when that is not for the pool.
+/// Index and size of the smallest size class that holds this many bytes; `None` outside the pool's range.
 fn size_of_buffer(length: usize) -> Option<(usize, usize)> {
     if !(SMALLEST..=LARGEST).contains(&length) {
         return None;
@@ -39,7 +39,7 @@ fn size_of_buffer(length: usize) -> Option<(usize, usize)> {
     Some((doublings * STEPS + steps, base + steps * (base / STEPS)))
 }
 
-/// A buffer that goes back to the others when it is dropped. Aligned to 8 bytes; what is in it is anything, until written.
+/// A buffer that returns to the pool when it is dropped. Aligned to 8 bytes; its contents are arbitrary until written.
 #[derive(Debug)]
 pub(super) struct Pooled {
     words: Vec<u64>,
@@ -66,7 +66,7 @@ impl Pooled {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.length]
     }
 
-    /// The first so many bytes, shared and read-only from now on.
+    /// Freezes the first `length` bytes into shared, read-only bytes.
     pub(super) fn freeze(mut self, length: usize) -> Bytes {
         self.length = self.length.min(length);
         Bytes::from_owner(self)

@@ -1,4 +1,4 @@
-//! What a format is called, and what its stores can hold.
+//! The description of a format: its names, extensions and capabilities.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};

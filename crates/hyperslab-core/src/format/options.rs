@@ -1,4 +1,4 @@
-//! What a driver is told when it opens or creates a store.
+//! Options for a driver that opens or creates a store.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use super::Variant;
 use crate::storage::{StageOptions, Storage};
 use crate::{EncryptionKey, Error, Result};
 
-/// What a driver is told besides the bytes of a store. A driver ignores what its format does not have.
+/// How a store is opened. A driver ignores options that its format does not have.
 #[derive(Debug, Clone, Default)]
 pub struct OpenContext<'a> {
     /// Where the store is on this machine; `None` when it is elsewhere.
@@ -22,7 +22,7 @@ pub struct OpenContext<'a> {
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted store.
     pub key: Option<EncryptionKey>,
-    /// Read every node's own document, not a copy that the root has gathered.
+    /// Read every node's own document, not the consolidated copy in the root.
     pub unconsolidated: bool,
 }
 

@@ -69,7 +69,7 @@ pub(super) fn visit(
     })
 }
 
-/// Cuts the located chunks into groups of about so many stored bytes.
+/// Cuts the located chunks into groups of about this many stored bytes.
 fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most: u64) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let mut room = 0;

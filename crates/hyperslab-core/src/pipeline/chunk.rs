@@ -395,7 +395,7 @@ fn check_expansion(
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when there is no such memory; whatever `work` says.
+/// [`Invalid`](Error::Invalid) if the allocation fails; otherwise whatever `work` returns.
 pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
     thread_local! {
         static SCRATCH: RefCell<Option<Buffer>> = const { RefCell::new(None) };
@@ -413,7 +413,7 @@ pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) 
     result
 }
 
-/// The stored bytes of these spans, all of which must be there.
+/// The stored bytes of these spans, all of which must exist.
 ///
 /// # Errors
 ///
@@ -425,7 +425,7 @@ pub fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
     fetched.map(|(stored, span)| stored.ok_or_else(|| gone(span))).collect()
 }
 
-/// Refuses an answer to more or fewer spans than were asked for.
+/// Checks that as many spans were fetched as requested.
 pub(crate) fn check_fetched(
     array: &dyn Array,
     wanted: usize,

@@ -1,4 +1,4 @@
-//! What an operation may use, and how it is watched and stopped.
+//! The resources of an operation, its progress and its cancellation.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::Threads;
 use crate::{Error, Result};
 
-/// What an operation may use: threads and memory. It also carries progress and the wish to stop.
+/// The resources of an operation: threads and memory. Also carries progress and cancellation.
 #[derive(Debug, Clone)]
 pub struct Context {
     /// Where chunks are decoded.

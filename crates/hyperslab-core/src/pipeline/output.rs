@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 use crate::copy::{Writes, copy_box_to};
 use crate::{Error, Extents, Layout, Plan, PlannedChunk, Result};
 
-/// Results from this size on are written past the caches, which they would only empty.
+/// Results of at least this size bypass the caches, which they would only flush.
 const STREAMED_FROM: usize = 64 << 20;
 
 /// The places of a plan's chunks in the result. Each is handed out once.
@@ -206,7 +206,7 @@ impl OutputSlot<'_> {
         if element.len() != self.item {
             return Err(Error::invalid(format!("a fill value of {} bytes for {}", element.len(), self.item)));
         }
-        // A source that stands still: every stride is zero.
+        // The source repeats one element: every stride is zero.
         let from = Layout { offset: 0, strides: SmallVec::from_elem(0, self.counts.len()) };
         self.copy_from(element, &from)
     }

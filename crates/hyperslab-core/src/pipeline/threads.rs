@@ -10,7 +10,7 @@ use crate::Result;
 const CHUNKS_PER_TASK: u64 = 32;
 /// As [`CHUNKS_PER_TASK`], of remote chunks: at the least.
 const REMOTE_CHUNKS_PER_TASK: u64 = 64;
-/// Threads for remote arrays, which wait for answers most of the time.
+/// Threads for remote arrays, which wait for responses most of the time.
 const REMOTE_THREADS: usize = 16;
 /// Tasks that each thread gets at least: the last one to finish keeps the others waiting for a task at most.
 const TASKS_PER_THREAD: u64 = 64;

@@ -81,7 +81,7 @@ impl StagedFile {
         Ok(())
     }
 
-    /// Gives the file the permissions of the one that it replaces, as far as the file system has such.
+    /// Gives the file the permissions of the one that it replaces, as far as the file system supports them.
     pub fn keep_permissions(&self) {
         if let Ok(metadata) = self.target.metadata() {
             let _ = self.file.set_permissions(metadata.permissions());

@@ -55,12 +55,12 @@ impl Holder {
         Ok(holder)
     }
 
-    /// What is published.
+    /// A target that is published.
     pub(super) fn content(&self) -> PathBuf {
         self.path.join("content")
     }
 
-    /// What is not.
+    /// A target that is not.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.join("scratch")
     }
@@ -116,7 +116,7 @@ fn create(target: &Path, make: impl Fn(&Path) -> io::Result<File>) -> Result<(Fi
     Err(Error::io(folder.display().to_string(), ErrorKind::AlreadyExists.into()))
 }
 
-/// Removes what killed writers to this target left behind. Failing to do so harms no one.
+/// Removes what killed writers to this target left behind. Failure is harmless.
 #[cfg(unix)]
 fn sweep(target: &Path) {
     let Some(name) = target.file_name() else { return };
@@ -207,7 +207,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Folders cannot be opened as files here: a file inside stands for it.
+/// Folders cannot be opened as files here: a file inside it is used instead.
 #[cfg(not(unix))]
 fn open_folder(path: &Path) -> io::Result<File> {
     File::create(path.join("lock"))

@@ -36,7 +36,7 @@ pub trait Storage: Send + Sync + Debug {
     /// As [`open`](Self::open).
     fn stat(&self, key: &str) -> Result<Option<ObjectStat>>;
 
-    /// What is directly under this key (the empty key is the location itself), sorted by name; empty when nothing is.
+    /// The entries directly under this key (the empty key is the location itself), sorted by name.
     ///
     /// # Errors
     ///
@@ -131,7 +131,7 @@ pub trait Storage: Send + Sync + Debug {
         blob.read_range(0..length).map(Some)
     }
 
-    /// A range of the object with this key, for those who want nothing else of it; `None` when there is none.
+    /// Reads one range of the object with this key; `None` if there is no such object.
     ///
     /// # Errors
     ///
@@ -141,12 +141,12 @@ pub trait Storage: Send + Sync + Debug {
     }
 }
 
-/// What an object was like when it was asked after. Another object of the same key has another stat.
+/// Size and version of an object. A different object under the same key has a different stat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ObjectStat {
     /// Its bytes.
     pub size: u64,
-    /// Changes with the content, as far as the storage can tell.
+    /// Changes with the content, as far as the storage knows.
     pub version: u64,
 }
 
@@ -157,7 +157,7 @@ pub struct StorageEntry {
     pub name: String,
     /// Are there keys under it, rather than bytes?
     pub is_directory: bool,
-    /// The bytes of an object, where the listing tells.
+    /// The size of the object, if the listing includes it.
     pub size: Option<u64>,
 }
 
@@ -217,7 +217,7 @@ pub enum ByteRange {
     Whole,
     /// From one offset up to another.
     Bounded(Range<u64>),
-    /// The last ones, at most so many.
+    /// The last bytes, at most this many.
     Suffix(u64),
 }
 

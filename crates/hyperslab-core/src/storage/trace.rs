@@ -51,7 +51,7 @@ pub enum Step {
 /// The steps that one thread took, for tests that assert what a power cut could leave.
 ///
 /// Only what goes through this module is recorded. Writes to the [`File`](std::fs::File) of a stage are not; the creation of
-/// that file stands for them.
+/// that file represents them.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
     /// The steps in their order.
@@ -64,9 +64,9 @@ thread_local! {
     static WATCHER: RefCell<Option<Watcher>> = const { RefCell::new(None) };
 }
 
-/// Tells a step to whoever watches this thread.
+/// Reports a step to the watcher of this thread.
 pub(super) fn record(step: impl FnOnce() -> Step) {
-    // Out of its place while it runs: what a watcher does is not told.
+    // Taken out while it runs: the watcher's own steps are not reported.
     let Some(mut watcher) = WATCHER.take() else { return };
     watcher(step());
     WATCHER.set(Some(watcher));
@@ -81,7 +81,7 @@ impl Trace {
         (result, Self { steps: steps.take() })
     }
 
-    /// Runs `work` and tells each step that it takes on this thread, right after it was taken: the files can be looked at
+    /// Runs `work` and reports each of its steps on this thread right after it was taken, so that the files can be inspected
     /// as they are then.
     pub fn watch<T>(work: impl FnOnce() -> T, each: impl FnMut(Step) + 'static) -> T {
         let before = WATCHER.replace(Some(Box::new(each)));
@@ -123,7 +123,7 @@ impl Trace {
         found
     }
 
-    /// What was written at or below `top` and not synced since, before this step.
+    /// Files at or below `top` that were written before this step and not synced since.
     fn unsynced<'a>(&'a self, top: &Path, before: usize) -> BTreeSet<&'a Path> {
         let mut dirty: BTreeSet<&Path> = BTreeSet::new();
         for step in &self.steps[..before] {

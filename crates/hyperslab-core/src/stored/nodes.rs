@@ -1,4 +1,4 @@
-//! What a store keeps of its nodes beyond their content: types as stored, layout, order of creation, links.
+//! Properties of nodes beyond their content: types as stored, layout, order of creation, links.
 //!
 //! A reader fills in what its format keeps. A sink whose format has the same notion writes it again; others ignore it.
 
@@ -18,7 +18,7 @@ pub enum CreationOrder {
     Indexed,
 }
 
-/// What is kept of any object.
+/// Properties of any object.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredObject {
     /// The order of its attributes; `None` where the format has no such choice.
@@ -27,7 +27,7 @@ pub struct StoredObject {
     pub comment: Option<String>,
 }
 
-/// What is kept of a group.
+/// Properties of a group.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct StoredGroup {
     /// As of any object.
@@ -36,7 +36,7 @@ pub struct StoredGroup {
     pub link_order: Option<CreationOrder>,
 }
 
-/// What is kept of an array.
+/// Properties of an array.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StoredArray {
     /// As of any object.
@@ -118,7 +118,7 @@ pub struct StoredFilter {
     pub optional: bool,
 }
 
-/// What is kept of an attribute.
+/// Properties of an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredAttribute {
     /// The type of its elements.
@@ -140,7 +140,7 @@ pub enum TypeName {
     Path(String),
 }
 
-/// What is kept of a named type.
+/// Properties of a named type.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredNamedType {
     /// As of any object.

@@ -6,7 +6,7 @@
 /// read as the same [`DType`](crate::DType), and a target that has the same stored types writes them as they were.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredType {
-    /// What it is.
+    /// The class of the type.
     pub class: StoredClass,
     /// Bytes of a stored element.
     pub size: usize,
@@ -23,7 +23,7 @@ pub enum ByteOrder {
     Vax,
 }
 
-/// What fills a fixed string behind its text.
+/// The padding of a fixed-length string.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TextPadding {
     /// The text ends at the first NUL.
@@ -34,7 +34,7 @@ pub enum TextPadding {
     Space,
 }
 
-/// What a reference refers to, and how it is stored.
+/// The target of a reference, and how it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReferenceKind {
     /// An object.
@@ -45,7 +45,7 @@ pub enum ReferenceKind {
     Revised,
 }
 
-/// Where the parts of a float stand, in bits.
+/// The bit positions of the parts of a float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FloatLayout {
     /// The order of the bytes.
@@ -58,17 +58,17 @@ pub struct FloatLayout {
     pub exponent: (u8, u8),
     /// Place and width of the mantissa.
     pub mantissa: (u8, u8),
-    /// What is added to the exponent.
+    /// The exponent bias.
     pub bias: u32,
     /// The first bit that counts.
     pub offset: u16,
     /// How many bits count.
     pub precision: u16,
-    /// What the bits that do not count hold: flags of the format.
+    /// The contents of unused bits: flags of the format.
     pub pad: u8,
 }
 
-/// Where an integer stands in its bytes, in bits.
+/// The bit position of an integer in its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct IntegerLayout {
     /// The order of the bytes.
@@ -79,11 +79,11 @@ pub struct IntegerLayout {
     pub offset: u16,
     /// How many bits count.
     pub precision: u16,
-    /// What the bits that do not count hold: flags of the format.
+    /// The contents of unused bits: flags of the format.
     pub pad: u8,
 }
 
-/// What a stored type is, with its properties.
+/// The class of a stored type, with its properties.
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoredClass {
     /// An integer.
@@ -108,7 +108,7 @@ pub enum StoredClass {
     Bitfield(IntegerLayout),
     /// Uninterpreted bytes.
     Opaque {
-        /// What the writer says they are.
+        /// The writer's tag for them.
         tag: String,
     },
     /// Named members.
@@ -129,7 +129,7 @@ pub enum StoredClass {
     Sequence(Box<StoredType>),
     /// Text of any length.
     Text {
-        /// What the writer says follows the text.
+        /// The declared padding.
         padding: TextPadding,
         /// Is it UTF-8? Otherwise ASCII.
         utf8: bool,

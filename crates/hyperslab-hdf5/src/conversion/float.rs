@@ -113,7 +113,7 @@ impl FloatPlan {
     }
 }
 
-/// The stored exponent of a positive number, and its significand with so many bits behind the leading one, rounded to even.
+/// The stored exponent of a positive number, and its significand with so many bits after the leading one, rounded to even.
 fn normalised(value: f64, bias: i64, fraction: i64) -> (i64, u128) {
     let bits = value.to_bits();
     let (stored, low) = ((bits >> 52 & 0x7ff) as i64, bits & ((1 << 52) - 1));

@@ -8,7 +8,7 @@ use crate::references;
 
 /// Where elements of variable length go.
 pub(crate) trait Keeper {
-    /// Keeps these bytes; answers the heap collection's address and the object's number in it.
+    /// Keeps these bytes; returns the heap collection's address and the object's number in it.
     fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)>;
 
     /// The address of the object at this path.
@@ -130,7 +130,7 @@ impl Element {
     ) -> Result<()> {
         for pair in offsets.windows(2) {
             let (start, end) = (pair[0] as usize * each, pair[1] as usize * each);
-            let item = bytes.get(start..end).ok_or_else(|| Error::invalid("offsets behind the elements"))?;
+            let item = bytes.get(start..end).ok_or_else(|| Error::invalid("offsets after the elements"))?;
             check(item)?;
             let count = u32::try_from(pair[1] - pair[0])
                 .map_err(|_| Error::invalid("an element of more than 2^32 items"))?;

@@ -16,7 +16,7 @@ impl Pipeline {
     pub(crate) fn encode<'a>(&self, raw: &'a [u8]) -> Result<(Cow<'a, [u8]>, u32)> {
         let (mut bytes, mut mask) = (Cow::Borrowed(raw), 0);
         for (index, spec) in self.specs.iter().enumerate() {
-            // A chunk may go without a filter that we lack: its mask says so.
+            // A chunk may go without an unsupported filter: its mask says so.
             if check(spec).is_err() {
                 mask |= 1 << index;
                 continue;

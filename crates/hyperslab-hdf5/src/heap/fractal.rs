@@ -142,7 +142,7 @@ impl FractalHeap {
         self.id_length
     }
 
-    /// The object with this id, and where it stands in the file (as far as it stands there as it is).
+    /// The object with this id, and where it is in the file (as far as it is stored as it is).
     pub(crate) fn object(&self, file: &File, id: &[u8]) -> Result<(Bytes, u64)> {
         let place = self.place(file);
         let id = id.get(..self.id_length.min(id.len())).unwrap_or(id);
@@ -166,7 +166,7 @@ impl FractalHeap {
         }
     }
 
-    /// The heap offset in an id, by which many are best sorted before their objects are read; those that stand elsewhere
+    /// The heap offset in an id, by which many are best sorted before their objects are read; those that are elsewhere
     /// come first.
     pub(crate) fn offset(&self, id: &[u8]) -> u64 {
         let managed = id.first().is_some_and(|first| first >> 4 & 3 == 0);
@@ -227,13 +227,13 @@ impl FractalHeap {
             let row_start = if row == 0 { 0 } else { size.saturating_mul(self.width) };
             let column = within.saturating_sub(row_start) / size;
             if row >= rows {
-                return Err(place.corrupt(format!("the offset {offset} lies behind the heap's {rows} rows")));
+                return Err(place.corrupt(format!("the offset {offset} lies past the heap's {rows} rows")));
             }
             let (child, stored) = self.child(file, address, rows, row, column, direct_rows)?;
             let start = column
                 .checked_mul(size)
                 .and_then(|within| base.checked_add(row_start)?.checked_add(within))
-                .ok_or_else(|| place.corrupt("a block behind the end of every heap"))?;
+                .ok_or_else(|| place.corrupt("a block past the end of every heap"))?;
             if row < direct_rows {
                 return Ok(Block { address: child, size, start, stored });
             }
@@ -328,7 +328,7 @@ impl FractalHeap {
         Err(place.corrupt(format!("checksum {computed:#010x}, stored {stored:#010x}")))
     }
 
-    /// A huge object stands in the file on its own; a B-tree finds it, or the id says where.
+    /// A huge object is in the file on its own; a B-tree finds it, or the id says where.
     fn huge(&self, file: &File, fields: &mut Fields<'_>) -> Result<(Bytes, u64)> {
         let sizes = file.sizes();
         let place = self.place(file);

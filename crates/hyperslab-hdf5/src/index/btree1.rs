@@ -45,7 +45,7 @@ impl Node {
         Ok(Self { address, bytes, level, count, rank, key, stride })
     }
 
-    /// The place of the first element that key `index` speaks of, along each axis.
+    /// The place of the first element that key `index` describes, along each axis.
     fn offsets(&self, index: usize) -> impl Iterator<Item = u64> + '_ {
         let places = &self.bytes[index * self.stride + 8..][..8 * self.rank];
         places.chunks_exact(8).map(uint)
@@ -131,7 +131,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// The last child whose key is not behind the chunk.
+    /// The last child whose key is not after the chunk.
     fn child_of(&self, node: &Node, chunk: usize) -> Option<usize> {
         let (mut low, mut high) = (0, node.count);
         while low < high {

@@ -138,7 +138,7 @@ struct Run {
     /// The elements that it holds.
     first: u64,
     end: u64,
-    /// Where it stands, and its bytes; `None` when it was never written.
+    /// Where it is, and its bytes; `None` when it was never written.
     content: Option<(u64, Bytes)>,
 }
 
@@ -155,9 +155,9 @@ impl Cursor<'_> {
         Ok(self.step(index, file, number)?.0)
     }
 
-    /// The element, and the number from which on something else may stand.
+    /// The element, and the number from which on something else may be.
     fn step(&mut self, index: &ChunkIndex, file: &File, number: u64) -> Result<(Option<Stored>, u64)> {
-        // "max_idx" is load-bearing: what lies behind it reads as fill, whatever the blocks say.
+        // "max_idx" decides: what lies past it reads as fill, whatever the blocks say.
         if number >= self.array.end {
             return Ok((None, self.array.end));
         }
@@ -239,7 +239,7 @@ impl Cursor<'_> {
         let prefix = self.array.prefix(file, geometry.offset_bytes()) as u64 + 4;
         let at = page.checked_mul(size).and_then(|at| at.checked_add(prefix)?.checked_add(address));
         let at =
-            at.ok_or_else(|| file.place(DATA, address).corrupt("a page behind the end of every file"))?;
+            at.ok_or_else(|| file.place(DATA, address).corrupt("a page past the end of every file"))?;
         let bytes = file.read_checked("extensible array data block page", at, size)?;
         Ok(Run { first, end: first + geometry.page(), content: Some((at, bytes)) })
     }

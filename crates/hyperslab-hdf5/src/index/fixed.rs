@@ -111,7 +111,7 @@ pub(super) struct Cursor<'a> {
 struct Run {
     first: u64,
     end: u64,
-    /// Where it stands, and its bytes; `None` when it was never written.
+    /// Where it is, and its bytes; `None` when it was never written.
     content: Option<(u64, Bytes)>,
 }
 
@@ -158,7 +158,7 @@ impl Cursor<'_> {
         let stride = (array.element << array.page_bits) + 4;
         let at = page.checked_mul(stride).and_then(|at| at.checked_add(block.start));
         let at =
-            at.ok_or_else(|| file.place(DATA, block.address).corrupt("a page behind the end of every file"))?;
+            at.ok_or_else(|| file.place(DATA, block.address).corrupt("a page past the end of every file"))?;
         let length = (end - first).saturating_mul(array.element).saturating_add(4);
         let bytes = file.read_checked("fixed array page", at, length)?;
         Ok(Run { first, end, content: Some((at, bytes)) })

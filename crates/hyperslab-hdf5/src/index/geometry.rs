@@ -1,6 +1,6 @@
 //! The geometry of the extensible array: pure functions from its five parameters.
 //!
-//! Elements stand in the index block, then in *data blocks*, which are grouped in *super blocks*. Super block `u` has
+//! Elements are in the index block, then in *data blocks*, which are grouped in *super blocks*. Super block `u` has
 //! `2^(u/2)` data blocks of `data_min * 2^((u+1)/2)` elements each (integer divisions), so that sizes and counts
 //! double in turn. The first super blocks have no structure of their own: the index block points at their data blocks.
 
@@ -19,7 +19,7 @@ pub(crate) struct Geometry {
     pub(crate) page_bits: u32,
 }
 
-/// Where an element stands.
+/// Where an element is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spot {
     /// In the index block.
@@ -79,7 +79,7 @@ impl Geometry {
         self.data_min << u.div_ceil(2)
     }
 
-    /// The first element of a super block, counted behind the index block's elements.
+    /// The first element of a super block, counted after the index block's elements.
     pub(crate) const fn start_element(&self, u: u32) -> u64 {
         self.data_min * ((1 << u) - 1)
     }
@@ -120,7 +120,7 @@ impl Geometry {
         (self.max_bits as usize).div_ceil(8)
     }
 
-    /// Where an element stands; `None` behind the last.
+    /// Where an element is; `None` after the last.
     pub(crate) fn locate(&self, index: u64) -> Option<Spot> {
         if index >= self.capacity() {
             return None;

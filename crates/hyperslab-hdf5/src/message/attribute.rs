@@ -59,7 +59,7 @@ impl RawAttribute {
     }
 }
 
-/// The sizes of the parts behind the name.
+/// The sizes of the parts after the name.
 struct Parts {
     dtype: usize,
     space: usize,

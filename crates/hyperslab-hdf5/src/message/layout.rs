@@ -17,7 +17,7 @@ pub(crate) enum Layout {
     Contiguous { address: Option<u64> },
     /// In chunks.
     Chunked(Chunked),
-    /// In other datasets; the mappings stand in the global heap.
+    /// In other datasets; the mappings are in the global heap.
     Virtual { heap: Option<u64>, index: u32 },
 }
 
@@ -90,7 +90,7 @@ fn old(file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<Layout
         // The dims give the size; the dataspace gives it as well.
         1 => Ok(Layout::Contiguous { address }),
         2 => {
-            // In the oldest files the element's size may stand apart; it closes the list everywhere else.
+            // In the oldest files the element's size may be apart; it closes the list everywhere else.
             let element = match shape.pop() {
                 Some(element) => element,
                 None => return Err(place.corrupt("chunks without dimensions")),

@@ -50,7 +50,7 @@ impl Space {
         Ok(Self { shape, max_shape, null })
     }
 
-    /// The message, in version 1 or 2. The maximum always stands in it, so that nothing moves when the shape grows.
+    /// The message, in version 1 or 2. The maximum always is in it, so that nothing moves when the shape grows.
     pub(crate) fn encode(&self, version: u8, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         let rank = self.shape.len();

@@ -67,7 +67,7 @@ impl Axis {
         start.saturating_add((number / block).saturating_mul(stride)).saturating_add(number % block)
     }
 
-    /// One behind the last cell.
+    /// One after the last cell.
     pub(crate) fn end(self) -> u64 {
         if self.length == 0 { 0 } else { self.cell(self.length - 1).saturating_add(1) }
     }

@@ -151,7 +151,7 @@ impl Mapping {
             })
     }
 
-    /// One behind the last cell along each axis.
+    /// One after the last cell along each axis.
     fn end(&self, rank: usize) -> Option<Extents> {
         match &self.to {
             Selected::Regular(slabs) if slabs.len() == rank => {
@@ -165,7 +165,7 @@ impl Mapping {
 /// The shape of a source, by file and path; `None` when it is not there.
 type ShapeOf<'a> = &'a dyn Fn(&str, &str) -> Result<Option<Extents>>;
 
-/// Settles unlimited selections and patterns of names; answers the mappings and the shape that follows.
+/// Settles unlimited selections and patterns of names; returns the mappings and the shape that follows.
 pub(super) fn expand(
     file: &File,
     mappings: &[Mapping],

@@ -67,7 +67,7 @@ const fn step_of(run: &Run) -> u64 {
     if run.count > 1 { run.step } else { 1 }
 }
 
-/// What a selection selects along each axis; `None` when it is no product of axes.
+/// What a selection selects along each axis; `None` when it is not a product of axes.
 fn axes(selected: &Selected, shape: &[u64], settled: Option<(usize, u64)>) -> Option<Vec<Axis>> {
     match selected {
         Selected::All => Some(shape.iter().map(|extent| Axis::whole(*extent)).collect()),
@@ -250,7 +250,7 @@ impl Cells {
 /// What it costs to look at a cell.
 const CELL: u64 = 4;
 
-/// Where cell `number` of a box stands in it.
+/// Where cell `number` of a box is in it.
 fn place_of(number: u64, counts: &[u64]) -> Extents {
     let (mut left, mut at) = (number, Extents::from_elem(0, counts.len()));
     for axis in (0..counts.len()).rev() {

@@ -110,7 +110,7 @@ impl NewArray {
         Self { plan, shared: Arc::clone(shared), data: Mutex::new(Data::Chunked(index)) }
     }
 
-    /// Writes a chunk, whether or not it was written before; answers where it is.
+    /// Writes a chunk, whether or not it was written before; returns where it is.
     pub(crate) fn put(&self, chunk: &ChunkCoord, encoded: &EncodedChunk) -> Result<Stored> {
         match (&mut *lock(&self.data), &encoded.parts[..]) {
             (Data::Chunked(index), [bytes]) => {
@@ -168,7 +168,7 @@ impl NewArray {
         }
     }
 
-    /// Writes the index; answers what must then be changed in its place.
+    /// Writes the index; returns what must then be changed in its place.
     pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
         match &mut *lock(&self.data) {
             Data::Chunked(index) => index.flush(&self.shared.output),
@@ -209,7 +209,7 @@ impl NewArray {
         Ok(())
     }
 
-    /// The messages that may change in their places: they stand last.
+    /// The messages that may change in their places: they are last.
     pub(crate) fn last_messages(&self, header: &mut NewHeader) -> Result<()> {
         let (plan, sizes) = (&self.plan, self.shared.sizes);
         let layout = self.layout_message()?;
@@ -221,7 +221,7 @@ impl NewArray {
         Ok(())
     }
 
-    /// A chunk's stored elements: all of its cells, those behind the array's edge as fill.
+    /// A chunk's stored elements: all of its cells, those outside the array as fill.
     fn padded(&self, chunk: &[u64], stored: Vec<u8>) -> Result<Vec<u8>> {
         let grid = &self.plan.spec.grid;
         if !matches!(self.plan.layout, PlannedLayout::Chunked { .. }) || !grid.is_clipped(chunk) {
@@ -347,7 +347,7 @@ impl ArraySink for NewArray {
     }
 }
 
-/// Writes a chunk and enters it; answers where it is and whether it was not there before.
+/// Writes a chunk and enters it; returns where it is and whether it was not there before.
 fn enter(
     index: &mut IndexWriter,
     chunk: &[u64],

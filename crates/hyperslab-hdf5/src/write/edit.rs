@@ -98,7 +98,7 @@ impl<'a> HeaderEdit<'a> {
         self.replace(old.address - head as u64, &bytes.finish()?)
     }
 
-    /// What stands before a message's body.
+    /// What is before a message's body.
     fn put_head(&self, out: &mut Encoder, kind: u16, size: usize, flags: u8, order: u16) {
         if self.is_old() {
             out.u16(kind).count(size, 2, MESSAGE).u8(flags).zeros(3);
@@ -140,7 +140,7 @@ impl<'a> HeaderEdit<'a> {
         self.header.blocks.iter().find(inside).copied()
     }
 
-    /// The messages that make room for a pointer, one behind the other: one, or a few small ones.
+    /// The messages that make room for a pointer, one after the other: one, or a few small ones.
     fn victims(&self, pointer: usize) -> Option<&'a [Message]> {
         let (head, messages): (usize, &'a [Message]) = (self.head(), &self.header.messages);
         let together = |run: &&[Message]| {
@@ -165,7 +165,7 @@ impl<'a> HeaderEdit<'a> {
             .min_by_key(|run| (run.iter().map(rank).max(), run.len(), room(run)))
     }
 
-    /// Puts new messages into a new block. Those that make room for a pointer to it stand in it too.
+    /// Puts new messages into a new block. Those that make room for a pointer to it be in it too.
     fn extend(&mut self, sizes: Sizes) -> Result<()> {
         let (old, head) = (self.is_old(), self.head());
         let unit = if old { 8 } else { 1 };

@@ -41,7 +41,7 @@ impl Existing {
         let header = Header::read(file, address)?;
         let need = |kind: u16| {
             let message = header.find(file, kind)?;
-            message.ok_or_else(|| Error::invalid(format!("{path} is no dataset")))
+            message.ok_or_else(|| Error::invalid(format!("{path} is not a dataset")))
         };
         let (space, layout, dtype) = (need(kind::DATASPACE)?, need(kind::LAYOUT)?, need(kind::DATATYPE)?);
         let (shape, chunked) = (
@@ -53,7 +53,7 @@ impl Existing {
                 "{path} is stored in one piece and cannot grow; a copy with chunks and an unlimited dimension can"
             )));
         };
-        // The width of old trees stands in such superblocks.
+        // The width of old trees is in such superblocks.
         let unusual = chunked.index == IndexKind::BTree1 && file.superblock.version == 1;
         if chunked.plain_edges || chunked.version < 3 || unusual {
             return Err(file.unsupported("adding to chunks of an unusual layout"));
@@ -69,7 +69,7 @@ impl Existing {
         Ok((Self { array, header, space, layout, index: Mutex::new(chunked.address) }, dataset))
     }
 
-    /// Writes the index; answers what is to be changed in its place, in this order, for the dataset to be this large.
+    /// Writes the index; returns what is to be changed in its place, in this order, for the dataset to be this large.
     pub(crate) fn flush(&self, shape: &[u64]) -> Result<Vec<Patch>> {
         let mut patches = self.array.flush()?;
         let shared = self.array.shared();
@@ -84,7 +84,7 @@ impl Existing {
         for extent in shape {
             extents.length(*extent);
         }
-        // The extents stand behind version, rank, flags and type; in version 1 behind five reserved bytes.
+        // The extents stand after version, rank, flags and type; in version 1 after five reserved bytes.
         let at = if self.space.body.first() == Some(&1) { 8 } else { 4 };
         edit.set(&self.space, at, &extents.finish()?)?;
         patches.extend(edit.finish(shared.sizes)?);
@@ -92,7 +92,7 @@ impl Existing {
     }
 }
 
-/// What we write is planned from what stands in the file.
+/// What we write is planned from what is in the file.
 fn plan(
     file: &Arc<File>,
     header: &Header,

@@ -25,7 +25,7 @@ pub(crate) struct Additions {
     pub(crate) attributes: Vec<(String, Content)>,
 }
 
-/// Writes what is added to the object at `address`; answers what is to be changed in its place.
+/// Writes what is added to the object at `address`; returns what is to be changed in its place.
 pub(crate) fn extend(
     file: &Arc<File>,
     address: u64,

@@ -32,7 +32,7 @@ pub(crate) const LINKS: HeapShape = HeapShape { id_length: 7, bits: 32, start: 5
 /// Attributes of an object.
 pub(crate) const ATTRIBUTES: HeapShape = HeapShape { id_length: 8, bits: 40, start: 1024 };
 
-/// Writes a heap with these objects; answers its address and the objects' ids.
+/// Writes a heap with these objects; returns its address and the objects' ids.
 pub(crate) fn build(
     objects: &[&[u8]],
     shape: HeapShape,

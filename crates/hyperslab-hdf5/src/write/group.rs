@@ -13,7 +13,7 @@ use crate::header::kind;
 use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbol_table::{LEAF_K, SymbolEntry, TREE_K};
 
-/// Adds the messages that make a group of these links. `write` says whether what stands outside the header is written, or
+/// Adds the messages that make a group of these links. `write` says whether what is outside the header is written, or
 /// only the header's size is wanted. Answers an old-style group's tree and heap.
 pub(crate) fn links(
     header: &mut NewHeader,
@@ -60,12 +60,12 @@ pub(crate) fn links(
     Ok(None)
 }
 
-/// Do these links stand in a heap? They do when they are many, or one is too large for a message.
+/// Are these links in a heap? They are when they are many, or one is too large for a message.
 pub(crate) fn is_dense(links: &[StoredLink]) -> bool {
     links.len() > MOST_COMPACT || links.iter().any(|link| link.message.len() > Style::New.most_message())
 }
 
-/// Links in a heap, with trees by name and by order; answers where the three are.
+/// Links in a heap, with trees by name and by order; returns where the three are.
 pub(crate) fn dense_links(links: &[StoredLink], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
     let messages: Vec<&[u8]> = links.iter().map(|link| &link.message[..]).collect();
     let (heap, ids) = fractal::build(&messages, LINKS, sizes, output)?;
@@ -140,7 +140,7 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
     Ok((tree, output.append(&heap.finish()?)?))
 }
 
-/// Writes the nodes of these entries, which are sorted by name; answers the tree's keys and children.
+/// Writes the nodes of these entries, which are sorted by name; returns the tree's keys and children.
 pub(crate) fn symbol_nodes(
     entries: &[SymbolEntry],
     half: u16,
@@ -160,7 +160,7 @@ pub(crate) fn symbol_nodes(
         // Room for as many entries as a node may have.
         node.fill(8 + room);
         children.push(output.append(&node.finish()?)?);
-        // The key behind a node is its greatest name.
+        // The key after a node is its greatest name.
         keys.push(key(part.last().map_or(0, |entry| entry.at)));
     }
     Ok((keys, children))

@@ -47,7 +47,7 @@ impl GrownArray {
         Ok(Self { existing, old, written: Mutex::default(), flushed: Mutex::new(false) })
     }
 
-    /// Writes everything that is new, once; answers what is to be changed in its place, in this order.
+    /// Writes everything that is new, once; returns what is to be changed in its place, in this order.
     pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
         if std::mem::replace(&mut *lock(&self.flushed), true) {
             return Ok(Vec::new());

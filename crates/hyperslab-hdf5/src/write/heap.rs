@@ -38,7 +38,7 @@ impl HeapWriter {
         (8 + self.sizes.length).next_multiple_of(8)
     }
 
-    /// Keeps an object; answers its collection's address and its number there.
+    /// Keeps an object; returns its collection's address and its number there.
     pub(crate) fn keep(&mut self, output: &Output, object: &[u8]) -> Result<(u64, u32)> {
         let needed = self.head() + object.len().next_multiple_of(8);
         let fits = |open: &Collection| open.count < u16::MAX && open.objects.len() + needed <= open.size;

@@ -202,7 +202,7 @@ impl IndexWriter {
         })
     }
 
-    /// Enters a chunk; answers whether it was not there before.
+    /// Enters a chunk; returns whether it was not there before.
     pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored, output: &Output) -> Result<bool> {
         let number = |numbering: &Numbering| {
             numbering.number(chunk).ok_or_else(|| Error::invalid(format!("no chunk {chunk:?}")))
@@ -220,7 +220,7 @@ impl IndexWriter {
         })
     }
 
-    /// Writes what is new; answers what must then be changed in its place.
+    /// Writes what is new; returns what must then be changed in its place.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<Vec<Patch>> {
         match self {
             Self::Single(..) | Self::Implicit(..) => Ok(Vec::new()),

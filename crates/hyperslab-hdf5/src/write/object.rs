@@ -248,8 +248,8 @@ impl NewHeader {
         Ok(Self::new(style).stub(0, 0, sizes)?.len() as u64)
     }
 
-    /// Takes space for the header. What will be changed in its place (the last messages, and the sum behind them)
-    /// stands inside one sector if it can.
+    /// Takes space for the header. What will be changed in its place (the last messages, and the sum after them)
+    /// is inside one sector if it can.
     pub(crate) fn place(&self, sizes: Sizes, output: &Output) -> Result<u64> {
         let length = self.encode(sizes)?.len();
         let changing = self
@@ -280,7 +280,7 @@ pub(crate) fn shortened(name: &str) -> String {
     }
 }
 
-/// Writes attributes, by name, into a heap, with trees by name and by order; answers where the three are.
+/// Writes attributes, by name, into a heap, with trees by name and by order; returns where the three are.
 pub(crate) fn dense_attributes(
     attributes: &[(&[u8], &[u8])],
     sizes: Sizes,
@@ -304,7 +304,7 @@ pub(crate) fn dense_attributes(
     Ok([heap, names, orders])
 }
 
-/// Writes a tree of names, orders or ids; answers where its header is.
+/// Writes a tree of names, orders or ids; returns where its header is.
 pub(crate) fn tree(kind: u8, record: usize, records: &[u8], sizes: Sizes, output: &Output) -> Result<u64> {
     let header = build_btree2((kind, NODE, record), records, &mut Vec::new(), sizes, output)?;
     output.append_within(&header, 0..header.len(), SECTOR)

@@ -32,7 +32,7 @@ pub enum DatasetLayout {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Hdf5Options {
-    /// Replace what stands at the path.
+    /// Replace what is at the path.
     pub replace: bool,
     /// Make a new file durable before it is committed. What replaces one always is.
     pub sync: bool,

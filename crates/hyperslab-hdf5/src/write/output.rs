@@ -12,7 +12,7 @@ use crate::file::{lock, ones};
 const SMALL: usize = 64 << 10;
 /// Gathered pieces are written when there are this many bytes of them.
 const GATHERED: usize = 1 << 20;
-/// What a disk writes whole or not at all. Whatever is changed in its place stands inside one.
+/// What a disk writes whole or not at all. Whatever is changed in its place is inside one.
 pub(crate) const SECTOR: u64 = 512;
 
 /// A file that is being written, by addresses that count from the superblock. Written from any thread.
@@ -51,7 +51,7 @@ impl Output {
         self
     }
 
-    /// The address behind `size` bytes at `address`, unless the file's addresses do not reach so far.
+    /// The address after `size` bytes at `address`, unless the file's addresses do not reach so far.
     fn end_of(&self, address: u64, size: u64) -> Result<u64> {
         let end = address.checked_add(size).filter(|end| *end <= self.most);
         end.ok_or_else(|| {
@@ -66,7 +66,7 @@ impl Output {
         &self.name
     }
 
-    /// The first address behind everything.
+    /// The first address after everything.
     pub(crate) fn end(&self) -> u64 {
         lock(&self.state).end
     }
@@ -76,7 +76,7 @@ impl Output {
         self.base + self.end()
     }
 
-    /// Writes these bytes at the end; answers their address.
+    /// Writes these bytes at the end; returns their address.
     pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
         self.append_within(bytes, 0..0, SECTOR)
     }
@@ -104,7 +104,7 @@ impl Output {
         Ok(address)
     }
 
-    /// Bytes to skip so that the part stands inside a unit.
+    /// Bytes to skip so that the part is inside a unit.
     fn skip(&self, state: &State, part: std::ops::Range<usize>, unit: u64) -> u64 {
         let length = part.len() as u64;
         let start = (self.base + state.end + part.start as u64) % unit;
@@ -135,7 +135,7 @@ impl Output {
         }
     }
 
-    /// Writes these bytes where something of the same size moved away from, or at the end; answers their address.
+    /// Writes these bytes where something of the same size moved away from, or at the end; returns their address.
     pub(crate) fn store(&self, bytes: &[u8]) -> Result<u64> {
         let reused = lock(&self.state).free.get_mut(&(bytes.len() as u64)).and_then(Vec::pop);
         match reused {

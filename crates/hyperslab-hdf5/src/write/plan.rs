@@ -22,7 +22,7 @@ use crate::message::pipeline::{self, FilterSpec};
 use crate::message::space::{MAX_RANK, Space};
 use crate::shared;
 
-/// Compact data stand in a message, whose size has 16 bits.
+/// Compact data are in a message, whose size has 16 bits.
 const MOST_COMPACT: u64 = 64_000;
 
 /// A dataset's messages, but for where its data are.
@@ -204,7 +204,7 @@ impl Plan {
     }
 }
 
-/// The fill value as it is stored; text and lists stand in the file's heap.
+/// The fill value as it is stored; text and lists are in the file's heap.
 fn stored_fill(spec: &ArraySpec, element: &Element, keeper: &mut HeapKeeper<'_>) -> Result<Option<Vec<u8>>> {
     let Fill::Element(value) = &spec.fill else { return Ok(None) };
     let mut stored = Vec::new();
@@ -240,7 +240,7 @@ fn kept_filters(spec: &ArraySpec) -> Option<Vec<FilterSpec>> {
     let kept: Vec<_> = spec.stored.filters.iter().map(FilterSpec::from_stored).collect::<Option<_>>()?;
     let wanted = kept.len() == spec.filters.len()
         && kept.iter().map(describe).zip(&spec.filters).all(|(own, wanted)| own == *wanted);
-    // Filters that we lack are kept with the chunks that went through them.
+    // Unsupported filters are kept with the chunks that went through them.
     let taken = spec.stored.layout == Some(StoredLayout::Chunked);
     (wanted && (taken || kept.iter().all(|filter| check(filter).is_ok()))).then_some(kept)
 }

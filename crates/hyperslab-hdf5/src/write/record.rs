@@ -65,7 +65,7 @@ impl Recorder {
         Ok(Self { existing, axis, start, extent, frames, partial, waiting, waiting_bytes: 0, changed: false })
     }
 
-    /// Adds frames; answers how many there are then.
+    /// Adds frames; returns how many there are then.
     pub(crate) fn append(&mut self, values: &Values) -> Result<u64> {
         let spec = &self.existing.array.plan.spec;
         if values.dtype != spec.dtype {
@@ -172,7 +172,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Is it worth to encode several chunks at once? What is kept in heaps is kept in the order in which it comes.
+    /// Is it worth encoding several chunks at once? What is kept in heaps is kept in the order in which it comes.
     fn is_batched(&self) -> bool {
         let plan = &self.existing.array.plan;
         !plan.pipeline.specs.is_empty() && plan.element.is_plain()
@@ -194,7 +194,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes everything that is new; answers what is to be changed in its place, in this order.
+    /// Writes everything that is new; returns what is to be changed in its place, in this order.
     pub(crate) fn flush(&mut self) -> Result<Vec<Patch>> {
         if !std::mem::take(&mut self.changed) {
             return Ok(Vec::new());

@@ -151,7 +151,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
     Ok(())
 }
 
-/// Can the name stand in a path? One that a program gave, and nobody chose, is not worth a dataset.
+/// Can the name be in a path? One that a program gave, and nobody chose, is not worth a dataset.
 fn is_scale_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with("__") && !name.contains('/') && name != "."
 }

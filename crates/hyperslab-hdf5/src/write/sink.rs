@@ -27,7 +27,7 @@ const SIZES: Sizes = Sizes { address: 8, length: 8 };
 
 /// A new HDF5 file. Written beside its path, moved there by [`commit`](Sink::commit); dropped, it leaves nothing.
 ///
-/// Chunks may come in any order from any thread, and stand in the file in the order in which they came.
+/// Chunks may come in any order from any thread, and are in the file in the order in which they came.
 ///
 /// ```
 /// use hyperslab_core::{ArraySpec, Attributes, DType, Elements, Filter, Grid, Sink};
@@ -61,11 +61,11 @@ pub struct Hdf5Sink {
 }
 
 impl Hdf5Sink {
-    /// Begins a file that will stand at `path`.
+    /// Begins a file that will be at `path`.
     ///
     /// # Errors
     ///
-    /// [`Exists`](hyperslab_core::Error::Exists) when something stands there that is not to be replaced,
+    /// [`Exists`](hyperslab_core::Error::Exists) when something exists there that is not to be replaced,
     /// [`Io`](hyperslab_core::Error::Io) when the folder cannot be written to.
     pub fn create(path: &Path, options: Hdf5Options) -> Result<Self> {
         let stage = StageOptions::default().with_replace(options.replace).with_sync(options.sync);

@@ -69,7 +69,7 @@ impl Tree {
         self.get(path).is_some() || self.file.as_ref().is_some_and(|file| find(file, path).is_ok())
     }
 
-    /// Takes the nodes on the way to `path` that are in the file into the tree; answers whether the last is there.
+    /// Takes the nodes on the way to `path` that are in the file into the tree; returns whether the last is there.
     pub(crate) fn adopt(&mut self, path: &str) -> Result<bool> {
         let Some(file) = self.file.clone() else { return Ok(false) };
         let path = normal_path(path);
@@ -90,7 +90,7 @@ impl Tree {
                 return Err(file.unsupported("adding to other files through their links"));
             }
             if end < path.len() && Header::read(&file, found.address)?.kind(&file)? != Kind::Group {
-                return Err(Error::invalid(format!("an array stands above {path}")));
+                return Err(Error::invalid(format!("an array is a parent of {path}")));
             }
             let index = self.insert(path[..end].to_owned(), NewKind::Existing, Vec::new());
             self.nodes[index].address = found.address;
@@ -138,18 +138,18 @@ impl Tree {
             .get(&path)
             .is_some_and(|index| !matches!(self.nodes[index].kind, NewKind::Group { made: false }))
         {
-            return Err(Error::invalid(format!("{path} was made before")));
+            return Err(Error::invalid(format!("{path} already exists")));
         }
         if self.links_at.contains(&path) {
-            return Err(Error::invalid(format!("{path} was made before, as a link")));
+            return Err(Error::invalid(format!("{path} already exists, as a link")));
         }
         let mut above = path.as_str();
         while let Some((parent, _)) = above.rsplit_once('/').filter(|(parent, _)| !parent.is_empty()) {
             if self.array(parent).is_some() {
-                return Err(Error::invalid(format!("an array stands above {path}")));
+                return Err(Error::invalid(format!("an array is a parent of {path}")));
             }
             if self.links_at.contains(parent) {
-                return Err(Error::invalid(format!("a link stands above {path}")));
+                return Err(Error::invalid(format!("a link is a parent of {path}")));
             }
             above = parent;
         }
@@ -161,7 +161,7 @@ impl Tree {
         let path = normal_path(path);
         if let Some(index) = self.get(&path) {
             if matches!(kind, NewKind::Array(_) | NewKind::Type(_)) {
-                return Err(Error::invalid(format!("nodes stand below {path}")));
+                return Err(Error::invalid(format!("nodes already exist below {path}")));
             }
             self.nodes[index].kind = kind;
             self.nodes[index].attributes = attributes;
@@ -192,7 +192,7 @@ impl Tree {
     pub(crate) fn link(&mut self, path: &str, target: ChildTarget) -> Result<()> {
         let path = normal_path(path);
         if path == "/" || self.get(&path).is_some() {
-            return Err(Error::invalid(format!("{path} was made before")));
+            return Err(Error::invalid(format!("{path} already exists")));
         }
         let (parent, name) = self.parent(&path)?;
         if let ChildTarget::Node(index) = target {

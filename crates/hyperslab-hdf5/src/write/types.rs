@@ -147,7 +147,7 @@ fn compound(dtype: &DType, fields: &hyperslab_core::StructType, sizes: Sizes) ->
             return Err(Error::invalid(format!("{:?} cannot name a compound's member", member.name)));
         }
         let own = file_type(&member.dtype, sizes)?;
-        // Offsets are kept where elements have a fixed size; else members stand back to back.
+        // Offsets are kept where elements have a fixed size; else members are back to back.
         let offset = if fixed { member.offset } else { end };
         end = offset + own.size;
         members.push((member.name.clone(), offset, own));

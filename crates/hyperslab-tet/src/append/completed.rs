@@ -39,7 +39,7 @@ pub(crate) fn completed(base: &Arc<dyn Blob>, path: &Path, mapped: bool) -> Resu
     Ok(Some(Arc::new(Completed { base: Arc::clone(base), redo, head, trailer })))
 }
 
-/// The bytes of the file after the append: the new head, then the old file behind it, then the tail.
+/// The bytes of the file after the append: the new head, then the old file after it, then the tail.
 #[derive(Debug)]
 struct Completed {
     base: Arc<dyn Blob>,

@@ -51,7 +51,7 @@ pub(super) fn redo_path(target: &Path) -> PathBuf {
 impl Redo {
     const LEN: usize = 96;
 
-    /// Writes head, checksums and trailer behind the tail, which `redo` holds already.
+    /// Writes head, checksums and trailer after the tail, which `redo` holds already.
     pub(super) fn write(
         redo: &Disk,
         target: &Disk,

@@ -9,7 +9,7 @@ use crate::verify::verify_path;
 use crate::write::TetSink;
 use crate::write::tests::{array_at, chunk_of, read_all, sample, write_all};
 
-/// A file of two arrays, one with a hole, whose payloads start right behind the index when `reserve` is 0.
+/// A file of two arrays, one with a hole, whose payloads start right after the index when `reserve` is 0.
 fn old_file(path: &Path, reserve: u64) -> Result<()> {
     let options = TetOptions { reserve, overwrite: true, ..TetOptions::default() };
     let mut sink: Box<dyn Sink> = Box::new(TetSink::create(path, options)?);
@@ -129,7 +129,7 @@ fn chunks_and_arrays_are_added() -> Result<()> {
         let old = crate::store::open(Arc::new(hyperslab_core::MemoryBlob::new("old", before.clone())))?;
         append(&path, None)?;
         assert_new(&path);
-        // With room behind the index nothing moves.
+        // With room after the index nothing moves.
         let after = std::fs::read(&path).unwrap();
         let rows: Vec<Row> = open_path(&path)?.rows().collect();
         let kept = old.rows().filter(|row| rows.contains(row)).count();

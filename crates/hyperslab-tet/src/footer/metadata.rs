@@ -112,7 +112,7 @@ impl DatasetMetadata {
         found.map(|axis| axis.labels.as_slice())
     }
 
-    /// The text of the value that stands for a missing one, when an attribute says so.
+    /// The text of the value that represents a missing one, when an attribute says so.
     #[must_use]
     pub fn missing_value(&self) -> Option<&str> {
         ["_FillValue", "missing_value", "fill_value"]
@@ -136,7 +136,7 @@ pub struct Metadata {
     pub own: Option<Own>,
 }
 
-/// Where a part of the footer stands that was too large for its JSON.
+/// Where a part of the footer is that was too large for its JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpillRef {

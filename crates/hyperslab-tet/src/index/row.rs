@@ -1,4 +1,4 @@
-//! The chunk index as it stands in the file: a header and fixed-size rows.
+//! The chunk index as it is in the file: a header and fixed-size rows.
 
 use hyperslab_core::{Extents, Fields, Place, Result};
 
@@ -106,14 +106,14 @@ impl Codec {
     }
 }
 
-/// One row of the chunk index, as it stands there: nothing of it is checked.
+/// One row of the chunk index, as it is stored: nothing of it is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// The place of the dataset in the directory.
     pub dataset: u64,
     /// The chunk's place in the grid; slots past the rank should be 0.
     pub coord: [u64; MAX_RANK],
-    /// Where its bytes stand in the file.
+    /// Where its bytes are in the file.
     pub offset: u64,
     /// Bytes after decoding.
     pub raw_length: u64,
@@ -136,7 +136,7 @@ pub(crate) fn word(row: &RowBytes, offset: usize) -> u64 {
 impl Row {
     /// Bytes of a row.
     pub const LEN: usize = 104;
-    /// Where fields stand in a row.
+    /// Where fields are in a row.
     pub(crate) const COORD: usize = 8;
     pub(crate) const STORED: usize = 88;
     pub(crate) const CODEC: usize = 96;

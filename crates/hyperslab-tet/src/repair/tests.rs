@@ -92,7 +92,7 @@ fn rows_that_nobody_reaches_are_removed() {
     rows.push(Row { coord: [7; 8], ..rows[0] });
     let header = IndexHeader::default();
     let head = encode_head(store.datasets(), rows.into_iter(), header, true).unwrap();
-    // There is room behind the index for two more rows.
+    // There is room after the index for two more rows.
     let mut damaged = good;
     damaged[..head.len()].copy_from_slice(&head);
     assert_eq!(repaired(&path, &damaged, &["unreachable_rows"]), (2, true));

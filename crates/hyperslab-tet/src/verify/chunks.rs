@@ -111,7 +111,7 @@ pub(super) fn payloads(store: &TetStore, report: &mut Report) {
         .collect();
     let in_order = spans.windows(2).all(|pair| pair[0].1 == pair[1].0);
     if !in_order {
-        report.warning("payload_order", "payloads do not stand back to back in the order of the index");
+        report.warning("payload_order", "payloads are not back to back in the order of the index");
     }
     spans.sort_unstable();
     let mut findings = Findings::errors(report, "payload_offsets");

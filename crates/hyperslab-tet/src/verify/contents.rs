@@ -22,7 +22,7 @@ const PIECE: usize = 1 << 20;
 /// … and those that are looked at together: whole elements, and few enough for a near cache.
 const PART: usize = 64 << 10;
 
-/// A dataset that can be read, and the element that stands for a missing one.
+/// A dataset that can be read, and the element that represents a missing one.
 pub(super) struct Readable {
     pub(super) array: TetArray,
     pub(super) missing: Option<Vec<u8>>,

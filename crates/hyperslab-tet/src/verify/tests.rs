@@ -35,7 +35,7 @@ fn a_flipped_bit_anywhere_in_a_payload_is_found() {
     let path = folder.path().join("x.tet");
     for packed in [false, true] {
         let good = written(&path, &[20, 30], &[7, 30], packed);
-        // Compressed chunks stand in the order in which they came.
+        // Compressed chunks are in the order in which they came.
         assert_eq!(failed(&path, Depth::Deep), if packed { vec!["payload_order"] } else { vec![] });
         for row in open_path(&path).unwrap().rows() {
             for at in [row.offset, row.offset + row.stored_length / 2, row.offset + row.stored_length - 1] {

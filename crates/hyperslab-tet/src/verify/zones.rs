@@ -13,7 +13,7 @@ const CLAIM: u64 = 256;
 /// The zone maps of a file, and what is wrong with them.
 pub(super) struct Zones {
     claims: Vec<Zone>,
-    /// Rows, in order, and the claims that speak of them: compared when the row is decoded.
+    /// Rows, in order, and the claims that describe them: compared when the row is decoded.
     rows: Vec<(u64, usize)>,
     /// Claims, and what is wrong with them.
     problems: Vec<(usize, String)>,

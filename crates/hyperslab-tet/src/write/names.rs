@@ -59,7 +59,7 @@ impl Names {
         let mut above = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
         match above.find(|above| self.arrays.contains(*above)) {
             Some(array) => {
-                Err(Error::invalid(format!("{path} cannot stand under {array}, which is an array")))
+                Err(Error::invalid(format!("{path} cannot be under {array}, which is an array")))
             }
             None => Ok(()),
         }

@@ -22,7 +22,7 @@ pub(crate) struct Dimensioned {
     pub(crate) grid: Grid,
     /// The level, when chunks are compressed.
     pub(crate) level: Option<i32>,
-    /// The element that stands for a missing one.
+    /// The element that represents a missing one.
     pub(crate) missing: Option<Vec<u8>>,
     /// Are statistics wanted?
     pub(crate) zones: bool,

@@ -25,7 +25,7 @@ pub(crate) const MOST_ZONES: u64 = 16_384;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct TetOptions {
-    /// Replace what stands at the path.
+    /// Replace what is at the path.
     pub overwrite: bool,
     /// Make a new file durable before [`commit`](Sink::commit) returns. What replaces or changes a file always is.
     pub sync: bool,
@@ -37,7 +37,7 @@ pub struct TetOptions {
     pub zone_maps: bool,
     /// Write a checksum of every chunk.
     pub checksums: bool,
-    /// Bytes kept free behind the index, so that more can be appended without moving payloads.
+    /// Bytes kept free after the index, so that more can be appended without moving payloads.
     pub reserve: u64,
     /// The memory that engines are advised to use, in hundredths of a percent; 0 for none.
     pub memory_budget_bps: u16,
@@ -64,7 +64,7 @@ impl Default for TetOptions {
 /// A new `.tet` file. Written beside its path, moved there by [`commit`](Sink::commit); dropped, it leaves nothing.
 ///
 /// Chunks may come in any order from any thread. Raw arrays have their chunks in C order in the file however they come;
-/// compressed chunks stand in the order in which they came.
+/// compressed chunks are in the order in which they came.
 #[derive(Debug)]
 pub struct TetSink {
     stage: Arc<Stage>,
@@ -80,7 +80,7 @@ impl TetSink {
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when something stands there that is not to be replaced, [`Io`](Error::Io) when the folder
+    /// [`Exists`](Error::Exists) when something exists there that is not to be replaced, [`Io`](Error::Io) when the folder
     /// cannot be written to.
     pub fn create(path: &Path, options: TetOptions) -> Result<Self> {
         if !options.overwrite && path.symlink_metadata().is_ok() {

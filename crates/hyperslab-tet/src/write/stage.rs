@@ -306,7 +306,7 @@ impl ArraySink for TetArraySink {
     }
 }
 
-/// The checksum of rows as they will stand in the index.
+/// The checksum of rows as they will be in the index.
 pub(crate) fn rows_checksum(head: &[u8], rows: usize) -> u32 {
     crc32c(&head[head.len().saturating_sub(rows * Row::LEN)..])
 }

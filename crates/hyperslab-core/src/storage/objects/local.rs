@@ -198,12 +198,12 @@ fn version(metadata: &std::fs::Metadata) -> u64 {
     metadata.modified().ok().and_then(since).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// The file and its size; `None` when something else stands there. Stores of many small files feel every walk along a
+/// The file and its size; `None` if it is something else. Stores of many small files feel every walk along a
 /// path, so it is opened first and asked afterwards.
 fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     let mut options = File::options();
     options.read(true);
-    // A pipe is opened at once, too, not when somebody writes to it.
+    // Opening a pipe must not wait for a writer.
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::custom_flags(
         &mut options,

@@ -13,7 +13,7 @@ use crate::write::output::Output;
 /// Half the children of a chunk tree's node, as libhdf5 makes them.
 const CHUNK_K: usize = 32;
 
-/// Writes a tree of `children`, with one key before each and one behind the last; answers the root.
+/// Writes a tree of `children`, with one key before each and one after the last; returns the root.
 pub(crate) fn build(
     kind: u8,
     half: usize,
@@ -39,7 +39,7 @@ pub(crate) fn build_below(
     let node = 8 + 2 * sizes.address + (2 * half + 1) * key + 2 * half * sizes.address;
     let mut level = 0;
     loop {
-        // Nodes of a level stand back to back, so that neighbours know each other.
+        // Nodes of a level are back to back, so that neighbours know each other.
         let count = children.len().div_ceil(2 * half).max(1);
         let first = if count > 1 { output.allocate((count * node) as u64)? } else { 0 };
         let at = |index: usize| first + (index * node) as u64;
@@ -103,7 +103,7 @@ impl Tree1Writer {
         self.root
     }
 
-    /// Enters a chunk; answers whether it was not there before.
+    /// Enters a chunk; returns whether it was not there before.
     pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored) -> Result<bool> {
         if u32::try_from(stored.size).is_err() {
             return Err(Error::invalid(format!("a chunk of {} bytes in an old-style file", stored.size)));

@@ -1,4 +1,4 @@
-//! Version 2 B-trees that are being written: built from sorted records, of which most stood there before.
+//! Version 2 B-trees that are being written: built from sorted records, of which most were there before.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ pub(crate) type Nodes = Vec<Vec<(u64, Vec<u8>)>>;
 /// A child: its address, its own records, and those of its whole subtree.
 type Child = (u64, u64, u64);
 
-/// Writes the nodes of a tree of these records, which are sorted and back to back; answers the header's bytes.
+/// Writes the nodes of a tree of these records, which are sorted and back to back; returns the header's bytes.
 ///
 /// Nodes are filled from the left, so that records that come at the end change only the nodes on the right. Those that
-/// stand in `kept` already are not written again; what `kept` has too much is released.
+/// are in `kept` already are not written again; what `kept` has too much is released.
 pub(crate) fn build(
     (kind, node_size, record): (u8, u32, usize),
     records: &[u8],
@@ -52,7 +52,7 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Writes all levels; answers the root.
+    /// Writes all levels; returns the root.
     fn levels(&mut self, depth: usize, records: &[u8]) -> Result<Child> {
         // Leaves, with one record between each two.
         let most = self.plan.levels[0].most as usize;
@@ -82,7 +82,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Writes a node, unless it stands there already.
+    /// Writes a node, unless it is there already.
     fn node(&mut self, level: usize, index: usize, records: &[u8], children: &[Child]) -> Result<Child> {
         let bytes = self.plan.encode_node(level, records, children, self.sizes)?;
         let own = (records.len() / self.record) as u64;
@@ -154,7 +154,7 @@ impl Tree2Writer {
         self.header
     }
 
-    /// Enters a chunk; answers whether it was not there before.
+    /// Enters a chunk; returns whether it was not there before.
     pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored) -> Result<bool> {
         self.entries.check(stored)?;
         self.changed = true;
@@ -203,7 +203,7 @@ mod tests {
         }
     }
 
-    /// Chunks that come behind all others cost a path of nodes, not a tree.
+    /// Chunks that come after all others cost a path of nodes, not a tree.
     #[test]
     fn appending_writes_what_is_new() {
         let sizes = Sizes { address: 8, length: 8 };

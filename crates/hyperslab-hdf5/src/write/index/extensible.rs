@@ -80,7 +80,7 @@ impl ExtensibleWriter {
         }
     }
 
-    /// The array whose header stands at `address`. Blocks are read when they are changed.
+    /// The array whose header is at `address`. Blocks are read when they are changed.
     pub(crate) fn load(entries: Entries, address: u64, output: &Output) -> Result<Self> {
         let sizes = entries.sizes;
         let place = Place::new(output.name(), "extensible array header", address);
@@ -169,7 +169,7 @@ impl ExtensibleWriter {
         Ok(DataWriter { block: Block { address: None, changed: true, bytes }, left: elements })
     }
 
-    /// Sets an element; answers whether it was not set before.
+    /// Sets an element; returns whether it was not set before.
     pub(crate) fn set(&mut self, number: u64, stored: Stored, output: &Output) -> Result<bool> {
         self.entries.check(stored)?;
         let spot = self.geometry.locate(number);
@@ -436,7 +436,7 @@ fn check_block(bytes: u64) -> Result<()> {
     Err(Error::invalid(format!("an index block of {bytes} bytes, but at most {MOST} are written")))
 }
 
-/// Puts an entry in its place; answers whether none stood there.
+/// Puts an entry in its place; returns whether there was none.
 fn replace(entries: &Entries, place: &mut [u8], entry: &[u8]) -> bool {
     let fresh = !entries.is_set(place);
     place.copy_from_slice(entry);

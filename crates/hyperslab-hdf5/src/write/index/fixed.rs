@@ -55,7 +55,7 @@ impl FixedWriter {
         Ok(array)
     }
 
-    /// The array whose header stands at `address`.
+    /// The array whose header is at `address`.
     pub(crate) fn load(entries: Entries, address: u64, output: &Output) -> Result<Self> {
         let sizes = entries.sizes;
         let place = Place::new(output.name(), "fixed array header", address);
@@ -121,7 +121,7 @@ impl FixedWriter {
         block.saturating_add(offset)
     }
 
-    /// Sets an element; answers whether it was not set before.
+    /// Sets an element; returns whether it was not set before.
     pub(crate) fn set(&mut self, number: u64, stored: Stored, output: &Output) -> Result<bool> {
         self.entries.check(stored)?;
         if number >= self.count {

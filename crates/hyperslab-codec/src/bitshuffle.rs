@@ -312,7 +312,10 @@ pub fn decode_stream_vec(
 /// longer than 32 bits can say.
 pub fn encode_stream(inner: Inner, size: usize, block: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if size == 0 || !src.len().is_multiple_of(size) {
-        return Err(invalid(CODEC, format!("{} bytes are not a multiple of the element size {size}", src.len())));
+        return Err(invalid(
+            CODEC,
+            format!("{} bytes are not a multiple of the element size {size}", src.len()),
+        ));
     }
     let (bytes, body) = geometry(size, block, src.len())?;
     let stated = u32::try_from(bytes).map_err(|_| invalid(CODEC, "a block is too long"))?;

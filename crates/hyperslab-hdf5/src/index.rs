@@ -198,8 +198,7 @@ impl ChunkIndex {
     fn implicit(&self, file: &File, address: u64, chunk: &[u64]) -> Result<Stored> {
         let offset = self.number(file, address, chunk)?.checked_mul(self.chunk_bytes);
         let at = offset.and_then(|offset| address.checked_add(offset));
-        let at =
-            at.ok_or_else(|| self.place(file, address).corrupt("a chunk past the end of every file"))?;
+        let at = at.ok_or_else(|| self.place(file, address).corrupt("a chunk past the end of every file"))?;
         Ok(Stored { address: at, size: self.chunk_bytes, mask: 0 })
     }
 

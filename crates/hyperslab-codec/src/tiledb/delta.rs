@@ -43,7 +43,10 @@ fn sum<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
 /// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole integers.
 pub fn encode_delta(size: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if size == 0 || !src.len().is_multiple_of(size) {
-        return Err(invalid(DELTA, format!("{} bytes are not a multiple of the integer size {size}", src.len())));
+        return Err(invalid(
+            DELTA,
+            format!("{} bytes are not a multiple of the integer size {size}", src.len()),
+        ));
     }
     out.extend(((src.len() / size) as u64).to_le_bytes());
     let start = out.len();

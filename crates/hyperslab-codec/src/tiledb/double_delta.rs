@@ -83,7 +83,10 @@ impl Bits<'_> {
 /// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole integers, or differences do not fit 64 bits.
 pub fn encode_double_delta(integer: Integer, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if integer.size == 0 || !src.len().is_multiple_of(integer.size) {
-        return Err(invalid(CODEC, format!("{} bytes are not a multiple of the integer size {}", src.len(), integer.size)));
+        return Err(invalid(
+            CODEC,
+            format!("{} bytes are not a multiple of the integer size {}", src.len(), integer.size),
+        ));
     }
     by_width!(integer.size, CODEC, pack(integer, src, out))
 }

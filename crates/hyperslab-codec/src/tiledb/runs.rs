@@ -11,7 +11,10 @@ const CODEC: &str = "rle";
 /// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when they do not.
 pub fn decode_runs(cell: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if cell == 0 || !src.len().is_multiple_of(cell + 2) {
-        return Err(corrupt(CODEC, format!("{} bytes are not whole runs of cells of {cell} bytes", src.len())));
+        return Err(corrupt(
+            CODEC,
+            format!("{} bytes are not whole runs of cells of {cell} bytes", src.len()),
+        ));
     }
     let mut at = 0;
     for run in src.chunks_exact(cell + 2) {
@@ -40,7 +43,10 @@ pub fn decode_runs(cell: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
 /// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole cells.
 pub fn encode_runs(cell: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if cell == 0 || !src.len().is_multiple_of(cell) {
-        return Err(invalid(CODEC, format!("{} bytes are not a multiple of the cell size {cell}", src.len())));
+        return Err(invalid(
+            CODEC,
+            format!("{} bytes are not a multiple of the cell size {cell}", src.len()),
+        ));
     }
     let mut cells = src.chunks_exact(cell).peekable();
     while let Some(value) = cells.next() {

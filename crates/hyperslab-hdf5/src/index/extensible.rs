@@ -238,8 +238,7 @@ impl Cursor<'_> {
         let size = geometry.page() * self.array.element as u64 + 4;
         let prefix = self.array.prefix(file, geometry.offset_bytes()) as u64 + 4;
         let at = page.checked_mul(size).and_then(|at| at.checked_add(prefix)?.checked_add(address));
-        let at =
-            at.ok_or_else(|| file.place(DATA, address).corrupt("a page past the end of every file"))?;
+        let at = at.ok_or_else(|| file.place(DATA, address).corrupt("a page past the end of every file"))?;
         let bytes = file.read_checked("extensible array data block page", at, size)?;
         Ok(Run { first, end: first + geometry.page(), content: Some((at, bytes)) })
     }

@@ -58,9 +58,7 @@ impl Names {
     fn refuse_under_array(&self, path: &str) -> Result<()> {
         let mut above = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
         match above.find(|above| self.arrays.contains(*above)) {
-            Some(array) => {
-                Err(Error::invalid(format!("{path} cannot be under {array}, which is an array")))
-            }
+            Some(array) => Err(Error::invalid(format!("{path} cannot be under {array}, which is an array"))),
             None => Ok(()),
         }
     }

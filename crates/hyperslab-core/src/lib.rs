@@ -107,8 +107,8 @@ pub use names::{NodeNames, join_inside, removable_inside};
 pub use parse::Fields;
 pub use pipeline::{
     Chunk, ChunkList, ChunkVisitor, Context, LOCATE_BATCH, OutputSlot, OutputSlots, Progress, Threads,
-    decoded_bytes, fetch, gather_elements, locate, needs_elements, prefetch_index, read_serial, result_bytes,
-    visit_chunks, with_scratch,
+    decoded_bytes, fetch, gather_elements, locate, needs_elements, prefetch_index, read_serial,
+    recycle_scratch, result_bytes, take_scratch, visit_chunks, with_scratch,
 };
 pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};

@@ -13,6 +13,7 @@
 //! | `chunk` | [`Chunk`]: one located chunk; how its bytes become cells |
 //! | `context` | [`Context`]: threads, memory, cancellation and progress of an operation |
 //! | `output` | [`OutputSlots`]: the result of a read, handed out chunk by chunk |
+//! | `scratch` | [`with_scratch`], [`take_scratch`]: memory that decoders reuse |
 //! | `serial` | [`read_serial`]: a whole read on one thread, for formats that read other arrays |
 //! | `threads` | [`Threads`]: on which threads an operation runs |
 
@@ -20,6 +21,7 @@ mod ahead;
 mod chunk;
 mod context;
 mod output;
+mod scratch;
 mod serial;
 mod threads;
 
@@ -28,9 +30,10 @@ use std::ops::Range;
 use bytes::Bytes;
 
 pub(crate) use chunk::{BlobCache, check_fetched, spans_of};
-pub use chunk::{Chunk, decoded_bytes, fetch, needs_elements, with_scratch};
+pub use chunk::{Chunk, decoded_bytes, fetch, needs_elements};
 pub use context::{Context, Progress};
 pub use output::{OutputSlot, OutputSlots};
+pub use scratch::{recycle_scratch, take_scratch, with_scratch};
 pub use serial::{gather_elements, read_serial, result_bytes};
 pub use threads::Threads;
 

@@ -1,6 +1,5 @@
 //! Datasets: what an array is, and how its chunks are found and decoded.
 
-use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -8,7 +7,7 @@ use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Edges, Elements, Error, Fill, Grid,
     Layout as Strides, ObjectId, Place, Result, StoredArray, StoredForm, StoredLayout, StoredStep, TypeName,
-    copy_box, product, swap_bytes,
+    copy_box, product, recycle_scratch, swap_bytes, take_scratch,
 };
 use smallvec::SmallVec;
 
@@ -179,9 +178,6 @@ impl Dataset {
         stored: &[Bytes],
         work: impl FnOnce(&[u8]) -> Result<T>,
     ) -> Result<T> {
-        thread_local! {
-            static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-        }
         let cells = product(&self.schema.decoded_shape(chunk)).and_then(|cells| usize::try_from(cells).ok());
         let bytes = cells.and_then(|cells| cells.checked_mul(self.element.stored));
         let bytes = bytes.ok_or_else(|| self.place(reference).corrupt("a chunk larger than memory"))?;
@@ -190,15 +186,13 @@ impl Dataset {
         {
             return work(stored);
         }
-        let mut scratch = SCRATCH.with(RefCell::take);
+        let mut scratch = take_scratch();
         if scratch.len() < bytes {
             scratch = self.file.zeroed(bytes, "chunk")?;
         }
         let result =
             self.raw(reference, stored, &mut scratch[..bytes]).and_then(|()| work(&scratch[..bytes]));
-        if scratch.capacity() <= 64 << 20 {
-            SCRATCH.with(|kept| kept.replace(scratch));
-        }
+        recycle_scratch(scratch);
         result
     }
 }

@@ -5,9 +5,7 @@ mod describe;
 mod encode;
 mod step;
 
-use std::cell::RefCell;
-
-use hyperslab_core::{Place, Result, StoredStep};
+use hyperslab_core::{Place, Result, StoredStep, recycle_scratch, take_scratch};
 use smallvec::SmallVec;
 
 pub(crate) use describe::{describe, name_of};
@@ -30,13 +28,6 @@ pub(crate) mod id {
     pub(crate) const BITSHUFFLE: u16 = 32008;
     pub(crate) const ZSTD: u16 = 32015;
     pub(crate) const BLOSC2: u16 = 32026;
-}
-
-/// Scratch memory that a thread keeps from one chunk to the next.
-const KEPT: usize = 64 << 20;
-
-thread_local! {
-    static SCRATCH: RefCell<[Vec<u8>; 2]> = const { RefCell::new([Vec::new(), Vec::new()]) };
 }
 
 /// A dataset's filters, in the order of writing.
@@ -97,8 +88,7 @@ impl Pipeline {
             out.copy_from_slice(stored);
             return Ok(());
         };
-        // Taken out, so that nothing is borrowed while a kernel runs.
-        let [mut from, mut to] = SCRATCH.with(RefCell::take);
+        let (mut from, mut to) = (take_scratch(), take_scratch());
         // How many bytes of `from` count; none before the first step has run.
         let mut held: Option<usize> = None;
         let result = (|| {
@@ -125,9 +115,8 @@ impl Pipeline {
             let input = held.map_or(stored, |length| &from[..length]);
             step::decode(&self.specs[last], input, out, place)
         })();
-        if from.capacity() + to.capacity() <= KEPT {
-            SCRATCH.with(|scratch| scratch.replace([from, to]));
-        }
+        recycle_scratch(to);
+        recycle_scratch(from);
         result
     }
 

@@ -5,12 +5,12 @@
 //! of the decoded chunk, which the engine reads through.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
 
 use bytes::Bytes;
 use hyperslab_codec::{CodecError, zstd};
 use hyperslab_core::{
     CellOrder, DType, Error, Extents, Filter, Layout, Place, Result, StoredStep, copy_box, product,
+    recycle_scratch, take_scratch,
 };
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
@@ -420,7 +420,7 @@ fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'
     {
         return stripped.map(Cow::Borrowed).map_err(|error| failed(error, place));
     }
-    let mut out = SCRATCH.with(|kept| kept.borrow_mut().pop()).unwrap_or_default();
+    let mut out = take_scratch();
     out.clear();
     let outcome = match size {
         // A size that what is stored makes implausible is only believed as it is filled.
@@ -436,22 +436,10 @@ fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'
     Ok(Cow::Owned(out))
 }
 
-thread_local! {
-    /// Buffers between two steps, kept from chunk to chunk.
-    static SCRATCH: RefCell<Vec<Vec<u8>>> = const { RefCell::new(Vec::new()) };
-}
-
 /// Keeps a buffer for the next chunk.
 pub(crate) fn recycle(bytes: Cow<'_, [u8]>) {
-    if let Cow::Owned(buffer) = bytes
-        && buffer.capacity() <= 64 << 20
-    {
-        SCRATCH.with(|kept| {
-            let mut kept = kept.borrow_mut();
-            if kept.len() < 2 {
-                kept.push(buffer);
-            }
-        });
+    if let Cow::Owned(buffer) = bytes {
+        recycle_scratch(buffer);
     }
 }
 

@@ -1,24 +1,20 @@
 //! One located chunk: its stored bytes, and how they become cells.
 
-use std::cell::RefCell;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use smallvec::SmallVec;
 
-use super::OutputSlot;
+use super::{OutputSlot, with_scratch};
 use crate::{
-    Array, Blob, BlobKey, Buffer, CellOrder, ChunkCoord, ChunkRef, ChunkStatistics, Coverage, Elements,
-    Error, Fill, Layout, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm,
+    Array, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, ChunkStatistics, Coverage, Elements, Error, Fill,
+    Layout, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm,
 };
 
 /// A chunk may decode to this much whatever is stored of it; beyond, it must not be more than
 /// [`MAX_EXPANSION`] times its stored bytes. No filter expands real data further, so the claim is false.
 const PLAUSIBLE_BYTES: u64 = 1 << 30;
 const MAX_EXPANSION: u64 = 1 << 17;
-
-/// Scratch memory kept by a thread from one chunk to the next.
-const KEPT_SCRATCH: usize = 64 << 20;
 
 /// The blob of the last chunk: chunks that follow each other share it, and looking it up takes longer than copying a
 /// small chunk.
@@ -389,28 +385,6 @@ fn check_expansion(
         )));
     }
     Ok(bytes)
-}
-
-/// Runs `work` with zeroed or used scratch memory of this size, which the thread keeps.
-///
-/// # Errors
-///
-/// [`Invalid`](Error::Invalid) if the allocation fails; otherwise whatever `work` returns.
-pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
-    thread_local! {
-        static SCRATCH: RefCell<Option<Buffer>> = const { RefCell::new(None) };
-    }
-    // Taken out, so that a decoder that reads other arrays finds none and makes its own.
-    let kept = SCRATCH.with(RefCell::take).filter(|kept| kept.as_ref().len() >= bytes);
-    let mut buffer = match kept {
-        Some(kept) => kept,
-        None => Buffer::zeroed(bytes)?,
-    };
-    let result = work(&mut buffer.as_mut_slice()[..bytes]);
-    if buffer.as_ref().len() <= KEPT_SCRATCH {
-        SCRATCH.with(|scratch| scratch.replace(Some(buffer)));
-    }
-    result
 }
 
 /// The stored bytes of these spans, all of which must exist.

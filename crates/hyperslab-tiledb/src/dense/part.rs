@@ -1,9 +1,10 @@
 //! Only what is wanted of a tile: the chunks that the wanted cells touch, straight into their place.
 
-use std::cell::RefCell;
-
 use bytes::Bytes;
-use hyperslab_core::{CellOrder, ChunkRef, Extents, Layout, OutputSlot, Place, PlannedChunk, Region, Result};
+use hyperslab_core::{
+    CellOrder, ChunkRef, Extents, Layout, OutputSlot, Place, PlannedChunk, Region, Result, recycle_scratch,
+    take_scratch,
+};
 use smallvec::SmallVec;
 
 use super::DenseAttribute;
@@ -138,16 +139,11 @@ struct Copier<'a, 'w, 'r> {
 impl Copier<'_, '_, '_> {
     /// Copies the box chunk by chunk. Cells are visited in the tile's order, so each chunk is decoded once.
     fn run(&mut self, part: &Box<'_>) -> Result<()> {
-        thread_local! {
-            static DECODED: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
-        }
-        let mut decoded = DECODED.with(RefCell::take);
+        let mut decoded = take_scratch();
         let mut current = None;
         let (mut at, mut counts) = (SmallVec::from_elem(0, part.counts.len()), part.counts.clone());
         let done = self.walk(part, 0, &mut at, &mut counts, &mut current, &mut decoded);
-        if decoded.capacity() <= 8 << 20 {
-            DECODED.with(|kept| kept.replace(decoded));
-        }
+        recycle_scratch(decoded);
         done
     }
 

@@ -4,22 +4,17 @@
 //! encryption carry the metadata of the filters before them inside their data. Intermediate bytes live in two
 //! buffers of the thread; the last filter that changes anything writes to the caller's memory.
 
-use std::cell::RefCell;
-
 use hyperslab_codec::tiledb::{
     Integer, decode_bit_width, decode_delta, decode_double_delta, decode_float_scale, decode_positive_delta,
     decode_runs, decode_xor,
 };
 use hyperslab_codec::{aes_gcm, bitshuffle, bzip2, checksum, deflate, lz4, shuffle, zstd};
-use hyperslab_core::{Error, Fields, Place, Result};
+use hyperslab_core::{Error, Fields, Place, Result, recycle_scratch, take_scratch};
 use smallvec::SmallVec;
 
 use super::{TileChunk, TileCodec};
 use crate::datatype::{Datatype, Number};
 use crate::pipeline::{Filter, delta_number};
-
-/// Buffers larger than this are not kept.
-const KEPT: usize = 8 << 20;
 
 /// What the filters after the first may make of a chunk: RLE at worst triples, float scale doubles, the rest adds
 /// headers. A claim beyond is false.
@@ -27,7 +22,6 @@ const fn limit(original: usize) -> usize {
     original.saturating_mul(8).saturating_add(1 << 20)
 }
 
-#[derive(Default)]
 struct Scratch {
     data: [Vec<u8>; 2],
     metadata: [Vec<u8>; 2],
@@ -35,18 +29,13 @@ struct Scratch {
 
 /// Runs `work` with this thread's buffers.
 fn with_scratch<T>(work: impl FnOnce(&mut Scratch) -> T) -> T {
-    thread_local! {
-        static SCRATCH: RefCell<Option<Box<Scratch>>> = const { RefCell::new(None) };
-    }
-    let mut scratch = SCRATCH.with(RefCell::take).unwrap_or_default();
+    let mut scratch =
+        Scratch { data: [take_scratch(), take_scratch()], metadata: [take_scratch(), take_scratch()] };
     let result = work(&mut scratch);
-    let Scratch { data: [a, b], metadata: [c, d] } = &mut *scratch;
-    for buffer in [a, b, c, d] {
-        if buffer.capacity() > KEPT {
-            *buffer = Vec::new();
-        }
+    let Scratch { data: [a, b], metadata: [c, d] } = scratch;
+    for buffer in [d, c, b, a] {
+        recycle_scratch(buffer);
     }
-    SCRATCH.with(|kept| kept.replace(Some(scratch)));
     result
 }
 

@@ -9,6 +9,8 @@ mod info;
 mod query;
 mod read;
 mod repair;
+#[cfg(feature = "serve")]
+mod serve;
 mod shell;
 mod verify;
 
@@ -26,6 +28,8 @@ pub(crate) use info::InfoArgs;
 pub(crate) use query::{OperationArgs, QueryArgs};
 pub(crate) use read::ReadArgs;
 pub(crate) use repair::RepairArgs;
+#[cfg(feature = "serve")]
+pub(crate) use serve::ServeArgs;
 pub(crate) use shell::CompletionsArgs;
 pub(crate) use verify::VerifyArgs;
 
@@ -40,7 +44,8 @@ Examples:
   tet query data.tet /t --mean time        reductions, groups, windows, filters
   tet convert data.npy data.tet            any format to any other
   tet diff data.npy data.tet               same values?
-  tet verify data.tet --deep               is it whole?")]
+  tet verify data.tet --deep               is it whole?
+  tet serve data.h5 --open                 look at it in a browser")]
 pub(crate) struct Args {
     /// Number of threads [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "HYPERSLAB_NUM_THREADS", hide_env = true)]
@@ -107,6 +112,9 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Apply the fixes that are safe
     Repair(RepairArgs),
+    /// Serve a file, a folder or a URL to browsers and Zarr readers
+    #[cfg(feature = "serve")]
+    Serve(Box<ServeArgs>),
     /// Merge the fragments of a TileDB array into one
     Consolidate(ConsolidateArgs),
     /// Remove TileDB fragments that consolidation has replaced

@@ -9,6 +9,8 @@ mod info;
 mod query;
 mod read;
 mod repair;
+#[cfg(feature = "serve")]
+mod serve;
 mod shell;
 mod verify;
 
@@ -28,6 +30,8 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Hash(args) => hash::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args),
         Command::Consolidate(args) => fragments::consolidate(&args),
         Command::Vacuum(args) => fragments::vacuum(&args),
         Command::Demo(args) => demo::run(&args),

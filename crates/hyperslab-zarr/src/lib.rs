@@ -24,6 +24,7 @@
 //! | `elements`, `pieces` | [`ElementStream`]: the latter one after the other; long chunks decoded ahead |
 //! | `dtype`, `fill`, `attributes`, `json` | data types, fill values, attributes, documents |
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
+//! | `view` | [`ArrayView`]: an array of any format as a Zarr array would be stored |
 //! | `driver` | the format, as the engine knows it: [`ZarrDriver`] |
 //! | `verify` | checks |
 //!
@@ -62,6 +63,7 @@ mod sink;
 mod stale;
 mod store;
 mod verify;
+mod view;
 mod vlen;
 
 pub use array::ZarrArray;
@@ -69,3 +71,4 @@ pub use driver::ZarrDriver;
 pub use elements::ElementStream;
 pub use sink::{NODE_NAMES, WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, open_with, probe};
+pub use view::{ArrayView, CodecSet, group_document};

@@ -2,6 +2,7 @@
 
 mod append;
 mod array;
+mod encode;
 mod shards;
 
 use std::collections::BTreeMap;
@@ -370,7 +371,7 @@ pub(crate) struct ArrayPlan {
 }
 
 impl ArrayPlan {
-    fn new(
+    pub(crate) fn new(
         store: &str,
         path: &str,
         spec: &ArraySpec,
@@ -468,7 +469,7 @@ impl ArrayPlan {
         })
     }
 
-    fn v3(&self) -> Value {
+    pub(crate) fn v3(&self) -> Value {
         let own = self.codecs();
         let chunk = self.spec.grid.chunk_shape();
         let (objects, codecs) = match &self.shard_shape {

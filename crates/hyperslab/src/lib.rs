@@ -33,6 +33,7 @@
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
 //! | [`export`] | values to `.npy`, `.json`, `.csv` |
+//! | [`zarr_view`] | any store as a Zarr v3 store: documents and chunks by their keys |
 //! | [`npy`] | NumPy's files as a format |
 //!
 //! The words (store, node, array, chunk, plan …) are those of [`hyperslab_core`], whose types are re-exported here.
@@ -63,6 +64,8 @@ pub mod rows;
 mod table;
 pub mod verify;
 mod written;
+#[cfg(feature = "zarr")]
+pub mod zarr_view;
 
 pub use catalog::{Catalog, CatalogNode};
 pub use formats::{Format, create, format_named, format_of_extension, register};
@@ -71,7 +74,7 @@ pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
 pub use hyperslab_remote::{Meter, RemoteOptions, Traffic};
 pub use location::{absolute_location, is_remote};
-pub use open::{OpenOptions, OpenStore, open, open_with};
+pub use open::{OpenOptions, OpenStore, detect, open, open_with};
 pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};
 pub use table::TableReader;

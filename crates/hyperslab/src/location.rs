@@ -107,7 +107,10 @@ fn find_local(path: &Path, options: &OpenOptions) -> Result<Found> {
     let name = path.display().to_string();
     let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
     let local = |path: &Path| {
-        let storage = LocalStorage::new(path);
+        let mut storage = LocalStorage::new(path);
+        if let Some(folder) = &options.within {
+            storage = storage.within(folder);
+        }
         if options.mapped { storage } else { storage.unmapped() }
     };
     let mut beside: Option<Arc<dyn Storage>> = None;

@@ -33,6 +33,8 @@ pub struct OpenOptions {
     pub consolidated: bool,
     /// Which other files a store may lead to (HDF5).
     pub external: ExternalFiles,
+    /// The folder that symbolic links inside a directory store must not lead out of: for stores that are shown to strangers.
+    pub within: Option<PathBuf>,
     /// How remote storage is reached.
     #[cfg(feature = "remote")]
     pub remote: RemoteOptions,
@@ -61,6 +63,7 @@ impl Default for OpenOptions {
             key: None,
             consolidated: true,
             external: ExternalFiles::default(),
+            within: None,
             #[cfg(feature = "remote")]
             remote: RemoteOptions::default(),
         }
@@ -91,6 +94,15 @@ pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenSt
     let found = location::find(path.as_ref(), options)?;
     let store = found.format.driver().open(found.content.clone(), &found.context(options))?;
     Ok(OpenStore { store, driver: Some(found.format), memory: options.memory, path: found.name })
+}
+
+/// The format of what is at a location, without opening it.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn detect(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Format> {
+    Ok(location::find(path.as_ref(), options)?.format)
 }
 
 /// Links may lead to one node by many paths, and a hostile file can make those paths endless.

@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use hyperslab_core::{
     Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Element, Elements, Error, Fill, LOCATE_BATCH,
-    OutputSlots, Plan, Positions, Result, Selection, Store, Threads, Values, gather_elements, locate,
-    needs_elements, prefetch_index, result_bytes, visit_chunks,
+    OutputSlots, Plan, Positions, Progress, Result, Selection, Store, Threads, Values, gather_elements,
+    locate, needs_elements, prefetch_index, result_bytes, visit_chunks,
 };
 
 pub use points::AxisPick;
@@ -63,6 +63,20 @@ impl ArrayReader {
     #[must_use]
     pub fn with_threads(mut self, threads: Threads) -> Self {
         self.context.threads = threads;
+        self
+    }
+
+    /// The same array; reads report to `progress` and are stopped by it.
+    #[must_use]
+    pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
+        self.context = self.context.with_progress(progress);
+        self
+    }
+
+    /// The same array; a result may take this much memory.
+    #[must_use]
+    pub const fn with_memory(mut self, memory: u64) -> Self {
+        self.context.memory = memory;
         self
     }
 

@@ -11,8 +11,13 @@ use crate::{Answer, output, paint};
 /// Days, rows and columns of the sample: a year of a small temperature field.
 const SHAPE: [u64; 3] = [24, 36, 72];
 
+/// Where the samples are when no folder is named.
+pub(super) fn default_folder() -> PathBuf {
+    std::env::temp_dir().join("hyperslab-demo")
+}
+
 pub(crate) fn run(args: &DemoArgs) -> Result<Answer> {
-    let folder = args.folder.clone().unwrap_or_else(|| std::env::temp_dir().join("hyperslab-demo"));
+    let folder = args.folder.clone().unwrap_or_else(default_folder);
     std::fs::create_dir_all(&folder).map_err(|source| Error::io(folder.display().to_string(), source))?;
     let sample = folder.join("field.npy");
     say("A sample: temperature over 24 months, 36 latitudes and 72 longitudes.")?;
@@ -49,7 +54,12 @@ fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
             let text = format!("tet {command} {} {rest}", tet.display());
             writeln!(out, "  {}", paint::command(text.trim_end()))?;
         }
-        writeln!(out, "  {}", paint::command("tet --help"))
+        writeln!(out, "  {}", paint::command("tet --help"))?;
+        if cfg!(feature = "serve") {
+            let look = format!("tet serve {} --open", folder.display());
+            writeln!(out, "\nLook at them in a browser:\n  {}", paint::command(look))?;
+        }
+        Ok(())
     })?;
     Ok(Answer::Yes)
 }

@@ -25,13 +25,15 @@ pub struct LocalStorage {
     unmapped: bool,
     /// Hidden files and links that lead out are not there.
     confined: bool,
+    /// Links that lead out of this folder are not there.
+    within: Option<PathBuf>,
 }
 
 impl LocalStorage {
     /// The folder at `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
-        Self { name: root.display().to_string().into(), root, unmapped: false, confined: false }
+        Self { name: root.display().to_string().into(), root, unmapped: false, confined: false, within: None }
     }
 
     /// Read files by position, never map them: for files that may be truncated underneath.
@@ -49,8 +51,22 @@ impl LocalStorage {
         self
     }
 
+    /// The same, for folders that are shown to strangers: files that symbolic links put outside `folder`, which holds this
+    /// one, count as missing.
+    #[must_use]
+    pub fn within(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.within = Some(folder.into());
+        self
+    }
+
     /// Is a file that exists one that a confined storage shows?
     fn shows(&self, key: &str, path: &Path) -> bool {
+        if let Some(folder) = &self.within {
+            let inside = path.canonicalize().ok().zip(folder.canonicalize().ok());
+            if !inside.is_some_and(|(path, folder)| path.starts_with(folder)) {
+                return false;
+            }
+        }
         if !self.confined {
             return true;
         }

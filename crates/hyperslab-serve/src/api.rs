@@ -1,0 +1,236 @@
+//! What our page asks for beyond h5grove's API: stores of a folder, nodes page by page, rows of tables, geometry by box and level.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse, Response};
+use hyperslab::geometry::parse_box;
+use hyperslab::{
+    CatalogNode, GeometryQuery, Node, OpenOptions, Values, child_path, element_to_json, format_of_extension,
+    normal_path,
+};
+use serde_json::{Map, Value, json};
+
+use crate::State;
+use crate::answer::{Answer, Asked, Failure, answer, entity_tag, matches_tag, not_modified, put};
+use crate::grove::row_range;
+use crate::parameters::Parameters;
+use crate::root::inside;
+use crate::stores::Opened;
+use crate::work::Job;
+
+/// Members that are told at once.
+const MOST_MEMBERS: u64 = 1000;
+/// Entries of a folder that are told.
+const MOST_FILES: usize = 2000;
+/// Rows of a table that are told at once.
+const MOST_ROWS: u64 = 2000;
+/// Vertices that are told at once.
+const MOST_VERTICES: u64 = 200_000;
+
+/// What is served.
+pub(crate) async fn about(Shared(state): Shared<Arc<State>>) -> Response {
+    Answer::json(&json!({
+        "name": "hyperslab", "version": env!("CARGO_PKG_VERSION"), "store": state.root.only_store(),
+    }))
+    .plain()
+}
+
+/// The stores and folders directly in a folder.
+pub(crate) async fn files(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    let parameters = Parameters::of(&uri);
+    let shared = Arc::clone(&state);
+    let listed = state.work.run(move |_| list(&shared, parameters.get("folder").unwrap_or_default())).await;
+    match listed {
+        Ok(listed) => {
+            let tag = entity_tag(&listed.to_string());
+            if matches_tag(&headers, &tag) {
+                return not_modified(&tag);
+            }
+            let mut response = Answer::json(&listed).plain();
+            put(response.headers_mut(), axum::http::header::ETAG, &tag);
+            response
+        }
+        Err(failure) => failure.hidden(&state.root).into_response(),
+    }
+}
+
+fn list(state: &State, name: &str) -> Result<Value, Failure> {
+    if let Some(only) = state.root.only_store() {
+        return Ok(json!({"folder": "", "entries": [{"name": only, "kind": "store"}]}));
+    }
+    let (Some(root), clean) = (state.root.folder(), name.trim_matches('/')) else {
+        return Err(Failure::no_file());
+    };
+    let folder = if clean.is_empty() { root.to_owned() } else { state.root.resolve(clean)?.path };
+    let failed = |source| hyperslab::Error::io(folder.display().to_string(), source);
+    let mut entries = Vec::new();
+    for entry in std::fs::read_dir(&folder).map_err(failed)?.flatten() {
+        let shown = entry.file_name().to_string_lossy().into_owned();
+        if shown.starts_with('.') || entries.len() >= MOST_FILES {
+            continue;
+        }
+        let relative = if clean.is_empty() { shown.clone() } else { format!("{clean}/{shown}") };
+        // A link out of the folder is not there.
+        let Ok(path) = inside(root, &relative) else { continue };
+        if let Some((kind, format)) = kind_of(&path, root) {
+            entries.push((shown, kind, format));
+        }
+    }
+    entries.sort();
+    let entries: Vec<Value> = entries
+        .into_iter()
+        .map(|(name, kind, format)| json!({"name": name, "kind": kind, "format": format}))
+        .collect();
+    Ok(json!({"folder": clean, "entries": entries}))
+}
+
+/// Is it a store, a folder, or nothing that is shown? A file is taken at the word of its name, or looked at.
+fn kind_of(path: &Path, root: &Path) -> Option<(&'static str, Option<&'static str>)> {
+    let options = OpenOptions { mapped: false, within: Some(root.to_owned()), ..OpenOptions::default() };
+    if path.is_dir() {
+        let format = hyperslab::detect(path, &options).ok().map(|format| format.name());
+        return Some((if format.is_some() { "store" } else { "folder" }, format));
+    }
+    let format = match format_of_extension(path) {
+        Some((format, _)) => Some(format),
+        None => hyperslab::detect(path, &options).ok(),
+    };
+    format.map(|format| ("store", Some(format.name())))
+}
+
+async fn respond(
+    state: Arc<State>,
+    endpoint: &str,
+    uri: &Uri,
+    headers: HeaderMap,
+    produce: impl FnOnce(&Parameters, &Opened, &Job) -> Result<Answer, Failure> + Send + 'static,
+) -> Response {
+    let parameters = Parameters::of(uri);
+    let asked = Asked { file: parameters.file(), key: parameters.key(endpoint), headers };
+    answer(state, asked, move |opened, job| produce(&parameters, opened, job)).await
+}
+
+/// A node as `tet info --json` shows it, without what takes a walk over its chunks.
+pub(crate) async fn node(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "node", &uri, headers, |parameters, opened, _| {
+        let path = normal_path(&parameters.path());
+        let node = opened.store.node(&path);
+        if node.as_ref().is_err_and(hyperslab::Error::is_not_found) {
+            return Err(Failure::no_path(&path, &opened.name));
+        }
+        let mut told = CatalogNode { path, node, usage: None }.to_json();
+        told["format"] = opened.store.format().into();
+        Ok(Answer::json(&told))
+    })
+    .await
+}
+
+/// Members of a group: `offset` and `limit` choose which.
+pub(crate) async fn children(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "children", &uri, headers, |parameters, opened, job| {
+        let path = normal_path(&parameters.path());
+        let offset = parameters.number("offset", 0, u64::MAX)?;
+        let limit = parameters.number("limit", 200, MOST_MEMBERS)?;
+        let names = opened.store.children(&path)?;
+        let mut members = Vec::new();
+        for name in names.iter().skip(usize::try_from(offset).unwrap_or(usize::MAX)).take(limit as usize) {
+            job.progress.check_cancelled()?;
+            members.push(member(opened, &child_path(&path, name), name));
+        }
+        Ok(Answer::json(&json!({"total": names.len(), "offset": offset, "members": members})))
+    })
+    .await
+}
+
+fn member(opened: &Opened, path: &str, name: &str) -> Value {
+    match opened.store.node(path) {
+        Ok(Node::Array(array)) => {
+            let schema = array.schema();
+            json!({"name": name, "kind": "array", "shape": schema.shape(), "dtype": schema.dtype.to_string()})
+        }
+        Ok(node) => json!({"name": name, "kind": node.kind().to_string()}),
+        Err(error) => json!({"name": name, "kind": "damaged", "error": error.to_string()}),
+    }
+}
+
+/// Rows of a table: `offset` and `limit` choose which, `column` (repeatable) chooses columns.
+pub(crate) async fn table(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "table", &uri, headers, |parameters, opened, job| {
+        let table = opened.store.table(&parameters.path())?;
+        let offset = parameters.number("offset", 0, u64::MAX)?;
+        let limit = parameters.number("limit", 100, MOST_ROWS)?;
+        let names: Vec<String> = parameters.all("column").map(str::to_owned).collect();
+        let chosen = (!names.is_empty()).then_some(names);
+        let _held = job.reserve(limit * table.schema().columns.len() as u64 * 64)?;
+        let columns: Vec<_> = match &chosen {
+            None => table.schema().columns.iter().collect(),
+            Some(names) => names
+                .iter()
+                .map(|name| table.schema().columns.iter().find(|column| column.name == *name))
+                .collect::<Option<_>>()
+                .ok_or_else(|| Failure::query("there is no such column"))?,
+        };
+        let batch = row_range(&table, offset..offset.saturating_add(limit), chosen.clone(), job)?;
+        let mut told = Map::new();
+        for (column, held) in columns.iter().zip(&batch.columns) {
+            let cells = (0..batch.rows).map(|row| element_to_json(&column.dtype, held, row)).collect();
+            told.insert(column.name.clone(), Value::Array(cells));
+        }
+        Ok(Answer::json(&json!({
+            "total": table.inner().rows()?, "offset": offset, "rows": batch.rows, "columns": told,
+        })))
+    })
+    .await
+}
+
+/// What a box (`box=x0,y0,z0,x1,y1,z1`) selects of a geometry at a level. Without a level, the finest that is not too large.
+pub(crate) async fn geometry(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "geometry", &uri, headers, |parameters, opened, job| {
+        let geometry = opened.store.geometry(&parameters.path())?;
+        let levels = geometry.inner().levels()?;
+        let limit = parameters.number("limit", MOST_VERTICES, MOST_VERTICES)?;
+        let region = parameters.get("box").map(parse_box).transpose()?;
+        let level = match parameters.get("level") {
+            Some(_) => usize::try_from(parameters.number("level", 0, u64::MAX)?).ok(),
+            None => {
+                let fits = levels.iter().position(|level| level.vertices <= limit);
+                Some(fits.unwrap_or(levels.len().saturating_sub(1)))
+            }
+        };
+        let number = level.unwrap_or(0).min(levels.len().saturating_sub(1));
+        let vertices = levels.get(number).map_or(0, |level| level.vertices);
+        // A box brings less than the whole level, but how much is known only afterwards.
+        let held = job.reserve(vertices.min(limit * 16).saturating_mul(128))?;
+        let query = GeometryQuery {
+            level: (levels.len() > 1).then_some(number),
+            region,
+            attributes: Some(Vec::new()),
+            ..GeometryQuery::default()
+        };
+        let found = geometry.query(&query)?;
+        if found.vertices() as u64 > limit {
+            return Err(Failure::query(format!(
+                "{} vertices, but the limit is {limit}; choose a smaller box or a coarser level",
+                found.vertices()
+            )));
+        }
+        let told = json!({
+            "level": number, "axes": found.axes, "kinds": found.kinds, "bounds": geometry.schema().bounds,
+            "levels": levels.iter().map(|level| json!({"vertices": level.vertices, "links": level.links})).collect::<Vec<_>>(),
+            "vertices": flat(&found.data.vertices), "links": found.data.links.as_ref().map(|links| json!({
+                "each": links.shape.get(1), "rows": flat(links),
+            })),
+            "objects": found.data.objects.len(),
+        });
+        Ok(Answer::json(&told).held(held))
+    })
+    .await
+}
+
+/// All numbers in one list.
+fn flat(values: &Values) -> Value {
+    (0..values.len()).map(|index| element_to_json(&values.dtype, &values.elements, index)).collect()
+}

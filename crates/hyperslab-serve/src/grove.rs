@@ -1,0 +1,104 @@
+//! The API of h5grove 4, for every format.
+//!
+//! Bodies are those of h5grove on HDF5 files, but for what follows. The test `peers_h5grove` compares them.
+//!
+//! | where | h5grove | here |
+//! |---|---|---|
+//! | external links, external and virtual sources in other files | followed | never followed: `external_link`; the fill value |
+//! | `/data` and `/stats` of a group, a bad selection, too many axes | 500, text | 422, `message` |
+//! | `/stats` of `float32` | sums in single precision | sums in double precision |
+//! | object and region references in JSON | `<HDF5 object reference>` | the path that they refer to |
+//! | `npy` of big-endian data | big-endian | little-endian, same values |
+//! | `tiff` of `float16` | half precision | single precision |
+//! | opaque and text bytes that are not UTF-8 in JSON | 500 | replacement characters |
+//! | string types | `strpad` | also `strPad`, which H5Web reads |
+//! | damaged and unsupported nodes of a group | the whole request fails | kind `unresolved` |
+//!
+//! Tables are datasets of a compound type, geometries groups of `vertices`, `links` and attributes by level.
+
+mod csv;
+mod data;
+mod entity;
+mod json;
+mod meta;
+mod slabs;
+mod stats;
+mod tiff;
+mod types;
+
+use std::sync::Arc;
+
+use axum::extract::State as Shared;
+use axum::http::{HeaderMap, Uri};
+use axum::response::{IntoResponse, Response};
+
+use crate::State;
+use crate::answer::{Answer, Asked, Failure, answer};
+use crate::parameters::Parameters;
+use crate::stores::Opened;
+use crate::work::Job;
+pub(crate) use data::row_range;
+use entity::{Entity, Links};
+
+async fn respond(
+    state: Arc<State>,
+    endpoint: &str,
+    uri: &Uri,
+    headers: HeaderMap,
+    produce: impl FnOnce(&Parameters, &Opened, &Job) -> Result<Answer, Failure> + Send + 'static,
+) -> Response {
+    let parameters = Parameters::of(uri);
+    if parameters.get("file").is_none() && state.root.only_store().is_none() {
+        return Failure::query("the parameter file is missing").into_response();
+    }
+    let asked = Asked { file: parameters.file(), key: parameters.key(endpoint), headers };
+    answer(state, asked, move |opened, job| produce(&parameters, opened, job)).await
+}
+
+/// What a node is, and of a group its members.
+pub(crate) async fn meta(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "meta", &uri, headers, |parameters, opened, job| {
+        let links = Links::parse(parameters.get("resolve_links"))?;
+        let path = parameters.path();
+        let entity = Entity::find(opened, &path, links)?;
+        Ok(Answer::json(&meta::of(opened, &path, &entity, links, &job.progress)?))
+    })
+    .await
+}
+
+/// The values of attributes.
+pub(crate) async fn attr(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "attr", &uri, headers, |parameters, opened, _| {
+        let path = parameters.path();
+        let entity = Entity::find(opened, &path, Links::OnlyValid)?;
+        let attributes = entity.attributes().ok_or_else(|| Failure::query(format!("{path} is a link")))?;
+        let keys: Vec<&str> = parameters.all("attr_keys").collect();
+        Ok(Answer::new("application/json", json::attributes(attributes, &keys)?.into()))
+    })
+    .await
+}
+
+/// The values of a dataset.
+pub(crate) async fn data(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "data", &uri, headers, data::data).await
+}
+
+/// The paths of everything below a group.
+pub(crate) async fn paths(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "paths", &uri, headers, |parameters, opened, job| {
+        Links::parse(parameters.get("resolve_links"))?;
+        let found = entity::paths(opened, &parameters.path(), &job.progress)?;
+        Ok(Answer::json(&serde_json::json!(found)))
+    })
+    .await
+}
+
+/// The smallest, the largest and the mean value of a dataset.
+pub(crate) async fn stats(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
+    respond(state, "stats", &uri, headers, |parameters, opened, job| {
+        let path = parameters.path();
+        let entity = Entity::find(opened, &path, Links::OnlyValid)?;
+        Ok(Answer::json(&stats::of(&path, &entity, parameters.get("selection"), job)?))
+    })
+    .await
+}

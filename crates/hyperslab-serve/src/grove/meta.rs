@@ -1,0 +1,153 @@
+//! Answers of `/meta`.
+
+use hyperslab::{Attribute, Attributes, Progress, StoredFilter, child_path};
+use serde_json::{Value, json};
+
+use super::data::shown_dtype;
+use super::entity::{Entity, GeometryPart, Links, members, parts_of};
+use super::{json as values, types};
+use crate::answer::Failure;
+use crate::stores::Opened;
+
+/// An entity, and of a group its members without theirs.
+pub(crate) fn of(
+    opened: &Opened,
+    path: &str,
+    entity: &Entity,
+    links: Links,
+    progress: &Progress,
+) -> Result<Value, Failure> {
+    let mut document = alone(path, entity)?;
+    let mut children = Vec::new();
+    match entity {
+        Entity::Group(_) | Entity::Geometry(_) => {
+            let normal = hyperslab::normal_path(path);
+            for (name, link) in members(opened, &normal)? {
+                progress.check_cancelled()?;
+                let below = child_path(&normal, &name);
+                let member = Entity::of_link(opened, &below, link.as_ref(), links);
+                children.push(match member {
+                    Ok(Some(member)) => alone(&below, &member)?,
+                    // A node that cannot be read must not hide those that can.
+                    Ok(None) => json!({"kind": "unresolved", "name": name}),
+                    Err(failure) if links == Links::All && failure.status() == 404 => return Err(failure),
+                    Err(_) => json!({"kind": "unresolved", "name": name}),
+                });
+            }
+            if let Entity::Geometry(geometry) = entity {
+                for name in parts_of(opened, &normal, geometry) {
+                    let part = GeometryPart { geometry: geometry.clone(), name };
+                    children.push(alone(&part.name.clone(), &Entity::Part(part))?);
+                }
+            }
+        }
+        _ => return Ok(document),
+    }
+    document["children"] = children.into();
+    Ok(document)
+}
+
+/// An entity without members.
+fn alone(path: &str, entity: &Entity) -> Result<Value, Failure> {
+    let name = path.rsplit('/').next().unwrap_or_default();
+    Ok(match entity {
+        Entity::Group(attributes) => {
+            json!({"attributes": attributes_of(attributes), "kind": "group", "name": name})
+        }
+        Entity::Geometry(geometry) => {
+            json!({"attributes": attributes_of(&geometry.schema().attributes), "kind": "group", "name": name})
+        }
+        Entity::Array(array) => {
+            let schema = array.schema();
+            let shape = if schema.stored.no_space { Value::Null } else { json!(schema.shape()) };
+            let chunks = if schema.chunked && schema.grid.rank() > 0 {
+                json!(schema.grid.chunk_shape())
+            } else {
+                Value::Null
+            };
+            let dtype = match (&schema.stored.dtype, shown_dtype(array)) {
+                (_, Some(shown)) => types::of_dtype(&shown),
+                (Some(stored), None) => types::of_stored(stored),
+                (None, None) => types::of_dtype(&schema.dtype),
+            };
+            json!({
+                "attributes": attributes_of(&schema.attributes), "chunks": chunks, "filters": filters_of(array),
+                "kind": "dataset", "name": name, "shape": shape, "type": dtype,
+            })
+        }
+        Entity::Table(table) => {
+            let rows = table.inner().rows()?;
+            json!({
+                "attributes": attributes_of(&table.schema().attributes), "chunks": null, "filters": null,
+                "kind": "dataset", "name": name, "shape": [rows],
+                "type": types::of_columns(&table.schema().columns),
+            })
+        }
+        Entity::Part(part) => {
+            let corner = part.geometry.schema().bounds.as_ref().map(|[low, _]| [low.clone(), low.clone()]);
+            let sample = part.read(corner)?;
+            let mut shape = part.shape();
+            shape.truncate(1);
+            shape.extend(sample.shape.iter().skip(1));
+            json!({
+                "attributes": [], "chunks": null, "filters": null, "kind": "dataset", "name": name,
+                "shape": shape, "type": types::of_dtype(&sample.dtype),
+            })
+        }
+        Entity::Type(dtype, attributes, stored) => {
+            let dtype = match stored {
+                Some(stored) => types::of_stored(&stored.dtype),
+                None => types::of_dtype(dtype),
+            };
+            json!({"attributes": attributes_of(attributes), "kind": "datatype", "name": name, "type": dtype})
+        }
+        Entity::SoftLink(target) => json!({"kind": "soft_link", "name": name, "target_path": target}),
+        Entity::ExternalLink(file, target) => {
+            json!({"kind": "external_link", "name": name, "target_file": file, "target_path": target})
+        }
+    })
+}
+
+/// By name, as h5grove sorts them.
+fn attributes_of(attributes: &Attributes) -> Value {
+    let mut listed: Vec<_> = attributes.iter().collect();
+    listed.sort_by_key(|(name, _)| *name);
+    let one = |(name, attribute): (&str, &Attribute)| {
+        let stored = attributes.stored(name);
+        let (shape, dtype) = match attribute {
+            Attribute::Values(own) => (json!(own.shape), types::of_dtype(&own.dtype)),
+            other => values::type_of_document(other),
+        };
+        let dtype = stored.map_or(dtype, |stored| types::of_stored(&stored.dtype));
+        let shape = if stored.is_some_and(|stored| stored.no_space) { Value::Null } else { shape };
+        json!({"name": name, "shape": shape, "type": dtype})
+    };
+    listed.into_iter().map(one).collect()
+}
+
+fn filters_of(array: &hyperslab::ArrayReader) -> Value {
+    let schema = array.schema();
+    let stored = &schema.stored.filters;
+    if !stored.is_empty() {
+        let one = |filter: &StoredFilter| json!({"id": filter.id, "name": if filter.name.is_empty() { own_name(filter.id) } else { &filter.name }});
+        return stored.iter().map(one).collect();
+    }
+    if schema.filters.is_empty() {
+        return Value::Null;
+    }
+    // Numbers are HDF5's; others have names alone.
+    schema.filters.iter().map(|filter| json!({"id": 0, "name": filter.name})).collect()
+}
+
+/// The name that libhdf5 gives to the filters that it always has.
+fn own_name(id: u32) -> &'static str {
+    match id {
+        1 => "deflate",
+        2 => "shuffle",
+        3 => "fletcher32",
+        4 => "szip",
+        5 => "nbit",
+        6 => "scaleoffset",
+        _ => "",
+    }
+}

@@ -1,0 +1,152 @@
+//! Answers of `/stats`: folded piece by piece, in bounded memory.
+
+use hyperslab::{ArrayReader, DType, Values};
+use serde_json::{Value, json};
+
+use super::data::{positions_of, selected_values};
+use super::entity::Entity;
+use super::slabs::Slabs;
+use crate::answer::Failure;
+use crate::work::Job;
+
+/// Bytes of elements that are read at once.
+const PIECE: u64 = 16 << 20;
+
+/// What h5grove tells of values. Of floats, only finite ones count.
+#[derive(Debug, Clone, Default)]
+struct Stats {
+    strict_positive_min: Option<f64>,
+    positive_min: Option<f64>,
+    min: Option<f64>,
+    max: Option<f64>,
+    count: f64,
+    mean: f64,
+    /// The sum of squared distances from the mean.
+    squares: f64,
+}
+
+impl Stats {
+    fn add(&mut self, number: f64) {
+        let lower = |least: &mut Option<f64>| *least = Some(least.map_or(number, |least| least.min(number)));
+        if number > 0.0 {
+            lower(&mut self.strict_positive_min);
+        }
+        if number >= 0.0 {
+            lower(&mut self.positive_min);
+        }
+        lower(&mut self.min);
+        self.max = Some(self.max.map_or(number, |most| most.max(number)));
+        self.count += 1.0;
+        let from = number - self.mean;
+        self.mean += from / self.count;
+        self.squares += from * (number - self.mean);
+    }
+
+    fn to_json(&self, whole: bool) -> Value {
+        // Integers are told as integers, truncated as Python does.
+        let told = |number: Option<f64>| match number {
+            Some(number) if whole => json!(number.trunc() as i128 as i64),
+            Some(number) => json!(number),
+            None => Value::Null,
+        };
+        let any = self.min.map(|_| (self.mean, (self.squares / self.count).sqrt()));
+        json!({
+            "strict_positive_min": told(self.strict_positive_min), "positive_min": told(self.positive_min),
+            "min": told(self.min), "max": told(self.max),
+            "mean": told(any.map(|(mean, _)| mean)), "std": told(any.map(|(_, deviation)| deviation)),
+        })
+    }
+}
+
+pub(crate) fn of(path: &str, entity: &Entity, selection: Option<&str>, job: &Job) -> Result<Value, Failure> {
+    let mut stats = Stats::default();
+    let dtype = match entity {
+        Entity::Array(array) if array.schema().stored.no_space => {
+            return Err(Failure::query(format!("{path} has no values")));
+        }
+        Entity::Array(array) => {
+            let dtype = array.schema().dtype.clone();
+            if numbers_of(&dtype).is_none() {
+                return Err(Failure::query(format!("{path} has no numbers but {dtype}")));
+            }
+            fold(array, selection, job, &mut stats)?;
+            dtype
+        }
+        _ => {
+            let values = selected_values(path, entity, selection, job)?;
+            add_all(&values, &mut stats)?;
+            values.dtype
+        }
+    };
+    Ok(stats.to_json(!dtype.is_float()))
+}
+
+fn fold(array: &ArrayReader, selection: Option<&str>, job: &Job, stats: &mut Stats) -> Result<(), Failure> {
+    let item = array.schema().dtype.size().unwrap_or(1) as u64;
+    let positions = positions_of(array, selection)?;
+    let _held = job.reserve(PIECE * 2)?;
+    let reader = array.clone().with_progress(std::sync::Arc::clone(&job.progress));
+    for piece in Slabs::new(positions, item, array.schema().grid.chunk_shape(), (PIECE, PIECE * 2)) {
+        job.progress.check_cancelled()?;
+        add_all(&reader.read_positions(piece)?, stats)?;
+    }
+    Ok(())
+}
+
+/// How elements of this type are read as numbers.
+pub(crate) fn numbers_of(dtype: &DType) -> Option<fn(&[u8]) -> f64> {
+    macro_rules! as_number {
+        ($type:ty) => {
+            |bytes: &[u8]| bytemuck::pod_read_unaligned::<$type>(bytes) as f64
+        };
+    }
+    Some(match dtype {
+        DType::Bool | DType::UInt8 => as_number!(u8),
+        DType::Int8 => as_number!(i8),
+        DType::Int16 => as_number!(i16),
+        DType::Int32 => as_number!(i32),
+        DType::Int64 | DType::DateTime(_) | DType::Duration(_) => as_number!(i64),
+        DType::UInt16 => as_number!(u16),
+        DType::UInt32 => as_number!(u32),
+        DType::UInt64 => as_number!(u64),
+        DType::Float16 => |bytes| bytemuck::pod_read_unaligned::<half::f16>(bytes).to_f64(),
+        DType::Float32 => as_number!(f32),
+        DType::Float64 => as_number!(f64),
+        DType::Enum(named) => return numbers_of(&named.base),
+        _ => return None,
+    })
+}
+
+fn add_all(values: &Values, stats: &mut Stats) -> Result<(), Failure> {
+    let wrong = || Failure::query(format!("{} is not a type of numbers", values.dtype));
+    let read = numbers_of(&values.dtype).ok_or_else(wrong)?;
+    let bytes = values.elements.as_fixed().ok_or_else(wrong)?;
+    let size = values.dtype.size().unwrap_or(1).max(1);
+    for (index, element) in bytes.chunks_exact(size).enumerate() {
+        let number = read(element);
+        if number.is_finite() && !values.elements.is_missing(index) {
+            stats.add(number);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_are_truncated_and_nothing_is_null() {
+        let mut stats = Stats::default();
+        assert_eq!(stats.to_json(true)["mean"], Value::Null);
+        for number in [-3.0, 0.0, 2.0] {
+            stats.add(number);
+        }
+        let told = stats.to_json(true);
+        assert_eq!(
+            told,
+            json!({"strict_positive_min": 2, "positive_min": 0, "min": -3, "max": 2, "mean": 0, "std": 2})
+        );
+        assert!((stats.to_json(false)["std"].as_f64().unwrap() - 2.0548).abs() < 1e-3);
+    }
+}

@@ -1,0 +1,230 @@
+//! Who may ask: the `Host` header, the token, CORS, methods and the length of requests; how many connections there are.
+
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use axum::extract::{Request, State as Shared};
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::answer::{Failure, put};
+use crate::parameters::Parameters;
+use crate::{ServeOptions, State};
+
+/// The longest address of a request.
+const LONGEST_URI: usize = 16 << 10;
+
+/// The cookie in which a browser keeps the token.
+const COOKIE: &str = "hyperslab_token";
+
+/// Lets a request pass, or answers it.
+pub(crate) async fn check(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
+    let options = &state.options;
+    let origin = allowed_origin(options, request.headers());
+    let mut response = match refuse(options, &request) {
+        Some(response) => response,
+        None if request.method() == Method::OPTIONS => preflight(),
+        None => next.run(request).await,
+    };
+    let headers = response.headers_mut();
+    if let Some(origin) = origin {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        put(
+            headers,
+            header::ACCESS_CONTROL_EXPOSE_HEADERS,
+            "ETag, Content-Range, Content-Length, Accept-Ranges",
+        );
+        headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    }
+    put(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    put(headers, header::REFERRER_POLICY, "no-referrer");
+    response
+}
+
+fn refuse(options: &ServeOptions, request: &Request) -> Option<Response> {
+    let failure = |status, message: &str| Some(Failure::new(status, message).into_response());
+    if request.uri().path_and_query().is_some_and(|target| target.as_str().len() > LONGEST_URI) {
+        return failure(StatusCode::URI_TOO_LONG, "the address of the request is too long");
+    }
+    if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
+        return failure(StatusCode::METHOD_NOT_ALLOWED, "this server only reads: use GET or HEAD");
+    }
+    // A page of a stranger can make a browser resolve the stranger's name to this machine, but not send another name.
+    if !is_own_host(options, host_of(request)) {
+        return failure(
+            StatusCode::MISDIRECTED_REQUEST,
+            "this server does not answer to that name; see --allow-host",
+        );
+    }
+    if request.method() != Method::OPTIONS {
+        return refuse_token(options, request.headers(), request.uri());
+    }
+    None
+}
+
+fn host_of(request: &Request) -> Option<&str> {
+    let header = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    header.or_else(|| request.uri().authority().map(|authority| authority.as_str()))
+}
+
+/// Is it an address, `localhost`, or a name that the server was told?
+fn is_own_host(options: &ServeOptions, host: Option<&str>) -> bool {
+    let Some(host) = host else { return false };
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.rsplit_once(':').map_or(host, |(name, _)| name),
+    };
+    let name = name.trim_end_matches('.').to_ascii_lowercase();
+    name == "localhost"
+        || name.ends_with(".localhost")
+        || name.parse::<IpAddr>().is_ok()
+        || options.hosts.iter().any(|own| own.eq_ignore_ascii_case(&name))
+}
+
+fn refuse_token(options: &ServeOptions, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
+    let wanted = options.token.as_deref()?;
+    let text = |name| headers.get(name).and_then(|value: &HeaderValue| value.to_str().ok());
+    let bearer = text(header::AUTHORIZATION).and_then(|value| value.strip_prefix("Bearer "));
+    let cookie = text(header::COOKIE).and_then(|cookies| {
+        let pairs = cookies.split(';').filter_map(|pair| pair.trim().split_once('='));
+        pairs.into_iter().find(|(name, _)| *name == COOKIE).map(|(_, value)| value)
+    });
+    if [bearer, cookie].into_iter().flatten().any(|given| same_secret(given, wanted)) {
+        return None;
+    }
+    let parameters = Parameters::of(uri);
+    match parameters.get("token") {
+        // A page that was opened with the token keeps it as a cookie; its address loses it.
+        Some(given) if same_secret(given, wanted) => {
+            let accepts = text(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
+            accepts.then(|| remember(uri, wanted))
+        }
+        _ => {
+            let failure = Failure::new(StatusCode::UNAUTHORIZED, "a token is required");
+            let mut response = failure.into_response();
+            put(response.headers_mut(), header::WWW_AUTHENTICATE, "Bearer");
+            Some(response)
+        }
+    }
+}
+
+fn remember(uri: &Uri, token: &str) -> Response {
+    let kept = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());
+    let mut rest = form_urlencoded::Serializer::new(String::new());
+    rest.extend_pairs(kept.filter(|(name, _)| name != "token"));
+    let rest = rest.finish();
+    let target = if rest.is_empty() { uri.path().to_owned() } else { format!("{}?{rest}", uri.path()) };
+    let mut response = StatusCode::SEE_OTHER.into_response();
+    // A path such as //host would lead elsewhere.
+    put(response.headers_mut(), header::LOCATION, &format!("/{}", target.trim_start_matches('/')));
+    let cookie = format!("{COOKIE}={token}; Path=/; HttpOnly; SameSite=Strict");
+    put(response.headers_mut(), header::SET_COOKIE, &cookie);
+    response
+}
+
+/// Compares in a time that does not tell how much is right.
+fn same_secret(given: &str, wanted: &str) -> bool {
+    given.len() == wanted.len()
+        && given.bytes().zip(wanted.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
+}
+
+fn allowed_origin(options: &ServeOptions, headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(header::ORIGIN)?;
+    if options.cors.iter().any(|allowed| allowed == "*") {
+        return Some(HeaderValue::from_static("*"));
+    }
+    options.cors.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()).then(|| origin.clone())
+}
+
+fn preflight() -> Response {
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    let headers = response.headers_mut();
+    put(headers, header::ALLOW, "GET, HEAD, OPTIONS");
+    put(headers, header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD");
+    put(headers, header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, Authorization, If-None-Match");
+    put(headers, header::ACCESS_CONTROL_MAX_AGE, "600");
+    response
+}
+
+/// A listener with a bounded number of connections.
+#[derive(Debug)]
+pub(crate) struct Listener {
+    inner: TcpListener,
+    places: Arc<Semaphore>,
+}
+
+impl Listener {
+    pub(crate) fn new(inner: TcpListener, most: usize) -> Self {
+        Self { inner, places: Arc::new(Semaphore::new(most.max(1))) }
+    }
+}
+
+impl axum::serve::Listener for Listener {
+    type Io = Connection;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Connection, SocketAddr) {
+        let place = Arc::clone(&self.places).acquire_owned().await.ok();
+        let (stream, address) = axum::serve::Listener::accept(&mut self.inner).await;
+        // Small answers must not wait for the acknowledgement of the one before.
+        let _ = stream.set_nodelay(true);
+        (Connection { stream, _place: place }, address)
+    }
+
+    fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.inner.local_addr()
+    }
+}
+
+/// A connection that holds one of the places.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl AsyncRead for Connection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Connection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        parts: &[std::io::IoSlice<'_>],
+    ) -> Poll<std::io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}

@@ -1,0 +1,134 @@
+//! A read-only web server for stores of any format.
+//!
+//! | path | answers |
+//! |---|---|
+//! | `/` | the page; `ok` for programs |
+//! | `/view/` | the small page of our own, also where another one is at `/` |
+//! | `/meta`, `/attr`, `/data`, `/paths`, `/stats` | the API of h5grove 4, which H5Web speaks, for every format |
+//! | `/zarr/STORE/KEY` | the store as a Zarr v3 store, with the codecs of the specification |
+//! | `/zarr-numcodecs/STORE/KEY` | the same, for readers that also have the codecs of numcodecs |
+//! | `/api/…` | stores, nodes, tables and geometries for our page |
+//!
+//! | module | does |
+//! |---|---|
+//! | `root` | names to locations: nothing outside the served folder can be named |
+//! | `stores` | open stores, opened again when their files change |
+//! | `guard` | the `Host` header, the token, CORS, methods and the length of requests |
+//! | `work` | engine work on a bounded number of threads, in bounded memory and time; stopped when its client is gone |
+//! | `answer` | bodies with `ETag`, ranges and lengths; the cache of answers; streams |
+//! | `grove` | the API of h5grove |
+//! | `zarr` | Zarr over HTTP |
+//! | `api` | what our page asks for beyond that |
+//! | `page` | the files of the pages |
+//!
+//! ```no_run
+//! # async fn run() -> hyperslab::Result<()> {
+//! use hyperslab_serve::{Server, ServeOptions};
+//! let server = Server::new("data".as_ref(), ServeOptions::default())?;
+//! let listener = tokio::net::TcpListener::bind("127.0.0.1:8080").await.unwrap();
+//! server.serve(listener).await.unwrap();
+//! # Ok(())
+//! # }
+//! ```
+#![forbid(unsafe_code)]
+
+mod answer;
+mod api;
+mod grove;
+mod guard;
+mod options;
+mod page;
+mod parameters;
+mod root;
+mod stores;
+mod work;
+mod zarr;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+
+pub use options::{ServeOptions, random_token};
+
+use answer::Answers;
+use hyperslab::Result;
+use root::Root;
+use stores::Stores;
+use work::Work;
+
+/// A server of one location.
+#[derive(Debug, Clone)]
+pub struct Server(Arc<State>);
+
+/// What all requests share.
+#[derive(Debug)]
+pub(crate) struct State {
+    pub(crate) root: Root,
+    pub(crate) stores: Stores,
+    pub(crate) work: Arc<Work>,
+    pub(crate) answers: Answers,
+    pub(crate) options: ServeOptions,
+}
+
+impl Server {
+    /// A server of a store, a folder of stores or a URL.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](hyperslab::Error::Io) when the location cannot be read.
+    pub fn new(location: &Path, options: ServeOptions) -> Result<Self> {
+        let root = Root::new(location, &options.open)?;
+        // A quarter is for answers that are kept, the rest for work.
+        let kept = options.memory / 4;
+        Ok(Self(Arc::new(State {
+            stores: Stores::new(&options, &root),
+            root,
+            work: Arc::new(Work::new(&options, options.memory - kept)),
+            answers: Answers::new(kept),
+            options,
+        })))
+    }
+
+    /// The name of the store, when one store is served rather than a folder.
+    #[must_use]
+    pub fn only_store(&self) -> Option<&str> {
+        self.0.root.only_store()
+    }
+
+    /// The routes, for a listener or for tests.
+    pub fn router(&self) -> Router {
+        let state = Arc::clone(&self.0);
+        Router::new()
+            .route("/", get(page::root))
+            .route("/meta", get(grove::meta))
+            .route("/attr", get(grove::attr))
+            .route("/data", get(grove::data))
+            .route("/paths", get(grove::paths))
+            .route("/stats", get(grove::stats))
+            .route("/zarr/{*key}", get(zarr::core))
+            .route("/zarr-numcodecs/{*key}", get(zarr::numcodecs))
+            .route("/api/about", get(api::about))
+            .route("/api/files", get(api::files))
+            .route("/api/node", get(api::node))
+            .route("/api/children", get(api::children))
+            .route("/api/table", get(api::table))
+            .route("/api/geometry", get(api::geometry))
+            .route("/view", get(page::to_own))
+            .route("/view/", get(page::own))
+            .route("/view/{*name}", get(page::own_file))
+            .fallback(page::other)
+            .layer(axum::middleware::from_fn_with_state(Arc::clone(&state), guard::check))
+            .with_state(state)
+    }
+
+    /// Answers requests until the process ends.
+    ///
+    /// # Errors
+    ///
+    /// What the listener says.
+    pub async fn serve(self, listener: tokio::net::TcpListener) -> std::io::Result<()> {
+        axum::serve(guard::Listener::new(listener, self.0.options.connections), self.router()).await
+    }
+}

@@ -1,0 +1,72 @@
+//! Zarr over HTTP: `/zarr/STORE/KEY`.
+
+use std::sync::Arc;
+
+use axum::extract::{Path, State as Shared};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use hyperslab::zarr_view::{CodecSet, ZarrObject};
+
+use crate::State;
+use crate::answer::{Answer, Asked, Failure, answer};
+use crate::root::Root;
+
+/// With the codecs of the specification.
+pub(crate) async fn core(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
+    object(state, key, headers, CodecSet::Core).await
+}
+
+/// With those of numcodecs as well.
+pub(crate) async fn numcodecs(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
+    object(state, key, headers, CodecSet::Numcodecs).await
+}
+
+async fn object(
+    Shared(state): Shared<Arc<State>>,
+    Path(whole): Path<String>,
+    headers: HeaderMap,
+    codecs: CodecSet,
+) -> Response {
+    let Some((file, key)) = split(&state.root, &whole) else {
+        return Failure::no_file().into_response();
+    };
+    let asked = Asked { file, key: format!("zarr {codecs:?} {key}"), headers };
+    answer(state, asked, move |opened, job| {
+        let object = opened.zarr(codecs).object(&key, &job.progress)?;
+        match object {
+            Some(ZarrObject::Document(document)) => Ok(Answer::json(&document)),
+            Some(ZarrObject::Chunk { bytes, .. }) => {
+                let held = job.reserve(bytes.len() as u64)?;
+                Ok(Answer::new("application/octet-stream", bytes).held(held))
+            }
+            // The chunk holds the fill value.
+            _ => Err(Failure::no_path(&key, &opened.name)),
+        }
+    })
+    .await
+}
+
+/// The store and the key in it. In a folder, the store is the first part of the path that is not a plain folder.
+fn split(root: &Root, whole: &str) -> Option<(String, String)> {
+    let cut = |at: usize| {
+        let (file, key) = (whole[..at].to_owned(), whole[at..].trim_start_matches('/').to_owned());
+        (!key.is_empty()).then_some((file, key))
+    };
+    match root.folder() {
+        None => {
+            let name = root.only_store()?;
+            cut(whole.strip_prefix(name).filter(|rest| rest.starts_with('/')).map(|_| name.len())?)
+        }
+        Some(_) => whole
+            .match_indices('/')
+            .map(|(at, _)| at)
+            .find(|&at| root.resolve(&whole[..at]).is_ok_and(|located| is_store(&located.path)))
+            .and_then(cut),
+    }
+}
+
+/// A file is a store or nothing; a folder is one when a format recognises it.
+fn is_store(path: &std::path::Path) -> bool {
+    path.is_file()
+        || hyperslab::detect(path, &hyperslab::OpenOptions { mapped: false, ..Default::default() }).is_ok()
+}

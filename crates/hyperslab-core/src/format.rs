@@ -17,7 +17,7 @@ pub use geometry::{GeometryColumn, GeometrySink, GeometrySpec};
 pub use info::{Capabilities, FormatInfo, StoreForm, Variant, VariantInfo};
 pub use options::{CreateOptions, ExternalFiles, OpenContext};
 
-use crate::{Attribute, Attributes, Blob, Error, GeometryData, Result, Sink, Storage, Store};
+use crate::{Attribute, Attributes, Blob, DType, Error, GeometryData, Result, Sink, Storage, Store};
 
 /// One format. Drivers hold no state: a store, a sink or a repair holds its own.
 pub trait FormatDriver: Send + Sync + Debug {
@@ -145,6 +145,13 @@ pub trait FormatDriver: Send + Sync + Debug {
     fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {
         let _ = attribute;
         None
+    }
+
+    /// Can arrays of a variant have elements of this type, as they are or in a form of the format's own? A conversion stores
+    /// others in a form of types that it can have.
+    fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {
+        let _ = (dtype, variant);
+        true
     }
 
     /// The error of an operation that the format does not have.

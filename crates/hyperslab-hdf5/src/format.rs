@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attributes, Capabilities, Content, CreateOptions, ExternalFiles, FormatDriver, FormatInfo, Glimpse,
-    OpenContext, Recognition, Result, Sink, Store, Variant, VariantInfo,
+    Attributes, Capabilities, Content, CreateOptions, DType, ExternalFiles, FormatDriver, FormatInfo,
+    Glimpse, OpenContext, Recognition, Result, Sink, Store, Variant, VariantInfo,
 };
 
 use crate::{
@@ -87,6 +87,12 @@ impl FormatDriver for Hdf5Driver {
 
     fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
         Ok(Box::new(Hdf5Append::open(target, AppendOptions::default())?))
+    }
+
+    /// The NetCDF-4 library has no dates, and fails on floats of more than eight bytes.
+    fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {
+        let netcdf = variant.is_some_and(|variant| variant.info().netcdf_types);
+        !netcdf || !matches!(dtype, DType::DateTime(_) | DType::Duration(_) | DType::Float128)
     }
 
     /// Attributes of dimension scales and, outside HDF5, those of the NetCDF-4 library.

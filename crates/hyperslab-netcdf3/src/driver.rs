@@ -4,12 +4,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attribute, Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext,
-    Recognition, Result, Sink, Store, VariantInfo,
+    Attribute, Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Result, Sink, Store, Variant, VariantInfo,
 };
 
 use crate::append::Netcdf3Append;
-use crate::types::Version;
+use crate::types::{NcType, Version};
 use crate::{Netcdf3Sink, Netcdf3Store, attributes};
 
 /// NetCDF classic: CDF-1, CDF-2 and CDF-5.
@@ -53,6 +53,21 @@ impl FormatDriver for Netcdf3Driver {
 
     fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
         Ok(Box::new(Netcdf3Append::open(target)?))
+    }
+
+    /// Types that conversions turn into characters, flags or wider numbers count as well.
+    fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
+        let converted = matches!(
+            dtype,
+            DType::String
+                | DType::Bytes
+                | DType::FixedText(_)
+                | DType::FixedBytes(_)
+                | DType::Enum(_)
+                | DType::Bool
+                | DType::Float16
+        );
+        converted || NcType::of(dtype).is_some()
     }
 
     fn refused_attribute(&self, attribute: &Attribute) -> Option<String> {

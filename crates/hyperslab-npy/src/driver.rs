@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
-    Result, Sink, Store,
+    Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
+    Result, Sink, Store, Variant,
 };
 
 use crate::header::MAGIC;
@@ -36,7 +36,19 @@ static NPZ: FormatInfo = FormatInfo {
     ..FormatInfo::new("npz")
 };
 
+/// Does NumPy have the type? Arrays in elements become axes.
+fn has_type(dtype: &DType) -> bool {
+    match dtype {
+        DType::Array(base, _) => has_type(base),
+        other => crate::header::encode_header(other, &[]).is_ok(),
+    }
+}
+
 impl FormatDriver for NpyDriver {
+    fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
+        has_type(dtype)
+    }
+
     fn info(&self) -> &'static FormatInfo {
         &NPY
     }
@@ -55,6 +67,10 @@ impl FormatDriver for NpyDriver {
 }
 
 impl FormatDriver for NpzDriver {
+    fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
+        has_type(dtype)
+    }
+
     fn info(&self) -> &'static FormatInfo {
         &NPZ
     }

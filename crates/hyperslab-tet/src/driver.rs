@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, Depth, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext,
-    Recognition, Repairs, Result, Sink, Store, StoreForm,
+    Capabilities, Content, CreateOptions, DType, Depth, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Repairs, Result, Sink, Store, StoreForm, Variant,
 };
 
 use crate::{HistoryRow, TetAppend, TetOptions, TetSink};
@@ -59,6 +59,10 @@ impl FormatDriver for TetDriver {
 
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         Ok(Box::new(TetAppend::open(target, tet_options(options))?))
+    }
+
+    fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
+        crate::dataset::code_of_dtype(dtype).is_some()
     }
 
     fn repair(&self, path: &Path, _: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {

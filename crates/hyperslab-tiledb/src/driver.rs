@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
-    Repairs, Result, Sink, Store, StoreForm,
+    Capabilities, Content, CreateOptions, DType, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Repairs, Result, Sink, Store, StoreForm, Variant,
 };
 
 use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
@@ -23,6 +23,7 @@ static INFO: FormatInfo = FormatInfo {
         grow: true,
         several_arrays: true,
         tables: true,
+        nullable: true,
         attributes: true,
         fragments: true,
         field_arrays: true,
@@ -60,6 +61,10 @@ impl FormatDriver for TileDbDriver {
 
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         Ok(Box::new(crate::append(target, write_options(options))?))
+    }
+
+    fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
+        crate::write::datatype(dtype).is_some()
     }
 
     fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {

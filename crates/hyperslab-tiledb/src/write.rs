@@ -29,6 +29,7 @@ pub(crate) use fragment::{FieldTile, FragmentWriter};
 pub use repair::repair;
 pub use sparse::{create_sparse, write_sparse};
 pub(crate) use statistics::TileStats;
+pub(crate) use types::datatype;
 pub use vacuum::vacuum;
 
 use crate::array::OpenArray;

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
-    Result, Sink, Store, StoreForm, VariantInfo,
+    Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
+    Result, Sink, Store, StoreForm, Variant, VariantInfo,
 };
 
 use crate::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
@@ -45,6 +45,13 @@ impl FormatDriver for ZarrDriver {
 
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(crate::open_with(content.into_directory(&INFO)?, !context.unconsolidated)?))
+    }
+
+    /// Enumerations have no data type: their names would be lost.
+    fn holds(&self, dtype: &DType, variant: Option<Variant>) -> bool {
+        let is_v2 = variant.is_some_and(|variant| variant.name() == "zarr2");
+        let format = if is_v2 { ZarrFormat::V2 } else { ZarrFormat::V3 };
+        !matches!(dtype, DType::Enum(_)) && crate::sink::has_type(dtype, format)
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

@@ -384,11 +384,7 @@ impl ArrayPlan {
             return Err(Error::unsupported(name, "missing elements in Zarr"));
         }
         let (packed, packing) = packed(&spec.dtype);
-        let data_type = match format {
-            ZarrFormat::V3 => dtype::to_v3(&packed),
-            ZarrFormat::V2 => dtype::to_v2(&packed),
-        };
-        let Some(data_type) = data_type else {
+        let Some(data_type) = data_type_of(&packed, format) else {
             return Err(Error::unsupported(name, format!("the type {} in Zarr", spec.dtype)));
         };
         let item = packed.size();
@@ -582,6 +578,19 @@ fn pipeline(spec: &ArraySpec, packed: &DType, format: ZarrFormat, doc: Doc<'_>) 
 }
 
 /// The type without gaps, and the runs of an element's bytes to keep; no runs when there are no gaps.
+/// The data type of packed elements.
+fn data_type_of(packed: &DType, format: ZarrFormat) -> Option<Value> {
+    match format {
+        ZarrFormat::V3 => dtype::to_v3(packed),
+        ZarrFormat::V2 => dtype::to_v2(packed),
+    }
+}
+
+/// Is there a data type for these elements?
+pub(crate) fn has_type(dtype: &DType, format: ZarrFormat) -> bool {
+    data_type_of(&packed(dtype).0, format).is_some()
+}
+
 fn packed(dtype: &DType) -> (DType, Vec<(usize, usize)>) {
     let mut runs = Vec::new();
     let packed = pack_type(dtype, 0, &mut runs);

@@ -3,6 +3,7 @@
 mod blocks;
 mod characters;
 mod copy;
+mod forms;
 mod geometry;
 mod netcdf;
 mod nodes;
@@ -12,6 +13,7 @@ mod rows;
 mod spec;
 mod stored;
 mod subset;
+mod tables;
 #[cfg(feature = "remote")]
 mod upload;
 
@@ -31,11 +33,14 @@ pub use spec::default_chunk_shape;
 pub(crate) use spec::portable_attributes;
 
 use crate::formats::check_replaceable;
+use crate::forms::Holds;
 use crate::{CreateOptions, Format, OpenStore, Variant, create};
 use copy::Copy;
+use forms::Planned;
 use nodes::{Item, Items};
 use stored::Stored;
 use subset::Subset;
+use tables::{Declaration, TableCopy};
 
 /// How to convert.
 #[derive(Debug, Clone)]
@@ -196,6 +201,10 @@ pub fn convert(
         return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
     }
     let same_format = source.format() == format.name();
+    let whole = options.node.is_none() && options.selection == Selection::all();
+    // Content that stands in another form stands in the same form there.
+    let as_stored = (same_format && whole).then(|| source.as_stored());
+    let source = as_stored.as_ref().unwrap_or(source);
     if format.writes_geometry() {
         if options.replace {
             check_replaceable(target, format.info().created_form())?;
@@ -205,8 +214,8 @@ pub fn convert(
         return geometry::convert(source, &nodes, (target, format), options, progress);
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;
-    let several = format.info().capabilities.several_arrays;
-    let subset = Subset::new(source, options.node.as_deref(), &options.selection, several)?;
+    let holds_several = format.info().capabilities.several_arrays;
+    let subset = Subset::new(source, options.node.as_deref(), &options.selection, holds_several)?;
     let by_identity = keeps_links.then(|| nodes::by_identity(source, &subset.only)).transpose()?;
     let Items { items: nodes, paths } = match by_identity.flatten() {
         Some(items) => items,
@@ -215,14 +224,16 @@ pub fn convert(
     let own_variant = source.inner().variant().filter(|_| same_format);
     // The same store once more: the format's own bookkeeping is kept as it is.
     let verbatim = !paths.is_empty()
-        && options.node.is_none()
-        && options.selection == Selection::all()
+        && whole
         && options
             .variant
             .is_none_or(|variant| !variant.info().netcdf_types || Some(variant.name()) == own_variant);
-    let holds_values =
-        |item: &Item| matches!(item.node(), Some(Node::Array(array)) if !array.schema().is_dimension);
-    let arrays = nodes.iter().filter(|(_, item)| holds_values(item)).count();
+    let holds_values = |item: &Item| match item.node() {
+        Some(Node::Array(array)) => !array.schema().is_dimension,
+        Some(Node::Table(_) | Node::Geometry(_)) => true,
+        _ => false,
+    };
+    let several = nodes.iter().filter(|(_, item)| holds_values(item)).count() > 1;
     let mut report = ConvertReport::default();
     let preamble = if keeps_links { source.inner().preamble() } else { Ok(None) };
     let preamble = preamble.unwrap_or_else(|error| {
@@ -243,8 +254,10 @@ pub fn convert(
     // Names that the source's reader made up stay in its format.
     let generated_dimension =
         source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
+    let variant = create_options.variant;
+    let (nodes, mut refused) = forms::planned(nodes, (format, variant), !several, &mut report)?;
     let mut sink = create(target, format, &create_options)?;
-    let (mut copies, mut filters, mut refused) = (Vec::new(), Vec::new(), None);
+    let (mut copies, mut tables, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     let stored = Stored {
         source,
         target,
@@ -270,7 +283,7 @@ pub fn convert(
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };
     // All nodes are declared before the first chunk is written: formats lay out their directories then.
-    for (path, item) in &nodes {
+    for Planned { path, origin, item } in &nodes {
         let node = match item {
             Item::Node(node) => node,
             Item::Link(link) => {
@@ -295,7 +308,7 @@ pub fn convert(
             Node::Array(array) if array.schema().is_dimension && !verbatim => {
                 let schema = array.schema();
                 if let (&[own], [limit]) = (schema.shape(), &schema.max_shape[..])
-                    && let [axis] = subset.positions(path, schema)?.axes[..]
+                    && let [axis] = subset.positions(origin, schema)?.axes[..]
                     && axis.keep
                 {
                     let limit = spec::dimension_limit(path, axis.count, *limit, own, options);
@@ -303,20 +316,13 @@ pub fn convert(
                 }
             }
             Node::Array(array) => {
-                let characters = format.info().character_text;
-                let (array, change) = match create_options.variant {
-                    _ if characters => netcdf::adapted(array, true)?,
-                    Some(variant) if variant.info().netcdf_types && !verbatim => {
-                        netcdf::adapted(array, false)?
-                    }
-                    _ => (std::sync::Arc::clone(array), None),
-                };
+                let (array, change) = forms::netcdf_form(array, format, variant, verbatim)?;
                 change.into_iter().for_each(|change| report.change(path, change));
                 let reader = source.reader(array);
-                let positions = subset.positions(path, reader.schema())?;
+                let positions = subset.positions(origin, reader.schema())?;
                 let mut copy = Copy::new(reader, positions, options, same_format)?;
                 subset.name_scalars(
-                    path,
+                    origin,
                     copy.reader.schema(),
                     &copy.positions,
                     &mut copy.spec.attributes,
@@ -343,7 +349,27 @@ pub fn convert(
                         copies.push((copy, array_sink));
                     }
                     // What the target cannot hold is told, and does not cost the others.
-                    Err(why) if why.is_unsupported() && arrays > 1 => {
+                    Err(why) if why.is_unsupported() && several => {
+                        report.drop(path, format!("not converted: {why}"));
+                        refused.get_or_insert(why);
+                    }
+                    Err(why) => return Err(why),
+                }
+            }
+            Node::Table(_) if format.info().capabilities.several_arrays => {
+                let reader = source.table(origin)?;
+                let attributes = attributes_of(path, &reader.schema().attributes, &mut report);
+                report.change(path, "a table is stored as a group with an array per column");
+                let holds = |dtype: &_| format.driver().holds(dtype, variant);
+                let declaration = Declaration {
+                    holds: &Holds { dtype: &holds, nullable: format.info().capabilities.nullable },
+                    options,
+                    filters: &mut filters,
+                    report: &mut report,
+                };
+                match TableCopy::declare(&mut *sink, path, reader, attributes, declaration) {
+                    Ok(table) => tables.push(table),
+                    Err(why) if why.is_unsupported() && several => {
                         report.drop(path, format!("not converted: {why}"));
                         refused.get_or_insert(why);
                     }
@@ -371,12 +397,12 @@ pub fn convert(
     if let (true, Some(loss)) = (options.strict, report.losses.first()) {
         return Err(Error::invalid(format!("{loss}; nothing was written")));
     }
-    if copies.is_empty() && report.arrays == 0 {
+    if copies.is_empty() && tables.is_empty() && report.arrays == 0 {
         // A target without values is no conversion of a source that has some.
         if let Some(why) = refused {
             return Err(why);
         }
-        let values = nodes.iter().filter_map(|(path, item)| Some((path, item.node()?)));
+        let values = nodes.iter().filter_map(|planned| Some((&planned.path, planned.item.node()?)));
         let mut values = values.filter(|(_, node)| matches!(node, Node::Table(_) | Node::Geometry(_)));
         if let Some((path, node)) = values.next() {
             let what = format!("{path} is {}, which {} does not hold", node.kind().one(), format.name());
@@ -391,6 +417,11 @@ pub fn convert(
         report.copied_chunks += copy.run(&*array_sink, options, progress)?;
         report.arrays += 1;
         report.bytes += copy.bytes;
+    }
+    for table in tables {
+        let (rows, bytes) = table.run(progress)?;
+        report.rows += rows;
+        report.bytes += bytes;
     }
     for (path, what) in sink.finish()? {
         report.drop(&path, what);

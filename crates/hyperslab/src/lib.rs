@@ -29,6 +29,7 @@
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
 //! | `fields` | arrays whose values are a field of their own name |
 //! | [`verify`], [`repair`] | is it whole? apply the fixes that are safe |
+//! | `forms` | how content stands in a format that has no place for it, and how it is found again |
 //! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
@@ -49,6 +50,7 @@ pub mod diff;
 pub mod export;
 mod fields;
 mod formats;
+mod forms;
 pub mod fragments;
 pub mod geometry;
 pub mod hash;

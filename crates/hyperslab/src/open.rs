@@ -11,6 +11,7 @@ use hyperslab_core::{
 use hyperslab_remote::RemoteOptions;
 
 use crate::catalog::Catalog;
+use crate::forms::restored;
 use crate::geometry::GeometryReader;
 use crate::memory::process_memory;
 use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, location};
@@ -93,7 +94,8 @@ pub fn open(path: impl AsRef<Path>) -> Result<OpenStore> {
 pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenStore> {
     let found = location::find(path.as_ref(), options)?;
     let store = found.format.driver().open(found.content.clone(), &found.context(options))?;
-    Ok(OpenStore { store, driver: Some(found.format), memory: options.memory, path: found.name })
+    let (store, stored) = (restored(Arc::clone(&store)), store);
+    Ok(OpenStore { store, stored, driver: Some(found.format), memory: options.memory, path: found.name })
 }
 
 /// The format of what is at a location, without opening it.
@@ -112,6 +114,8 @@ pub(crate) const MOST_NODES: u64 = 1 << 22;
 #[derive(Debug, Clone)]
 pub struct OpenStore {
     store: Arc<dyn Store>,
+    /// The store as its driver opened it.
+    stored: Arc<dyn Store>,
     driver: Option<Format>,
     memory: u64,
     path: PathBuf,
@@ -121,7 +125,8 @@ impl OpenStore {
     /// A store that was opened by other means, under this path in messages.
     pub fn from_store(store: Arc<dyn Store>, path: impl Into<PathBuf>) -> Self {
         let driver = Format::from_name(store.format());
-        Self { store, driver, memory: default_memory(), path: path.into() }
+        let (store, stored) = (restored(Arc::clone(&store)), store);
+        Self { store, stored, driver, memory: default_memory(), path: path.into() }
     }
 
     /// The format, unless the store was opened by other means and is of none that is registered.
@@ -145,6 +150,13 @@ impl OpenStore {
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The same store with its nodes as they are stored: content that its format has no place for stands in other forms, such
+    /// as a mask beside the values, and is not put together again.
+    #[must_use]
+    pub fn as_stored(&self) -> Self {
+        Self { store: Arc::clone(&self.stored), ..self.clone() }
     }
 
     /// The store itself, as its format answers for it.

@@ -97,6 +97,8 @@ pub struct Capabilities {
     pub several_arrays: bool,
     /// A store holds tables.
     pub tables: bool,
+    /// Elements of arrays may be missing.
+    pub nullable: bool,
     /// Nodes have attributes.
     pub attributes: bool,
     /// A store keeps a history of its own.
@@ -123,6 +125,7 @@ impl Capabilities {
         grow: false,
         several_arrays: false,
         tables: false,
+        nullable: false,
         attributes: false,
         history: false,
         fragments: false,

@@ -1,0 +1,94 @@
+//! Nodes in the forms that a target has a place for.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Node, Result};
+
+use super::ConvertReport;
+use super::nodes::Item;
+use crate::forms::{Holds, stored_arrays, stored_geometry};
+use crate::{Format, Variant};
+
+/// A path of the target.
+pub(super) struct Planned {
+    pub(super) path: String,
+    /// The path of the source's node that it stands for.
+    pub(super) origin: String,
+    pub(super) item: Item,
+}
+
+/// What is to be made in the target, parents first. What it has no form for is reported, and the first error returned, unless
+/// it is the only node of the source that `alone` says.
+pub(super) fn planned(
+    items: Vec<(String, Item)>,
+    (format, variant): (Format, Option<Variant>),
+    alone: bool,
+    report: &mut ConvertReport,
+) -> Result<(Vec<Planned>, Option<Error>)> {
+    let mut taken: HashSet<String> = items.iter().map(|(path, _)| path.clone()).collect();
+    let dtype = |dtype: &_| format.driver().holds(dtype, variant);
+    let capabilities = format.info().capabilities;
+    let holds = Holds { dtype: &dtype, nullable: capabilities.nullable };
+    let (mut planned, mut refused) = (Vec::with_capacity(items.len()), None);
+    for (path, item) in items {
+        let mut pending = vec![(path.clone(), item)];
+        while let Some((own, item)) = pending.pop() {
+            let formed = match &item {
+                Item::Node(Node::Array(array)) if !array.schema().is_dimension => {
+                    stored_arrays(&own, array, &holds, &|path| taken.contains(path)).and_then(|formed| {
+                        match &formed {
+                            Some((nodes, _)) if nodes.len() > 1 && !capabilities.several_arrays => {
+                                Err(Error::unsupported(
+                                    array.name(),
+                                    format!("more than one array in {}", format.name()),
+                                ))
+                            }
+                            _ => Ok(formed),
+                        }
+                    })
+                }
+                Item::Node(Node::Geometry(geometry)) if capabilities.several_arrays => {
+                    stored_geometry(&own, &**geometry).map(|stored| {
+                        for what in stored.left_out {
+                            report.drop(&own, format!("{what}: arrays have no place for it"));
+                        }
+                        let words =
+                            "a geometry is stored as arrays of its vertices, links, objects and attributes";
+                        Some((stored.nodes, words.to_owned()))
+                    })
+                }
+                _ => Ok(None),
+            };
+            match formed {
+                Ok(None) => planned.push(Planned { path: own, origin: path.clone(), item }),
+                Ok(Some((nodes, words))) => {
+                    report.change(&own, words);
+                    taken.extend(nodes.iter().map(|(path, _)| path.clone()));
+                    // The nodes of a form may need one in turn: a mask is made of booleans.
+                    pending.extend(nodes.into_iter().rev().map(|(path, node)| (path, Item::Node(node))));
+                }
+                Err(why) if why.is_unsupported() && !alone => {
+                    report.drop(&own, format!("not converted: {why}"));
+                    refused.get_or_insert(why);
+                }
+                Err(why) => return Err(why),
+            }
+        }
+    }
+    Ok((planned, refused))
+}
+
+/// The same array in the form that NetCDF has for it, where the target is NetCDF.
+pub(super) fn netcdf_form(
+    array: &Arc<dyn hyperslab_core::Array>,
+    format: Format,
+    variant: Option<Variant>,
+    verbatim: bool,
+) -> Result<(Arc<dyn hyperslab_core::Array>, Option<&'static str>)> {
+    match variant {
+        _ if format.info().character_text => super::netcdf::adapted(array, true),
+        Some(variant) if variant.info().netcdf_types && !verbatim => super::netcdf::adapted(array, false),
+        _ => Ok((Arc::clone(array), None)),
+    }
+}

@@ -1,0 +1,402 @@
+//! Elements of one type as elements of types that a target has, and back.
+
+use std::sync::Arc;
+
+use hyperslab_core::{DType, Data, Elements, Error, Result, StructType};
+
+use crate::rows::members;
+
+/// How elements of a type are stored: one row of elements per leaf.
+#[derive(Debug, Clone)]
+pub(crate) enum Form {
+    /// Not a struct: one leaf.
+    Leaf(Leaf),
+    /// A struct: the leaves of its members.
+    Struct(Arc<StructType>, Vec<Form>),
+}
+
+/// One row of elements of a type that the target has.
+#[derive(Debug, Clone)]
+pub(crate) struct Leaf {
+    /// The type that elements stand for.
+    pub(crate) from: DType,
+    /// The type that is stored.
+    pub(crate) dtype: DType,
+    steps: Vec<Step>,
+}
+
+/// One step from a type to another.
+#[derive(Debug, Clone, PartialEq)]
+enum Step {
+    /// The same bytes are elements of a smaller type along more axes.
+    Split(Vec<u64>),
+    /// Signed bytes as 16-bit integers.
+    WidenInteger,
+    /// Half floats as single floats.
+    WidenFloat,
+    /// Text as bytes along one more axis, padded with zeros.
+    Pad(u64),
+}
+
+impl Form {
+    /// The form of elements of this type in a target; `None` when it has none. Text has the length zero until it is
+    /// [measured](Self::measure).
+    pub(crate) fn new(dtype: &DType, holds: &dyn Fn(&DType) -> bool) -> Option<Self> {
+        let (mut own, mut steps) = (dtype.clone(), Vec::new());
+        while !holds(&own) {
+            if let (DType::Struct(fields), true) = (&own, steps.is_empty()) {
+                let forms = fields.members.iter().map(|member| Self::new(&member.dtype, holds));
+                let forms = forms.collect::<Option<Vec<_>>>()?;
+                return (!forms.is_empty()).then(|| Self::Struct(Arc::clone(fields), forms));
+            }
+            let (step, next) = step(&own)?;
+            steps.push(step);
+            own = next;
+        }
+        Some(Self::Leaf(Leaf { from: dtype.clone(), dtype: own, steps }))
+    }
+
+    /// Are elements stored as they are?
+    pub(crate) fn is_identity(&self) -> bool {
+        matches!(self, Self::Leaf(leaf) if leaf.steps.is_empty())
+    }
+
+    /// Do lengths of text have to be measured?
+    pub(crate) fn has_text(&self) -> bool {
+        self.leaves().iter().any(|(_, leaf)| leaf.steps.iter().any(|step| matches!(step, Step::Pad(_))))
+    }
+
+    /// The leaves, and the names of the members that lead to each.
+    pub(crate) fn leaves(&self) -> Vec<(Vec<&str>, &Leaf)> {
+        match self {
+            Self::Leaf(leaf) => vec![(Vec::new(), leaf)],
+            Self::Struct(fields, forms) => {
+                let named = fields.members.iter().zip(forms);
+                named
+                    .flat_map(|(member, form)| {
+                        form.leaves().into_iter().map(|(mut path, leaf)| {
+                            path.insert(0, &member.name);
+                            (path, leaf)
+                        })
+                    })
+                    .collect()
+            }
+        }
+    }
+
+    fn leaves_mut(&mut self) -> Vec<&mut Leaf> {
+        match self {
+            Self::Leaf(leaf) => vec![leaf],
+            Self::Struct(_, forms) => forms.iter_mut().flat_map(Self::leaves_mut).collect(),
+        }
+    }
+
+    /// Makes room for the texts among these elements.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) for text that ends with a zero byte, which padding would swallow.
+    pub(crate) fn measure(&mut self, elements: &Elements) -> Result<()> {
+        match self {
+            Self::Leaf(leaf) => leaf.measure(elements),
+            Self::Struct(fields, forms) => {
+                let held = members(fields, elements)?;
+                forms.iter_mut().zip(&held).try_for_each(|(form, held)| form.measure(held))
+            }
+        }
+    }
+
+    /// Sets the length of text of a leaf.
+    pub(super) fn set_text_length(&mut self, leaf: usize, length: u64) {
+        if let Some(leaf) = self.leaves_mut().into_iter().nth(leaf) {
+            for step in &mut leaf.steps {
+                if let Step::Pad(own) = step {
+                    *own = length;
+                }
+            }
+        }
+    }
+
+    /// Gives texts that are all empty room for one byte: an axis cannot be empty.
+    pub(crate) fn fill_empty_text(&mut self) {
+        for leaf in self.leaves_mut() {
+            if let Some(Step::Pad(length)) = leaf.steps.first_mut() {
+                *length = (*length).max(1);
+            }
+        }
+    }
+
+    /// The elements of each leaf. Which elements are missing is not kept.
+    pub(crate) fn encode(&self, elements: &Elements) -> Result<Vec<Elements>> {
+        match self {
+            Self::Leaf(leaf) => Ok(vec![leaf.encode(elements)?]),
+            Self::Struct(fields, forms) => {
+                let held = members(fields, elements)?;
+                let encoded = forms.iter().zip(&held).map(|(form, held)| form.encode(held));
+                Ok(encoded.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect())
+            }
+        }
+    }
+
+    /// The elements out of those of each leaf, of which there are `count`.
+    pub(crate) fn decode(
+        &self,
+        leaves: &mut dyn Iterator<Item = Elements>,
+        count: usize,
+    ) -> Result<Elements> {
+        match self {
+            Self::Leaf(leaf) => {
+                let stored = leaves.next().ok_or_else(|| Error::invalid("a leaf of a form is missing"))?;
+                leaf.decode(stored, count)
+            }
+            Self::Struct(fields, forms) => {
+                let held = forms.iter().map(|form| form.decode(leaves, count)).collect::<Result<Vec<_>>>()?;
+                join(fields, held, count)
+            }
+        }
+    }
+}
+
+/// Structs out of their members.
+fn join(fields: &Arc<StructType>, held: Vec<Elements>, count: usize) -> Result<Elements> {
+    let dtype = DType::Struct(Arc::clone(fields));
+    let Some(size) = dtype.size() else {
+        return Ok(Elements { data: Data::Struct { length: count, members: held }, validity: None });
+    };
+    let bytes = count.checked_mul(size).ok_or_else(|| Error::invalid("structs larger than memory"))?;
+    let mut buffer = hyperslab_core::Buffer::zeroed(bytes)?;
+    for (member, held) in fields.members.iter().zip(&held) {
+        let own = member.dtype.size().unwrap_or(0);
+        let held = held.as_fixed().filter(|held| own > 0 && held.len() == count * own);
+        let Some(held) = held else { continue };
+        for (out, value) in buffer.as_mut_slice().chunks_exact_mut(size).zip(held.chunks_exact(own)) {
+            out[member.offset..member.offset + own].copy_from_slice(value);
+        }
+    }
+    Ok(Elements::fixed(buffer.freeze()))
+}
+
+/// The next step of a type that a target lacks, and the type that it leads to.
+fn step(dtype: &DType) -> Option<(Step, DType)> {
+    let split = |shape: Vec<u64>, to| Some((Step::Split(shape), to));
+    match dtype {
+        DType::Bool => split(Vec::new(), DType::UInt8),
+        DType::Int8 => Some((Step::WidenInteger, DType::Int16)),
+        DType::Float16 => Some((Step::WidenFloat, DType::Float32)),
+        DType::DateTime(_) | DType::Duration(_) => split(Vec::new(), DType::Int64),
+        DType::Enum(named) => split(Vec::new(), named.base.clone()),
+        DType::Complex64 => split(vec![2], DType::Float32),
+        DType::Complex128 => split(vec![2], DType::Float64),
+        DType::Float128 => split(vec![16], DType::UInt8),
+        DType::FixedBytes(size) => split(vec![*size as u64], DType::UInt8),
+        DType::FixedText(points) => split(vec![*points as u64], DType::UInt32),
+        DType::Opaque(opaque) => split(vec![opaque.size as u64], DType::UInt8),
+        DType::Array(base, shape) if base.is_fixed() => {
+            split(shape.iter().map(|extent| *extent as u64).collect(), (**base).clone())
+        }
+        DType::String | DType::Bytes => Some((Step::Pad(0), DType::UInt8)),
+        _ => None,
+    }
+}
+
+impl Leaf {
+    /// Extents of the axes that stand behind those of the array.
+    pub(crate) fn axes(&self) -> Vec<u64> {
+        let axes = self.steps.iter().flat_map(|step| match step {
+            Step::Split(axes) => axes.clone(),
+            Step::Pad(length) => vec![*length],
+            Step::WidenInteger | Step::WidenFloat => Vec::new(),
+        });
+        axes.collect()
+    }
+
+    /// A name for each of these axes: the one that other programs know, or what it is and how long.
+    pub(crate) fn axis_names(&self) -> Vec<String> {
+        let name = |extent: &u64| match self.from {
+            DType::Complex64 | DType::Complex128 => "complex".to_owned(),
+            DType::String | DType::Bytes | DType::FixedText(_) | DType::FixedBytes(_) => {
+                format!("string{extent}")
+            }
+            _ => format!("axis{extent}"),
+        };
+        self.axes().iter().map(name).collect()
+    }
+
+    /// Elements that are stored for one.
+    pub(crate) fn each(&self) -> usize {
+        self.axes().iter().product::<u64>() as usize
+    }
+
+    fn measure(&mut self, elements: &Elements) -> Result<()> {
+        let Some(Step::Pad(length)) = self.steps.first_mut() else { return Ok(()) };
+        let Data::Variable { offsets, bytes } = &elements.data else { return Ok(()) };
+        for pair in offsets.windows(2) {
+            let text = bytes.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
+            if text.last() == Some(&0) {
+                return Err(Error::unsupported(
+                    "text",
+                    "text that ends with a zero byte, among bytes of a fixed number",
+                ));
+            }
+            *length = (*length).max(text.len() as u64);
+        }
+        Ok(())
+    }
+
+    fn encode(&self, elements: &Elements) -> Result<Elements> {
+        let mut own = Elements { data: elements.data.clone(), validity: None };
+        for step in &self.steps {
+            own = match step {
+                Step::Split(_) => own,
+                Step::WidenInteger => {
+                    map::<1, 2>(&own, |byte| Some(i16::from(i8::from_ne_bytes(byte)).to_ne_bytes()))?
+                }
+                Step::WidenFloat => {
+                    map::<2, 4>(&own, |half| Some(half::f16::from_ne_bytes(half).to_f32().to_ne_bytes()))?
+                }
+                Step::Pad(length) => pad(&own, *length as usize)?,
+            };
+        }
+        Ok(own)
+    }
+
+    fn decode(&self, stored: Elements, count: usize) -> Result<Elements> {
+        let mut own = stored;
+        for step in self.steps.iter().rev() {
+            own = match step {
+                Step::Split(_) => own,
+                Step::WidenInteger => map::<2, 1>(&own, |wide| {
+                    i8::try_from(i16::from_ne_bytes(wide)).ok().map(i8::to_ne_bytes)
+                })?,
+                Step::WidenFloat => map::<4, 2>(&own, |wide| {
+                    let wide = f32::from_ne_bytes(wide);
+                    let half = half::f16::from_f32(wide);
+                    (half.to_f32() == wide || wide.is_nan()).then(|| half.to_ne_bytes())
+                })?,
+                Step::Pad(length) => unpad(&own, *length as usize, count)?,
+            };
+        }
+        let size = self.from.size();
+        let fits = match (own.as_fixed(), size) {
+            (Some(bytes), Some(size)) => size.checked_mul(count) == Some(bytes.len()),
+            _ => own.len(&self.from) == count,
+        };
+        if fits {
+            Ok(own)
+        } else {
+            Err(Error::invalid(format!("stored elements do not make {count} of {}", self.from)))
+        }
+    }
+}
+
+/// Every element through a function, which answers nothing for one that it cannot hold.
+fn map<const FROM: usize, const TO: usize>(
+    elements: &Elements,
+    function: impl Fn([u8; FROM]) -> Option<[u8; TO]>,
+) -> Result<Elements> {
+    let bytes =
+        elements.as_fixed().ok_or_else(|| Error::invalid("elements of variable length are not numbers"))?;
+    let mapped: Option<Vec<[u8; TO]>> =
+        bytes.as_chunks::<FROM>().0.iter().map(|element| function(*element)).collect();
+    let mapped =
+        mapped.ok_or_else(|| Error::invalid("a stored number does not fit the type that it stands for"))?;
+    Ok(Elements::fixed(mapped.into_flattened()))
+}
+
+fn pad(elements: &Elements, length: usize) -> Result<Elements> {
+    let Data::Variable { offsets, bytes } = &elements.data else {
+        return Err(Error::invalid("elements of a fixed size are not text"));
+    };
+    let texts = offsets.len().saturating_sub(1);
+    let total = texts.checked_mul(length).ok_or_else(|| Error::invalid("texts larger than memory"))?;
+    let mut padded = hyperslab_core::Buffer::zeroed(total)?;
+    for (pair, out) in offsets.windows(2).zip(padded.as_mut_slice().chunks_exact_mut(length.max(1))) {
+        let text = bytes.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
+        let out = out.get_mut(..text.len());
+        out.ok_or_else(|| Error::invalid("a text became longer while it was copied"))?.copy_from_slice(text);
+    }
+    Ok(Elements::fixed(padded.freeze()))
+}
+
+fn unpad(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
+    let bytes = elements.as_fixed().ok_or_else(|| Error::invalid("text of variable length is not padded"))?;
+    if length.checked_mul(count) != Some(bytes.len()) {
+        return Err(Error::invalid(format!("{} bytes are not {count} texts of {length}", bytes.len())));
+    }
+    let texts = (0..count).map(|index| {
+        let text = &bytes[index * length..(index + 1) * length];
+        let end = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        &text[..end]
+    });
+    Ok(Elements::variable(texts))
+}
+
+#[cfg(test)]
+mod tests {
+    use hyperslab_core::EnumType;
+
+    use super::*;
+
+    fn few(dtype: &DType) -> bool {
+        matches!(
+            dtype,
+            DType::UInt8 | DType::Int16 | DType::UInt32 | DType::Int64 | DType::Float32 | DType::Float64
+        )
+    }
+
+    fn there_and_back(dtype: &DType, elements: &Elements, leaves: usize) {
+        let mut form = Form::new(dtype, &few).unwrap();
+        form.measure(elements).unwrap();
+        let stored = form.encode(elements).unwrap();
+        assert_eq!(stored.len(), leaves, "{dtype}");
+        let count = elements.len(dtype);
+        for ((_, leaf), stored) in form.leaves().iter().zip(&stored) {
+            assert!(few(&leaf.dtype));
+            assert_eq!(stored.len(&leaf.dtype), count * leaf.each(), "{dtype}");
+        }
+        assert_eq!(&form.decode(&mut stored.into_iter(), count).unwrap(), elements, "{dtype}");
+    }
+
+    #[test]
+    fn elements_come_back() {
+        let state: DType =
+            EnumType { base: DType::Int8, members: vec![("ON".to_owned(), 1), ("OFF".to_owned(), -1)] }
+                .into();
+        let fixed = [
+            (DType::Bool, vec![1, 0, 1]),
+            (DType::Int8, vec![0x80, 0x7f, 0]),
+            (state, vec![1, 255]),
+            (DType::Complex64, (0..24).collect()),
+            (DType::FixedBytes(3), b"ab\0xyz".to_vec()),
+            (DType::FixedText(2), vec![7; 16]),
+            (DType::Array(Arc::new(DType::Float16), vec![2, 2]), vec![0, 0x3c, 0, 0xbc, 1, 0, 0, 0]),
+        ];
+        for (dtype, bytes) in fixed {
+            there_and_back(&dtype, &Elements::fixed(bytes), 1);
+        }
+        there_and_back(&DType::String, &Elements::variable(["ä", "", "long\0er"]), 1);
+        there_and_back(&DType::Bytes, &Elements::variable([""; 2]), 1);
+        let mut gaps = StructType::packed([("a", DType::Int8), ("b", DType::Complex128)]);
+        gaps.members[1].offset = 8;
+        gaps.size = 24;
+        let mut bytes = vec![0_u8; 48];
+        (bytes[0], bytes[24], bytes[9], bytes[47]) = (1, 2, 3, 4);
+        there_and_back(&gaps.into(), &Elements::fixed(bytes), 2);
+        let text = StructType::packed([("t", DType::String), ("n", DType::Int64)]);
+        let held = vec![Elements::variable(["a", "bc"]), Elements::fixed(vec![5; 16])];
+        let elements = Elements { data: Data::Struct { length: 2, members: held }, validity: None };
+        there_and_back(&text.into(), &elements, 2);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        let int8 = Form::new(&DType::Int8, &few).unwrap();
+        let wide = Elements::fixed(300_i16.to_ne_bytes().to_vec());
+        assert!(int8.decode(&mut [wide].into_iter(), 1).is_err());
+        let mut text = Form::new(&DType::String, &few).unwrap();
+        assert!(text.measure(&Elements::variable(["a\0"])).unwrap_err().is_unsupported());
+        text.measure(&Elements::variable(["a"])).unwrap();
+        assert!(text.encode(&Elements::variable(["ab"])).is_err());
+        assert!(Form::new(&DType::List(Arc::new(DType::Int8)), &few).is_none());
+    }
+}

@@ -1,0 +1,347 @@
+//! Stores in which nodes that stand in a form are what they stand for.
+//!
+//! Whatever does not fit (a mask of another shape, a type that the stored elements do not make) is no form: the node is shown as
+//! it is stored, with its attributes.
+
+use std::sync::Arc;
+
+use hyperslab_core::{
+    Array, ArraySchema, Attributes, CellOrder, DType, Depth, Edges, Elements, Error, Fill, Grid, Link, Node,
+    ObjectId, Positions, Region, Report, Result, Store, StoredArray, StoredGroup, StoredNamedType, Validity,
+    child_path, read_serial,
+};
+use serde_json::{Map, Value};
+
+use super::array::{CALENDAR, time_units};
+use super::derived::{Cells, Derived};
+use super::types::parse_type;
+use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, TABLE, TYPE, text, unmarked};
+
+/// The store with its forms read back.
+pub(crate) fn restored(inner: Arc<dyn Store>) -> Arc<dyn Store> {
+    Arc::new(Restored { inner })
+}
+
+/// A store whose nodes are what they stand for.
+#[derive(Debug)]
+struct Restored {
+    inner: Arc<dyn Store>,
+}
+
+impl Restored {
+    /// The array that a stored one stands for; `None` when it is what it is.
+    fn array(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<Arc<dyn Array>>> {
+        let attributes = &stored.schema().attributes;
+        let (dtype, mask) = (text(attributes, TYPE), text(attributes, MASK));
+        if dtype.is_none() && mask.is_none() {
+            return Ok(None);
+        }
+        let Some(dtype) = dtype.map_or(Some(stored.schema().dtype.clone()), |text| parse_type(&text)) else {
+            return Ok(None);
+        };
+        let Some(form) = form_of(&dtype, &[stored]) else { return Ok(None) };
+        let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
+        restored_array(form, &[Arc::clone(stored)], mask, attributes)
+    }
+
+    /// The mask beside a node: nothing where none is named, and `None` where the one that is named is not there.
+    fn mask(&self, path: &str, name: Option<&str>) -> Result<Option<Option<Arc<dyn Array>>>> {
+        let Some(name) = name else { return Ok(Some(None)) };
+        let Some((above, own)) = path.rsplit_once('/') else { return Ok(None) };
+        if name.is_empty() || name.contains('/') || name == own || [".", ".."].contains(&name) {
+            return Ok(None);
+        }
+        let place = child_path(if above.is_empty() { "/" } else { above }, name);
+        match self.inner.node(&place) {
+            Ok(Node::Array(mask)) => Ok(Some(Some(mask))),
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// What a group stands for; `None` when it is a group.
+    fn group(&self, path: &str, attributes: &Attributes) -> Result<Option<Node>> {
+        if text(attributes, KIND).as_deref() == Some(TABLE) {
+            let mut columns = Vec::new();
+            for name in self.children(path)? {
+                if let Node::Array(array) = self.inner.node(&child_path(path, &name))? {
+                    let stored = array.schema().attributes.clone();
+                    let own = self.array(&child_path(path, &name), &array)?.unwrap_or(array);
+                    columns.push((name, own, stored));
+                } else if let Node::Array(array) = self.node(&child_path(path, &name))?
+                    && let Node::Group(stored) = self.inner.node(&child_path(path, &name))?
+                {
+                    columns.push((name, array, stored));
+                }
+            }
+            let name = format!("{}{path}", self.inner.name());
+            let table = RestoredTable::new(name, columns, unmarked(attributes));
+            return Ok(table.map(|table| Node::Table(Arc::new(table))));
+        }
+        let dtype = text(attributes, TYPE).and_then(|text| parse_type(&text));
+        let Some(dtype @ DType::Struct(_)) = dtype else { return Ok(None) };
+        let Some(arrays) = self.leaves(path, &dtype)? else { return Ok(None) };
+        let Some(form) = form_of(&dtype, &arrays.iter().collect::<Vec<_>>()) else { return Ok(None) };
+        let mask = text(attributes, MASK);
+        let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
+        Ok(restored_array(form, &arrays, mask, attributes)?.map(Node::Array))
+    }
+
+    /// The arrays of a struct's members, in their order.
+    fn leaves(&self, path: &str, dtype: &DType) -> Result<Option<Vec<Arc<dyn Array>>>> {
+        let DType::Struct(fields) = dtype else { return Ok(None) };
+        let mut arrays = Vec::new();
+        for member in &fields.members {
+            if member.name.is_empty()
+                || member.name.contains('/')
+                || [".", ".."].contains(&member.name.as_str())
+            {
+                return Ok(None);
+            }
+            match self.inner.node(&child_path(path, &member.name)) {
+                Ok(Node::Array(array)) => arrays.push(array),
+                Ok(Node::Group(_)) => match self.leaves(&child_path(path, &member.name), &member.dtype)? {
+                    Some(below) => arrays.extend(below),
+                    None => return Ok(None),
+                },
+                Ok(_) | Err(Error::NotFound { .. }) => return Ok(None),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Some(arrays))
+    }
+
+    /// Is this child the mask of a sibling? No node is opened for names that no mask has.
+    fn is_mask(&self, path: &str, name: &str, siblings: &[String]) -> bool {
+        let Some(stem) = name.trim_end_matches('_').strip_suffix(MASK_ENDING) else { return false };
+        if !siblings.iter().any(|sibling| sibling == stem) {
+            return false;
+        }
+        let place = child_path(path, stem);
+        let named = |attributes: &Attributes| text(attributes, MASK).as_deref() == Some(name);
+        match self.inner.node(&place) {
+            Ok(Node::Array(array)) if named(&array.schema().attributes) => {
+                matches!(self.array(&place, &array), Ok(Some(_)))
+            }
+            Ok(Node::Group(attributes)) if named(&attributes) => {
+                matches!(self.group(&place, &attributes), Ok(Some(_)))
+            }
+            _ => false,
+        }
+    }
+}
+
+/// The form in which these arrays hold elements of a type; `None` when they do not.
+fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
+    let plain: Vec<&DType> = arrays.iter().map(|array| &array.schema().dtype).collect();
+    // Types are stepped down until they are stored ones. A struct is never stored as it is here, and booleans may be of
+    // either sign.
+    let mut form = Form::new(dtype, &|own| plain.contains(&own) && !matches!(own, DType::Struct(_)))?;
+    if form.leaves().len() != arrays.len() {
+        return None;
+    }
+    let rank = arrays[0].schema().grid.rank().checked_sub(form.leaves()[0].1.axes().len())?;
+    for (number, array) in arrays.iter().enumerate() {
+        let schema = array.schema();
+        let axes = form.leaves()[number].1.axes();
+        if schema.nullable
+            || schema.grid.rank() != rank + axes.len()
+            || schema.shape()[..rank] != arrays[0].schema().shape()[..rank]
+        {
+            return None;
+        }
+        // The length of text is that of its axis.
+        if let ([_], [extent]) = (&axes[..], &schema.shape()[rank..]) {
+            form.set_text_length(number, *extent);
+        }
+        let (_, leaf) = form.leaves().swap_remove(number);
+        if leaf.dtype != schema.dtype || leaf.axes() != schema.shape()[rank..] {
+            return None;
+        }
+    }
+    Some(form)
+}
+
+/// The array that these stand for.
+fn restored_array(
+    form: Form,
+    arrays: &[Arc<dyn Array>],
+    mask: Option<Arc<dyn Array>>,
+    attributes: &Attributes,
+) -> Result<Option<Arc<dyn Array>>> {
+    let first = arrays[0].schema();
+    let dtype = match &form {
+        Form::Leaf(leaf) => leaf.from.clone(),
+        Form::Struct(fields, _) => DType::Struct(Arc::clone(fields)),
+    };
+    let rank = first.grid.rank() - form.leaves()[0].1.axes().len();
+    if let Some(mask) = &mask {
+        let schema = mask.schema();
+        let flags = matches!(schema.dtype, DType::Bool | DType::Int8 | DType::UInt8);
+        if !flags || schema.nullable || schema.shape() != &first.shape()[..rank] {
+            return Ok(None);
+        }
+    }
+    let mut own = unmarked(attributes);
+    if text(&own, "units") == time_units(&dtype) && time_units(&dtype).is_some() {
+        let added = |name: &str| {
+            name == "units" || name == "calendar" && text(attributes, name).as_deref() == Some(CALENDAR)
+        };
+        own = own.filtered(|name, _| !added(name));
+    }
+    let (fill, dense) = restored_fill(&form, arrays, mask.as_ref())?;
+    let schema = ArraySchema {
+        grid: Grid::new(&first.shape()[..rank], &first.grid.chunk_shape()[..rank])?,
+        max_shape: first.max_shape[..rank].to_vec(),
+        dimensions: first.dimensions[..rank].to_vec(),
+        labels: first.labels[..rank].to_vec(),
+        order: CellOrder::RowMajor,
+        edges: Edges::Clipped,
+        nullable: mask.is_some(),
+        attributes: own,
+        fill,
+        stored: if form.is_identity() { first.stored.clone() } else { StoredArray::default() },
+        dtype,
+        ..first.clone()
+    };
+    let name = arrays[0].name().to_owned();
+    let masked = mask.is_some();
+    let sources = arrays.iter().cloned().chain(mask).collect();
+    let cells = RestoredCells { sources, form, masked };
+    Ok(Some(Arc::new(Derived::new(&name, schema, cells, dense))))
+}
+
+/// What cells hold that were never written; with `true`, the format refuses such cells.
+fn restored_fill(
+    form: &Form,
+    arrays: &[Arc<dyn Array>],
+    mask: Option<&Arc<dyn Array>>,
+) -> Result<(Fill, bool)> {
+    let one = |schema: &ArraySchema| match &schema.fill {
+        Fill::Refused => None,
+        Fill::Zero => Some(Elements::zero(&schema.dtype)),
+        Fill::Element(element) => Some(element.clone()),
+    };
+    let mut leaves = Vec::new();
+    for (array, (_, leaf)) in arrays.iter().zip(form.leaves()) {
+        let Some(element) = one(array.schema()) else { return Ok((Fill::Refused, true)) };
+        leaves.push(Elements::gather(&leaf.dtype, &[&element], &vec![(0, 0); leaf.each()])?);
+    }
+    let element = form.decode(&mut leaves.into_iter(), 1)?;
+    let missing = match mask.map(|mask| one(mask.schema())) {
+        None => return Ok((Fill::Element(element), false)),
+        Some(None) => return Ok((Fill::Refused, true)),
+        Some(Some(flag)) => flag.as_fixed().is_some_and(|flag| flag.first().is_some_and(|flag| *flag != 0)),
+    };
+    Ok((Fill::Element(element.with_validity(Some(Validity::from_flags([!missing])))), false))
+}
+
+/// Cells out of those of the leaves and of the mask.
+#[derive(Debug)]
+struct RestoredCells {
+    sources: Vec<Arc<dyn Array>>,
+    form: Form,
+    masked: bool,
+}
+
+impl Cells for RestoredCells {
+    fn sources(&self) -> &[Arc<dyn Array>] {
+        &self.sources
+    }
+
+    fn cells(&self, region: &Region) -> Result<Elements> {
+        let count = region.cells().and_then(|cells| usize::try_from(cells).ok());
+        let count = count.ok_or_else(|| Error::invalid("a region larger than memory"))?;
+        let mut rows = Vec::with_capacity(self.sources.len());
+        for source in &self.sources {
+            let behind = &source.schema().shape()[region.shape.len()..];
+            let (mut start, mut shape) = (region.start.clone(), region.shape.clone());
+            start.extend(behind.iter().map(|_| 0));
+            shape.extend_from_slice(behind);
+            rows.push(read_serial(&**source, Positions::region(&Region { start, shape }))?.elements);
+        }
+        let mask = if self.masked { rows.pop() } else { None };
+        let elements = self.form.decode(&mut rows.into_iter(), count)?;
+        let validity = mask
+            .as_ref()
+            .and_then(Elements::as_fixed)
+            .map(|flags| Validity::from_flags(flags.iter().map(|flag| *flag == 0)));
+        Ok(elements.with_validity(validity))
+    }
+}
+
+impl Store for Restored {
+    fn format(&self) -> &'static str {
+        self.inner.format()
+    }
+
+    fn variant(&self) -> Option<&'static str> {
+        self.inner.variant()
+    }
+
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        let mut names = self.inner.children(path)?;
+        if names.iter().any(|name| name.trim_end_matches('_').ends_with(MASK_ENDING)) {
+            let siblings = names.clone();
+            names.retain(|name| !self.is_mask(path, name, &siblings));
+        }
+        Ok(names)
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        let node = self.inner.node(path)?;
+        let meant = match &node {
+            Node::Array(array) => self.array(path, array)?.map(Node::Array),
+            Node::Group(attributes) => self.group(path, attributes)?,
+            _ => None,
+        };
+        Ok(meant.unwrap_or(node))
+    }
+
+    fn links(&self, path: &str) -> Result<Option<Vec<Link>>> {
+        let Some(mut links) = self.inner.links(path)? else { return Ok(None) };
+        let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
+        links.retain(|link| !self.is_mask(path, &link.name, &names));
+        Ok(Some(links))
+    }
+
+    fn identity(&self, path: &str) -> Result<Option<ObjectId>> {
+        self.inner.identity(path)
+    }
+
+    fn stored_group(&self, path: &str) -> Result<StoredGroup> {
+        self.inner.stored_group(path)
+    }
+
+    fn stored_type(&self, path: &str) -> Result<Option<StoredNamedType>> {
+        self.inner.stored_type(path)
+    }
+
+    fn preamble(&self) -> Result<Option<bytes::Bytes>> {
+        self.inner.preamble()
+    }
+
+    fn details(&self) -> Result<Map<String, Value>> {
+        self.inner.details()
+    }
+
+    fn advised_memory(&self, machine: u64) -> Option<u64> {
+        self.inner.advised_memory(machine)
+    }
+
+    fn keeps_checksums(&self) -> bool {
+        self.inner.keeps_checksums()
+    }
+
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        self.inner.verify(depth, report)
+    }
+}

@@ -196,9 +196,15 @@ mod tests {
         }
         let source = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let mut found = Vec::new();
-        for part in
-            ["write", "write.rs", "message", "btree2.rs", "superblock.rs", "symbols.rs", "filters/choose.rs"]
-        {
+        for part in [
+            "write",
+            "write.rs",
+            "message",
+            "btree2.rs",
+            "superblock.rs",
+            "symbol_table.rs",
+            "filters/choose.rs",
+        ] {
             scan(&source.join(part), &mut found);
         }
         assert!(found.is_empty(), "{found:#?}");

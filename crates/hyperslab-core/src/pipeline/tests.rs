@@ -98,13 +98,14 @@ fn local_and_remote_arrays_give_the_same_cells() {
 
 #[test]
 fn remote_chunks_are_requested_in_groups() {
-    let (local, remote) = (Numbers::new(1000, false), Numbers::new(1000, true));
+    let (local, remote) = (Numbers::new(10_000, false), Numbers::new(10_000, true));
     read(&local, "[:]").unwrap();
     read(&remote, "[:]").unwrap();
-    // Locally each of the 800 written chunks is fetched by itself; remotely, those of a batch together.
-    assert_eq!(local.fetched.lock().unwrap().len(), 800);
+    // Locally each of the 8,000 written chunks is fetched by itself; remotely, those of a batch together.
+    assert_eq!(local.fetched.lock().unwrap().len(), 8000);
     let fetched = remote.fetched.lock().unwrap().clone();
-    assert_eq!((fetched.len() as u64, fetched.iter().sum::<usize>()), (1000_u64.div_ceil(LOCATE_BATCH), 800));
+    let batches = 10_000_u64.div_ceil(REMOTE_LOCATE_BATCH);
+    assert_eq!((fetched.len() as u64, fetched.iter().sum::<usize>()), (batches, 8000));
 }
 
 #[test]

@@ -7,6 +7,8 @@
 //! cargo xtask soak      the offline tests again and again, each time with new random cases
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
+//! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
+//! cargo xtask browse    both pages in headless Chromium, on a store of every format
 //! cargo xtask bench     us and the peers on the same work, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
 //! cargo xtask features  does every set of features compile, and do the fuzz targets?
@@ -18,6 +20,7 @@ mod crash;
 mod features;
 mod fuzz;
 mod layers;
+mod page;
 mod peers;
 mod python;
 mod run;
@@ -37,12 +40,14 @@ fn main() -> ExitCode {
         Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
+        Some("page") => page::build(),
+        Some("browse") => page::browse(),
         Some("python") => python::run_tests(&words[1..]),
         Some("layers") => layers::run(),
         Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, crash, power, soak, peers, python, bench, layers, features or fuzz",
+            "{}: expected test, crash, power, soak, peers, page, browse, python, bench, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, crash, features, layers, peers, python};
+use crate::{Outcome, crash, features, layers, page, peers, python};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -34,6 +34,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         return Ok(());
     }
     crash::kill(&["--kills".to_owned(), KILLS.to_owned()])?;
+    page::browse()?;
     python::run_tests(&[])
 }
 

@@ -103,9 +103,14 @@ impl Work {
 }
 
 impl Job {
+    /// The most memory that one answer may take.
+    pub(crate) fn limit(&self) -> u64 {
+        u64::from(self.work.units) * UNIT / 2
+    }
+
     /// Takes memory, waiting for answers that are still being sent. A request that could never have it is refused at once.
     pub(crate) fn reserve(&self, bytes: u64) -> Result<Held, Failure> {
-        let limit = u64::from(self.work.units) * UNIT / 2;
+        let limit = self.limit();
         if bytes > limit {
             return Err(Failure::too_large(bytes, limit));
         }

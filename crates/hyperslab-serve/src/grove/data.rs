@@ -392,7 +392,8 @@ fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<An
     let positions = positions_of(array, wish.selection)?;
     let bytes = positions.cells().and_then(|cells| cells.checked_mul(item as u64));
     let Some(bytes) = bytes.filter(|bytes| *bytes > STREAM) else { return Ok(None) };
-    let held = job.reserve(PIECE * 2)?;
+    let most = PIECE.min(job.limit() / 4);
+    let held = job.reserve(most * 2)?;
     let mut head = Vec::new();
     if wish.form == Form::Npy {
         let mut shape = positions.shape().to_vec();
@@ -404,7 +405,7 @@ fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<An
     let big = is_big_endian(array) && !wish.safe && wish.form == Form::Bin;
     let total = bytes + head.len() as u64;
     let (reader, dtype) = (array.clone(), schema.dtype.clone());
-    let mut pieces = Slabs::new(positions, item as u64, schema.grid.chunk_shape(), (STREAM, PIECE));
+    let mut pieces = Slabs::new(positions, item as u64, schema.grid.chunk_shape(), (STREAM.min(most), most));
     let mut head = Some(Bytes::from(head)).filter(|head| !head.is_empty());
     let blocks = Blocks::new(move |progress| {
         if let Some(head) = head.take() {

@@ -84,9 +84,10 @@ pub(crate) fn of(path: &str, entity: &Entity, selection: Option<&str>, job: &Job
 fn fold(array: &ArrayReader, selection: Option<&str>, job: &Job, stats: &mut Stats) -> Result<(), Failure> {
     let item = array.schema().dtype.size().unwrap_or(1) as u64;
     let positions = positions_of(array, selection)?;
-    let _held = job.reserve(PIECE * 2)?;
+    let piece_bytes = PIECE.min(job.limit() / 4);
+    let _held = job.reserve(piece_bytes * 2)?;
     let reader = array.clone().with_progress(std::sync::Arc::clone(&job.progress));
-    for piece in Slabs::new(positions, item, array.schema().grid.chunk_shape(), (PIECE, PIECE * 2)) {
+    for piece in Slabs::new(positions, item, array.schema().grid.chunk_shape(), (piece_bytes, piece_bytes * 2)) {
         job.progress.check_cancelled()?;
         add_all(&reader.read_positions(piece)?, stats)?;
     }

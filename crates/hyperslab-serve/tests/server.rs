@@ -1,0 +1,310 @@
+//! What the server answers and refuses, asked through its router.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, Method, Request, StatusCode, header};
+use http_body_util::BodyExt;
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::{DType, Elements, Values, export, format_named};
+use hyperslab_serve::{ServeOptions, Server};
+use serde_json::Value;
+use tower::ServiceExt;
+
+/// `cells` numbers that count from `first`, as `.npy`.
+fn write_npy(path: &Path, shape: &[u64], first: f32) {
+    let cells: u64 = shape.iter().product();
+    let bytes: Vec<u8> = (0..cells).flat_map(|i| (first + i as f32).to_ne_bytes()).collect();
+    let values = Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap();
+    export::write(&values, path, true).unwrap();
+}
+
+fn converted(from: &Path, to: &Path, format: &str) {
+    let (format, variant) = format_named(format).unwrap();
+    let options = ConvertOptions { variant, ..ConvertOptions::default() };
+    convert(&hyperslab::open(from).unwrap(), to, format, &options, &Progress::default()).unwrap();
+}
+
+struct Answer {
+    status: StatusCode,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Answer {
+    fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+
+    fn header(&self, name: header::HeaderName) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+
+    fn floats(&self) -> Vec<f32> {
+        self.body.chunks_exact(4).map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap())).collect()
+    }
+}
+
+fn request(uri: &str) -> axum::http::request::Builder {
+    Request::builder().uri(uri).header(header::HOST, "127.0.0.1:8642")
+}
+
+async fn send(server: &Server, request: Request<Body>) -> Answer {
+    let response = server.router().oneshot(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes().to_vec() }
+}
+
+async fn get(server: &Server, uri: &str) -> Answer {
+    send(server, request(uri).body(Body::empty()).unwrap()).await
+}
+
+fn run(work: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(work);
+}
+
+/// A folder with a store beside it that must not be reached.
+fn folder() -> tempfile::TempDir {
+    let outer = tempfile::tempdir().unwrap();
+    let inner = outer.path().join("served");
+    std::fs::create_dir_all(inner.join("sub")).unwrap();
+    write_npy(&outer.path().join("secret.npy"), &[2], 0.0);
+    write_npy(&inner.join("a.npy"), &[4, 6], 0.0);
+    converted(&inner.join("a.npy"), &inner.join("sub/a.zarr"), "zarr3");
+    converted(&inner.join("a.npy"), &inner.join("a.tet"), "tet");
+    outer
+}
+
+fn server(outer: &tempfile::TempDir, options: ServeOptions) -> Server {
+    Server::new(&outer.path().join("served"), options).unwrap()
+}
+
+#[test]
+fn values_have_lengths_tags_and_ranges() {
+    run(async {
+        let outer = folder();
+        let server = server(&outer, ServeOptions::default());
+        let uri = "/data?file=a.npy&path=/&format=bin&selection=1,2:5";
+        let answer = get(&server, uri).await;
+        assert_eq!((answer.status, answer.floats()), (StatusCode::OK, vec![8.0, 9.0, 10.0]));
+        assert_eq!(answer.header(header::CONTENT_LENGTH), "12");
+        let tag = answer.header(header::ETAG).to_owned();
+        let again = send(&server, request(uri).header(header::IF_NONE_MATCH, &tag).body(Body::empty()).unwrap()).await;
+        assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
+        let part = send(&server, request(uri).header(header::RANGE, "bytes=4-7").body(Body::empty()).unwrap()).await;
+        assert_eq!((part.status, part.floats()), (StatusCode::PARTIAL_CONTENT, vec![9.0]));
+        assert_eq!(part.header(header::CONTENT_RANGE), "bytes 4-7/12");
+        let beyond = send(&server, request(uri).header(header::RANGE, "bytes=12-").body(Body::empty()).unwrap()).await;
+        assert_eq!(beyond.status, StatusCode::RANGE_NOT_SATISFIABLE);
+        let head = send(&server, request(uri).method(Method::HEAD).body(Body::empty()).unwrap()).await;
+        assert_eq!((head.body.len(), head.header(header::CONTENT_LENGTH)), (0, "12"));
+    });
+}
+
+#[test]
+fn a_file_that_changes_is_read_again() {
+    run(async {
+        let outer = folder();
+        let server = server(&outer, ServeOptions::default());
+        let uri = "/data?file=a.npy&path=/&format=bin&selection=0,0:2";
+        let before = get(&server, uri).await;
+        assert_eq!(before.floats(), [0.0, 1.0]);
+        write_npy(&outer.path().join("served/a.npy"), &[4, 6], 100.0);
+        let tag = before.header(header::ETAG);
+        let after = send(&server, request(uri).header(header::IF_NONE_MATCH, tag).body(Body::empty()).unwrap()).await;
+        assert_eq!((after.status, after.floats()), (StatusCode::OK, vec![100.0, 101.0]));
+        std::fs::remove_file(outer.path().join("served/a.npy")).unwrap();
+        assert_eq!(get(&server, uri).await.status, StatusCode::NOT_FOUND);
+    });
+}
+
+#[test]
+fn nothing_outside_the_folder_can_be_named() {
+    run(async {
+        let outer = folder();
+        #[cfg(unix)]
+        for (target, link) in [("../secret.npy", "link.npy"), ("..", "up"), ("a.npy", "inner.npy")] {
+            std::os::unix::fs::symlink(target, outer.path().join("served").join(link)).unwrap();
+        }
+        let absolute = outer.path().join("secret.npy").display().to_string();
+        let server = server(&outer, ServeOptions::default());
+        let names = [
+            "../secret.npy", "..%2Fsecret.npy", "%2e%2e/secret.npy", "%2e%2e%2fsecret.npy", "sub/../../secret.npy", &absolute,
+            "link.npy", "up/secret.npy", "..%5Csecret.npy", "a.npy%00", "./../secret.npy", "....//secret.npy", "",
+        ];
+        for name in names {
+            for endpoint in ["meta", "attr", "data", "paths", "stats", "api/node", "api/children", "api/table"] {
+                let answer = get(&server, &format!("/{endpoint}?file={name}&path=/")).await;
+                assert!(answer.status.is_client_error(), "{endpoint} {name}: {}", answer.status);
+                let told = String::from_utf8_lossy(&answer.body).into_owned();
+                assert!(!told.contains(outer.path().to_str().unwrap()), "{endpoint} {name}: {told}");
+            }
+            for prefix in ["zarr", "zarr-numcodecs", "view"] {
+                let answer = get(&server, &format!("/{prefix}/{name}/zarr.json")).await;
+                assert!(answer.status.is_client_error(), "{prefix} {name}: {}", answer.status);
+            }
+        }
+        assert_eq!(get(&server, "/meta?file=a.npy&path=/").await.status, StatusCode::OK);
+        #[cfg(unix)]
+        assert_eq!(get(&server, "/meta?file=inner.npy&path=/").await.status, StatusCode::OK);
+        // The listing shows what can be opened, and nothing else.
+        let listed = get(&server, "/api/files").await.json();
+        let names: Vec<&str> = listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+        assert_eq!(names, if cfg!(unix) { vec!["a.npy", "a.tet", "inner.npy", "sub"] } else { vec!["a.npy", "a.tet", "sub"] });
+        assert!(get(&server, "/api/files?folder=..").await.status.is_client_error());
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn links_inside_a_directory_store_do_not_lead_out() {
+    run(async {
+        let outer = folder();
+        let store = outer.path().join("served/sub/a.zarr");
+        let document = walk(&store).into_iter().find(|path| path.ends_with("zarr.json")).unwrap();
+        std::fs::copy(&document, outer.path().join("copy.json")).unwrap();
+        let server = server(&outer, ServeOptions::default());
+        assert_eq!(get(&server, "/meta?file=sub/a.zarr&path=/").await.status, StatusCode::OK);
+        std::fs::remove_file(store.join("zarr.json")).unwrap();
+        std::os::unix::fs::symlink(outer.path().join("copy.json"), store.join("zarr.json")).unwrap();
+        let fresh = self::server(&outer, ServeOptions::default());
+        assert!(get(&fresh, "/meta?file=sub/a.zarr&path=/").await.status.is_client_error());
+    });
+}
+
+#[cfg(unix)]
+fn walk(folder: &Path) -> Vec<std::path::PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+#[test]
+fn other_names_tokens_and_origins_are_refused() {
+    run(async {
+        let outer = folder();
+        let options = ServeOptions {
+            token: Some("0123456789abcdef".into()),
+            cors: vec!["https://example.org".into()],
+            hosts: vec!["data.example".into()],
+            ..ServeOptions::default()
+        };
+        let server = server(&outer, options);
+        let ask = |host: &str, extra: Option<(header::HeaderName, &str)>, uri: &str| {
+            let mut request = Request::builder().uri(uri).header(header::HOST, host);
+            if let Some((name, value)) = extra {
+                request = request.header(name, value);
+            }
+            request.body(Body::empty()).unwrap()
+        };
+        let bearer = Some((header::AUTHORIZATION, "Bearer 0123456789abcdef"));
+        let uri = "/meta?file=a.npy&path=/";
+        for host in ["localhost", "127.0.0.1:8642", "[::1]:8642", "192.168.1.5", "data.example:80", "x.localhost"] {
+            assert_eq!(send(&server, ask(host, bearer.clone(), uri)).await.status, StatusCode::OK, "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
+            let status = send(&server, ask(host, bearer.clone(), uri)).await.status;
+            assert_eq!(status, StatusCode::MISDIRECTED_REQUEST, "{host}");
+        }
+        let nameless = Request::builder().uri(uri).body(Body::empty()).unwrap();
+        assert_eq!(send(&server, nameless).await.status, StatusCode::MISDIRECTED_REQUEST);
+        for wrong in [None, Some((header::AUTHORIZATION, "Bearer 0123456789abcdeX")), Some((header::COOKIE, "hyperslab_token="))] {
+            assert_eq!(send(&server, ask("localhost", wrong, uri)).await.status, StatusCode::UNAUTHORIZED);
+        }
+        for path in ["/", "/view/", "/view/app.js", "/zarr/a.npy/zarr.json", "/api/files", "/nothing"] {
+            assert_eq!(send(&server, ask("localhost", None, path)).await.status, StatusCode::UNAUTHORIZED, "{path}");
+        }
+        let cookie = Some((header::COOKIE, "other=1; hyperslab_token=0123456789abcdef"));
+        assert_eq!(send(&server, ask("localhost", cookie, uri)).await.status, StatusCode::OK);
+        let page = ask("localhost", Some((header::ACCEPT, "text/html")), "/?token=0123456789abcdef&x=1");
+        let page = send(&server, page).await;
+        assert_eq!((page.status, page.header(header::LOCATION)), (StatusCode::SEE_OTHER, "/?x=1"));
+        assert!(page.header(header::SET_COOKIE).contains("HttpOnly; SameSite=Strict"));
+        // An origin that is not allowed learns nothing; one that is may read.
+        let token = "/meta?file=a.npy&path=/&token=0123456789abcdef";
+        let other = send(&server, ask("localhost", Some((header::ORIGIN, "https://evil.example")), token)).await;
+        assert_eq!(other.header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "");
+        let own = send(&server, ask("localhost", Some((header::ORIGIN, "https://example.org")), token)).await;
+        assert_eq!(own.header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "https://example.org");
+    });
+}
+
+#[test]
+fn requests_that_are_too_large_are_refused() {
+    run(async {
+        let outer = folder();
+        write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
+        let server = server(&outer, ServeOptions { memory: 16 << 20, ..ServeOptions::default() });
+        let long = format!("/meta?file=a.npy&path=/{}", "x".repeat(20_000));
+        assert_eq!(get(&server, &long).await.status, StatusCode::URI_TOO_LONG);
+        for method in [Method::POST, Method::PUT, Method::DELETE] {
+            let request = request("/meta?file=a.npy").method(method).body(Body::from(vec![0; 1000])).unwrap();
+            assert_eq!(send(&server, request).await.status, StatusCode::METHOD_NOT_ALLOWED);
+        }
+        let whole = get(&server, "/data?file=large.npy&path=/").await;
+        assert_eq!(whole.status, StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(whole.json()["message"].as_str().unwrap().contains("select less"));
+        let part = get(&server, "/data?file=large.npy&path=/&selection=0:3,0:2").await;
+        assert_eq!(part.json(), serde_json::json!([[0.0, 1.0], [1000.0, 1001.0], [2000.0, 2001.0]]));
+        for wrong in ["selection=a", "selection=0,0,0", "selection=9999", "format=x", "dtype=x", "flatten=maybe"] {
+            let answer = get(&server, &format!("/data?file=a.npy&path=/&{wrong}")).await;
+            assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
+        }
+    });
+}
+
+#[test]
+fn large_answers_stream_with_their_length() {
+    run(async {
+        let outer = folder();
+        write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
+        // Far less memory than the answer has bytes.
+        let server = server(&outer, ServeOptions { memory: 256 << 20, ..ServeOptions::default() });
+        let answer = get(&server, "/data?file=large.npy&path=/&format=bin").await;
+        assert_eq!(answer.header(header::CONTENT_LENGTH), "12000000");
+        assert!(answer.floats().into_iter().eq((0..3_000_000).map(|i| i as f32)));
+        let saved = get(&server, "/data?file=large.npy&path=/&format=npy").await;
+        assert_eq!(saved.header(header::CONTENT_LENGTH), saved.body.len().to_string());
+        assert!(saved.header(header::CONTENT_DISPOSITION).contains("data.npy"));
+        assert!(saved.body.ends_with(&answer.body));
+    });
+}
+
+#[test]
+fn every_store_is_a_zarr_store() {
+    run(async {
+        let outer = folder();
+        let server = server(&outer, ServeOptions::default());
+        for (store, array) in [("a.tet", "data"), ("sub/a.zarr", "data")] {
+            let root = get(&server, &format!("/zarr/{store}/zarr.json")).await.json();
+            let below = root["consolidated_metadata"]["metadata"].as_object().unwrap();
+            let name = below.keys().next().cloned().unwrap_or_else(|| array.to_owned());
+            assert_eq!(below[&name]["shape"], serde_json::json!([4, 6]), "{store}");
+            let chunk = get(&server, &format!("/zarr/{store}/{name}/c/0/0")).await;
+            assert_eq!(chunk.status, StatusCode::OK, "{store}");
+            for missing in ["c/9/9", "c/0", "c/0/0/0", "c/00/0", "c/-1/0", "x/zarr.json", "zarr.json/x"] {
+                let status = get(&server, &format!("/zarr/{store}/{name}/{missing}")).await.status;
+                assert_eq!(status, StatusCode::NOT_FOUND, "{store} {missing}");
+            }
+        }
+    });
+}
+
+#[test]
+fn pages_are_served_with_a_policy() {
+    run(async {
+        let outer = folder();
+        let server = server(&outer, ServeOptions::default());
+        assert_eq!(get(&server, "/").await.body, b"ok");
+        let page = get(&server, "/view/").await;
+        assert_eq!(page.header(header::CONTENT_TYPE), "text/html; charset=utf-8");
+        assert!(page.header(header::CONTENT_SECURITY_POLICY).contains("script-src 'self'"));
+        for name in ["app.js", "style.css", "tree.js", "geometry.js"] {
+            assert_eq!(get(&server, &format!("/view/{name}")).await.status, StatusCode::OK, "{name}");
+        }
+        for name in ["/view/../Cargo.toml", "/view/%2e%2e/Cargo.toml", "/index.html", "/etc/passwd"] {
+            assert_eq!(get(&server, name).await.status, StatusCode::NOT_FOUND, "{name}");
+        }
+    });
+}

@@ -1,0 +1,91 @@
+//! H5Web as the page of `tet serve`, and both pages in a real browser.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use crate::Outcome;
+use crate::run::{cargo, root, run, say, target};
+
+/// Where Debian puts the browser.
+const CHROMIUM: &str = "/usr/bin/chromium";
+
+/// Builds the page into `target/page` from `page/` and its lock file.
+pub(crate) fn build() -> Outcome {
+    let source = root().join("page");
+    installed(&source)?;
+    let out = target().join("page");
+    run(npm(&source).args(["exec", "--", "vite", "build", "--logLevel", "warn", "--emptyOutDir", "--outDir"]).arg(&out))?;
+    say(&format!("the page is in {}: tet serve --page {0}, or build tet with the feature h5web", out.display()));
+    Ok(())
+}
+
+/// Drives H5Web and our own page in Chromium, on a store of every format. Screenshots stay in `target/browser/shots`.
+pub(crate) fn browse() -> Outcome {
+    node()?;
+    let python = crate::peers::python()?;
+    if !target().join("page/index.html").exists() {
+        build()?;
+    }
+    let browser = chromium()?;
+    let folder = target().join("browser");
+    let source = root().join("peers/browser");
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for name in ["package.json", "package-lock.json", "browse.mjs"] {
+        std::fs::copy(source.join(name), folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+    }
+    installed(&folder)?;
+    run(cargo().args(["build", "-p", "hyperslab-cli"]))?;
+    let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
+    let samples = folder.join("samples");
+    run(Command::new(&python).arg(source.join("samples.py")).arg(&samples).arg(&tet))?;
+    run(Command::new("node")
+        .current_dir(&folder)
+        .arg("browse.mjs")
+        .arg(&tet)
+        .arg(&samples)
+        .arg(target().join("page"))
+        .arg(folder.join("shots"))
+        .env("CHROMIUM", browser))
+}
+
+/// Installs what a lock file says, unless that was done.
+fn installed(folder: &Path) -> Outcome {
+    node()?;
+    let lock = folder.join("package-lock.json");
+    let wanted = std::fs::read_to_string(&lock).map_err(|error| format!("{}: {error}", lock.display()))?;
+    let stamp = folder.join("node_modules/.installed");
+    if std::fs::read_to_string(&stamp).is_ok_and(|own| own == wanted) {
+        return Ok(());
+    }
+    run(npm(folder).args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]))?;
+    std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
+}
+
+fn npm(folder: &Path) -> Command {
+    let mut npm = Command::new(if cfg!(windows) { "npm.cmd" } else { "npm" });
+    npm.current_dir(folder);
+    npm
+}
+
+fn node() -> Outcome {
+    let found = Command::new("node").arg("--version").stdout(Stdio::null()).status();
+    match found {
+        Ok(status) if status.success() => Ok(()),
+        _ => Err("the page and its tests need Node.js 20 or newer with npm on the PATH".to_owned()),
+    }
+}
+
+/// The browser: `CHROMIUM` of the environment, or Debian's, which is installed where that is allowed.
+fn chromium() -> Result<PathBuf, String> {
+    if let Some(own) = std::env::var_os("CHROMIUM") {
+        return Ok(own.into());
+    }
+    if !Path::new(CHROMIUM).exists() {
+        say("installing Chromium for the tests of the pages");
+        let install = Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();
+        if !matches!(install, Ok(status) if status.success()) || !Path::new(CHROMIUM).exists() {
+            return Err("the tests of the pages need Chromium: install it, or name it in CHROMIUM".to_owned());
+        }
+    }
+    Ok(CHROMIUM.into())
+}

@@ -83,20 +83,89 @@ fn filters_with_levels_that_do_not_exist_are_refused() {
 fn content_that_a_format_lacks_ends_in_exit_1() {
     let folder = tempfile::tempdir().expect("a folder");
     packed(folder.path());
-    // `.tet` has no text.
-    let text = folder.path().join("t.zarr/words");
-    std::fs::create_dir(&text).expect("a folder");
+    // `.tet` has at most eight dimensions.
+    let deep = folder.path().join("t.zarr/deep");
+    std::fs::create_dir(&deep).expect("a folder");
     let document = json!({
-        "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|O", "order": "C", "fill_value": "",
-        "compressor": null, "filters": [{"id": "vlen-utf8"}],
+        "zarr_format": 2, "shape": [1, 1, 1, 1, 1, 1, 1, 1, 1], "chunks": [1, 1, 1, 1, 1, 1, 1, 1, 1], "dtype": "<i2",
+        "order": "C", "fill_value": 0, "compressor": null, "filters": null,
     });
-    std::fs::write(text.join(".zarray"), document.to_string()).expect("a file");
+    std::fs::write(deep.join(".zarray"), document.to_string()).expect("a file");
     let output = tet(folder.path(), &["convert", "t.zarr", "t.tet"]);
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
-    assert!(stderr(&output).contains("/words: not converted"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("/deep: not converted"), "{}", stderr(&output));
     let output = tet(folder.path(), &["convert", "t.zarr", "t.tet", "--force", "--skip-unsupported"]);
     assert!(output.status.success(), "{}", stderr(&output));
     let output = tet(folder.path(), &["convert", "t.zarr", "s.tet", "--strict"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(!folder.path().join("s.tet").exists());
+}
+
+/// A Zarr v2 group with two times, two places and a value for each pair.
+fn labelled(folder: &Path) {
+    let write = |name: &str, dtype: &str, dimensions: &[&str], attributes: Value, bytes: Vec<u8>| {
+        let array = folder.join("f.zarr").join(name);
+        std::fs::create_dir_all(&array).expect("a folder");
+        let shape = vec![2; dimensions.len()];
+        let document = json!({
+            "zarr_format": 2, "shape": shape, "chunks": shape, "dtype": dtype, "order": "C", "fill_value": null,
+            "compressor": null, "filters": null,
+        });
+        std::fs::write(array.join(".zarray"), document.to_string()).expect("a file");
+        let mut attributes = attributes;
+        attributes["_ARRAY_DIMENSIONS"] = json!(dimensions);
+        std::fs::write(array.join(".zattrs"), attributes.to_string()).expect("a file");
+        std::fs::write(array.join(if dimensions.len() == 2 { "0.0" } else { "0" }), bytes).expect("a chunk");
+    };
+    let floats = |values: &[f64]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>();
+    let hours: Vec<u8> = [6_i32, 36].iter().flat_map(|hour| hour.to_le_bytes()).collect();
+    write(
+        "time",
+        "<i4",
+        &["time"],
+        json!({"units": "hours since 2000-01-01", "calendar": "standard"}),
+        hours,
+    );
+    write("x", "<f8", &["x"], json!({}), floats(&[10.5, 20.0]));
+    write("v", "<f8", &["time", "x"], json!({}), floats(&[1.0, 2.0, 3.0, 4.0]));
+    std::fs::write(folder.join("f.zarr/.zgroup"), json!({"zarr_format": 2}).to_string()).expect("a file");
+}
+
+#[test]
+fn files_of_rows_carry_labels() {
+    let folder = tempfile::tempdir().expect("a folder");
+    labelled(folder.path());
+    let run = |words: &[&str]| {
+        let output = tet(folder.path(), words);
+        assert!(output.status.success(), "tet {words:?}: {}", stderr(&output));
+    };
+    let text = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("a file");
+    run(&["read", "f.zarr", "/v", "x[::-1]", "-o", "v.csv"]);
+    let rows: Vec<String> = text("v.csv").lines().map(str::to_owned).collect();
+    assert_eq!(rows[0], "time,x,value");
+    assert!(rows[1].starts_with("2000-01-01T06:00") && rows[1].ends_with(",20.0,2.0"), "{rows:?}");
+    assert!(rows[4].starts_with("2000-01-02T12:00") && rows[4].ends_with(",10.5,3.0"), "{rows:?}");
+    run(&["convert", "f.zarr", "all.csv", "--node", "/v"]);
+    assert_eq!(text("all.csv").lines().count(), 5);
+    run(&["query", "f.zarr", "/v", "--mean", "x", "-o", "mean.csv"]);
+    let rows: Vec<String> = text("mean.csv").lines().map(str::to_owned).collect();
+    assert_eq!((rows[0].as_str(), rows.len()), ("time,mean", 3));
+    assert!(rows[2].starts_with("2000-01-02T12:00") && rows[2].ends_with(",3.5"), "{rows:?}");
+    run(&["query", "f.zarr", "/v", "--mean", "x", "-o", "mean.parquet"]);
+    assert_eq!(&std::fs::read(folder.path().join("mean.parquet")).expect("a file")[..4], b"PAR1");
+}
+
+#[test]
+fn reductions_of_times_are_dates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    labelled(folder.path());
+    let run = |words: &[&str]| {
+        json_of(folder.path(), &[&["query", "f.zarr", "/time"], words, &["--json"]].concat())
+    };
+    assert_eq!(run(&["--max"])["values"], "2000-01-02T12:00");
+    assert_eq!(run(&["--mean"])["values"], "2000-01-01T21:00");
+    assert_eq!(run(&["--count"])["values"], 2);
+    assert_eq!(run(&["--max", "--raw"])["values"], 36);
+    let shown = stdout(&tet(folder.path(), &["query", "f.zarr", "/time", "--min"]));
+    assert!(shown.contains("2000-01-01T06:00"), "{shown}");
 }

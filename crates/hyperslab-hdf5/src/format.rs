@@ -77,6 +77,8 @@ impl FormatDriver for Hdf5Driver {
             replace: options.replace,
             sync: options.sync,
             dimension_scales: !options.verbatim,
+            commit_types: !options.verbatim
+                && options.variant.is_some_and(|variant| variant.info().netcdf_types),
             verbatim: options.verbatim,
             all_declared: options.source.is_some(),
             user_block: options.preamble.clone().unwrap_or_default(),

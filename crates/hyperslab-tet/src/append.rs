@@ -122,7 +122,7 @@ impl TetAppend {
         self.options.zone_maps && (old || self.old.index_header().rows == 0)
     }
 
-    fn finish(mut self) -> Result<()> {
+    fn finish(self) -> Result<()> {
         let stage = Arc::clone(&self.stage);
         stage.fill()?;
         let state = stage.close()?;
@@ -140,13 +140,23 @@ impl TetAppend {
             (chunk.row.offset, chunk.staged) = (at, true);
             end = at + chunk.row.stored_length;
         }
-        let tail_start = self.old.file_length().max(freed).max(head_length).next_multiple_of(ALIGNMENT);
-        for chunk in chunks.iter_mut().filter(|chunk| chunk.staged) {
-            chunk.row.offset += tail_start;
+        let places = [self.old.file.payload_end, self.old.file_length()];
+        let mut tail = None;
+        // In the place of the old footer, unless the file would have to become shorter then.
+        for place in places {
+            let start = place.max(freed).max(head_length).next_multiple_of(ALIGNMENT);
+            let rows = chunks.iter().map(|chunk| chunk.placed(start));
+            let head = encode_head(&datasets, rows, *self.old.index_header(), true)?;
+            let footer = self.footer(&chunks, &head, start + end)?;
+            let length = start + end + footer.len() as u64;
+            tail = Some((start, head, footer));
+            if length >= self.old.file_length() {
+                break;
+            }
         }
-        let header = *self.old.index_header();
-        let head = encode_head(&datasets, chunks.iter().map(|chunk| chunk.row), header, true)?;
-        let footer = self.footer(&chunks, &head, tail_start + end)?;
+        let Some((tail_start, head, footer)) = tail else {
+            return Err(Error::invalid(format!("{}: the tail has no place", self.name())));
+        };
         stage.disk.write_at(&footer, end)?;
         let tail = (tail_start, end + footer.len() as u64, footer.len() as u64);
         Redo::write(&stage.disk, &self.target, tail, &head)?;
@@ -226,19 +236,19 @@ impl TetAppend {
         }
     }
 
-    fn footer(&mut self, chunks: &[Chunk], head: &[u8], at: u64) -> Result<Vec<u8>> {
+    fn footer(&self, chunks: &[Chunk], head: &[u8], at: u64) -> Result<Vec<u8>> {
         let footer = self.old.footer();
         let mut metadata = footer.map_or_else(Metadata::default, |footer| footer.metadata.clone());
         let mut history = self.old.history().to_vec();
         let mut own = metadata.own.take().unwrap_or_default();
-        own.groups.append(&mut self.own.groups);
+        own.groups.extend(self.own.groups.clone());
         let sums: Option<Vec<u32>> = chunks.iter().map(|chunk| chunk.checksum).collect();
         own.checksums = sums
             .filter(|sums| self.options.checksums && !sums.is_empty())
             .map(|sums| Checksums::new(&sums, rows_checksum(head, sums.len())));
         metadata.own = Some(own);
-        for (name, described) in std::mem::take(&mut self.described) {
-            described.add_to(&name, &mut metadata);
+        for (name, described) in &self.described {
+            described.clone().add_to(name, &mut metadata);
         }
         let zones: Option<Vec<Zone>> = chunks.iter().map(|chunk| chunk.zone.clone()).collect();
         let zones = zones.filter(|zones| !zones.is_empty() && zones.len() as u64 <= MOST_ZONES);
@@ -246,7 +256,7 @@ impl TetAppend {
             let source = self.options.tool.clone();
             history.push(HistoryRow { op: "append".to_owned(), source, at: now(), ..HistoryRow::default() });
         }
-        history.append(&mut self.options.history);
+        history.extend(self.options.history.iter().cloned());
         encode_footer(history, metadata, zones.map(ZoneMaps::standalone).as_ref(), at)
     }
 }
@@ -262,7 +272,13 @@ struct Chunk {
 }
 
 impl Chunk {
-    /// Is it before this byte? Rows that never were readable are left as they are.
+    /// Its row, when the stage is written at this byte of the target.
+    fn placed(&self, tail_start: u64) -> Row {
+        let offset = if self.staged { self.row.offset + tail_start } else { self.row.offset };
+        Row { offset, ..self.row }
+    }
+
+    /// Does it stand before this byte? Rows that never were readable are left as they are.
     fn is_displaced(&self, old: &TetStore, end: u64) -> bool {
         !self.staged
             && self.row.offset < end
@@ -336,7 +352,7 @@ fn real_path(path: &Path) -> std::path::PathBuf {
 /// Does what a redo file says.
 ///
 /// The footer comes first: from then on the file is the old one with a newer footer, which ends it as the old head
-/// demands. The payloads fill the hole before it. The head, last, makes them known.
+/// demands. The payloads stand before it, over the old footer. The head, last, makes them known.
 fn apply(source: &Disk, redo: &Path, target: &Disk) -> Result<()> {
     let (trailer, head, _) = Redo::read(&FileBlob::open(redo)?)?;
     let payloads = trailer.tail_length - trailer.footer_length;

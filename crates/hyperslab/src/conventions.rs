@@ -53,7 +53,33 @@ impl Interpretation {
         own.find_missing(schema);
         own.find_valid_range(schema);
         own.find_packing(schema);
+        own.find_contradictions(schema);
         own
+    }
+
+    /// Notes what the file states in two ways, or in a way that means nothing.
+    fn find_contradictions(&mut self, schema: &ArraySchema) {
+        let stated = |name: &str| schema.attributes.get(name).and_then(numbers);
+        if let (Some(fill), Some(missing)) = (stated("_FillValue"), stated("missing_value")) {
+            let value = |number: &Stated| self.stored_value(schema, number);
+            let same = |a: &Stated, b: &Stated| match (value(a), value(b)) {
+                (Some(Number::Float(a)), Some(Number::Float(b))) => a == b || a.is_nan() && b.is_nan(),
+                (a, b) => a == b,
+            };
+            if !fill.iter().all(|fill| missing.iter().any(|missing| same(fill, missing))) {
+                self.warnings
+                    .push("_FillValue and missing_value differ: both are taken as missing".to_owned());
+            }
+        }
+        let calendar = text(&schema.attributes, "calendar").unwrap_or_default();
+        if let Some(units) = self.unit.as_ref().filter(|units| units.contains(" since "))
+            && hyperslab_core::TimeAxis::parse(units, &calendar).is_none()
+        {
+            let calendar = if calendar.is_empty() { "standard" } else { &calendar };
+            self.warnings.push(format!(
+                "units {units:?} with the calendar {calendar:?} name no time: values are taken as plain numbers"
+            ));
+        }
     }
 
     /// Are the stored values the values, so that there is nothing to decode?

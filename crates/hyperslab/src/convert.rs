@@ -387,6 +387,10 @@ pub fn convert(
                 };
                 sink.named_type(path, dtype, &attributes, &named)?;
             }
+            Node::Type(..) => {
+                report
+                    .change(path, "a named type has no place in the target; arrays keep their element types");
+            }
             other => report.drop(path, format!("{} is not converted", other.kind().one())),
         }
     }

@@ -3,8 +3,9 @@
 use std::cmp::Ordering;
 
 use hyperslab_core::{
-    ArraySchema, AxisSelection, DType, Error, Labels, Node, Positions, Result, Selection, SelectionItem,
-    Store, TimeAxis, Values, dimension_axis, element_to_json, read_serial, time_text,
+    ArraySchema, AxisSelection, Calendar, DType, Elements, Error, Labels, Node, Positions, Result, Selection,
+    SelectionItem, Store, TimeAxis, TimeUnit, Values, dimension_axis, element_to_json, read_serial,
+    time_text,
 };
 
 /// The selection with every label replaced by positions.
@@ -139,6 +140,12 @@ fn nearest(labels: &Labels, extent: u64, dimension: &str, label: &str, store: &d
     best.map(|(at, _)| at as i64).ok_or_else(|| Error::invalid(format!("dimension {dimension} is empty")))
 }
 
+/// How the values of an array count time, by its attributes.
+pub(crate) fn time_axis(schema: &ArraySchema) -> Option<TimeAxis> {
+    let text = |name: &str| schema.attributes.get(name).and_then(|value| value.as_text());
+    TimeAxis::parse(&text("units")?, &text("calendar").unwrap_or_default())
+}
+
 /// The values of a coordinate array, and how they count time, where they do.
 fn coordinate(
     store: &dyn Store,
@@ -148,13 +155,78 @@ fn coordinate(
 ) -> Result<(Values, Option<TimeAxis>)> {
     match store.node(path)? {
         Node::Array(array) if array.schema().shape() == [extent] => {
-            let text = |name: &str| array.schema().attributes.get(name).and_then(|value| value.as_text());
-            let times = text("units")
-                .and_then(|units| TimeAxis::parse(&units, &text("calendar").unwrap_or_default()));
+            let times = time_axis(array.schema());
             Ok((read_serial(&*array, Positions::whole(&[extent]))?, times))
         }
         _ => Err(Error::invalid(format!("dimension {dimension}: {path} does not hold its labels"))),
     }
+}
+
+/// The labels along a dimension as values, one per position: dates where a coordinate counts time. `None` where positions are
+/// all there is.
+pub(crate) fn values_along(
+    labels: &Labels,
+    extent: u64,
+    dimension: &str,
+    store: &dyn Store,
+) -> Result<Option<Values>> {
+    match labels {
+        Labels::None => Ok(None),
+        Labels::Texts(texts) if texts.len() as u64 == extent => {
+            Values::new(DType::String, &[extent], Elements::variable(texts.iter())).map(Some)
+        }
+        Labels::Texts(_) => Ok(None),
+        Labels::Domain { first, dtype } => {
+            let dtype = if matches!(dtype, DType::DateTime(_)) { dtype.clone() } else { DType::Int64 };
+            let ticks = (0..extent).flat_map(|at| first.wrapping_add_unsigned(at).to_ne_bytes());
+            Values::new(dtype, &[extent], Elements::fixed(ticks.collect::<Vec<u8>>())).map(Some)
+        }
+        Labels::Node(path) => match coordinate(store, path, extent, dimension) {
+            Ok((values, Some(times))) => dates(&values, times).map(Some),
+            Ok((values, None)) => Ok(Some(values)),
+            // An array that does not hold the labels is no coordinate.
+            Err(Error::Invalid(_)) => Ok(None),
+            Err(error) => Err(error),
+        },
+    }
+}
+
+/// Times as dates: those of NumPy where they have them all, else as text.
+fn dates(values: &Values, times: TimeAxis) -> Result<Values> {
+    let Some(numbers) = numbers_of(values) else { return Ok(values.clone()) };
+    let gregorian = match times.calendar() {
+        Calendar::ProlepticGregorian => true,
+        // Before 1582-10-15 the calendars differ.
+        Calendar::Standard => numbers
+            .iter()
+            .all(|number| times.instant(*number) >= Calendar::Standard.span("1582-10-15").map(|span| span.0)),
+        _ => false,
+    };
+    const UNITS: [(TimeUnit, i128); 3] = [
+        (TimeUnit::Millisecond, 1_000_000_000_000_000),
+        (TimeUnit::Microsecond, 1_000_000_000_000),
+        (TimeUnit::Nanosecond, 1_000_000_000),
+    ];
+    for (unit, tick) in UNITS.into_iter().filter(|_| gregorian) {
+        let ticks: Option<Vec<i64>> = numbers
+            .iter()
+            .map(|number| {
+                times
+                    .instant(*number)
+                    .filter(|at| at % tick == 0)
+                    .and_then(|at| i64::try_from(at / tick).ok())
+            })
+            .collect();
+        if let Some(ticks) = ticks {
+            let bytes: Vec<u8> = ticks.iter().flat_map(|tick| tick.to_ne_bytes()).collect();
+            return Values::new(DType::DateTime(unit), &values.shape, Elements::fixed(bytes));
+        }
+    }
+    Values::new(
+        DType::String,
+        &values.shape,
+        Elements::variable(numbers.iter().map(|number| times.text(*number))),
+    )
 }
 
 fn numbers_of(values: &Values) -> Option<Vec<f64>> {

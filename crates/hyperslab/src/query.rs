@@ -34,7 +34,7 @@
 //! | `pairs` | covariance and correlation |
 //! | `transform` | whole arrays, normalised |
 //! | [`document`] | the query documents of `.tet`, JSON and TOML |
-//! | `answer` | [`Answer`]: typed values with their axes |
+//! | `answer`, `rows` | [`Answer`]: typed values with their axes, also as rows |
 
 mod accumulate;
 mod answer;
@@ -50,6 +50,7 @@ mod operations;
 mod order;
 mod pairs;
 mod plan;
+mod rows;
 mod run;
 mod serial;
 mod statistics;

@@ -4,7 +4,7 @@ use hyperslab::query::document::Document;
 use hyperslab::query::{
     self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
 };
-use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export};
+use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export, rows};
 use serde_json::{Value, json};
 
 use crate::args::{OpenArgs, OperationArgs, QueryArgs};
@@ -64,8 +64,12 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     }
     let run =
         |query: &Query| query.run(if query.operation.is_about_stored_values() { &stored } else { &array });
-    let found = queries.iter().map(run).collect::<Result<Vec<_>>>()?;
-    show(args, &found)?;
+    let dated = |found: Found| if args.raw { found } else { found.dated(&stored) };
+    let found = queries.iter().map(|query| run(query).map(dated)).collect::<Result<Vec<_>>>()?;
+    match &args.output {
+        Some(path) => save(args, path, &found, &stored, &base.selection)?,
+        None => show(args, &found)?,
+    }
     if array.is_decoded() && !args.json {
         tell_decoding(&stored, &found)?;
     }
@@ -198,18 +202,31 @@ fn window(args: &QueryArgs) -> Result<Option<Window>> {
     Ok(Some(window))
 }
 
-fn show(args: &QueryArgs, found: &[Found]) -> Result<()> {
-    if let Some(path) = &args.output {
-        let [only] = found else {
-            return Err(Error::invalid("one operation at a time can be written to a file"));
-        };
-        let mut values = only.values()?;
-        // NumPy files have no missing elements; among floats not-a-number stands for them.
-        if path.extension().is_some_and(|ending| ending == "npy") && values.dtype == DType::Float64 {
-            values.elements.validity = None;
-        }
-        return export::write(&values, path, args.force);
+/// Writes the answers of one operation to a file: as rows with their labels where the file holds rows.
+fn save(
+    args: &QueryArgs,
+    path: &std::path::Path,
+    found: &[Found],
+    array: &ArrayReader,
+    selection: &hyperslab::Selection,
+) -> Result<()> {
+    let [only] = found else {
+        return Err(Error::invalid("one operation at a time can be written to a file"));
+    };
+    let mut values = only.values()?;
+    let labelled = only.axes.iter().any(|axis| axis.labels.is_some()) || array.has_labels();
+    let is_csv = path.extension().is_some_and(|ending| ending == "csv");
+    if !rows::takes_elements(path, &values.dtype) || is_csv && labelled && !only.axes.is_empty() {
+        return rows::write(only.rows(array, selection)?, path, args.force);
     }
+    // NumPy files have no missing elements; among floats not-a-number stands for them.
+    if path.extension().is_some_and(|ending| ending == "npy") && values.dtype == DType::Float64 {
+        values.elements.validity = None;
+    }
+    export::write(&values, path, args.force)
+}
+
+fn show(args: &QueryArgs, found: &[Found]) -> Result<()> {
     if args.json {
         let all = found.iter().map(Found::to_json).collect::<Result<Vec<Value>>>()?;
         return output::print_json(&match all.as_slice() {

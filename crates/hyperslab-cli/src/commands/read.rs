@@ -49,9 +49,7 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
     if let Some(columns) = &args.columns {
         return table::put(reader.rows(selection)?.project(columns)?, args);
     }
-    if let Some(path) =
-        args.output.as_deref().filter(|path| !rows::takes_elements(path, &reader.schema().dtype))
-    {
+    if let Some(path) = args.output.as_deref().filter(|path| rows::as_rows(path, reader)) {
         return rows::write(reader.rows(selection)?, path, args.force);
     }
     let mut values = reader.read(selection)?;

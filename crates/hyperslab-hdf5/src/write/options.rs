@@ -44,6 +44,8 @@ pub struct Hdf5Options {
     pub allocate_early: bool,
     /// Write dimension scales for named dimensions, as NetCDF-4 does.
     pub dimension_scales: bool,
+    /// Commit the types of enumerations, structs and complex numbers, without which the NetCDF-4 library does not know them.
+    pub commit_types: bool,
     /// Attributes come with HDF5's own bookkeeping (dimension scales, NetCDF-4's numbers) and are written as they are.
     pub verbatim: bool,
     /// All nodes are made before the first chunk is written: a reference to any other is null, and told.
@@ -61,6 +63,7 @@ impl Default for Hdf5Options {
             layout: DatasetLayout::default(),
             allocate_early: false,
             dimension_scales: true,
+            commit_types: false,
             verbatim: false,
             all_declared: false,
             user_block: bytes::Bytes::new(),

@@ -19,6 +19,7 @@ use super::scales;
 use super::tree::Tree;
 use super::types::{file_type, fitting};
 use crate::file::{Sizes, lock};
+use crate::message::datatype::{Class, Type};
 use crate::superblock::Superblock;
 use crate::symbol_table::{LEAF_K, TREE_K};
 
@@ -56,6 +57,8 @@ pub struct Hdf5Sink {
     shared: Arc<Shared>,
     tree: Tree,
     options: Hdf5Options,
+    /// Types that were committed for datasets, and their paths.
+    committed: Vec<(Type, String)>,
     /// Is everything written?
     finished: bool,
 }
@@ -88,7 +91,7 @@ impl Hdf5Sink {
         let shared = Shared { all_declared: options.all_declared, ..Shared::new(output, SIZES, style) };
         let shared = Arc::new(shared);
         lock(&shared.names).declare("/");
-        Ok(Self { staged, shared, tree: Tree::new(style), options, finished: false })
+        Ok(Self { staged, shared, tree: Tree::new(style), options, committed: Vec::new(), finished: false })
     }
 
     /// As [`Sink::array`], with options of its own.
@@ -110,13 +113,39 @@ impl Hdf5Sink {
         };
         let name = format!("{}{path}", self.shared.output.name());
         self.tree.check(path)?;
-        let plan = Plan::new(name, spec, &options, &self.shared)?;
+        let mut plan = Plan::new(name, spec, &options, &self.shared)?;
+        if self.options.commit_types && plan.named_type.is_none() {
+            plan.named_type = self.committed(path, &spec.dtype, &plan.dtype)?;
+        }
         let attributes = checked_attributes(&spec.attributes, self.options.verbatim, &self.shared)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         let index = self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         self.tree.nodes[index].stored.object.clone_from(&spec.stored.object);
         lock(&self.shared.names).declare(path);
         Ok(array)
+    }
+
+    /// The committed type of a dataset, made where no dataset before had it; `None` for types that need none.
+    fn committed(&mut self, path: &str, dtype: &DType, own: &Type) -> Result<Option<String>> {
+        if !matches!(own.class, Class::Enum { .. } | Class::Compound { .. } | Class::Sequence(_)) {
+            return Ok(None);
+        }
+        if let Some((_, known)) = self.committed.iter().find(|(known, _)| known == own) {
+            return Ok(Some(known.clone()));
+        }
+        // The names under which programs know complex numbers.
+        let mut name = match dtype {
+            DType::Complex64 => "/_PFNC_FLOAT_COMPLEX_TYPE".to_owned(),
+            DType::Complex128 => "/_PFNC_DOUBLE_COMPLEX_TYPE".to_owned(),
+            _ => format!("/{}_t", path.rsplit('/').next().unwrap_or_default()),
+        };
+        while self.tree.check(&name).is_err() {
+            name.push('_');
+        }
+        self.tree.add(&name, NewKind::Type(own.clone().into()), Vec::new())?;
+        lock(&self.shared.names).declare(&name);
+        self.committed.push((own.clone(), name.clone()));
+        Ok(Some(name))
     }
 
     fn write_nodes(&mut self) -> Result<()> {

@@ -56,14 +56,15 @@ impl Completed {
 
     /// The longest part of the range that one source holds, from its start on; not empty unless the range is.
     fn part(&self, range: &Range<u64>) -> Result<Bytes> {
-        let Redo { old_length, tail_start, head_length, .. } = self.trailer;
+        let Redo { tail_start, head_length, .. } = self.trailer;
+        let kept_end = self.trailer.kept_end();
         let Range { start, end } = *range;
         if start < head_length {
             // Both fit: they are at most the length of the head, which is in memory.
             return Ok(self.head.slice(start as usize..end.min(head_length) as usize));
         }
-        if start < old_length {
-            return self.base.read_range(start..end.min(old_length));
+        if start < kept_end {
+            return self.base.read_range(start..end.min(kept_end));
         }
         if start < tail_start {
             // A gap that nothing was written to. How long it may be was checked when the trailer was read.

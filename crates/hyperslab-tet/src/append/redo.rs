@@ -21,7 +21,7 @@ use crate::disk::Disk;
 
 const MAGIC: &[u8; 8] = b"HSREDO\x01\0";
 
-/// Bytes before the old end of the target that must not have changed.
+/// Bytes of the target before the tail that must not have changed.
 const GUARD: u64 = 4096;
 
 /// The end of a redo file.
@@ -63,8 +63,9 @@ impl Redo {
         let there = usize::try_from(old_length).unwrap_or(head.len()).min(head.len());
         target.read_at(&mut old_head[..there], 0)?;
         // Only bytes that the append leaves as they are.
-        let guard_start = old_length.saturating_sub(GUARD).max(head.len() as u64).min(old_length);
-        let mut guard = vec![0; (old_length - guard_start) as usize];
+        let guard_end = old_length.min(tail_start);
+        let guard_start = guard_end.saturating_sub(GUARD).max(head.len() as u64).min(guard_end);
+        let mut guard = vec![0; (guard_end - guard_start) as usize];
         target.read_at(&mut guard, guard_start)?;
         let own = Self {
             old_length,
@@ -128,8 +129,10 @@ impl Redo {
         let reach = own.tail_start.checked_add(own.tail_length);
         if sum != Some(length)
             || reach.is_none()
+            || reach.is_some_and(|reach| reach < own.old_length)
             || own.footer_length > own.tail_length
-            || own.gap().is_none_or(|gap| gap > FREED.max(own.head_length / 2) + ALIGNMENT)
+            || own.head_length > own.tail_start
+            || own.gap() > FREED.max(own.head_length / 2) + ALIGNMENT
         {
             return Err(place.corrupt("lengths that do not fit"));
         }
@@ -142,8 +145,13 @@ impl Redo {
     }
 
     /// Bytes between the end of the old file, or of the new head, and the tail. Nothing is written there.
-    fn gap(&self) -> Option<u64> {
-        self.tail_start.checked_sub(self.old_length.max(self.head_length))
+    fn gap(&self) -> u64 {
+        self.tail_start.saturating_sub(self.old_length.max(self.head_length))
+    }
+
+    /// Where the bytes end that the append leaves as they are.
+    pub(super) fn kept_end(&self) -> u64 {
+        self.old_length.min(self.tail_start)
     }
 
     /// Is this the file that the append was for, wherever the append was cut off?
@@ -152,7 +160,7 @@ impl Redo {
         if length < self.old_length || length > self.tail_start + self.tail_length {
             return Ok(false);
         }
-        if sum_of(target, self.guard_start, self.old_length)? != self.guard_sum {
+        if sum_of(target, self.guard_start, self.kept_end())? != self.guard_sum {
             return Ok(false);
         }
         // Each byte of the head is still old, or new already.

@@ -346,3 +346,33 @@ fn only_one_appends_at_a_time_and_nothing_is_left_behind() -> Result<()> {
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
     Ok(())
 }
+
+/// Appends of one sample each leave nothing behind: neither footers nor payloads that had to move.
+#[test]
+fn samples_that_come_one_by_one_take_little_more_than_their_bytes() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("samples.tet");
+    let (width, samples) = (1024_u64, 300_u64);
+    let mut sink: Box<dyn Sink> = Box::new(TetSink::create(&path, TetOptions::default())?);
+    let spec = ArraySpec::new(DType::Int32, Grid::new(&[1, width], &[1, width])?);
+    write_all(sink.as_mut(), "x", &spec, &sample(&DType::Int32, &[1, width]))?;
+    sink.commit()?;
+    for number in 1..samples {
+        let mut append: Box<dyn Sink> = Box::new(TetAppend::open(&path, TetOptions::default())?);
+        let array = append.grow("/x", &[number + 1, width])?;
+        let chunk = [number, 0].as_slice().into();
+        let elements = Elements::fixed(sample(&DType::Int32, &[1, width]));
+        array.write(&chunk, array.encode(&chunk, &elements)?)?;
+        append.commit()?;
+    }
+    let data = samples * width * 4;
+    let length = std::fs::metadata(&path).unwrap().len();
+    assert!(length <= data + data / 5, "{length} bytes for {data}");
+    assert_eq!(
+        bytes_of(&read_all(&open_path(&path)?, "/x")?),
+        sample(&DType::Int32, &[1, width]).repeat(samples as usize)
+    );
+    let report = verify_path(&path, Depth::Deep).unwrap();
+    assert!(report.ok, "{:#?}", report.report.findings);
+    Ok(())
+}

@@ -88,3 +88,19 @@ fn a_marker_of_unsigned_values_is_stated_in_the_stored_type() {
     let own = schema(DType::Int8, &[("_Unsigned", "true".into()), ("_FillValue", int8(-1))]);
     assert_eq!(Interpretation::of(&own).missing, [Number::Integer(255)]);
 }
+
+#[test]
+fn contradictions_are_told_with_what_was_assumed() {
+    let warnings =
+        |attributes: &[(&str, Attribute)]| Interpretation::of(&schema(DType::Float32, attributes)).warnings;
+    let two = warnings(&[("_FillValue", float32(-1.0)), ("missing_value", float32(-2.0))]);
+    assert_eq!(two, ["_FillValue and missing_value differ: both are taken as missing"]);
+    assert!(warnings(&[("_FillValue", float32(-1.0)), ("missing_value", float32(-1.0))]).is_empty());
+    assert!(warnings(&[("_FillValue", float32(f32::NAN)), ("missing_value", float32(f32::NAN))]).is_empty());
+    let units = warnings(&[("units", "fortnights since 2000-01-01".into())]);
+    assert!(units[0].contains("fortnights") && units[0].contains("plain numbers"), "{units:?}");
+    let calendar = warnings(&[("units", "days since 2000-01-01".into()), ("calendar", "lunar".into())]);
+    assert!(calendar[0].contains("lunar"), "{calendar:?}");
+    assert!(warnings(&[("units", "days since 2000-01-01".into())]).is_empty());
+    assert!(warnings(&[("scale_factor", "two".into())])[0].contains("scale_factor"));
+}

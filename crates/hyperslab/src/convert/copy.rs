@@ -202,7 +202,6 @@ impl Copy {
             let region = blocks.region(&blocks.coord(number));
             let values = self.reader.read_positions(self.within(&region))?;
             write_block(sink, &self.spec.dtype, &region, &values, memory / 4, progress, &|_| Ok(true))?;
-            progress.done.fetch_add(region.cells().unwrap_or(0).saturating_mul(item), Ordering::Relaxed);
         }
         Ok(())
     }
@@ -357,8 +356,14 @@ fn write_block(
         let encoded = sink.encode(&chunk, &elements)?;
         Ok(Some((chunk, encoded)))
     };
+    let item = dtype.size().unwrap_or(16) as u64;
     let write = |made: Option<(ChunkCoord, EncodedChunk)>| {
-        made.map_or(Ok(()), |(chunk, encoded)| sink.write(&chunk, encoded))
+        let Some((chunk, encoded)) = made else { return Ok(()) };
+        sink.write(&chunk, encoded)?;
+        // Blocks are large: each chunk of one counts as soon as it is written.
+        let cells = grid.region(&chunk).cells().unwrap_or(0);
+        progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
+        Ok(())
     };
     let kept = if sink.any_order() { None } else { Some(at_once(memory / 2, bytes)) };
     encode_and_write(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)

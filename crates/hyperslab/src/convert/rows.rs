@@ -58,7 +58,7 @@ pub fn convert_to_rows(
             let written = written_chunks(&**reader.inner(), options.memory / 4)?;
             check_dense(&reader, &positions, written.as_deref())?;
             note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
-            if rows::takes_elements(target, &reader.schema().dtype) {
+            if !rows::as_rows(target, &reader) {
                 let values = reader.read(&options.selection)?;
                 counted.add(values.len() as u64, &values.elements);
                 export::write_staged(&values, target, options.stage())?;

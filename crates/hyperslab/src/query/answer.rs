@@ -1,7 +1,9 @@
 //! Answers: typed values with their axes.
 
-use hyperslab_core::{DType, Elements, Error, Result, Validity, Values};
+use hyperslab_core::{DType, Elements, Error, Result, TimeAxis, Validity, Values};
 use serde_json::{Map, Value, json};
+
+use crate::ArrayReader;
 
 /// One axis of an answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,6 +31,8 @@ pub struct Answer {
     pub edges: Option<Vec<f64>>,
     pub(super) dtype: DType,
     pub(super) column: Column,
+    /// How the answers count time, where they are to be dates.
+    pub(super) times: Option<TimeAxis>,
 }
 
 /// Answers in their plainest form: floats or integers, some missing.
@@ -78,12 +82,31 @@ impl Answer {
         self.axes.iter().map(|axis| axis.extent).collect()
     }
 
-    /// The answers as values: integers where they fit, else floats; missing ones marked.
+    /// The same answers as dates, where they are times of an array that counts time from a date by its attributes `units` and
+    /// `calendar`: the smallest, the largest and those between.
+    #[must_use]
+    pub fn dated(mut self, array: &ArrayReader) -> Self {
+        let is_time = matches!(self.operation, "min" | "max" | "mean" | "nan_mean" | "median" | "quantile");
+        self.times = crate::labels::time_axis(array.schema()).filter(|_| is_time);
+        self
+    }
+
+    /// The answers as values: integers where they fit, else floats; missing ones marked. Dates are text.
     ///
     /// # Errors
     ///
     /// None in practice: the shape is the answer's own.
     pub fn values(&self) -> Result<Values> {
+        if let Some(times) = self.times {
+            let texts = (0..self.column.len()).map(|index| match self.column.valid[index] {
+                true => times.text(self.float(index)),
+                false => String::new(),
+            });
+            let validity = Validity::from_flags(self.column.valid.iter().copied());
+            let validity = Some(validity).filter(|validity| validity.missing() > 0);
+            let texts = Elements::variable(texts).with_validity(validity);
+            return Values::new(DType::String, &self.shape(), texts);
+        }
         let (dtype, bytes) = self.bytes()?;
         let all = self.column.valid.iter().all(|valid| *valid);
         let validity = (!all).then(|| Validity::from_flags(self.column.valid.iter().copied()));

@@ -1,4 +1,4 @@
-//! Medians and quantiles: of values in memory by sorting, of more than memory holds by counting digits.
+//! Medians and quantiles: of values in memory by selection, of more than memory holds by counting digits.
 
 use hyperslab_core::{Error, Result};
 
@@ -9,14 +9,17 @@ use super::plan::QueryPlan;
 use super::{Operation, Query};
 use crate::ArrayReader;
 
-/// The value at share `q` of values with these keys, which are sorted, between its neighbours; `None` of no values.
-pub(super) fn quantile(keys: &[u64], q: f64, kind: KeyKind) -> Option<f64> {
+/// The value at share `q` of values with these keys, between its neighbours; `None` of no values. The order of the keys changes.
+pub(super) fn quantile(keys: &mut [u64], q: f64, kind: KeyKind) -> Option<f64> {
     let (low, high, share) = neighbours(keys.len() as u64, q)?;
-    // Not-a-number comes last.
-    if kind == KeyKind::Float && keys.last() == Some(&NAN_KEY) {
+    if kind == KeyKind::Float && keys.contains(&NAN_KEY) {
         return Some(f64::NAN);
     }
-    Some(between(keys[low as usize], keys[high as usize], share, kind))
+    // Selecting takes a time in proportion to the values, sorting takes more.
+    let (_, low_key, above) = keys.select_nth_unstable(low as usize);
+    let low_key = *low_key;
+    let high_key = if high == low { low_key } else { above.iter().copied().min().unwrap_or(low_key) };
+    Some(between(low_key, high_key, share, kind))
 }
 
 /// The two values that share `q` lies between, and how far from the first.

@@ -397,7 +397,16 @@ impl QueryPlan {
         let counted = self.decoded && each_once && !self.maps.iter().any(grouped);
         let values = std::mem::take(&mut column.values);
         let missing = counted.then(|| cells.saturating_sub(values));
-        Ok(Answer { operation: self.operation.name(), axes, cells, missing, edges, dtype, column })
+        Ok(Answer {
+            operation: self.operation.name(),
+            axes,
+            cells,
+            missing,
+            edges,
+            dtype,
+            column,
+            times: None,
+        })
     }
 }
 

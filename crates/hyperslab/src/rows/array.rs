@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use hyperslab_core::{
-    Batch, Column, DType, Elements, Error, Extents, Grid, Positions, Region, Result, Selection, Values,
-    product,
+    Batch, Column, DType, Elements, Error, Extents, Grid, Labels, Positions, Region, Result, Selection,
+    Values, product,
 };
 
 use super::{Rows, members, plain_column};
 use crate::ArrayReader;
+use crate::labels::values_along;
 
 /// Values that are read at once.
 const SLAB_BYTES: u64 = 128 << 20;
@@ -17,8 +18,8 @@ const BATCH_ROWS: usize = 1 << 17;
 
 impl ArrayReader {
     /// The elements of a selection as rows. An array of structs has one column per member, any other a column
-    /// `value`; before them stand the positions along the dimensions that the selection keeps, named as the
-    /// dimensions are or `dim_0`, `dim_1` … A one-dimensional array of structs is a table as it is: its rows have no
+    /// `value`; before them stand the labels along the dimensions that the selection keeps, or positions where there are
+    /// none, named as the dimensions are or `dim_0`, `dim_1` … Times are dates. A one-dimensional array of structs is a table as it is: its rows have no
     /// positions.
     ///
     /// # Errors
@@ -27,9 +28,11 @@ impl ArrayReader {
     pub fn rows(&self, selection: &Selection) -> Result<Rows<'static>> {
         let positions = self.resolve(selection)?;
         let dtype = self.schema().dtype.clone();
-        let mut columns = dimension_columns(&positions, &self.schema().dimensions);
+        let mut labels = self.labels_along(&positions)?;
+        let mut columns = dimension_columns(&positions, &self.schema().dimensions, &labels);
         if matches!(dtype, DType::Struct(_)) && columns.len() <= 1 {
             columns.clear();
+            labels.clear();
         }
         let dimensions = columns.len();
         let nullable = self.schema().nullable;
@@ -48,20 +51,45 @@ impl ArrayReader {
             reader: self.clone(),
             positions,
             dimensions,
+            labels,
             block: 0,
             blocks,
             ready: VecDeque::new(),
         };
         Ok(Rows { columns, batches: Box::new(rows) })
     }
+
+    /// Do labels stand along one of its dimensions?
+    #[must_use]
+    pub fn has_labels(&self) -> bool {
+        self.schema().labels.iter().any(|labels| *labels != Labels::None)
+    }
+
+    /// The labels along each axis that positions keep, for every position of the array.
+    pub(crate) fn labels_along(&self, positions: &Positions) -> Result<Vec<Option<Values>>> {
+        let schema = self.schema();
+        let kept = positions.axes.iter().enumerate().filter(|(_, axis)| axis.keep);
+        kept.map(|(axis, _)| {
+            let name = schema.dimensions[axis].as_deref().unwrap_or_default();
+            values_along(&schema.labels[axis], schema.shape()[axis], name, &**self.store())
+        })
+        .collect()
+    }
 }
 
-fn dimension_columns(positions: &Positions, names: &[Option<String>]) -> Vec<Column> {
-    let kept = positions.axes.iter().enumerate().filter(|(_, axis)| axis.keep);
-    kept.map(|(axis, _)| {
+fn dimension_columns(
+    positions: &Positions,
+    names: &[Option<String>],
+    labels: &[Option<Values>],
+) -> Vec<Column> {
+    let kept = positions.axes.iter().enumerate().filter(|(_, axis)| axis.keep).zip(labels);
+    kept.map(|((axis, _), labels)| {
         let name = names.get(axis).cloned().flatten().filter(|name| !name.is_empty());
         let name = name.unwrap_or_else(|| format!("dim_{axis}"));
-        Column { dimension: true, ..plain_column(name, DType::Int64, false) }
+        let (dtype, nullable) = labels.as_ref().map_or((DType::Int64, false), |labels| {
+            (labels.dtype.clone(), labels.elements.validity.is_some())
+        });
+        Column { dimension: true, ..plain_column(name, dtype, nullable) }
     })
     .collect()
 }
@@ -102,6 +130,8 @@ struct ArrayRows {
     positions: Positions,
     /// Columns of positions.
     dimensions: usize,
+    /// The labels along each of them.
+    labels: Vec<Option<Values>>,
     block: u64,
     blocks: Grid,
     ready: VecDeque<Batch>,
@@ -151,7 +181,13 @@ impl ArrayRows {
                     along.start.wrapping_add_signed(along.step.wrapping_mul(at as i64)) as i64
                 };
                 let column: Vec<i64> = (first..first + count).map(place).collect();
-                batch.columns.push(Elements::fixed(to_bytes(&column)));
+                batch.columns.push(match self.labels.get(axis).and_then(Option::as_ref) {
+                    None => Elements::fixed(to_bytes(&column)),
+                    Some(labels) => {
+                        let picks: Vec<_> = column.iter().map(|at| (0, *at as usize)).collect();
+                        Elements::gather(&labels.dtype, &[&labels.elements], &picks)?
+                    }
+                });
             }
             for (dtype, elements) in &columns {
                 batch.columns.push(run(dtype, elements, first, count)?);

@@ -7,6 +7,7 @@ use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{DType, Error, Result};
 
 use super::{Rows, write_csv, write_json, write_npy};
+use crate::ArrayReader;
 
 /// The endings that rows can be written as, in this build.
 pub const ENDINGS: &[&str] = &[
@@ -36,6 +37,13 @@ pub fn takes_elements(path: &Path, dtype: &DType) -> bool {
         "json" | "npy" => true,
         _ => !writes(path),
     }
+}
+
+/// Is an array written to such a file as rows? As [`takes_elements`] says; where labels stand along its dimensions, `.csv` takes
+/// rows as well, so that they are kept.
+#[must_use]
+pub fn as_rows(path: &Path, array: &ArrayReader) -> bool {
+    !takes_elements(path, &array.schema().dtype) || ending(path) == "csv" && array.has_labels()
 }
 
 pub(crate) fn ending(path: &Path) -> String {

@@ -1,0 +1,130 @@
+//! Content that not every format has a place for, through every pair of formats: what is kept comes back, and what is not is
+//! refused by name.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::diff::{DiffOptions, diff};
+use hyperslab::{OpenStore, format_named};
+
+/// The targets, by the extension of the file and the name of the format.
+const TARGETS: [(&str, &str); 8] = [
+    ("h5", "hdf5"),
+    ("nc", "netcdf4"),
+    ("nc3", "netcdf3"),
+    ("zarr2", "zarr2"),
+    ("zarr3", "zarr3"),
+    ("tiledb", "tiledb"),
+    ("tet", "tet"),
+    ("npz", "npz"),
+];
+
+/// What becomes of a source in a target.
+enum Expected {
+    /// Reading the target gives what the source gives, and converting it back gives the source.
+    Kept,
+    /// Values are kept, but not what they stand for: our own comparison sees the stored form.
+    Values,
+    /// The only node, or the whole conversion, is refused with these words.
+    Refused(&'static str),
+    /// Some nodes are left out and reported with these words.
+    LeftOut(&'static [&'static str]),
+}
+
+/// Where something else than [`Expected::Kept`] is expected, by source and target.
+const EXCEPTIONS: &[(&str, &str, Expected)] = &[];
+
+fn expected(source: &str, target: &str) -> &'static Expected {
+    let found = EXCEPTIONS.iter().find(|(own, to, _)| *own == source && *to == target);
+    found.map_or(&Expected::Kept, |(.., expected)| expected)
+}
+
+fn script(command: &str, folder: &Path) -> String {
+    let python =
+        std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with the peers");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/matrix.py");
+    let output = Command::new(python).arg(script).arg(command).arg(folder).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn to(source: &OpenStore, target: &Path, name: &str) -> hyperslab::Result<hyperslab::convert::ConvertReport> {
+    let (format, variant) = format_named(name)?;
+    let options = ConvertOptions { variant, ..ConvertOptions::default() };
+    convert(source, target, format, &options, &Progress::default())
+}
+
+/// What differs in values, in words.
+fn differences(a: &OpenStore, b: &OpenStore) -> Vec<String> {
+    let options = DiffOptions { values_only: true, ..DiffOptions::default() };
+    let report = diff((a, "/"), (b, "/"), &options);
+    report.map_or_else(
+        |error| vec![error.to_string()],
+        |report| {
+            report
+                .differences
+                .iter()
+                .map(|difference| format!("{}: {}", difference.path, difference.sentence()))
+                .collect()
+        },
+    )
+}
+
+#[test]
+fn every_format_to_every_format_and_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let sources: Vec<String> = serde_json::from_str(&script("make", folder.path())).unwrap();
+    std::fs::create_dir(folder.path().join("x")).unwrap();
+    let mut wrong = Vec::new();
+    for name in &sources {
+        let source = hyperslab::open(folder.path().join(name)).unwrap();
+        for (extension, format) in TARGETS {
+            let target = folder.path().join(format!("x/{name}~.{extension}"));
+            let report = to(&source, &target, format);
+            let case = format!("{name} to {format}");
+            match (expected(name, format), report) {
+                (Expected::Refused(words), Err(why)) if why.to_string().contains(words) => {
+                    if target.exists() {
+                        wrong.push(format!("{case}: something is left behind"));
+                    }
+                }
+                (Expected::LeftOut(words), Ok(report)) => {
+                    let dropped: Vec<String> = report.dropped().map(ToString::to_string).collect();
+                    let told = words.len() == dropped.len()
+                        && words.iter().all(|words| dropped.iter().any(|own| own.contains(words)));
+                    if !told {
+                        wrong.push(format!("{case}: left out {dropped:?}"));
+                    }
+                    std::fs::remove_dir_all(&target).or_else(|_| std::fs::remove_file(&target)).unwrap();
+                }
+                (expected @ (Expected::Kept | Expected::Values), Ok(report)) => {
+                    wrong.extend(report.dropped().map(|loss| format!("{case}: {loss}")));
+                    if matches!(expected, Expected::Values) {
+                        continue;
+                    }
+                    let there = hyperslab::open(&target).unwrap();
+                    wrong.extend(differences(&source, &there).iter().map(|what| format!("{case}: {what}")));
+                    // And back, into the source's own format.
+                    let own = source.format();
+                    let ending = name.rsplit('.').next().unwrap();
+                    let back = folder.path().join(format!("back-{name}-{format}.{ending}"));
+                    match to(&there, &back, if ending == "nc" { "netcdf4" } else { own }) {
+                        Ok(_) => {
+                            let back = hyperslab::open(&back).unwrap();
+                            let found = differences(&source, &back);
+                            wrong.extend(found.iter().map(|what| format!("{case} and back: {what}")));
+                        }
+                        Err(why) => wrong.push(format!("{case} and back: {why}")),
+                    }
+                }
+                (_, Ok(_)) => wrong.push(format!("{case}: not refused")),
+                (_, Err(why)) => wrong.push(format!("{case}: {why}")),
+            }
+        }
+    }
+    wrong.extend(script("compare", folder.path()).lines().map(str::to_owned));
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -9,6 +9,7 @@ mod info;
 mod query;
 mod read;
 mod repair;
+mod rows;
 mod shell;
 mod verify;
 
@@ -30,6 +31,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Repair(args) => repair::run(&args),
         Command::Consolidate(args) => fragments::consolidate(&args),
         Command::Vacuum(args) => fragments::vacuum(&args),
+        Command::Delete(args) => fragments::delete(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::manual(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Capabilities, Content, CreateOptions, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
-    Repairs, Result, Sink, Store, StoreForm,
+    Repairs, Result, RowFilter, Sink, Store, StoreForm, TableSink, TableSpec,
 };
 
 use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
@@ -60,6 +60,29 @@ impl FormatDriver for TileDbDriver {
 
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         Ok(Box::new(crate::append(target, write_options(options))?))
+    }
+
+    fn create_table(
+        &self,
+        target: &Path,
+        spec: &TableSpec,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        Ok(Box::new(crate::create_table(target, spec, write_options(options))?))
+    }
+
+    fn append_table(
+        &self,
+        target: &Path,
+        memory: u64,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        Ok(Box::new(crate::append_table(target, memory, write_options(options))?))
+    }
+
+    fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
+        let options = WriteOptions { key: key(context), ..WriteOptions::default() };
+        crate::delete_rows(path, filter, &options)
     }
 
     fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {

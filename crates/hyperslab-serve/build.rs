@@ -20,7 +20,9 @@ fn main() {
     files.sort();
     let lines: Vec<String> = files
         .iter()
-        .map(|(name, path)| format!("({name:?}, include_bytes!({:?}) as &[u8]),\n", path.display().to_string()))
+        .map(|(name, path)| {
+            format!("({name:?}, include_bytes!({:?}) as &[u8]),\n", path.display().to_string())
+        })
         .collect();
     let Some(out) = std::env::var_os("OUT_DIR") else { return };
     let target = Path::new(&out).join("h5web.rs");

@@ -14,8 +14,13 @@ pub(crate) fn build() -> Outcome {
     let source = root().join("page");
     installed(&source)?;
     let out = target().join("page");
-    run(npm(&source).args(["exec", "--", "vite", "build", "--logLevel", "warn", "--emptyOutDir", "--outDir"]).arg(&out))?;
-    say(&format!("the page is in {}: tet serve --page {0}, or build tet with the feature h5web", out.display()));
+    run(npm(&source)
+        .args(["exec", "--", "vite", "build", "--logLevel", "warn", "--emptyOutDir", "--outDir"])
+        .arg(&out))?;
+    say(&format!(
+        "the page is in {}: tet serve --page {0}, or build tet with the feature h5web",
+        out.display()
+    ));
     Ok(())
 }
 
@@ -82,7 +87,8 @@ fn chromium() -> Result<PathBuf, String> {
     }
     if !Path::new(CHROMIUM).exists() {
         say("installing Chromium for the tests of the pages");
-        let install = Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();
+        let install =
+            Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();
         if !matches!(install, Ok(status) if status.success()) || !Path::new(CHROMIUM).exists() {
             return Err("the tests of the pages need Chromium: install it, or name it in CHROMIUM".to_owned());
         }

@@ -167,7 +167,7 @@ fn write_points(path: &Path) -> Outcome {
 /// All rows of a scan, each column in one piece, as the library gives them.
 fn rows(table: &hyperslab::TableReader, region: Vec<(String, Bounds)>) -> Outcome<Vec<Vec<u8>>> {
     let batches: Vec<_> =
-        table.rows_of(&Scan { columns: None, region })?.batches.collect::<Result<_, _>>()?;
+        table.rows_of(&Scan { columns: None, region, filter: None })?.batches.collect::<Result<_, _>>()?;
     let mut columns = Vec::new();
     for column in 0..table.schema().columns.len() {
         let parts: Option<Vec<&[u8]>> =

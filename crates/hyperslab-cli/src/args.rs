@@ -22,7 +22,7 @@ use hyperslab::Meter;
 pub(crate) use convert::ConvertArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use diff::DiffArgs;
-pub(crate) use fragments::{ConsolidateArgs, VacuumArgs};
+pub(crate) use fragments::{ConsolidateArgs, DeleteArgs, VacuumArgs};
 pub(crate) use hash::HashArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use query::{OperationArgs, QueryArgs};
@@ -119,6 +119,8 @@ pub(crate) enum Command {
     Consolidate(ConsolidateArgs),
     /// Remove TileDB fragments that consolidation has replaced
     Vacuum(VacuumArgs),
+    /// Delete the rows of a sparse TileDB array that meet a condition
+    Delete(DeleteArgs),
     /// Create small samples and walk through the commands
     Demo(DemoArgs),
     /// Print a completion script for a shell

@@ -9,6 +9,7 @@ mod info;
 mod query;
 mod read;
 mod repair;
+mod rows;
 #[cfg(feature = "serve")]
 mod serve;
 mod shell;
@@ -34,6 +35,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Serve(args) => serve::run(&args),
         Command::Consolidate(args) => fragments::consolidate(&args),
         Command::Vacuum(args) => fragments::vacuum(&args),
+        Command::Delete(args) => fragments::delete(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::manual(),

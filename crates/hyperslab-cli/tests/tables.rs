@@ -140,3 +140,68 @@ fn a_record_tells_what_changed() {
     assert!(text.contains("chunk [1] is recorded and is not there"), "{text}");
     assert!(told(folder.path(), 2, &["verify", "a.zarr", "--against", "a.npy"]).contains("not a record"));
 }
+
+/// Rows of a CSV file: filtered, grouped, and as a sparse array that is added to.
+#[test]
+fn rows_are_filtered_grouped_and_brought_in() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |words: &[&str]| told(folder.path(), 0, words);
+    let rows = "x,y,count,type,score\n1,1,60,NK,1.5\n2,1,70,B,2\n3,2,80,NK,\n4,2,10,NK,9\n";
+    std::fs::write(folder.path().join("cells.csv"), rows).expect("a file");
+    run(&["convert", "cells.csv", "cells.tiledb", "--dimensions", "x,y"]);
+    for source in ["cells.csv", "cells.tiledb"] {
+        let condition = ["--where", "count > 50 and type == 'NK'"];
+        let found = json(folder.path(), 0, &["read", source, condition[0], condition[1], "--json"]);
+        assert_eq!(found["x"], json!([1, 3]), "{source}");
+        assert_eq!(found["score"], json!([1.5, null]), "{source}");
+        let found = json(
+            folder.path(),
+            0,
+            &[
+                "query",
+                source,
+                "--where",
+                "count > 50",
+                "--mean",
+                "score",
+                "--sum",
+                "count,x",
+                "--count",
+                "--by",
+                "type",
+                "--json",
+            ],
+        );
+        let expected = json!({"type": ["B", "NK"], "score_mean": [2.0, 1.5], "count_sum": [70, 140], "x_sum": [2, 4], "count": [1, 2]});
+        assert_eq!(found, expected, "{source}");
+    }
+    assert!(run(&["query", "cells.tiledb", "--where", "x > 2"]).contains('2'));
+    run(&["query", "cells.tiledb", "--mean", "score", "--by", "type", "-o", "means.csv"]);
+    let means = std::fs::read_to_string(folder.path().join("means.csv")).expect("a file");
+    assert_eq!(means, "type,score_mean\nB,2.0\nNK,5.25\n");
+    for name in ["means.parquet", "means.arrow"] {
+        run(&["query", "cells.tiledb", "--mean", "score", "--by", "type", "-o", name]);
+        let found = json(folder.path(), 0, &["read", name, "--json"]);
+        assert_eq!(found, json!({"type": ["B", "NK"], "score_mean": [2.0, 5.25]}));
+    }
+    std::fs::write(folder.path().join("more.csv"), "x,y,count,type,score\n9,9,1,T,0\n").expect("a file");
+    run(&["convert", "more.csv", "cells.tiledb", "--append"]);
+    assert_eq!(
+        json(folder.path(), 0, &["query", "cells.tiledb", "--count", "--json"]),
+        json!({"count": [5]})
+    );
+    for (words, expected) in [
+        (&["read", "cells.tiledb", "--where", "cuont > 5"][..], "did you mean count?"),
+        (&["read", "cells.tiledb", "--where", "count > 'x'"], "column count holds int64"),
+        (&["query", "cells.tiledb", "--mean", "type"], "no mean"),
+        (&["query", "cells.tiledb", "--mean"], "name the columns"),
+        (&["query", "cells.tiledb", "--by", "tpye"], "did you mean type?"),
+        (&["convert", "cells.csv", "again.tiledb"], "--dimensions"),
+    ] {
+        let error = told(folder.path(), 2, words);
+        assert!(error.contains(expected), "{words:?}: {error}");
+    }
+    std::fs::write(folder.path().join("ragged.csv"), "a,b\n1,2\n3\n").expect("a file");
+    assert!(told(folder.path(), 2, &["read", "ragged.csv"]).contains("line 3 has 1 fields"));
+    assert!(!folder.path().join("again.tiledb").exists());
+}

@@ -83,6 +83,26 @@ pub struct EnumType {
     pub members: Vec<(String, i128)>,
 }
 
+impl EnumType {
+    /// The name of a value; `None` for a value that has none.
+    #[must_use]
+    pub fn name_of(&self, value: i128) -> Option<&str> {
+        // Values are most often the places of their names.
+        let place = usize::try_from(value).ok().and_then(|place| self.members.get(place));
+        let found = match place {
+            Some((name, own)) if *own == value => Some(name),
+            _ => self.members.iter().find(|(_, own)| *own == value).map(|(name, _)| name),
+        };
+        found.map(String::as_str)
+    }
+
+    /// Are the values the places of their names, from zero on?
+    #[must_use]
+    pub fn is_numbered(&self) -> bool {
+        self.members.iter().zip(0..).all(|((_, value), place)| *value == place)
+    }
+}
+
 /// One member of a struct.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Member {

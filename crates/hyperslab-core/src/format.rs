@@ -6,6 +6,7 @@
 mod geometry;
 mod info;
 mod options;
+mod table;
 
 use std::fmt::Debug;
 use std::path::Path;
@@ -16,8 +17,11 @@ use bytes::Bytes;
 pub use geometry::{GeometryColumn, GeometrySink, GeometrySpec};
 pub use info::{Capabilities, FormatInfo, StoreForm, Variant, VariantInfo};
 pub use options::{CreateOptions, ExternalFiles, OpenContext};
+pub use table::{RowOrder, TableSink, TableSpec};
 
-use crate::{Attribute, Attributes, Blob, DType, Error, GeometryData, Result, Sink, Storage, Store};
+use crate::{
+    Attribute, Attributes, Blob, DType, Error, GeometryData, Result, RowFilter, Sink, Storage, Store,
+};
 
 /// One format. Drivers hold no state: a store, a sink or a repair holds its own.
 pub trait FormatDriver: Send + Sync + Debug {
@@ -90,6 +94,47 @@ pub trait FormatDriver: Send + Sync + Debug {
     fn write_geometry(&self, target: &Path, spec: &GeometrySpec, data: &GeometryData) -> Result<()> {
         let _ = (spec, data);
         Err(self.unsupported(target, "writing geometry to"))
+    }
+
+    /// Starts a new store of one table, to be written in batches. Only for formats with the capability
+    /// [`tables`](Capabilities::tables).
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    fn create_table(
+        &self,
+        target: &Path,
+        spec: &TableSpec,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        let _ = (spec, options);
+        Err(self.unsupported(target, "writing a table to"))
+    }
+
+    /// Starts to add rows to the table that is the store at `target`.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    fn append_table(
+        &self,
+        target: &Path,
+        memory: u64,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        let _ = (memory, options);
+        Err(self.unsupported(target, "adding rows to"))
+    }
+
+    /// Deletes the rows of the table at `path` that pass the filter.
+    ///
+    /// # Errors
+    ///
+    /// [`Unsupported`](Error::Unsupported) where rows cannot be deleted, or not by this filter.
+    fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
+        let _ = (filter, context);
+        Err(self.unsupported(path, "deleting rows of"))
     }
 
     /// Can a geometry have this column?

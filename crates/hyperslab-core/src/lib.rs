@@ -25,6 +25,7 @@
 //! | `blob` | [`Blob`]: bytes that can be read at any offset |
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format implements |
+//! | `filter` | [`RowFilter`]: conditions on the rows of a table |
 //! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
 //! | `format` | [`FormatDriver`], [`FormatInfo`]: how a format is described, recognised, opened, created and repaired |
 //! | `key` | [`EncryptionKey`] |
@@ -61,6 +62,7 @@ mod dtype;
 mod element;
 mod elements;
 mod error;
+mod filter;
 mod format;
 mod geometry;
 mod grid;
@@ -96,9 +98,11 @@ pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
 pub use element::Element;
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
+pub use filter::{ColumnRange, End, FilterColumns, RowFilter, Test, Truth};
 pub use format::{
     Capabilities, Content, CreateOptions, ExternalFiles, Fix, FormatDriver, FormatInfo, GeometryColumn,
-    GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, StoreForm, Variant, VariantInfo,
+    GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, RowOrder, StoreForm, TableSink,
+    TableSpec, Variant, VariantInfo,
 };
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
@@ -127,4 +131,4 @@ pub use stored::{
     VirtualSource,
 };
 pub use swap::{copy_swapped, swap_bytes};
-pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};
+pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, StoredTable, Table, TableSchema};

@@ -1,8 +1,9 @@
 //! Rows of named columns: sparse arrays.
 
+use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use crate::{Attributes, DType, Elements, Filter, Result};
+use crate::{Attributes, DType, Elements, Filter, Result, RowFilter, RowOrder};
 
 /// Rows and columns. A region is a box over the table's dimension columns.
 pub trait Table: Send + Sync + Debug {
@@ -19,7 +20,7 @@ pub trait Table: Send + Sync + Debug {
     /// [`Corrupt`](crate::Error::Corrupt) when they cannot be counted.
     fn rows(&self) -> Result<u64>;
 
-    /// Batches of the columns asked for, of the rows inside the region.
+    /// Batches of the columns asked for, of the rows inside the region that pass the filter.
     ///
     /// # Errors
     ///
@@ -38,6 +39,23 @@ pub struct TableSchema {
     pub columns: Vec<Column>,
     /// The attributes of the table.
     pub attributes: Attributes,
+    /// How its format stores it.
+    pub stored: StoredTable,
+}
+
+/// What a format keeps of a table beyond its rows.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct StoredTable {
+    /// May several rows have the same coordinates? `None` where there are none.
+    pub duplicates: Option<bool>,
+    /// How rows are sorted.
+    pub order: Option<RowOrder>,
+    /// Rows that are stored together.
+    pub capacity: Option<u64>,
+    /// Of each dimension: the lowest and the highest value that may ever be written. `None` for any.
+    pub domains: Vec<Option<(Bound, Bound)>>,
+    /// Of each dimension: how far rows reach that are sorted together.
+    pub extents: Vec<Option<Bound>>,
 }
 
 /// A column.
@@ -62,6 +80,8 @@ pub struct Scan {
     pub columns: Option<Vec<String>>,
     /// Ranges by dimension name, both ends included; dimensions left out are whole.
     pub region: Vec<(String, Bounds)>,
+    /// Which of these rows are wanted; `None` for all.
+    pub filter: Option<RowFilter>,
 }
 
 /// A range of a dimension, both ends included; `None` reaches to the end.
@@ -73,6 +93,21 @@ pub struct Bounds {
     pub high: Option<Bound>,
 }
 
+impl Bounds {
+    /// What lies in both ranges. Ends of different kinds are not compared; the first stays.
+    #[must_use]
+    pub fn intersect(self, other: Self) -> Self {
+        let pick = |a: Option<Bound>, b: Option<Bound>, wanted: Ordering| match (a, b) {
+            (Some(a), Some(b)) => Some(if b.compare(&a) == Some(wanted) { b } else { a }),
+            (a, b) => a.or(b),
+        };
+        Self {
+            low: pick(self.low, other.low, Ordering::Greater),
+            high: pick(self.high, other.high, Ordering::Less),
+        }
+    }
+}
+
 /// One end of a range.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound {
@@ -82,6 +117,17 @@ pub enum Bound {
     Float(f64),
     /// Of a text dimension.
     Bytes(Vec<u8>),
+}
+
+impl Bound {
+    fn compare(&self, other: &Self) -> Option<Ordering> {
+        match (self, other) {
+            (Self::Integer(a), Self::Integer(b)) => Some(a.cmp(b)),
+            (Self::Float(a), Self::Float(b)) => a.partial_cmp(b),
+            (Self::Bytes(a), Self::Bytes(b)) => Some(a.cmp(b)),
+            _ => None,
+        }
+    }
 }
 
 /// Some rows.

@@ -94,6 +94,7 @@ impl Dataset {
             fill: Some(stored_fill),
             filters: pipeline.specs.iter().map(FilterSpec::stored).collect(),
             dtype: Some(dtype.into()),
+            dimension_types: Vec::new(),
         };
         schema.filters = pipeline.specs.iter().map(describe).collect();
         chunk_index.clone_into(&mut schema.chunk_index);

@@ -508,6 +508,77 @@ impl Array {
         reduce::reduce(py, self, Operation::Max, &Asked { over, skip_nan, raw: !decode, ..Asked::default() })
     }
 
+    /// The variance, over all axes or those named; ``ddof=1`` for a sample.
+    #[pyo3(signature = (over=None, *, ddof=0, skip_nan=false, decode=true))]
+    fn var<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        ddof: u32,
+        skip_nan: bool,
+        decode: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(
+            py,
+            self,
+            Operation::Var { ddof },
+            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
+        )
+    }
+
+    /// The standard deviation, over all axes or those named; ``ddof=1`` for a sample.
+    #[pyo3(signature = (over=None, *, ddof=0, skip_nan=false, decode=true))]
+    fn std<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        ddof: u32,
+        skip_nan: bool,
+        decode: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(
+            py,
+            self,
+            Operation::Std { ddof },
+            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
+        )
+    }
+
+    /// The middle value, over all axes or those named.
+    #[pyo3(signature = (over=None, *, skip_nan=false, decode=true))]
+    fn median<'py>(
+        &self,
+        py: Python<'py>,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+        decode: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(
+            py,
+            self,
+            Operation::Median,
+            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
+        )
+    }
+
+    /// The value below which the share ``q`` of the values lies, over all axes or those named.
+    #[pyo3(signature = (q, over=None, *, skip_nan=false, decode=true))]
+    fn quantile<'py>(
+        &self,
+        py: Python<'py>,
+        q: f64,
+        over: Option<&Bound<'py, PyAny>>,
+        skip_nan: bool,
+        decode: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        reduce::reduce(
+            py,
+            self,
+            Operation::Quantile(q),
+            &Asked { over, skip_nan, raw: !decode, ..Asked::default() },
+        )
+    }
+
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let reopen = py.import("hyperslab._store")?.getattr("_reopen")?;
         let options = self.origin.options(py)?;

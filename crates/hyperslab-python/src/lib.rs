@@ -45,7 +45,7 @@ mod _native {
     #[pymodule_export]
     use crate::store::{Store, absolute_location, format_of_name, formats, is_remote};
     #[pymodule_export]
-    use crate::table::Table;
+    use crate::table::{Rows, Table};
     #[pymodule_export]
     use crate::threads::_after_fork;
     #[pymodule_export]

@@ -5,9 +5,11 @@ use std::sync::mpsc::sync_channel;
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
-use hyperslab::{Column, Scan, Selection, TableReader};
+use hyperslab::query::{Operation, OperationInfo, Parameters};
+use hyperslab::table::{Aggregation, TableQuery};
+use hyperslab::{Column, RowCondition, Scan, Selection, TableReader};
 use pyo3::prelude::*;
-use pyo3::types::{PyCapsule, PyDict};
+use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::errors::{detached, invalid, raised};
 use crate::store::Origin;
@@ -24,12 +26,20 @@ pub(crate) struct Table {
     origin: Arc<Origin>,
     path: String,
     scan: Scan,
-    said: (Option<String>, Option<Vec<String>>),
+    said: Said,
+}
+
+/// What was asked for, in the words in which it was.
+#[derive(Debug, Clone, Default)]
+struct Said {
+    selection: Option<String>,
+    columns: Option<Vec<String>>,
+    condition: Option<String>,
 }
 
 impl Table {
     pub(crate) fn new(reader: TableReader, origin: Arc<Origin>, path: String) -> Self {
-        Self { reader, origin, path, scan: Scan::default(), said: (None, None) }
+        Self { reader, origin, path, scan: Scan::default(), said: Said::default() }
     }
 
     fn chosen(&self) -> Vec<Column> {
@@ -86,26 +96,70 @@ impl Table {
         Ok(usize::try_from(rows)?)
     }
 
-    /// The rows inside a selection by dimension (``"day=2020-01-01..2020-02-01"``), of the columns named.
-    #[pyo3(signature = (selection=None, columns=None))]
+    /// The rows inside a selection by dimension (``"day=2020-01-01..2020-02-01"``) that meet a condition
+    /// (``"count > 50 and type == 'NK'"``), of the columns named.
+    #[pyo3(signature = (selection=None, columns=None, r#where=None))]
     fn select(
         &self,
         py: Python<'_>,
         selection: Option<String>,
         columns: Option<Vec<String>>,
+        r#where: Option<String>,
     ) -> PyResult<Self> {
-        let parsed = match &selection {
-            Some(text) => text.parse::<Selection>().map_err(|error| raised(py, &error))?,
-            None => Selection::all(),
-        };
-        let scan = self.reader.scan(&parsed, columns.as_deref()).map_err(|error| raised(py, &error))?;
+        let parsed = parsed_selection(py, selection.as_deref())?;
+        let condition = parsed_condition(py, r#where.as_deref())?;
+        let scan = self.reader.scan_where(&parsed, columns.as_deref(), condition.as_ref());
         Ok(Self {
             reader: self.reader.clone(),
             origin: Arc::clone(&self.origin),
             path: self.path.clone(),
-            scan,
-            said: (selection, columns),
+            scan: scan.map_err(|error| raised(py, &error))?,
+            said: Said { selection, columns, condition: r#where },
         })
+    }
+
+    /// Rows that meet a condition, or aggregations of them, by group.
+    ///
+    /// Without ``by`` and operations, the rows themselves, as of :meth:`select`. Operations are named as keywords, with the
+    /// columns they are made of: ``t.query("count > 50", by="type", mean="score", sum=["x", "y"], count=True)``. All are made
+    /// in one pass. Missing values and NaN do not count, as in pandas.
+    #[pyo3(signature = (r#where=None, *, by=None, selection=None, columns=None, ddof=0, memory=None, **operations))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn query<'py>(
+        &self,
+        py: Python<'py>,
+        r#where: Option<String>,
+        by: Option<&Bound<'py, PyAny>>,
+        selection: Option<String>,
+        columns: Option<Vec<String>>,
+        ddof: u32,
+        memory: Option<u64>,
+        operations: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        if by.is_none() && operations.is_none_or(|operations| operations.is_empty()) {
+            let chosen = self.select(py, selection, columns, r#where)?;
+            return Ok(Bound::new(py, chosen)?.into_any());
+        }
+        if columns.is_some() {
+            return Err(invalid(
+                py,
+                "columns are for rows; name the columns of each operation, as in mean='score'",
+            ));
+        }
+        let query = TableQuery {
+            selection: parsed_selection(py, selection.as_deref())?,
+            condition: parsed_condition(py, r#where.as_deref())?,
+            by: by.map(names).transpose()?.unwrap_or_default(),
+            aggregations: aggregations(py, operations, ddof)?,
+            memory,
+        };
+        let found = crate::threads::within(py, self.origin.threads, || query.run(&self.reader)?.collect())?;
+        Ok(Bound::new(py, Rows { columns: found.0, batch: found.1 })?.into_any())
+    }
+
+    /// The rows as a pandas data frame. Enumerations become categories. Needs pyarrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        to_pandas(slf.as_any())
     }
 
     /// The rows as a stream of Arrow's C interface.
@@ -154,19 +208,121 @@ impl Table {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let reopen = py.import("hyperslab._store")?.getattr("_reopen_table")?;
-        let (selection, columns) = &self.said;
+        let said = &self.said;
         let parts = (
             self.origin.location.as_str(),
             self.path.as_str(),
             self.origin.options(py)?,
-            selection.as_deref(),
-            columns.clone(),
+            said.selection.as_deref(),
+            said.columns.clone(),
+            said.condition.as_deref(),
         );
         Ok((reopen, parts).into_pyobject(py)?.into_any())
     }
 
     fn __repr__(&self) -> String {
         format!("<hyperslab.Table {:?}: {}>", self.path, self.columns().join(", "))
+    }
+}
+
+fn parsed_selection(py: Python<'_>, text: Option<&str>) -> PyResult<Selection> {
+    text.map_or_else(|| Ok(Selection::all()), |text| text.parse().map_err(|error| raised(py, &error)))
+}
+
+fn parsed_condition(py: Python<'_>, text: Option<&str>) -> PyResult<Option<RowCondition>> {
+    text.map(|text| text.parse().map_err(|error| raised(py, &error))).transpose()
+}
+
+/// One name or several.
+fn names(given: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
+    if given.is_instance_of::<PyString>() { Ok(vec![given.extract()?]) } else { given.extract() }
+}
+
+fn aggregations(
+    py: Python<'_>,
+    operations: Option<&Bound<'_, PyDict>>,
+    ddof: u32,
+) -> PyResult<Vec<Aggregation>> {
+    let mut all = Vec::new();
+    for (name, given) in operations.into_iter().flat_map(|operations| operations.iter()) {
+        let name: String = name.extract()?;
+        let info = OperationInfo::named(&name).ok_or_else(|| {
+            invalid(py, format!("no operation {name}; there are count, sum, mean, min, max, std, …"))
+        })?;
+        if name == "quantile" {
+            let shares: std::collections::BTreeMap<String, f64> = given.extract().map_err(|_| {
+                invalid(py, "quantile takes a dictionary of columns and shares: {'score': 0.9}")
+            })?;
+            all.extend(shares.into_iter().map(|(column, q)| Aggregation::of(Operation::Quantile(q), column)));
+            continue;
+        }
+        let operation = info.operation(&Parameters { ddof, ..Parameters::default() });
+        match given.extract::<bool>() {
+            Ok(true) => all.push(Aggregation { operation, column: None }),
+            Ok(false) => {}
+            Err(_) => all.extend(names(&given)?.into_iter().map(|column| Aggregation::of(operation, column))),
+        }
+    }
+    Ok(all)
+}
+
+fn to_pandas<'py>(rows: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    rows.py().import("pyarrow")?.getattr("table")?.call1((rows,))?.call_method0("to_pandas")
+}
+
+/// The answer of a query of a table: rows in memory. pyarrow, polars, DuckDB and pandas take it as it is.
+#[pyclass(frozen, module = "hyperslab")]
+#[derive(Debug)]
+pub(crate) struct Rows {
+    columns: Vec<Column>,
+    batch: hyperslab::Batch,
+}
+
+#[pymethods]
+impl Rows {
+    /// The columns' names: keys of groups first.
+    #[getter]
+    fn columns(&self) -> Vec<&str> {
+        self.columns.iter().map(|column| column.name.as_str()).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.batch.rows
+    }
+
+    /// A list of values per column.
+    fn to_pydict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let all = PyDict::new(py);
+        for (column, elements) in self.columns.iter().zip(&self.batch.columns) {
+            let values =
+                (0..self.batch.rows).map(|row| hyperslab::rows::cell_to_json(&column.dtype, elements, row));
+            all.set_item(&column.name, values::from_json(py, &values.collect())?)?;
+        }
+        Ok(all)
+    }
+
+    /// The rows as a pandas data frame. Needs pyarrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        to_pandas(slf.as_any())
+    }
+
+    /// The rows as a stream of Arrow's C interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        let batch = hyperslab::arrow::record_batch(&self.columns, self.batch.clone());
+        let batch = batch.map_err(|error| raised(py, &error))?;
+        let schema = batch.schema();
+        let stream = FFI_ArrowArrayStream::new(Box::new(RecordBatchIterator::new([Ok(batch)], schema)));
+        PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<hyperslab.Rows {}: {}>", self.batch.rows, self.columns().join(", "))
     }
 }
 

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use hyperslab::convert::{ConvertOptions, Progress, default_chunk_shape};
+use hyperslab::convert::{ConvertOptions, Progress, TableOptions, default_chunk_shape};
 use hyperslab::diff::{DiffOptions, Tolerance};
 use hyperslab::{
     ArraySpec, Attribute, Attributes, CreateOptions, Fill, Filter, Format, Grid, RegionWriter, Sink, Values,
@@ -281,7 +281,7 @@ fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<
 
 /// Converts a store to another format; says what became of everything.
 #[pyfunction]
-#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false, storage_options=None, anonymous=false))]
+#[pyo3(signature = (source, target, *, format=None, node=None, chunks=None, shards=None, filters=None, overwrite=false, strict=false, append=false, dimensions=None, duplicates=None, order=None, storage_options=None, anonymous=false))]
 #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
 pub(crate) fn convert<'py>(
     py: Python<'py>,
@@ -294,9 +294,15 @@ pub(crate) fn convert<'py>(
     filters: Option<Vec<Bound<'py, PyAny>>>,
     overwrite: bool,
     strict: bool,
+    append: bool,
+    dimensions: Option<Vec<String>>,
+    duplicates: Option<bool>,
+    order: Option<&str>,
     storage_options: Option<Vec<(String, String)>>,
     anonymous: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    let order = order.map(str::parse).transpose().map_err(|error| raised(py, &error))?;
+    let table = TableOptions { dimensions: dimensions.unwrap_or_default(), duplicates, order };
     let to_rows = format.is_none() && hyperslab::convert::is_file_of_rows(&target);
     let format = if to_rows { None } else { Some(format_of(py, &target, format)?) };
     let filters =
@@ -308,6 +314,8 @@ pub(crate) fn convert<'py>(
         filters,
         replace: overwrite,
         strict,
+        append,
+        table,
         remote: StorageOptions::new(storage_options.unwrap_or_default()).remote(anonymous),
         ..ConvertOptions::default()
     };

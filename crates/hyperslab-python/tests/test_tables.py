@@ -45,3 +45,49 @@ def test_rows_are_selected_by_dimension(sparse: Path) -> None:
     assert rows.to_pydict() == {"v": [2.5, 3.5], "y": [6, 80]}
     with pytest.raises(hyperslab.InvalidError):
         table.select("nothing=1")
+
+
+@pytest.fixture
+def cells(tmp_path: Path) -> Path:
+    """Rows of a CSV file, as a sparse array."""
+    rows = "x,y,count,type,score\n1,1,60,NK,1.5\n2,1,70,B,2\n3,2,80,NK,\n4,2,10,NK,9\n"
+    (tmp_path / "cells.csv").write_text(rows)
+    report = hyperslab.convert(tmp_path / "cells.csv", tmp_path / "cells.tiledb", dimensions=["x", "y"])
+    assert report["rows"] == 4
+    return tmp_path / "cells.tiledb"
+
+
+def test_rows_are_queried(cells: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    for path in (cells, cells.with_suffix(".csv")):
+        table = hyperslab.open(path)["/"]
+        rows = table.query("count > 50 and type == 'NK'").to_pandas()
+        assert rows["x"].tolist() == [1, 3] and pd.isna(rows["score"][1])
+        found = table.query("count > 50", by="type", mean="score", sum=["count", "x"], count=True)
+        expected = {"type": ["B", "NK"], "score_mean": [2.0, 1.5], "count_sum": [70, 140], "x_sum": [2, 4], "count": [1, 2]}
+        assert found.to_pydict() == expected
+        assert found.to_pandas().to_dict("list") == expected
+        assert len(pickle.loads(pickle.dumps(table.query("x > 2"))).to_pandas()) == 2
+        with pytest.raises(hyperslab.InvalidError, match="did you mean count"):
+            table.query("cuont > 5")
+
+
+def test_polars_and_duckdb_take_tables(cells: Path) -> None:
+    polars = pytest.importorskip("polars")
+    duckdb = pytest.importorskip("duckdb")
+    table = hyperslab.open(cells)["/"]
+    assert polars.DataFrame(table.query("count > 50"))["x"].to_list() == [1, 2, 3]
+    rows = pa.table(table)
+    assert duckdb.sql("select sum(count) from rows").fetchone() == (220,)
+
+
+def test_categories_are_kept(tmp_path: Path) -> None:
+    pd = pytest.importorskip("pandas")
+    frame = pd.DataFrame({"x": [1, 2, 3], "kind": pd.Categorical(["a", "b", "a"])})
+    frame.to_parquet(tmp_path / "k.parquet")
+    hyperslab.convert(tmp_path / "k.parquet", tmp_path / "k.tiledb", dimensions=["x"])
+    found = hyperslab.open(tmp_path / "k.tiledb")["/"].to_pandas()
+    assert str(found["kind"].dtype) == "category" and found["kind"].tolist() == ["a", "b", "a"]
+    hyperslab.convert(tmp_path / "k.parquet", tmp_path / "more.tiledb", dimensions=["x"], duplicates=True, order="hilbert")
+    hyperslab.convert(tmp_path / "k.parquet", tmp_path / "more.tiledb", append=True)
+    assert len(hyperslab.open(tmp_path / "more.tiledb")["/"]) == 6

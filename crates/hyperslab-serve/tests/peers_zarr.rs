@@ -15,9 +15,12 @@ fn zarr_readers_see_the_values_of_every_format() {
     common::script("zarr_read.py", &["make", path]);
     // The same arrays in the formats that no library at hand writes with these chunks.
     let source = hyperslab::open(folder.path().join("chunked.h5")).unwrap();
-    for (name, format) in
-        [("chunked.tet", "tet"), ("chunked.tiledb", "tiledb"), ("chunked.nc", "netcdf3"), ("chunked.zarr", "zarr3")]
-    {
+    for (name, format) in [
+        ("chunked.tet", "tet"),
+        ("chunked.tiledb", "tiledb"),
+        ("chunked.nc", "netcdf3"),
+        ("chunked.zarr", "zarr3"),
+    ] {
         let (format, variant) = format_named(format).unwrap();
         let options = ConvertOptions { variant, ..ConvertOptions::default() };
         convert(&source, &folder.path().join(name), format, &options, &Progress::default()).unwrap();

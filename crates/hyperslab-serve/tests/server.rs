@@ -54,7 +54,11 @@ fn request(uri: &str) -> axum::http::request::Builder {
 async fn send(server: &Server, request: Request<Body>) -> Answer {
     let response = server.router().oneshot(request).await.unwrap();
     let (parts, body) = response.into_parts();
-    Answer { status: parts.status, headers: parts.headers, body: body.collect().await.unwrap().to_bytes().to_vec() }
+    Answer {
+        status: parts.status,
+        headers: parts.headers,
+        body: body.collect().await.unwrap().to_bytes().to_vec(),
+    }
 }
 
 async fn get(server: &Server, uri: &str) -> Answer {
@@ -91,12 +95,16 @@ fn values_have_lengths_tags_and_ranges() {
         assert_eq!((answer.status, answer.floats()), (StatusCode::OK, vec![8.0, 9.0, 10.0]));
         assert_eq!(answer.header(header::CONTENT_LENGTH), "12");
         let tag = answer.header(header::ETAG).to_owned();
-        let again = send(&server, request(uri).header(header::IF_NONE_MATCH, &tag).body(Body::empty()).unwrap()).await;
+        let again =
+            send(&server, request(uri).header(header::IF_NONE_MATCH, &tag).body(Body::empty()).unwrap())
+                .await;
         assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
-        let part = send(&server, request(uri).header(header::RANGE, "bytes=4-7").body(Body::empty()).unwrap()).await;
+        let part =
+            send(&server, request(uri).header(header::RANGE, "bytes=4-7").body(Body::empty()).unwrap()).await;
         assert_eq!((part.status, part.floats()), (StatusCode::PARTIAL_CONTENT, vec![9.0]));
         assert_eq!(part.header(header::CONTENT_RANGE), "bytes 4-7/12");
-        let beyond = send(&server, request(uri).header(header::RANGE, "bytes=12-").body(Body::empty()).unwrap()).await;
+        let beyond =
+            send(&server, request(uri).header(header::RANGE, "bytes=12-").body(Body::empty()).unwrap()).await;
         assert_eq!(beyond.status, StatusCode::RANGE_NOT_SATISFIABLE);
         let head = send(&server, request(uri).method(Method::HEAD).body(Body::empty()).unwrap()).await;
         assert_eq!((head.body.len(), head.header(header::CONTENT_LENGTH)), (0, "12"));
@@ -113,7 +121,8 @@ fn a_file_that_changes_is_read_again() {
         assert_eq!(before.floats(), [0.0, 1.0]);
         write_npy(&outer.path().join("served/a.npy"), &[4, 6], 100.0);
         let tag = before.header(header::ETAG);
-        let after = send(&server, request(uri).header(header::IF_NONE_MATCH, tag).body(Body::empty()).unwrap()).await;
+        let after =
+            send(&server, request(uri).header(header::IF_NONE_MATCH, tag).body(Body::empty()).unwrap()).await;
         assert_eq!((after.status, after.floats()), (StatusCode::OK, vec![100.0, 101.0]));
         std::fs::remove_file(outer.path().join("served/a.npy")).unwrap();
         assert_eq!(get(&server, uri).await.status, StatusCode::NOT_FOUND);
@@ -131,11 +140,24 @@ fn nothing_outside_the_folder_can_be_named() {
         let absolute = outer.path().join("secret.npy").display().to_string();
         let server = server(&outer, ServeOptions::default());
         let names = [
-            "../secret.npy", "..%2Fsecret.npy", "%2e%2e/secret.npy", "%2e%2e%2fsecret.npy", "sub/../../secret.npy", &absolute,
-            "link.npy", "up/secret.npy", "..%5Csecret.npy", "a.npy%00", "./../secret.npy", "....//secret.npy", "",
+            "../secret.npy",
+            "..%2Fsecret.npy",
+            "%2e%2e/secret.npy",
+            "%2e%2e%2fsecret.npy",
+            "sub/../../secret.npy",
+            &absolute,
+            "link.npy",
+            "up/secret.npy",
+            "..%5Csecret.npy",
+            "a.npy%00",
+            "./../secret.npy",
+            "....//secret.npy",
+            "",
         ];
         for name in names {
-            for endpoint in ["meta", "attr", "data", "paths", "stats", "api/node", "api/children", "api/table"] {
+            for endpoint in
+                ["meta", "attr", "data", "paths", "stats", "api/node", "api/children", "api/table"]
+            {
                 let answer = get(&server, &format!("/{endpoint}?file={name}&path=/")).await;
                 assert!(answer.status.is_client_error(), "{endpoint} {name}: {}", answer.status);
                 let told = String::from_utf8_lossy(&answer.body).into_owned();
@@ -151,8 +173,16 @@ fn nothing_outside_the_folder_can_be_named() {
         assert_eq!(get(&server, "/meta?file=inner.npy&path=/").await.status, StatusCode::OK);
         // The listing shows what can be opened, and nothing else.
         let listed = get(&server, "/api/files").await.json();
-        let names: Vec<&str> = listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
-        assert_eq!(names, if cfg!(unix) { vec!["a.npy", "a.tet", "inner.npy", "sub"] } else { vec!["a.npy", "a.tet", "sub"] });
+        let names: Vec<&str> =
+            listed["entries"].as_array().unwrap().iter().map(|e| e["name"].as_str().unwrap()).collect();
+        assert_eq!(
+            names,
+            if cfg!(unix) {
+                vec!["a.npy", "a.tet", "inner.npy", "sub"]
+            } else {
+                vec!["a.npy", "a.tet", "sub"]
+            }
+        );
         assert!(get(&server, "/api/files?folder=..").await.status.is_client_error());
     });
 }
@@ -200,7 +230,9 @@ fn other_names_tokens_and_origins_are_refused() {
         };
         let bearer = Some((header::AUTHORIZATION, "Bearer 0123456789abcdef"));
         let uri = "/meta?file=a.npy&path=/";
-        for host in ["localhost", "127.0.0.1:8642", "[::1]:8642", "192.168.1.5", "data.example:80", "x.localhost"] {
+        for host in
+            ["localhost", "127.0.0.1:8642", "[::1]:8642", "192.168.1.5", "data.example:80", "x.localhost"]
+        {
             assert_eq!(send(&server, ask(host, bearer.clone(), uri)).await.status, StatusCode::OK, "{host}");
         }
         for host in ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""] {
@@ -209,11 +241,19 @@ fn other_names_tokens_and_origins_are_refused() {
         }
         let nameless = Request::builder().uri(uri).body(Body::empty()).unwrap();
         assert_eq!(send(&server, nameless).await.status, StatusCode::MISDIRECTED_REQUEST);
-        for wrong in [None, Some((header::AUTHORIZATION, "Bearer 0123456789abcdeX")), Some((header::COOKIE, "hyperslab_token="))] {
+        for wrong in [
+            None,
+            Some((header::AUTHORIZATION, "Bearer 0123456789abcdeX")),
+            Some((header::COOKIE, "hyperslab_token=")),
+        ] {
             assert_eq!(send(&server, ask("localhost", wrong, uri)).await.status, StatusCode::UNAUTHORIZED);
         }
         for path in ["/", "/view/", "/view/app.js", "/zarr/a.npy/zarr.json", "/api/files", "/nothing"] {
-            assert_eq!(send(&server, ask("localhost", None, path)).await.status, StatusCode::UNAUTHORIZED, "{path}");
+            assert_eq!(
+                send(&server, ask("localhost", None, path)).await.status,
+                StatusCode::UNAUTHORIZED,
+                "{path}"
+            );
         }
         let cookie = Some((header::COOKIE, "other=1; hyperslab_token=0123456789abcdef"));
         assert_eq!(send(&server, ask("localhost", cookie, uri)).await.status, StatusCode::OK);
@@ -223,7 +263,8 @@ fn other_names_tokens_and_origins_are_refused() {
         assert!(page.header(header::SET_COOKIE).contains("HttpOnly; SameSite=Strict"));
         // An origin that is not allowed learns nothing; one that is may read.
         let token = "/meta?file=a.npy&path=/&token=0123456789abcdef";
-        let other = send(&server, ask("localhost", Some((header::ORIGIN, "https://evil.example")), token)).await;
+        let other =
+            send(&server, ask("localhost", Some((header::ORIGIN, "https://evil.example")), token)).await;
         assert_eq!(other.header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "");
         let own = send(&server, ask("localhost", Some((header::ORIGIN, "https://example.org")), token)).await;
         assert_eq!(own.header(header::ACCESS_CONTROL_ALLOW_ORIGIN), "https://example.org");
@@ -247,7 +288,9 @@ fn requests_that_are_too_large_are_refused() {
         assert!(whole.json()["message"].as_str().unwrap().contains("select less"));
         let part = get(&server, "/data?file=large.npy&path=/&selection=0:3,0:2").await;
         assert_eq!(part.json(), serde_json::json!([[0.0, 1.0], [1000.0, 1001.0], [2000.0, 2001.0]]));
-        for wrong in ["selection=a", "selection=0,0,0", "selection=9999", "format=x", "dtype=x", "flatten=maybe"] {
+        for wrong in
+            ["selection=a", "selection=0,0,0", "selection=9999", "format=x", "dtype=x", "flatten=maybe"]
+        {
             let answer = get(&server, &format!("/data?file=a.npy&path=/&{wrong}")).await;
             assert_eq!(answer.status, StatusCode::UNPROCESSABLE_ENTITY, "{wrong}");
         }

@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Attribute, Attributes, Blob, BlobKey, ByteRange, Error, Fields, ObjectRange, Place, Result, Storage,
+    Attribute, Attributes, Blob, BlobKey, ByteRange, DType, Error, Fields, ObjectRange, Place, Result,
+    Storage,
 };
 use rayon::prelude::*;
 
@@ -226,6 +227,14 @@ impl OpenArray {
         let key = self.options.key.as_ref();
         let read = metadata::read(&*self.directory, &self.prefix, self.window(), key)?;
         Ok(self.metadata.get_or_init(|| read))
+    }
+
+    /// The type of an attribute's cells: an enumeration where its integers stand for texts.
+    pub(crate) fn dtype_of(&self, attribute: &crate::schema::Attribute) -> DType {
+        let stored = attribute.dtype();
+        // A damaged enumeration must not cost the values.
+        let enumeration = attribute.enumeration.as_ref().and_then(|name| self.enumeration(name).ok());
+        enumeration.and_then(|enumeration| enumeration.dtype(&stored)).unwrap_or(stored)
     }
 
     /// The enumeration of this name.

@@ -290,6 +290,12 @@ impl Number {
         }
     }
 
+    /// Smallest and largest value of an integer type.
+    pub(crate) const fn limits(self) -> (i128, i128) {
+        let bits = 8 * self.size() as u32;
+        if self.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+    }
+
     /// Is it a float?
     #[must_use]
     pub const fn is_float(self) -> bool {

@@ -59,6 +59,7 @@ impl DenseAttribute {
         let mut schema = dense_schema(&array.schema, &attribute, &array.name)?;
         // Damaged metadata must not cost the values.
         schema.attributes = array.attributes_of(&attribute.name).unwrap_or_default();
+        schema.dtype = array.dtype_of(&attribute);
         if let Some(name) = &attribute.enumeration {
             schema.attributes.set("enumeration", enumeration_attribute(&array, name));
         }
@@ -540,5 +541,6 @@ fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<A
     core.labels = labels;
     core.filters = attribute.pipeline.shown();
     core.chunk_index = "fragments".to_owned();
+    core.stored.dimension_types = schema.dimensions.iter().map(crate::schema::Dimension::dtype).collect();
     Ok(core)
 }

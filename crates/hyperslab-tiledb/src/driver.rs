@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Capabilities, Content, CreateOptions, DType, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext,
-    Recognition, Repairs, Result, Sink, Store, StoreForm, Variant,
+    Recognition, Repairs, Result, RowFilter, Sink, Store, StoreForm, TableSink, TableSpec, Variant,
 };
 
 use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
@@ -65,6 +65,29 @@ impl FormatDriver for TileDbDriver {
 
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
         crate::write::datatype(dtype).is_some()
+    }
+
+    fn create_table(
+        &self,
+        target: &Path,
+        spec: &TableSpec,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        Ok(Box::new(crate::create_table(target, spec, write_options(options))?))
+    }
+
+    fn append_table(
+        &self,
+        target: &Path,
+        memory: u64,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn TableSink>> {
+        Ok(Box::new(crate::append_table(target, memory, write_options(options))?))
+    }
+
+    fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
+        let options = WriteOptions { key: key(context), ..WriteOptions::default() };
+        crate::delete_rows(path, filter, &options)
     }
 
     fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {

@@ -9,7 +9,7 @@
 //! | fragment | a layer of a chunk: one write |
 //! | array metadata | attributes; `__tiledb_attr.NAME.KEY` are those of the attribute `NAME` |
 //! | domain that does not start at zero | positions from zero, with the domain as labels |
-//! | enumeration | integers as they are stored; their values are the attribute `enumeration` |
+//! | enumeration | an enum; integers where its values are no texts, which are the attribute `enumeration` |
 //! | timestamps | [`OpenOptions::at`]: the window that a reader looks at |
 //!
 //! | module | holds |
@@ -85,8 +85,8 @@ pub use pipeline::{Filter, Pipeline};
 pub use schema::{ArrayKind, Attribute, Dimension, DimensionLabel, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
 pub use write::{
-    ConsolidateOptions, TileDbAppend, TileDbSink, WriteOptions, append, consolidate, create, create_sparse,
-    repair, vacuum, write_sparse,
+    ConsolidateOptions, TileDbAppend, TileDbSink, TileDbTable, WriteOptions, append, append_table,
+    consolidate, create, create_sparse, create_table, delete_rows, repair, vacuum, write_sparse,
 };
 
 /// How to open an array.

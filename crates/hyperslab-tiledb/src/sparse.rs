@@ -4,7 +4,9 @@
 //! is bounded by the tiles that are open at a time, never by the rows.
 
 mod coords;
+mod filter;
 mod hilbert;
+mod loaded;
 mod merge;
 mod reader;
 mod region;
@@ -12,7 +14,9 @@ mod scan;
 
 use std::sync::{Arc, OnceLock};
 
-use hyperslab_core::{Batches, Column, Error, Result, Scan, Table, TableSchema};
+use hyperslab_core::{
+    Batches, Bound, Column, Error, Result, RowOrder, Scan, StoredTable, Table, TableSchema,
+};
 
 pub(crate) use coords::{Keys, key_of, keys_of};
 pub(crate) use merge::GlobalOrder;
@@ -21,6 +25,8 @@ pub(crate) use scan::{VersionRows, VersionTile, join};
 
 use crate::array::OpenArray;
 use crate::condition::Delete;
+use crate::schema::{Dimension, Order, Schema, float, integer};
+use filter::FilterPlan;
 use reader::FragmentReader;
 
 /// A sparse array.
@@ -37,21 +43,7 @@ impl SparseTable {
     pub(crate) fn new(array: Arc<OpenArray>, path: &str) -> Result<Self> {
         let name = format!("{}{path}", array.directory.name());
         let schema = &array.schema;
-        let dimensions = schema.dimensions.iter().enumerate().map(|(index, dimension)| Column {
-            name: dimension.name.clone(),
-            dtype: dimension.dtype(),
-            nullable: false,
-            dimension: true,
-            filters: schema.dimension_pipeline(index).shown(),
-        });
-        let attributes = schema.attributes.iter().map(|attribute| Column {
-            name: attribute.name.clone(),
-            dtype: attribute.dtype(),
-            nullable: attribute.nullable,
-            dimension: false,
-            filters: attribute.pipeline.shown(),
-        });
-        let columns = dimensions.chain(attributes).collect();
+        let columns = columns(&array);
         let mut attributes = array.attributes()?;
         let enumerations: serde_json::Map<_, _> = schema
             .attributes
@@ -64,7 +56,7 @@ impl SparseTable {
         if !enumerations.is_empty() {
             attributes.set("enumerations", serde_json::Value::Object(enumerations));
         }
-        let schema = TableSchema { columns, attributes };
+        let schema = TableSchema { columns, attributes, stored: stored(schema) };
         Ok(Self { schema, array, name, readers: OnceLock::new(), deletes: OnceLock::new() })
     }
 
@@ -101,6 +93,61 @@ impl SparseTable {
     }
 }
 
+/// The columns of a sparse array, dimensions first.
+pub(crate) fn columns(array: &OpenArray) -> Vec<Column> {
+    let schema = &array.schema;
+    let dimensions = schema.dimensions.iter().enumerate().map(|(index, dimension)| Column {
+        name: dimension.name.clone(),
+        dtype: dimension.dtype(),
+        nullable: false,
+        dimension: true,
+        filters: schema.dimension_pipeline(index).shown(),
+    });
+    let attributes = schema.attributes.iter().map(|attribute| Column {
+        name: attribute.name.clone(),
+        dtype: array.dtype_of(attribute),
+        nullable: attribute.nullable,
+        dimension: false,
+        filters: attribute.pipeline.shown(),
+    });
+    dimensions.chain(attributes).collect()
+}
+
+/// What the schema says of the table beyond its columns.
+fn stored(schema: &Schema) -> StoredTable {
+    let domain = |dimension: &Dimension| {
+        let size = dimension.datatype.size();
+        let (low, high) = dimension.domain.split_at_checked(size)?;
+        Some((bound(dimension, low), bound(dimension, high)))
+    };
+    StoredTable {
+        duplicates: Some(schema.allows_duplicates),
+        order: Some(match schema.cell_order {
+            Order::Hilbert => RowOrder::Hilbert,
+            Order::ColumnMajor => RowOrder::ColumnMajor,
+            Order::RowMajor => RowOrder::RowMajor,
+        }),
+        capacity: Some(schema.capacity),
+        domains: schema.dimensions.iter().map(domain).collect(),
+        extents: schema
+            .dimensions
+            .iter()
+            .map(|dimension| {
+                Some(bound(dimension, dimension.extent.as_ref().filter(|_| !dimension.is_text())?))
+            })
+            .collect(),
+    }
+}
+
+fn bound(dimension: &Dimension, bytes: &[u8]) -> Bound {
+    let number = dimension.datatype.number();
+    if number.is_float() {
+        Bound::Float(float(number, bytes))
+    } else {
+        Bound::Integer(integer(number, bytes))
+    }
+}
+
 impl Table for SparseTable {
     fn schema(&self) -> &TableSchema {
         &self.schema
@@ -117,7 +164,7 @@ impl Table for SparseTable {
         if plain && scan::components(self, readers).iter().all(|component| !component.merged) {
             return Ok(readers.iter().fold(0, |sum, reader| sum.saturating_add(reader.rows())));
         }
-        let request = Scan { columns: Some(Vec::new()), region: Vec::new() };
+        let request = Scan { columns: Some(Vec::new()), ..Scan::default() };
         let mut rows = 0;
         for batch in self.scan(&request)? {
             rows += batch?.rows as u64;
@@ -127,6 +174,7 @@ impl Table for SparseTable {
 
     fn scan(&self, request: &Scan) -> Result<Batches<'_>> {
         let region = DimensionRange::of_request(&self.array.schema, request, &self.name)?;
-        scan::start(self, self.wanted(request)?, region)
+        let filter = request.filter.as_ref().map(|filter| FilterPlan::new(filter, &self.schema, &self.name));
+        scan::start(self, self.wanted(request)?, region, filter.transpose()?)
     }
 }

@@ -5,13 +5,16 @@
 
 mod append;
 mod consolidate;
+mod delete;
 mod dense;
+mod enumeration;
 mod fragment;
 mod grow;
 mod metadata;
 mod repair;
 mod sparse;
 mod statistics;
+mod table;
 mod types;
 mod vacuum;
 
@@ -24,11 +27,13 @@ use hyperslab_core::{Error, Result};
 
 pub use append::{TileDbAppend, append};
 pub use consolidate::{ConsolidateOptions, consolidate};
+pub use delete::delete_rows;
 pub use dense::{TileDbSink, create};
 pub(crate) use fragment::{FieldTile, FragmentWriter};
 pub use repair::repair;
 pub use sparse::{create_sparse, write_sparse};
 pub(crate) use statistics::TileStats;
+pub use table::{TileDbTable, append_table, create_table};
 pub(crate) use types::datatype;
 pub use vacuum::vacuum;
 

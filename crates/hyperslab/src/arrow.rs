@@ -15,7 +15,7 @@
 //! | `bytes[n]`, `opaque[n]` | `FixedSizeBinary(n)` |
 //! | `string[n]`, `string`, `reference` | `LargeUtf8` |
 //! | `bytes` | `LargeBinary` |
-//! | `enum` | its integers, names in the field's metadata |
+//! | `enum` | `Dictionary` of its names; an integer without a name is null |
 //! | `struct`, `list<T>`, `T(n, m)` | `Struct`, `LargeList`, nested `FixedSizeList` |
 //!
 //! Every field's metadata has our own name of the type under `hyperslab.dtype`. Parquet has no timestamps in seconds:

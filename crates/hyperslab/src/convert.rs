@@ -2,6 +2,7 @@
 
 mod blocks;
 mod characters;
+mod coerce;
 mod copy;
 mod forms;
 mod geometry;
@@ -13,6 +14,7 @@ mod rows;
 mod spec;
 mod stored;
 mod subset;
+mod table;
 mod tables;
 #[cfg(feature = "remote")]
 mod upload;
@@ -31,6 +33,7 @@ pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub use spec::default_chunk_shape;
 pub(crate) use spec::portable_attributes;
+pub use table::TableOptions;
 
 use crate::formats::check_replaceable;
 use crate::forms::Holds;
@@ -82,6 +85,8 @@ pub struct ConvertOptions {
     pub memory: u64,
     /// How geometry is written.
     pub geometry: GeometryOptions,
+    /// How a table is written.
+    pub table: TableOptions,
     /// How a target on remote storage is reached.
     #[cfg(feature = "remote")]
     pub remote: hyperslab_remote::RemoteOptions,
@@ -106,6 +111,7 @@ impl Default for ConvertOptions {
             provenance: false,
             memory: 256 << 20,
             geometry: GeometryOptions::default(),
+            table: TableOptions::default(),
             #[cfg(feature = "remote")]
             remote: hyperslab_remote::RemoteOptions::default(),
         }
@@ -212,6 +218,16 @@ pub fn convert(
         let only: Vec<String> = options.node.iter().cloned().collect();
         let nodes: Vec<_> = nodes::by_path(source, &only)?.into_nodes();
         return geometry::convert(source, &nodes, (target, format), options, progress);
+    }
+    if format.info().capabilities.tables
+        && let Some(found) = table::table_of(source, options)?
+    {
+        return table::convert(&found, target, format, options, progress);
+    }
+    if !options.table.is_empty() {
+        return Err(Error::invalid(
+            "dimensions, duplicates and an order of rows are for a table in a format that holds tables",
+        ));
     }
     let keeps_links = same_format && format.info().capabilities.links && !options.append;
     let holds_several = format.info().capabilities.several_arrays;

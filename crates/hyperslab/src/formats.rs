@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use hyperslab_core::{
     Content, CreateOptions, Error, FileBlob, FormatDriver, FormatInfo, Glimpse, LocalStorage, Recognition,
-    Result, Sink, StoreForm, Variant,
+    Result, Sink, StoreForm, TableSink, TableSpec, Variant,
 };
 
 /// The drivers of this build, in the order in which they are asked to recognise a store.
@@ -45,6 +45,14 @@ built_in! {
     NPY = hyperslab_npy::NpyDriver;
     /// NumPy's `.npz`: several arrays.
     NPZ = hyperslab_npy::NpzDriver;
+    /// Parquet files: one table.
+    #[cfg(feature = "arrow")]
+    PARQUET = crate::source::ParquetDriver;
+    /// Arrow files: one table.
+    #[cfg(feature = "arrow")]
+    ARROW = crate::source::ArrowDriver;
+    /// Comma-separated text: one table.
+    CSV = crate::source::CsvDriver;
 }
 
 /// Drivers of the application.
@@ -312,6 +320,27 @@ fn is_store(content: &Content) -> Result<bool> {
         Some(format) => format.0.is_store(content),
         None => Ok(false),
     }
+}
+
+/// Starts a new store of one table. Nothing changes at `target` before the sink is committed.
+///
+/// # Errors
+///
+/// As [`create`].
+pub fn create_table(
+    target: &Path,
+    format: Format,
+    spec: &TableSpec,
+    options: &CreateOptions,
+) -> Result<Box<dyn TableSink>> {
+    crate::location::check_local(target, "writing a table to")?;
+    if !options.replace && target.symlink_metadata().is_ok() {
+        return Err(Error::exists(target));
+    }
+    if options.replace {
+        check_replaceable(target, format.info().created_form())?;
+    }
+    format.0.create_table(target, spec, options)
 }
 
 /// Starts a new store of a format, or adds to one. Nothing changes at `target` before the sink is committed.

@@ -21,7 +21,9 @@
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
-//! | `table` | [`TableReader`]: rows of a table by dimension and column |
+//! | [`table`] | [`TableReader`]: rows of a table by dimension, column and condition; aggregations and groups |
+//! | [`source`] | CSV, Parquet and Arrow files as stores of one table |
+//! | `suggest` | the name that was probably meant |
 //! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
 //! | `memory` | the memory that the process may use |
 //! | `labels` | selections by coordinate label to positions |
@@ -63,14 +65,16 @@ mod read;
 mod region;
 pub mod repair;
 pub mod rows;
-mod table;
+pub mod source;
+mod suggest;
+pub mod table;
 pub mod verify;
 mod written;
 #[cfg(feature = "zarr")]
 pub mod zarr_view;
 
 pub use catalog::{Catalog, CatalogNode};
-pub use formats::{Format, create, format_named, format_of_extension, register};
+pub use formats::{Format, create, create_table, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
 pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
@@ -79,4 +83,4 @@ pub use location::{absolute_location, is_remote};
 pub use open::{OpenOptions, OpenStore, detect, open, open_with};
 pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};
-pub use table::TableReader;
+pub use table::{RowCondition, TableReader};

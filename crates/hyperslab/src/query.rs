@@ -28,6 +28,7 @@
 //! | `fold` | the reductions: a type each, with its state, kernels and merge |
 //! | `accumulate`, `kernels`, `operand`, `walk` | a fold and its counts, loops over values, element types, one chunk |
 //! | `unwritten` | what was never written, counted and folded at once |
+//! | `grouped` | the same reductions of table columns, by group |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
 //! | `order` | medians and quantiles, also of more values than memory holds |
@@ -44,6 +45,7 @@ pub mod document;
 mod explain;
 mod finish;
 mod fold;
+mod grouped;
 mod kernels;
 mod operand;
 mod operations;
@@ -65,6 +67,7 @@ use serde::{Deserialize, Serialize};
 pub use answer::{Answer, AnswerAxis};
 pub use axes::Axis;
 pub use condition::{Comparison, Condition, Conditions};
+pub(crate) use grouped::GroupedFold;
 pub use operations::{OPERATIONS, Operation, OperationInfo, Parameters};
 pub use pairs::{Pair, matrix, pair};
 pub use plan::{Explanation, QueryPlan};

@@ -14,7 +14,9 @@ mod json;
 mod npy;
 mod write;
 
-use hyperslab_core::{Batch, Batches, Column, DType, Data, Elements, Error, Result, StructType};
+use hyperslab_core::{
+    Batch, Batches, Column, DType, Data, Elements, Error, Result, StructType, element_to_json,
+};
 
 pub(crate) use array::run;
 pub use csv::write_csv;
@@ -81,7 +83,7 @@ impl<'a> Rows<'a> {
             .enumerate()
             .map(|(number, column)| {
                 let parts: Vec<&Elements> = batches.iter().map(|batch| &batch.columns[number]).collect();
-                concatenate(&column.dtype, &parts, &batches)
+                Elements::concatenate(&column.dtype, &parts)
             })
             .collect::<Result<_>>()?;
         let rows = batches.iter().map(|batch| batch.rows).sum();
@@ -89,21 +91,27 @@ impl<'a> Rows<'a> {
     }
 }
 
-fn concatenate(dtype: &DType, parts: &[&Elements], batches: &[Batch]) -> Result<Elements> {
-    if let [only] = parts {
-        return Ok((*only).clone());
+/// A cell as JSON: as [`element_to_json`], with the members of enumerations by name.
+#[must_use]
+pub fn cell_to_json(dtype: &DType, elements: &Elements, row: usize) -> serde_json::Value {
+    match element_to_json(dtype, elements, row) {
+        serde_json::Value::Number(code) => match dtype {
+            DType::Enum(named) => {
+                let value = code.as_i64().map(i128::from).or_else(|| code.as_u64().map(i128::from));
+                let name = value.and_then(|value| named.name_of(value));
+                name.map_or_else(|| code.into(), |name| name.to_owned().into())
+            }
+            _ => serde_json::Value::Number(code),
+        },
+        other => other,
     }
-    let picks: Vec<_> = batches
-        .iter()
-        .enumerate()
-        .flat_map(|(part, batch)| (0..batch.rows).map(move |row| (part, row)))
-        .collect();
-    Elements::gather(dtype, parts, &picks)
 }
 
 pub(crate) fn no_column(name: &str, columns: &[Column]) -> Error {
     let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-    Error::invalid(format!("no column {name}; there are {}", names.join(", ")))
+    let meant = crate::suggest::closest(name, names.iter().copied());
+    let meant = meant.map_or(String::new(), |meant| format!("did you mean {meant}? "));
+    Error::invalid(format!("no column {name}; {meant}there are {}", names.join(", ")))
 }
 
 /// A column that is neither a dimension nor stored through a pipeline.

@@ -1,10 +1,16 @@
-//! Reading tables: selections by dimension, columns by name, rows batch after batch.
+//! Reading tables: selections by dimension, conditions on columns, columns by name, rows batch after batch; aggregations.
 
 mod bounds;
+mod condition;
+mod groups;
+mod query;
 
 use std::sync::Arc;
 
-use hyperslab_core::{Column, Error, Result, Scan, Selection, SelectionItem, Table, TableSchema};
+use hyperslab_core::{Bounds, Column, Error, Result, Scan, Selection, SelectionItem, Table, TableSchema};
+
+pub use condition::RowCondition;
+pub use query::{Aggregation, TableQuery};
 
 use crate::rows::{Rows, no_column};
 
@@ -65,7 +71,36 @@ impl TableReader {
                 return Err(no_column(name, &schema.columns));
             }
         }
-        Ok(Scan { columns: columns.map(<[String]>::to_vec), region })
+        Ok(Scan { columns: columns.map(<[String]>::to_vec), region, filter: None })
+    }
+
+    /// As [`scan`](Self::scan), of the rows that meet a condition. What it says of dimensions narrows the region.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan`](Self::scan) and [`RowCondition::bind`].
+    pub fn scan_where(
+        &self,
+        selection: &Selection,
+        columns: Option<&[String]>,
+        condition: Option<&RowCondition>,
+    ) -> Result<Scan> {
+        let mut scan = self.scan(selection, columns)?;
+        let Some(condition) = condition else { return Ok(scan) };
+        let schema = self.schema();
+        let filter = condition.bind(&schema.columns)?;
+        for column in schema.columns.iter().filter(|column| column.dimension) {
+            let bounds = filter.bounds(&column.name);
+            if bounds == Bounds::default() {
+                continue;
+            }
+            match scan.region.iter_mut().find(|(name, _)| *name == column.name) {
+                Some((_, own)) => *own = std::mem::take(own).intersect(bounds),
+                None => scan.region.push((column.name.clone(), bounds)),
+            }
+        }
+        scan.filter = Some(filter);
+        Ok(scan)
     }
 
     /// The rows inside a selection, all columns or those that are named, in that order.

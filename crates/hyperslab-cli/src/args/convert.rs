@@ -13,6 +13,7 @@ Examples:
   tet convert data.tet data.npz --node /t
   tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3
   tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
+  tet convert cells.parquet cells.tiledb --dimensions x,y     .csv, .parquet or .arrow to a sparse array
   tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry")]
 pub(crate) struct ConvertArgs {
     #[command(flatten)]
@@ -55,6 +56,18 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "FILTERS")]
     pub(crate) filter: Option<String>,
 
+    /// Table: columns that become the dimensions of a sparse array
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) dimensions: Vec<String>,
+
+    /// Table: allow several rows with the same coordinates
+    #[arg(long)]
+    pub(crate) duplicates: bool,
+
+    /// Table: order of the rows: row-major, column-major or hilbert
+    #[arg(long, value_name = "ORDER")]
+    pub(crate) order: Option<String>,
+
     /// Kind of geometry, such as point_cloud, streamline or mesh (.zv)
     #[arg(long, value_name = "KIND")]
     pub(crate) geometry: Option<String>,
@@ -71,7 +84,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) sync: bool,
 
-    /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays)
+    /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays, or more rows)
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
 

@@ -16,6 +16,7 @@ Examples:
   tet query data.h5 /t --sum --group-by-label station
   tet query data.h5 /t --mean --rolling time:7
   tet query data.h5 /t --mean time --explain
+  tet query cells.tiledb --where \"count > 50 and type == 'NK'\" --mean score --by type
   tet query question.json -t data.tet -x   a query document; without -x it is only checked")]
 pub(crate) struct QueryArgs {
     #[command(flatten)]
@@ -32,7 +33,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) over: Vec<String>,
 
-    /// Use only values that meet a condition: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'
+    /// Use only values that meet a condition: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'; of a table, only rows that
+    /// meet one: "count > 50 and (type in ('NK', 'B') or score is null)"
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub(crate) conditions: Vec<String>,
 
@@ -55,6 +57,10 @@ pub(crate) struct QueryArgs {
     /// Return one result per position along these axes
     #[arg(long, value_name = "AXES", value_delimiter = ',', conflicts_with = "group_by_label")]
     pub(crate) group_by: Vec<String>,
+
+    /// Table: return one result per distinct value of these columns
+    #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
+    pub(crate) by: Vec<String>,
 
     /// Return one result per distinct label along these axes
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
@@ -121,7 +127,7 @@ pub(crate) struct QueryArgs {
     pub(crate) preview: usize,
 }
 
-/// Operations. Several can be combined; each reduces AXES, or all axes if none are given.
+/// Operations. Several can be combined; each reduces AXES, or all axes if none are given. Of a table, each takes columns.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Operations")]
 pub(crate) struct OperationArgs {

@@ -15,6 +15,7 @@ Examples:
   tet read data.tet /t 'x=-5..5'           by coordinate label, both ends included
   tet read data.tet /t -o out.npy          .npy, .json, .csv, .arrow or .parquet by the ending
   tet read trades.tdb 'day=2020-01..2020-02' --columns price,volume
+  tet read cells.tiledb --where \"count > 50 and type == 'NK'\"
   tet read cells.zv --box 0,0,0,10,10,10 -o part.ply")]
 pub(crate) struct ReadArgs {
     #[command(flatten)]
@@ -27,6 +28,10 @@ pub(crate) struct ReadArgs {
     /// Columns of a table, members of structs or attributes of a geometry to read
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) columns: Option<Vec<String>>,
+
+    /// Table: read only rows that meet a condition, such as "count > 50 and type in ('NK', 'B')"; repeatable
+    #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
+    pub(crate) conditions: Vec<String>,
 
     /// Geometry: read only this closed box, as x0,y0,z0,x1,y1,z1
     #[arg(long = "box", value_name = "CORNERS", allow_hyphen_values = true)]

@@ -1,6 +1,6 @@
 //! `tet convert`: any format to any other.
 
-use hyperslab::convert::{ConvertOptions, convert, convert_to_rows, is_file_of_rows};
+use hyperslab::convert::{ConvertOptions, TableOptions, convert, convert_to_rows, is_file_of_rows};
 use hyperslab::{Error, Filter, Format, Result, Selection, format_named, format_of_extension};
 use serde_json::json;
 
@@ -46,6 +46,11 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
     }
+    options.table = TableOptions {
+        dimensions: args.dimensions.clone(),
+        duplicates: args.duplicates.then_some(true),
+        order: args.order.as_deref().map(str::parse).transpose()?,
+    };
     options.geometry.kind.clone_from(&args.geometry);
     options.geometry.levels = args.levels;
     let writes_geometry = format.is_some_and(Format::writes_geometry);

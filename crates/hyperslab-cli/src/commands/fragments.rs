@@ -1,10 +1,10 @@
-//! `tet consolidate` and `tet vacuum`: many writes into one, and the old ones removed.
+//! `tet consolidate` and `tet vacuum`: many writes into one, and the old ones removed; `tet delete`: rows by condition.
 
-use hyperslab::Result;
-use hyperslab::fragments::{consolidate_path, vacuum_path};
+use hyperslab::fragments::{consolidate_path, delete_rows, vacuum_path};
+use hyperslab::{Error, Result};
 use serde_json::json;
 
-use crate::args::{ConsolidateArgs, OpenArgs, VacuumArgs};
+use crate::args::{ConsolidateArgs, DeleteArgs, OpenArgs, VacuumArgs};
 use crate::{Answer, output, paint, progress};
 
 pub(crate) fn consolidate(args: &ConsolidateArgs) -> Result<Answer> {
@@ -26,6 +26,18 @@ pub(crate) fn vacuum(args: &VacuumArgs) -> Result<Answer> {
         count => format!("{count} fragments removed"),
     };
     answer(&args.open, args.json, "removed", removed, &told)
+}
+
+pub(crate) fn delete(args: &DeleteArgs) -> Result<Answer> {
+    let condition = super::rows::condition(&args.conditions)?;
+    let condition = condition.ok_or_else(|| Error::invalid("--where is missing"))?;
+    let deleted = delete_rows(&args.open.path, &condition, &super::open_options(&args.open)?)?;
+    let told = match deleted {
+        0 => "no row meets the condition".to_owned(),
+        1 => "1 row deleted".to_owned(),
+        count => format!("{count} rows deleted"),
+    };
+    answer(&args.open, args.json, "deleted", deleted, &told)
 }
 
 fn answer(open: &OpenArgs, as_json: bool, word: &str, count: u64, told: &str) -> Result<Answer> {

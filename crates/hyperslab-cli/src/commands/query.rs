@@ -1,10 +1,12 @@
 //! `tet query`: reductions, groups, windows and filters of any array; query documents.
 
+mod table;
+
 use hyperslab::query::document::Document;
 use hyperslab::query::{
     self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
 };
-use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export, rows};
+use hyperslab::{ArrayReader, DType, Error, Node, OpenOptions, Result, Values, export, rows};
 use serde_json::{Value, json};
 
 use crate::args::{OpenArgs, OperationArgs, QueryArgs};
@@ -22,6 +24,15 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let (node, selection) = address::chosen_node(&store, node, selection)?;
+    if matches!(store.node(&node)?, Node::Table(_)) {
+        table::run(args, &store.table(&node)?, selection)?;
+        return Ok(Answer::Yes);
+    }
+    if !args.by.is_empty() {
+        return Err(Error::invalid(format!(
+            "{node} is not a table: --by is for tables, --group-by for arrays"
+        )));
+    }
     let stored = store.array(&node)?;
     let array = decoded(args, &stored)?;
     if let Some((other, correlation)) = pair_of(&args.operations) {

@@ -1,10 +1,10 @@
 //! `tet read`: values of a selection, to the terminal or a file.
 
 mod geometry;
-mod table;
 
 use hyperslab::{ArrayReader, Error, Node, OpenOptions, Result, Selection, Values, export, rows};
 
+use super::rows::Target;
 use crate::args::ReadArgs;
 use crate::{Answer, address, output, paint, pretty};
 
@@ -23,6 +23,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
             found.kind()
         )));
     }
+    if !matches!(found, Node::Table(_)) && !args.conditions.is_empty() {
+        return Err(Error::invalid(format!("{node} is a {}: --where is for tables", found.kind())));
+    }
     match found {
         Node::Array(array) => {
             let stored = store.reader(array);
@@ -31,8 +34,9 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
         }
         Node::Table(_) => {
             let table = store.table(&node)?;
-            let rows = table.rows(&selection, args.columns.as_deref())?;
-            table::put(rows, args)?;
+            let condition = super::rows::condition(&args.conditions)?;
+            let scan = table.scan_where(&selection, args.columns.as_deref(), condition.as_ref())?;
+            super::rows::put(table.rows_of(&scan)?, target(args))?;
         }
         Node::Geometry(_) => geometry::put(&store.geometry(&node)?, args, &selection)?,
         other => {
@@ -45,9 +49,14 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
+/// Where the rows go.
+fn target(args: &ReadArgs) -> Target<'_> {
+    Target { output: args.output.as_deref(), force: args.force, json: args.json, full: args.full }
+}
+
 fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> Result<()> {
     if let Some(columns) = &args.columns {
-        return table::put(reader.rows(selection)?.project(columns)?, args);
+        return super::rows::put(reader.rows(selection)?.project(columns)?, target(args));
     }
     if let Some(path) = args.output.as_deref().filter(|path| rows::as_rows(path, reader)) {
         return rows::write(reader.rows(selection)?, path, args.force);

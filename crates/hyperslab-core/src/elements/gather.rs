@@ -83,6 +83,33 @@ impl Elements {
             .then(|| Validity::from_flags(picks.iter().map(|&(row, index)| !rows[row].is_missing(index))));
         Ok(Self { data, validity })
     }
+
+    /// Rows of elements one behind the other.
+    ///
+    /// # Errors
+    ///
+    /// As [`gather`](Self::gather).
+    pub fn concatenate(dtype: &DType, parts: &[&Self]) -> Result<Self> {
+        if let [only] = parts {
+            return Ok((*only).clone());
+        }
+        if let (true, Some(all)) =
+            (dtype.is_fixed(), parts.iter().map(|part| part.as_fixed()).collect::<Option<Vec<_>>>())
+        {
+            let mut bytes = Vec::with_capacity(all.iter().map(|part| part.len()).sum());
+            all.iter().for_each(|part| bytes.extend_from_slice(part));
+            let validity = parts.iter().any(|part| part.validity.is_some()).then(|| {
+                let flags =
+                    parts.iter().flat_map(|part| (0..part.len(dtype)).map(|index| !part.is_missing(index)));
+                Validity::from_flags(flags)
+            });
+            return Ok(Self::fixed(bytes).with_validity(validity));
+        }
+        let lengths = parts.iter().map(|part| part.len(dtype)).enumerate();
+        let picks: Vec<_> =
+            lengths.flat_map(|(part, length)| (0..length).map(move |index| (part, index))).collect();
+        Self::gather(dtype, parts, &picks)
+    }
 }
 
 fn items_of<'a>(rows: &[&'a Elements]) -> Result<Vec<&'a Elements>> {

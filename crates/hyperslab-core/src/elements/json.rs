@@ -87,7 +87,7 @@ pub fn element_to_text(dtype: &DType, elements: &Elements, index: usize) -> Stri
         (DType::Enum(named), Some(bytes)) => {
             let value = fixed_to_json(&named.base, bytes);
             let value = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
-            named.members.iter().find(|(_, own)| Some(*own) == value).map(|(name, _)| name.clone())
+            value.and_then(|value| named.name_of(value)).map(str::to_owned)
         }
         _ => None,
     };

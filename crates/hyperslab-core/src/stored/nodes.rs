@@ -53,6 +53,8 @@ pub struct StoredArray {
     pub fill: Option<StoredFill>,
     /// Its filters in the format's own numbers, in the order of writing.
     pub filters: Vec<StoredFilter>,
+    /// The types of its dimensions' coordinates, where the format gives them types; else none.
+    pub dimension_types: Vec<crate::DType>,
 }
 
 /// How an array's bytes are laid out.

@@ -24,7 +24,7 @@ from hyperslab._errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperslab._native import Array, ArrayWriter, Geometry, Table, _after_fork, formats
+from hyperslab._native import Array, ArrayWriter, Geometry, Rows, Table, _after_fork, formats
 from hyperslab._references import references
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
 from hyperslab._threads import threads
@@ -44,6 +44,7 @@ __all__ = [
     "IoError",
     "MissingFileError",
     "NotFoundError",
+    "Rows",
     "Store",
     "Table",
     "UnsupportedError",

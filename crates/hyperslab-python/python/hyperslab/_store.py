@@ -368,8 +368,14 @@ def _reopen(path: str, node: str, options: dict[str, Any]) -> Any:
 
 
 def _reopen_table(
-    path: str, node: str, options: dict[str, Any], selection: str | None, columns: list[str] | None
+    path: str,
+    node: str,
+    options: dict[str, Any],
+    selection: str | None,
+    columns: list[str] | None,
+    where: str | None = None,
 ) -> _native.Table:
     """A selection of a table that another process had open."""
     table: _native.Table = _reopen(path, node, options)
-    return table if selection is None and columns is None else table.select(selection, columns)
+    chosen = (selection, columns, where)
+    return table if chosen == (None, None, None) else table.select(selection, columns, where)

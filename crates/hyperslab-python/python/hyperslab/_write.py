@@ -171,6 +171,10 @@ def convert(
     filters: Sequence[str | Mapping[str, Any]] | None = None,
     overwrite: bool = False,
     strict: bool = False,
+    append: bool = False,
+    dimensions: Sequence[str] | None = None,
+    duplicates: bool | None = None,
+    order: str | None = None,
     storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]:
@@ -178,6 +182,10 @@ def convert(
 
     Source and target may be URLs, the target one of a bucket (``s3://bucket/…``). ``storage_options`` and ``anonymous`` are as
     for :func:`open`, for both of them; a source that is reached otherwise is given as an open store.
+
+    A table (also one in a ``.csv``, ``.parquet`` or ``.arrow`` file) becomes a sparse TileDB array over the columns named by
+    ``dimensions``, sorted in ``order`` (``"row-major"``, ``"column-major"``, ``"hilbert"``), with several rows at the same
+    coordinates only where ``duplicates`` allows it. ``append`` adds rows, or arrays, to a target that exists.
 
     >>> import hyperslab
     >>> target = getfixture("tmp_path") / "t.zarr"
@@ -204,6 +212,10 @@ def convert(
         filters=filters,
         overwrite=overwrite,
         strict=strict,
+        append=append,
+        dimensions=dimensions,
+        duplicates=duplicates,
+        order=order,
         storage_options=settings,
         anonymous=anonymous,
     )

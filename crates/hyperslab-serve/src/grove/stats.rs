@@ -87,7 +87,9 @@ fn fold(array: &ArrayReader, selection: Option<&str>, job: &Job, stats: &mut Sta
     let piece_bytes = PIECE.min(job.limit() / 4);
     let _held = job.reserve(piece_bytes * 2)?;
     let reader = array.clone().with_progress(std::sync::Arc::clone(&job.progress));
-    for piece in Slabs::new(positions, item, array.schema().grid.chunk_shape(), (piece_bytes, piece_bytes * 2)) {
+    for piece in
+        Slabs::new(positions, item, array.schema().grid.chunk_shape(), (piece_bytes, piece_bytes * 2))
+    {
         job.progress.check_cancelled()?;
         add_all(&reader.read_positions(piece)?, stats)?;
     }

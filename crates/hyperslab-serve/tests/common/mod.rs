@@ -25,7 +25,8 @@ pub fn serve(location: &Path, options: ServeOptions) -> Running {
 
 /// What a script of the peers prints.
 pub fn script(name: &str, words: &[&str]) -> String {
-    let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with the peers");
+    let python =
+        std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with the peers");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name);
     let output = Command::new(python).arg(script).args(words).output().unwrap();
     assert!(output.status.success(), "{name} {words:?}: {}", String::from_utf8_lossy(&output.stderr));

@@ -1,9 +1,9 @@
 //! Statistics in fragment metadata: minimum, maximum, sum and nulls per tile, and of the fragment.
 
-use hyperslab_core::{Fields, Place, Result};
+use hyperslab_core::{ChunkStatistics, Fields, Number as CoreNumber, Place, Result};
 
-use crate::datatype::Number;
-use crate::schema::{float, integer};
+use crate::datatype::{CellValues, Datatype, Number};
+use crate::schema::{Attribute, float, integer};
 
 /// Of one attribute, one entry per tile; empty where the type has none.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -35,6 +35,45 @@ impl Stats {
         let count = fields.count_u64(8)?;
         let null_counts = (0..count).map(|_| fields.u64()).collect::<Result<_>>()?;
         Ok(Self { mins, min_var, maxes, max_var, sums, null_counts })
+    }
+
+    /// Can the statistics of an attribute be used at all? Those of text cannot: the library writes wrong ones.
+    pub(crate) fn are_trusted(attribute: &Attribute) -> bool {
+        attribute.values == CellValues::Fixed(1)
+            && !attribute.datatype.is_bytes()
+            && !matches!(
+                attribute.datatype,
+                Datatype::StringUtf16 | Datatype::StringUtf32 | Datatype::StringUcs2 | Datatype::StringUcs4
+            )
+    }
+
+    /// What is known of a tile of so many cells; `None` where nothing is, or the cells are all null.
+    pub(crate) fn of_tile(&self, attribute: &Attribute, tile: usize, cells: u64) -> Option<ChunkStatistics> {
+        let number = attribute.datatype.number();
+        let size = number.size();
+        let bytes = |all: &[u8]| all.get(tile * size..(tile + 1) * size).map(<[u8]>::to_vec);
+        let value = |bytes: &[u8]| {
+            if number.is_float() {
+                CoreNumber::Float(float(number, bytes))
+            } else {
+                CoreNumber::Integer(integer(number, bytes))
+            }
+        };
+        let nulls = if attribute.nullable { *self.null_counts.get(tile)? } else { 0 };
+        if nulls >= cells {
+            return None;
+        }
+        let (min, max) = (bytes(&self.mins)?, bytes(&self.maxes)?);
+        let sum = sum_of(number, *self.sums.get(tile)?);
+        let exact = sum_is_exact(number, &min, &max, cells);
+        if let CoreNumber::Float(sum) = sum
+            && !(exact && sum.abs() < f64::MAX)
+        {
+            // Something in there is not a number, infinite or too large: what the extremes mean then is not written down.
+            return None;
+        }
+        let (min, max, sum) = (Some(value(&min)), Some(value(&max)), exact.then_some(sum));
+        Some(ChunkStatistics { min, max, sum, nulls: Some(nulls), exact: true, hint: false })
     }
 
     pub(crate) fn encode_mins(&self) -> Vec<u8> {
@@ -69,6 +108,17 @@ pub(crate) fn sum_is_exact(number: Number, min: &[u8], max: &[u8], cells: u64) -
     let largest = integer(number, min).unsigned_abs().max(integer(number, max).unsigned_abs());
     let end = if number.is_signed() { i64::MAX.unsigned_abs() } else { u64::MAX };
     largest.checked_mul(cells.into()).is_some_and(|sum| sum <= end.into())
+}
+
+/// A stored sum.
+fn sum_of(number: Number, bytes: [u8; 8]) -> CoreNumber {
+    if number.is_float() {
+        CoreNumber::Float(f64::from_le_bytes(bytes))
+    } else if number.is_signed() {
+        CoreNumber::Integer(i64::from_le_bytes(bytes).into())
+    } else {
+        CoreNumber::Integer(u64::from_le_bytes(bytes).into())
+    }
 }
 
 /// `u64 fixed_bytes, u64 var_bytes, fixed, var`.

@@ -1,9 +1,9 @@
 //! Enumerations: the values that an attribute's integers stand for.
 
-use hyperslab_core::{Data, Elements, Fields, Place, Result, Values, element_to_json};
+use hyperslab_core::{DType, Data, Elements, EnumType, Fields, Place, Result, Values, element_to_json};
 use serde_json::{Value, json};
 
-use super::text;
+use super::{put_text, text};
 use crate::datatype::{CellValues, Datatype};
 
 /// One enumeration.
@@ -44,6 +44,40 @@ impl Enumeration {
         };
         let count = elements.len(&dtype) as u64;
         Ok(Self { name, ordered, values: Values::new(dtype, &[count], elements)? })
+    }
+
+    /// The type of an attribute whose integers are of this type; `None` where the values are no texts.
+    pub(crate) fn dtype(&self, base: &DType) -> Option<DType> {
+        if !base.is_integer()
+            || !matches!(self.values.dtype, DType::String | DType::Bytes | DType::FixedBytes(_))
+        {
+            return None;
+        }
+        let name = |index| {
+            element_to_json(&self.values.dtype, &self.values.elements, index).as_str().map(str::to_owned)
+        };
+        let names = (0..self.values.len()).map(name).collect::<Option<Vec<_>>>()?;
+        Some(EnumType { base: base.clone(), members: names.into_iter().zip(0..).collect() }.into())
+    }
+
+    /// The payload of its generic tile.
+    pub(crate) fn encode(name: &str, file: &str, ordered: bool, values: &[String]) -> Vec<u8> {
+        let mut out = 0_u32.to_le_bytes().to_vec();
+        put_text(name, &mut out);
+        put_text(file, &mut out);
+        out.push(Datatype::StringUtf8.code());
+        out.extend(CellValues::VARIABLE.to_le_bytes());
+        out.push(u8::from(ordered));
+        let bytes: usize = values.iter().map(String::len).sum();
+        out.extend((bytes as u64).to_le_bytes());
+        values.iter().for_each(|value| out.extend(value.as_bytes()));
+        out.extend((values.len() as u64 * 8).to_le_bytes());
+        let mut offset = 0_u64;
+        for value in values {
+            out.extend(offset.to_le_bytes());
+            offset += value.len() as u64;
+        }
+        out
     }
 
     /// As it is shown beside the attribute.

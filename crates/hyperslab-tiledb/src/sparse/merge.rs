@@ -9,7 +9,8 @@ use std::sync::Arc;
 use hyperslab_core::Result;
 
 use super::hilbert::{Hilbert, value_of};
-use super::scan::{Context, Loaded};
+use super::loaded::Loaded;
+use super::scan::Context;
 use super::{Keys, key_of};
 use crate::datatype::Number;
 use crate::schema::{Dimension, Order, Schema, float};

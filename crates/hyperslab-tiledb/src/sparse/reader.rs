@@ -9,7 +9,8 @@ use super::region::{DimensionRange, Relation};
 use crate::array::OpenArray;
 use crate::datatype::Datatype;
 use crate::field::FieldCodecs;
-use crate::fragment::{Field, Fragment, List, Part};
+use crate::fragment::{Field, Fragment, List, Part, Stats};
+use crate::schema::Attribute;
 
 /// Most cells of a tile: a claim of more is refused before memory is taken for it.
 const MAX_TILE_CELLS: u64 = 1 << 32;
@@ -22,6 +23,8 @@ pub(crate) struct FragmentReader {
     /// One per column of the table: dimensions, then attributes.
     columns: Vec<ColumnSource>,
     times: FieldCodecs,
+    /// Of each column; `None` where nothing is known or can be trusted.
+    statistics: Vec<OnceLock<Option<Stats>>>,
     /// The delete conditions that are already applied.
     processed: OnceLock<Vec<String>>,
 }
@@ -71,7 +74,15 @@ impl FragmentReader {
             });
         }
         let times = FieldCodecs::times(schema, version, key);
-        Ok(Self { array: Arc::clone(array), fragment, columns, times, processed: OnceLock::new() })
+        let statistics = std::iter::repeat_with(OnceLock::new).take(columns.len()).collect();
+        Ok(Self {
+            array: Arc::clone(array),
+            fragment,
+            columns,
+            times,
+            statistics,
+            processed: OnceLock::new(),
+        })
     }
 
     /// Cells of all tiles.
@@ -132,6 +143,23 @@ impl FragmentReader {
             Some(ColumnSource::Missing(element)) => Ok(ColumnCells::Same(element.clone())),
             None => Err(Error::invalid(format!("{}: no column {column}", self.array.name))),
         }
+    }
+
+    /// An attribute's statistics, which are read once.
+    pub(crate) fn statistics(&self, column: usize) -> Result<Option<(&Attribute, &Stats)>> {
+        let Some(ColumnSource::Stored { field: Field::Attribute(index), .. }) = self.columns.get(column)
+        else {
+            return Ok(None);
+        };
+        let attribute = &self.fragment.schema.attributes[*index];
+        let known = match self.statistics[column].get() {
+            Some(known) => known,
+            None => {
+                let stats = if Stats::are_trusted(attribute) { self.fragment.stats(*index)? } else { None };
+                self.statistics[column].get_or_init(|| stats)
+            }
+        };
+        Ok(known.as_ref().map(|stats| (attribute, stats)))
     }
 
     fn decode(&self, field: Field, codecs: &FieldCodecs, tile: usize) -> Result<Elements> {

@@ -4,7 +4,6 @@ use hyperslab_core::{Bound, Error, Result, Scan};
 
 use super::Keys;
 use super::coords::{integer_key, key_of, key_of_float};
-use crate::datatype::Number;
 use crate::schema::{Dimension, Range, Schema};
 
 /// What is wanted of one dimension.
@@ -69,7 +68,7 @@ impl DimensionRange {
                 high.map_or(Some(u64::MAX), |bound| float(bound).map(key_of_float))?,
             )
         } else {
-            let (least, most) = limits(number);
+            let (least, most) = number.limits();
             let whole = |bound: &Bound, round: fn(f64) -> f64| match bound {
                 Bound::Integer(value) => Some(*value),
                 Bound::Float(value) => Some(round(*value) as i128),
@@ -136,10 +135,4 @@ impl DimensionRange {
             _ => cells.clear(),
         }
     }
-}
-
-/// Smallest and largest value of an integer type.
-const fn limits(number: Number) -> (i128, i128) {
-    let bits = 8 * number.size() as u32;
-    if number.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
 }

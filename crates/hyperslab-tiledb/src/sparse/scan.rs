@@ -1,16 +1,18 @@
 //! Scans: which fragments and tiles, then batches.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use hyperslab_core::{Batch, Batches, DType, Data, Elements, Result};
 use rayon::prelude::*;
 
+use super::filter::FilterPlan;
+use super::loaded::Loaded;
 use super::merge::{GlobalOrder, Merge};
 use super::reader::{ColumnCells, FragmentReader};
 use super::region::DimensionRange;
-use super::{Keys, SparseTable, key_of};
-use crate::condition::{CellValue, Delete};
+use super::{SparseTable, key_of};
+use crate::condition::Delete;
 use crate::fragment::Fragment;
 use crate::names::Window;
 use crate::schema::{Range, Schema};
@@ -27,10 +29,13 @@ pub(crate) struct Context {
     pub(crate) rank: usize,
     columns: Vec<usize>,
     dtypes: Vec<DType>,
+    /// The types of all columns of the table.
+    all: Vec<DType>,
     /// Name, and may it be null, of every column of the table.
-    names: Vec<(String, bool)>,
-    deletes: Arc<[Delete]>,
-    window: Window,
+    pub(super) names: Vec<(String, bool)>,
+    pub(super) deletes: Arc<[Delete]>,
+    pub(super) window: Window,
+    pub(super) filter: Option<FilterPlan>,
 }
 
 /// Fragments that may share coordinates, and must be read as one.
@@ -105,8 +110,9 @@ pub(crate) fn start(
     table: &SparseTable,
     columns: Vec<usize>,
     region: Vec<DimensionRange>,
+    filter: Option<FilterPlan>,
 ) -> Result<Batches<'_>> {
-    let context = context(table, columns, region)?;
+    let context = Context { filter, ..context(table, columns, region)? };
     let components = components(table, &context.readers).into();
     let (units, ready) = (VecDeque::new(), VecDeque::new());
     Ok(Box::new(Scanner { context, components, units, merge: None, ready, failed: false }))
@@ -122,9 +128,11 @@ fn context(table: &SparseTable, columns: Vec<usize>, region: Vec<DimensionRange>
         rank: schema.dimensions.len(),
         dtypes: columns.iter().map(|&column| all[column].dtype.clone()).collect(),
         columns,
+        all: all.iter().map(|column| column.dtype.clone()).collect(),
         names: all.iter().map(|column| (column.name.clone(), column.nullable)).collect(),
         deletes: Arc::clone(table.deletes()?),
         window: table.array.window(),
+        filter: None,
     })
 }
 
@@ -261,6 +269,11 @@ impl Scanner {
         }
         for reader in alone {
             for (tile, inside) in self.context.readers[reader].tiles(&self.context.region)? {
+                if let Some(filter) = &self.context.filter
+                    && filter.rules_out(&self.context.readers[reader], tile)?
+                {
+                    continue;
+                }
                 let cells = self.context.readers[reader].cells(tile)?;
                 match self.units.back_mut() {
                     Some(unit) if rows + cells <= BATCH_ROWS => {
@@ -284,6 +297,7 @@ fn plain_batch(context: &Context, units: &[Unit]) -> Result<Batch> {
     for &(reader, tile, inside) in units {
         let mut loaded = Loaded::load(context, reader, tile, inside)?;
         loaded.drop_deleted(context)?;
+        loaded.drop_filtered(context)?;
         if loaded.count() > 0 {
             tiles.push(loaded);
         }
@@ -316,213 +330,42 @@ fn merged_batch(context: &Context, merge: &mut Merge) -> Result<(Batch, bool)> {
         let row = place_of(&mut tiles, tile);
         picks.push((row, cell));
     }
+    // Only now: an older version of a cell must not come back because the newest fails the filter.
+    if let Some(filter) = &context.filter {
+        let cells = |column: usize| {
+            let dtype = context.all[column].clone();
+            gather_column(&dtype, column, &tiles, &picks).map(ColumnCells::Each)
+        };
+        let mut passed = filter.evaluate(picks.len(), &cells)?.into_iter();
+        picks.retain(|_| passed.next() == Some(1));
+    }
     let columns = gather(context, &tiles, &picks)?;
     Ok((Batch { rows: picks.len(), columns }, done))
 }
 
 /// The wanted columns of these cells.
 fn gather(context: &Context, tiles: &[Arc<Loaded>], picks: &[(usize, usize)]) -> Result<Vec<Elements>> {
-    let mut columns = Vec::with_capacity(context.columns.len());
-    for (&column, dtype) in context.columns.iter().zip(&context.dtypes) {
-        let cells = tiles.iter().map(|tile| tile.column(column)).collect::<Result<Vec<_>>>()?;
-        let rows: Vec<&Elements> = cells
-            .iter()
-            .map(|cells| match cells {
-                ColumnCells::Each(elements) | ColumnCells::Same(elements) => elements,
-            })
-            .collect();
-        let same: Vec<bool> = cells.iter().map(|cells| matches!(cells, ColumnCells::Same(_))).collect();
-        let own: Vec<(usize, usize)> =
-            picks.iter().map(|&(row, cell)| (row, if same[row] { 0 } else { cell })).collect();
-        columns.push(Elements::gather(dtype, &rows, &own)?);
-    }
-    Ok(columns)
+    let columns = context.columns.iter().zip(&context.dtypes);
+    columns.map(|(&column, dtype)| gather_column(dtype, column, tiles, picks)).collect()
 }
 
-/// A tile whose wanted cells are known.
-#[derive(Debug)]
-pub(crate) struct Loaded {
-    reader: Arc<FragmentReader>,
-    pub(crate) tile: usize,
-    pub(crate) cells: usize,
-    /// The wanted cells; `None` for all.
-    selection: Option<Vec<u32>>,
-    columns: Vec<OnceLock<ColumnCells>>,
-    times: Option<Vec<u64>>,
-    delete_times: Option<Vec<u64>>,
-}
-
-impl Loaded {
-    pub(crate) fn load(context: &Context, reader: usize, tile: usize, inside: bool) -> Result<Self> {
-        let reader = Arc::clone(&context.readers[reader]);
-        let cells = reader.cells(tile)?;
-        let mut loaded = Self {
-            times: reader.timestamps(tile)?,
-            delete_times: reader.delete_times(tile)?,
-            columns: std::iter::repeat_with(OnceLock::new).take(context.names.len()).collect(),
-            selection: None,
-            reader,
-            tile,
-            cells,
-        };
-        let fragment = Arc::clone(&loaded.reader.fragment);
-        let late = !fragment.name.inside(context.window);
-        if !late && inside {
-            return Ok(loaded);
-        }
-        // As many as the tile is seen to have: the first dimension is decoded before memory is taken for cells.
-        let mut wanted: Vec<u32> = match &loaded.times {
-            Some(times) if late => {
-                (0..cells as u32).filter(|&cell| context.window.contains(times[cell as usize])).collect()
-            }
-            _ if late && !context.window.contains(fragment.name.start) => Vec::new(),
-            _ => {
-                loaded.column(0)?;
-                (0..cells as u32).collect()
-            }
-        };
-        if !inside {
-            for (dimension, range) in context.region.iter().enumerate() {
-                if *range != DimensionRange::All && !wanted.is_empty() {
-                    range.select(&loaded.keys(dimension)?, &mut wanted);
-                }
-            }
-        }
-        loaded.selection = Some(wanted);
-        Ok(loaded)
-    }
-
-    /// How many cells are wanted.
-    pub(crate) fn count(&self) -> usize {
-        self.selection.as_ref().map_or(self.cells, Vec::len)
-    }
-
-    /// The `index`-th wanted cell.
-    pub(crate) fn selected(&self, index: usize) -> usize {
-        self.selection.as_ref().map_or(index, |selection| selection[index] as usize)
-    }
-
-    /// When a cell was written.
-    pub(crate) fn time(&self, cell: usize) -> u64 {
-        self.times.as_ref().map_or(self.reader.fragment.name.start, |times| times[cell])
-    }
-
-    /// A column, decoded once.
-    fn column(&self, column: usize) -> Result<ColumnCells> {
-        let slot = &self.columns[column];
-        if let Some(known) = slot.get() {
-            return Ok(known.clone());
-        }
-        let cells = self.reader.column(column, self.tile)?;
-        Ok(slot.get_or_init(|| cells).clone())
-    }
-
-    pub(crate) fn keys(&self, dimension: usize) -> Result<Keys> {
-        let number = self.reader.datatype(dimension).number();
-        match self.column(dimension)? {
-            ColumnCells::Each(elements) | ColumnCells::Same(elements) => Ok(Keys::of(number, &elements)),
-        }
-    }
-
-    /// Leaves out of the selection what was deleted.
-    fn drop_deleted(&mut self, context: &Context) -> Result<()> {
-        if self.delete_times.is_none() && !self.may_be_deleted(context)? {
-            return Ok(());
-        }
-        let mut alive = Vec::with_capacity(self.count());
-        for index in 0..self.count() {
-            let cell = self.selected(index);
-            if !self.is_deleted(context, cell)? {
-                alive.push(cell as u32);
-            }
-        }
-        self.selection = Some(alive);
-        Ok(())
-    }
-
-    fn may_be_deleted(&self, context: &Context) -> Result<bool> {
-        for delete in context.deletes.iter() {
-            if self.applies(delete)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// Can a delete concern this fragment at all?
-    fn applies(&self, delete: &Delete) -> Result<bool> {
-        Ok(delete.name.start >= self.reader.fragment.name.start
-            && !self.reader.has_processed(&delete.name.stem)?)
-    }
-
-    /// Was a cell deleted, by a time of its own or by a condition that is not yet applied?
-    pub(crate) fn is_deleted(&self, context: &Context, cell: usize) -> Result<bool> {
-        if self
-            .delete_times
-            .as_ref()
-            .is_some_and(|times| times[cell] <= context.window.end && times[cell] != u64::MAX)
-        {
-            return Ok(true);
-        }
-        for delete in context.deletes.iter() {
-            if self.deletes(context, delete, cell)? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    /// When a cell was first deleted; `u64::MAX` for never.
-    fn deleted_at(&self, context: &Context, cell: usize) -> Result<u64> {
-        let mut first = self.delete_times.as_ref().map_or(u64::MAX, |times| times[cell]);
-        for delete in context.deletes.iter() {
-            if delete.name.start < first && self.deletes(context, delete, cell)? {
-                first = delete.name.start;
-            }
-        }
-        Ok(first)
-    }
-
-    /// Does a condition that is not yet applied delete a cell?
-    fn deletes(&self, context: &Context, delete: &Delete, cell: usize) -> Result<bool> {
-        if delete.name.start < self.time(cell) || !self.applies(delete)? {
-            return Ok(false);
-        }
-        let mut fields = Vec::new();
-        delete.keep.fields(&mut fields);
-        let mut columns = Vec::with_capacity(fields.len());
-        for field in fields {
-            if let Some(index) = context.names.iter().position(|(name, _)| *name == field) {
-                columns.push((field, index, self.column(index)?));
-            }
-        }
-        let keep = delete.keep.evaluate(&|name: &str| {
-            let (_, index, cells) = columns.iter().find(|(field, ..)| field == name)?;
-            let (elements, cell) = match cells {
-                ColumnCells::Each(elements) => (elements, cell),
-                ColumnCells::Same(elements) => (elements, 0),
-            };
-            let datatype = self.reader.datatype(*index);
-            Some(CellValue {
-                datatype,
-                text: datatype.is_bytes() || matches!(elements.data, Data::Variable { .. }),
-                nullable: context.names[*index].1,
-                bytes: cell_bytes(elements, datatype.size(), cell),
-            })
-        });
-        Ok(keep == Some(false))
-    }
-}
-
-/// The bytes of one cell; `None` when it is null.
-fn cell_bytes(elements: &Elements, size: usize, cell: usize) -> Option<&[u8]> {
-    if elements.is_missing(cell) {
-        return None;
-    }
-    match &elements.data {
-        Data::Fixed(bytes) => bytes.get(cell * size..(cell + 1) * size),
-        _ => elements.variable_at(cell),
-    }
+fn gather_column(
+    dtype: &DType,
+    column: usize,
+    tiles: &[Arc<Loaded>],
+    picks: &[(usize, usize)],
+) -> Result<Elements> {
+    let cells = tiles.iter().map(|tile| tile.column(column)).collect::<Result<Vec<_>>>()?;
+    let rows: Vec<&Elements> = cells
+        .iter()
+        .map(|cells| match cells {
+            ColumnCells::Each(elements) | ColumnCells::Same(elements) => elements,
+        })
+        .collect();
+    let same: Vec<bool> = cells.iter().map(|cells| matches!(cells, ColumnCells::Same(_))).collect();
+    let own: Vec<(usize, usize)> =
+        picks.iter().map(|&(row, cell)| (row, if same[row] { 0 } else { cell })).collect();
+    Elements::gather(dtype, &rows, &own)
 }
 
 /// The wanted cells of several tiles as one row.

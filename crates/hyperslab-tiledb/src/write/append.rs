@@ -332,12 +332,15 @@ struct Pending {
 /// Refuses elements of another kind than the attribute's.
 fn check_kind(array: &OpenArray, index: usize, spec: &ArraySpec) -> Result<()> {
     let attribute = &array.schema.attributes[index];
-    if attribute.dtype() != spec.dtype || attribute.nullable != spec.nullable {
+    // Codes of the same enumeration, or plain integers that are codes already.
+    let dtype = array.dtype_of(attribute);
+    let alike = dtype == spec.dtype || attribute.dtype() == spec.dtype;
+    if !alike || attribute.nullable != spec.nullable {
         return Err(Error::invalid(format!(
             "{}: attribute {:?} holds {}{}, not {}{}",
             array.name,
             attribute.name,
-            attribute.dtype(),
+            dtype,
             if attribute.nullable { " or nothing" } else { "" },
             spec.dtype,
             if spec.nullable { " or nothing" } else { "" },

@@ -15,6 +15,7 @@ use hyperslab_core::{
     Labels, Layout, Place, Result, Sink, Validity, copy_box,
 };
 
+use super::enumeration::{self, NewEnumeration};
 use super::fragment::{Extra, FieldFiles, FragmentWriter};
 use super::{FieldTile, TileStats, WriteOptions, metadata, put_commit, put_schema, types};
 use crate::datatype::{CellValues, Datatype};
@@ -23,7 +24,7 @@ use crate::fragment::RTree;
 use crate::generic;
 use crate::names::NODE_NAMES;
 use crate::pipeline::{Filter, Pipeline};
-use crate::schema::{ArrayKind, Attribute, Dimension, Order, Range, Schema, WRITTEN};
+use crate::schema::{ArrayKind, Attribute, Dimension, Order, Range, Schema, WRITTEN, integer_bytes};
 
 /// Tiles that arrive early wait in memory up to this many bytes, then on disk.
 const WAITING_BYTES: usize = 64 << 20;
@@ -200,6 +201,10 @@ fn put_array(
     let Some((_, first)) = own.first() else { return Ok(()) };
     let mut schema = first.schema.clone();
     schema.attributes = own.iter().map(|(_, sink)| sink.attribute.clone()).collect();
+    let enumerations = own.iter().enumerate();
+    let enumerations =
+        enumerations.filter_map(|(index, (_, sink))| Some((index, sink.enumeration.as_ref()?)));
+    enumeration::put(folder, &mut schema, enumerations, options.key.as_ref())?;
     let schema = Arc::new(schema);
     let schema_name = put_schema(folder, &schema, at, options.key.as_ref())?;
     let prefixed: Vec<(String, &Attributes)> = own
@@ -247,11 +252,8 @@ fn put_array(
 fn written_range(dimension: &Dimension, extent: u64) -> Range {
     let (low, _) = dimension.bounds().unwrap_or((0, 0));
     let high = low + i128::from(extent) - 1;
-    Range {
-        low: (low as i64).to_le_bytes().to_vec(),
-        high: (high as i64).to_le_bytes().to_vec(),
-        text: false,
-    }
+    let bytes = |value| integer_bytes(dimension.datatype.number(), value);
+    Range { low: bytes(low), high: bytes(high), text: false }
 }
 
 /// One attribute that is being written.
@@ -259,6 +261,7 @@ fn written_range(dimension: &Dimension, extent: u64) -> Range {
 struct DenseSink {
     spec: ArraySpec,
     attribute: Attribute,
+    enumeration: Option<NewEnumeration>,
     /// With no attributes yet.
     schema: Schema,
     codecs: FieldCodecs,
@@ -295,13 +298,16 @@ enum Waiting {
 impl DenseSink {
     fn new(name: &str, spec: &ArraySpec, parts: Parts, options: &WriteOptions) -> Result<Self> {
         let mut attribute = types::attribute(name, spec)?;
+        let (enumeration, attributes) = NewEnumeration::from_attributes(name, &spec.dtype, &spec.attributes);
+        let mut spec = spec.clone();
+        spec.attributes = attributes;
         let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
         if shape.is_empty() || shape.contains(&0) {
             return Err(Error::unsupported("tiledb", format!("writing an array of shape {shape:?}")));
         }
         let tile_shape: Extents =
             shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent)).collect();
-        let dimensions = dimensions(spec, &tile_shape)?;
+        let dimensions = dimensions(&spec, &tile_shape)?;
         // TileDB refuses an attribute that is called like a dimension, as coordinates are. Its own converter of NetCDF files
         // adds the same ending.
         while dimensions.iter().any(|dimension| dimension.name == attribute.name) {
@@ -330,7 +336,7 @@ impl DenseSink {
         }
         let codecs = FieldCodecs::attribute(&schema, 0, WRITTEN, options.key.as_ref());
         schema.attributes.clear();
-        Ok(Self { spec: spec.clone(), attribute, schema, codecs, tile_shape, parts, state: Mutex::default() })
+        Ok(Self { spec, attribute, enumeration, schema, codecs, tile_shape, parts, state: Mutex::default() })
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, State> {
@@ -551,33 +557,63 @@ impl ArraySink for DenseSink {
     }
 }
 
-/// The dimensions of an array: integers from zero, or the domain that the labels give.
+/// The dimensions of an array: integers from zero, or the domain that the labels give. Their types are those of the source where
+/// all fit in them; a dense array has one type for all.
 fn dimensions(spec: &ArraySpec, tile_shape: &[u64]) -> Result<Vec<Dimension>> {
+    let types: Vec<Option<Datatype>> = (0..tile_shape.len()).map(|axis| wanted_type(spec, axis)).collect();
+    let narrow = match types.as_slice() {
+        [Some(first), rest @ ..] if rest.iter().all(|other| *other == Some(*first)) => Some(*first),
+        _ => None,
+    };
+    if let Some(found) = narrow.and_then(|datatype| dimensions_of(spec, tile_shape, Some(datatype)).ok()) {
+        return Ok(found);
+    }
+    dimensions_of(spec, tile_shape, None)
+}
+
+/// The type that the coordinates of an axis had.
+fn wanted_type(spec: &ArraySpec, axis: usize) -> Option<Datatype> {
+    let dtype = match spec.labels.get(axis) {
+        Some(Labels::Domain { dtype, .. }) => Some(dtype),
+        _ => spec.stored.dimension_types.get(axis),
+    };
+    let (datatype, _) = types::datatype(dtype?)?;
+    (!datatype.number().is_float() && !datatype.is_bytes()).then_some(datatype)
+}
+
+/// Dimensions of one type; of 64 bits, or dates where labels say so, when none is given.
+fn dimensions_of(spec: &ArraySpec, tile_shape: &[u64], wanted: Option<Datatype>) -> Result<Vec<Dimension>> {
     let mut dimensions = Vec::new();
     for (axis, extent) in spec.grid.shape().iter().enumerate() {
         let too_large = || Error::unsupported("tiledb", format!("axis {axis} of {extent} cells"));
-        let (datatype, first) = match spec.labels.get(axis) {
+        let (own, first) = match spec.labels.get(axis) {
             Some(Labels::Domain { first, dtype }) => match types::datatype(dtype) {
                 Some((datatype @ Datatype::DateTime(_), _)) => (datatype, *first),
                 _ => (Datatype::Int64, *first),
             },
             _ => (Datatype::Int64, 0),
         };
-        let tile = i64::try_from(tile_shape[axis]).map_err(|_| too_large())?;
+        let datatype = wanted.unwrap_or(own);
+        let number = datatype.number();
+        let (least, most) = number.limits();
+        let (first, tile) = (i128::from(first), i128::from(tile_shape[axis]));
         let last = match spec.max_shape.get(axis).copied().flatten() {
-            Some(max) => i64::try_from(max.max(*extent) - 1).ok().and_then(|last| first.checked_add(last)),
+            Some(max) => first + i128::from(max.max(*extent)) - 1,
             // As far as whole tiles fit before the end of the type.
-            None => Some((i64::MAX - 1 - tile - first.max(0)) / tile * tile + first.max(0) - 1),
+            None => (most - 1 - tile - first.max(0)) / tile * tile + first.max(0) - 1,
         };
-        let last = last.filter(|last| last.checked_add(tile).is_some()).ok_or_else(too_large)?;
+        let fits = first >= least && last >= first + i128::from(*extent) - 1 && last <= most - tile;
+        if !fits || last > i128::from(i64::MAX) {
+            return Err(too_large());
+        }
         let name = spec.dimensions.get(axis).cloned().flatten().unwrap_or_else(|| format!("__dim_{axis}"));
         dimensions.push(Dimension {
             name,
             datatype,
             values: CellValues::Fixed(1),
             pipeline: Pipeline::default(),
-            domain: [first.to_le_bytes(), last.to_le_bytes()].concat(),
-            extent: Some(tile.to_le_bytes().to_vec()),
+            domain: [integer_bytes(number, first), integer_bytes(number, last)].concat(),
+            extent: Some(integer_bytes(number, tile)),
         });
     }
     Ok(dimensions)

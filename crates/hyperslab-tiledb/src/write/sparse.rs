@@ -65,7 +65,7 @@ pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -
         Extra::default(),
         options.key.clone(),
     )?;
-    write_rows(writer, &schema, columns, rows, options)?;
+    write_rows(writer, &schema, columns, (0, rows), options)?;
     let commit = put_commit(change.writer(), &name)?;
     change.publish(&[commit])
 }
@@ -97,11 +97,12 @@ fn check_columns(schema: &Schema, columns: &[Elements]) -> Result<usize> {
     Ok(rows)
 }
 
-fn write_rows(
+/// Writes rows as one fragment: how many stand before them, for messages, and how many they are.
+pub(super) fn write_rows(
     mut writer: FragmentWriter,
     schema: &Arc<Schema>,
     columns: &[Elements],
-    rows: usize,
+    (before, rows): (usize, usize),
     options: &WriteOptions,
 ) -> Result<()> {
     let rank = schema.dimensions.len();
@@ -109,8 +110,8 @@ fn write_rows(
         schema.dimensions.iter().map(|dimension| dimension.datatype.number()).collect();
     let keys: Vec<Keys> =
         numbers.iter().zip(columns).map(|(number, column)| Keys::of(*number, column)).collect();
-    check_domain(schema, &keys, rows)?;
-    let sorted = sorted_rows(schema, keys, &numbers, rows)?;
+    check_domain(schema, &keys, before, rows)?;
+    let sorted = sorted_rows(schema, keys, &numbers, (before, rows))?;
     let capacity = usize::try_from(schema.capacity).unwrap_or(usize::MAX);
     let codecs = codecs(schema, options.key.as_ref());
     let dtypes: Vec<_> = schema
@@ -156,7 +157,7 @@ pub(super) fn codecs(schema: &Schema, key: Option<&Key>) -> Vec<FieldCodecs> {
         .collect()
 }
 
-fn check_domain(schema: &Schema, keys: &[Keys], rows: usize) -> Result<()> {
+fn check_domain(schema: &Schema, keys: &[Keys], before: usize, rows: usize) -> Result<()> {
     for (dimension, keys) in schema.dimensions.iter().zip(keys) {
         let Keys::Fixed(keys) = keys else { continue };
         let (number, size) = (dimension.datatype.number(), dimension.datatype.size());
@@ -164,7 +165,8 @@ fn check_domain(schema: &Schema, keys: &[Keys], rows: usize) -> Result<()> {
         let high = crate::sparse::key_of(number, &dimension.domain[size..]);
         if let Some(row) = (0..rows).find(|&row| !(low..=high).contains(&keys[row])) {
             return Err(Error::invalid(format!(
-                "row {row} lies outside the domain of dimension {:?}",
+                "row {} lies outside the domain of dimension {:?}",
+                before + row,
                 dimension.name
             )));
         }
@@ -173,7 +175,12 @@ fn check_domain(schema: &Schema, keys: &[Keys], rows: usize) -> Result<()> {
 }
 
 /// The rows in global order. Two numeric dimensions, the common case, are sorted as plain numbers side by side.
-fn sorted_rows(schema: &Schema, keys: Vec<Keys>, numbers: &[Number], rows: usize) -> Result<Vec<u32>> {
+fn sorted_rows(
+    schema: &Schema,
+    keys: Vec<Keys>,
+    numbers: &[Number],
+    (before, rows): (usize, usize),
+) -> Result<Vec<u32>> {
     let order = GlobalOrder::new(schema);
     let ordered = order.prepare(keys, numbers, rows);
     let sorted: Vec<u32> = if let Some(mut flat) = order.flat(&ordered, rows) {
@@ -190,8 +197,9 @@ fn sorted_rows(schema: &Schema, keys: Vec<Keys>, numbers: &[Number], rows: usize
             .find_any(|pair| order.compare(&ordered, pair[0] as usize, &ordered, pair[1] as usize).is_eq());
         if let Some(pair) = twice {
             return Err(Error::invalid(format!(
-                "rows {} and {} have the same coordinates",
-                pair[0], pair[1]
+                "rows {} and {} have the same coordinates; allow duplicates to keep both",
+                before + pair[0] as usize,
+                before + pair[1] as usize
             )));
         }
     }

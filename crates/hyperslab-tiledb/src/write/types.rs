@@ -112,9 +112,24 @@ pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
             "zstd" => Filter::Zstd(level(filter, 3)),
             "lz4" => Filter::Lz4(level(filter, 1)),
             "bzip2" | "bz2" => Filter::Bzip2(level(filter, 9)),
-            "rle" => Filter::Rle(-1),
-            "double_delta" => Filter::DoubleDelta(-1, None),
-            "delta" => Filter::Delta(-1, None),
+            "rle" => Filter::Rle(level(filter, -1)),
+            "double_delta" => Filter::DoubleDelta(level(filter, -1), None),
+            "delta" => Filter::Delta(level(filter, -1), None),
+            "float_scale" => {
+                let number = |name: &str| filter.parameters.get(name).and_then(serde_json::Value::as_f64);
+                let width = filter.parameters.get("bytewidth").and_then(serde_json::Value::as_u64);
+                match (number("factor"), number("offset"), width) {
+                    (Some(scale), Some(offset), Some(width @ (1 | 2 | 4 | 8))) => {
+                        Filter::FloatScale { scale, offset, width }
+                    }
+                    _ => {
+                        return Err(Error::unsupported(
+                            "tiledb",
+                            "the filter float_scale without its parameters",
+                        ));
+                    }
+                }
+            }
             "bit_width_reduction" => Filter::BitWidthReduction(window(filter, 256)),
             "positive_delta" => Filter::PositiveDelta(window(filter, 1024)),
             "shuffle" | "byteshuffle" => Filter::Byteshuffle,
@@ -122,7 +137,7 @@ pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
             "checksum_md5" => Filter::Md5,
             // Other formats' checksums become the one that is strong here.
             "checksum_sha256" | "fletcher32" | "crc32" | "crc32c" => Filter::Sha256,
-            "dictionary" => Filter::Dictionary(-1),
+            "dictionary" => Filter::Dictionary(level(filter, -1)),
             "xor" => Filter::Xor,
             "noop" => Filter::NoOp,
             other => return Err(Error::unsupported("tiledb", format!("writing through the filter {other}"))),

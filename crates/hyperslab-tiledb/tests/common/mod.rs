@@ -71,7 +71,7 @@ fn check_node(store: &dyn Store, path: &str, expected: &Value) -> Result<(), Str
             same(&values.to_json(), &expected["values"])
         }
         Node::Table(table) if expected.get("columns").is_some() => {
-            let scan = Scan { columns: None, region: region(expected.get("region")) };
+            let scan = Scan { columns: None, region: region(expected.get("region")), filter: None };
             let wanted = sorted_rows(
                 expected["columns"]
                     .as_object()

@@ -5,7 +5,7 @@ use arrow_data::{ArrayData, ArrayDataBuilder};
 use arrow_schema::{ArrowError, DataType};
 use bytes::Bytes;
 use hyperslab_core::{
-    DType, Data, Elements, StructType, TimeUnit, Validity, element_to_json, element_to_text,
+    DType, Data, Elements, EnumType, StructType, TimeUnit, Validity, element_to_json, element_to_text,
 };
 
 use super::fields::{Forms, data_type, duration, timestamp};
@@ -135,6 +135,7 @@ fn fixed_data(
             let bits = BooleanBuffer::collect_bool(length, |index| bytes[index] != 0);
             builder.add_buffer(bits.into_inner()).build()
         }
+        DType::Enum(named) => names(builder, named, bytes, validity, length),
         DType::Float128 => {
             let elements = Elements::fixed(bytes);
             let number = |index| match element_to_json(dtype, &elements, index) {
@@ -171,6 +172,67 @@ fn fixed_data(
             .build(),
         _ => builder.add_buffer(Buffer::from(bytes)).build(),
     }
+}
+
+/// Enumerations as dictionaries of their names. The keys are places in the dictionary, which is the same for every batch.
+fn names(
+    builder: ArrayDataBuilder,
+    named: &EnumType,
+    bytes: Bytes,
+    validity: Option<&Validity>,
+    length: usize,
+) -> Result<ArrayData> {
+    let size = named.base.size().unwrap_or(1);
+    let base = &named.base;
+    let place_of: std::collections::HashMap<i128, usize> = match named.is_numbered() {
+        true => std::collections::HashMap::new(),
+        false => named.members.iter().enumerate().map(|(place, (_, value))| (*value, place)).collect(),
+    };
+    let place = |value: i128| match named.is_numbered() {
+        true => usize::try_from(value).ok().filter(|place| *place < named.members.len()),
+        false => place_of.get(&value).copied(),
+    };
+    let places: Vec<Option<usize>> = (0..length)
+        .map(|index| {
+            let there = validity.is_none_or(|validity| validity.get(index));
+            there.then(|| integer(base, &bytes[index * size..(index + 1) * size])).flatten().and_then(place)
+        })
+        .collect();
+    let nulls: BooleanBuffer = places.iter().map(Option::is_some).collect();
+    let keys: Vec<u8> = places.iter().flat_map(|place| key(place.unwrap_or(0), size)).collect();
+    let texts = Elements::variable(named.members.iter().map(|(name, _)| name));
+    let Data::Variable { offsets, bytes: all } = texts.data else { return Err(wrong("text")) };
+    let offsets =
+        offsets.iter().map(|offset| i32::try_from(*offset)).collect::<std::result::Result<Vec<_>, _>>();
+    let offsets = offsets.map_err(|_| wrong("an enumeration of more than 2 GiB of names"))?;
+    let names = ArrayData::builder(DataType::Utf8)
+        .len(named.members.len())
+        .add_buffer(Buffer::from_vec(offsets))
+        .add_buffer(Buffer::from(all))
+        .build()?;
+    builder.nulls(Some(NullBuffer::new(nulls))).add_buffer(Buffer::from(keys)).add_child_data(names).build()
+}
+
+/// A place as an integer of so many bytes.
+fn key(place: usize, size: usize) -> impl Iterator<Item = u8> {
+    let bytes = (place as u64).to_ne_bytes();
+    let from = if cfg!(target_endian = "little") { 0 } else { 8 - size };
+    bytes.into_iter().skip(from).take(size)
+}
+
+/// The integer in these bytes.
+fn integer(base: &DType, bytes: &[u8]) -> Option<i128> {
+    let size = bytes.len();
+    let mut wide = [0; 8];
+    if cfg!(target_endian = "little") {
+        wide.get_mut(..size)?.copy_from_slice(bytes);
+    } else {
+        wide.get_mut(8 - size..)?.copy_from_slice(bytes);
+    }
+    let word = u64::from_ne_bytes(wide);
+    let signed = matches!(base, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
+    let shift = 64 - 8 * u32::try_from(size).ok()?;
+    Some(if signed { i128::from(((word << shift) as i64) >> shift) } else { i128::from(word) })
 }
 
 fn ticks(bytes: &[u8]) -> impl ExactSizeIterator<Item = i64> + '_ {

@@ -42,8 +42,8 @@ pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, forms: Forms) 
         }
         _ => {}
     }
-    // "Not a time" is null in Arrow.
-    let nullable = nullable || matches!(dtype, DType::DateTime(_) | DType::Duration(_));
+    // "Not a time" is null in Arrow, and so is an integer that no member of an enumeration has.
+    let nullable = nullable || matches!(dtype, DType::DateTime(_) | DType::Duration(_) | DType::Enum(_));
     Field::new(name, data_type(dtype, forms), nullable).with_metadata(metadata)
 }
 
@@ -102,7 +102,9 @@ pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
             timestamp(*unit, forms).map_or(DataType::Int64, |(unit, _)| DataType::Timestamp(unit, None))
         }
         DType::Duration(unit) => duration(*unit).map_or(DataType::Int64, DataType::Duration),
-        DType::Enum(named) => data_type(&named.base, forms),
+        DType::Enum(named) => {
+            DataType::Dictionary(Box::new(data_type(&named.base, forms)), Box::new(DataType::Utf8))
+        }
         DType::Struct(fields) => {
             let member = |member: &hyperslab_core::Member| field_in(&member.name, &member.dtype, true, forms);
             DataType::Struct(fields.members.iter().map(member).collect())

@@ -213,6 +213,16 @@ impl AnyFold {
         with_fold!(self, fold => fold.row(cell, values));
     }
 
+    /// Value `i` into cell `cells[i]`.
+    pub(super) fn scatter<T: Operand>(&mut self, cells: &[u32], values: &[T]) {
+        fn each<F: Fold, T: Operand>(fold: &mut F, cells: &[u32], values: &[T]) {
+            for (cell, value) in cells.iter().zip(values) {
+                fold.one(*cell as usize, *value, 0);
+            }
+        }
+        with_fold!(self, fold => each(fold, cells, values));
+    }
+
     pub(super) fn rows<T: Operand>(&mut self, cell: usize, rows: Rows<'_, T>) {
         with_fold!(self, fold => fold.rows(cell, rows));
     }

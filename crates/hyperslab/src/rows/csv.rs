@@ -2,10 +2,10 @@
 
 use std::io::Write;
 
-use hyperslab_core::{DType, Elements, Error, Result, element_to_json, element_to_text};
+use hyperslab_core::{DType, Elements, Error, Result, element_to_text};
 use serde_json::Value;
 
-use super::Rows;
+use super::{Rows, cell_to_json};
 
 /// Writes a line of names and a line per row. Missing elements are empty, lists and structs are JSON.
 ///
@@ -39,7 +39,7 @@ pub(super) fn cell(dtype: &DType, elements: &Elements, index: usize) -> String {
     if matches!(dtype, DType::Float16 | DType::Float32 | DType::Float64) && !elements.is_missing(index) {
         return element_to_text(dtype, elements, index);
     }
-    match element_to_json(dtype, elements, index) {
+    match cell_to_json(dtype, elements, index) {
         Value::Null => String::new(),
         // Empty text in quotes, so that it is told apart from what is missing.
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),

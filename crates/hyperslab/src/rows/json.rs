@@ -2,10 +2,10 @@
 
 use std::io::{self, Seek, SeekFrom, Write};
 
-use hyperslab_core::{Error, Result, element_to_json};
+use hyperslab_core::{Error, Result};
 use tempfile::SpooledTempFile;
 
-use super::Rows;
+use super::{Rows, cell_to_json};
 
 /// A column's text stays in memory up to this size and goes to a temporary file beyond.
 const IN_MEMORY: usize = 4 << 20;
@@ -22,7 +22,7 @@ pub fn write_json(rows: Rows<'_>, out: &mut dyn Write) -> Result<()> {
     for batch in rows.batches {
         let batch = batch?;
         for ((column, elements), text) in rows.columns.iter().zip(&batch.columns).zip(&mut texts) {
-            append(text, first, batch.rows, |row| element_to_json(&column.dtype, elements, row))
+            append(text, first, batch.rows, |row| cell_to_json(&column.dtype, elements, row))
                 .map_err(failed)?;
         }
         first &= batch.rows == 0;

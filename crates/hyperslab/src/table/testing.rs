@@ -44,11 +44,20 @@ impl Table for MemoryTable {
             Some(names) => names.iter().map(position).collect::<Result<Vec<_>>>()?,
             None => (0..self.schema.columns.len()).collect(),
         };
+        let columns = |name: &str| {
+            let at = position(&name.to_owned())?;
+            Ok((self.schema.columns[at].dtype.clone(), self.batch.columns[at].clone()))
+        };
+        let passed = match &request.filter {
+            Some(filter) => filter.evaluate(self.batch.rows, &columns)?.into_yes(),
+            None => vec![1; self.batch.rows],
+        };
         let rows: Vec<usize> = (0..self.batch.rows)
             .filter(|&row| {
-                region.iter().all(|(at, bounds)| {
-                    inside(&self.schema.columns[*at].dtype, &self.batch.columns[*at], row, bounds)
-                })
+                passed[row] == 1
+                    && region.iter().all(|(at, bounds)| {
+                        inside(&self.schema.columns[*at].dtype, &self.batch.columns[*at], row, bounds)
+                    })
             })
             .collect();
         let batches: Vec<_> = rows
@@ -115,7 +124,11 @@ pub(crate) fn sample() -> MemoryTable {
             Elements::variable(["", "one, two", "\"q\"", "line\nbreak", "z"]),
         ],
     };
-    MemoryTable { schema: TableSchema { columns, attributes: Attributes::new() }, batch, each: 2 }
+    MemoryTable {
+        schema: TableSchema { columns, attributes: Attributes::new(), stored: Default::default() },
+        batch,
+        each: 2,
+    }
 }
 
 /// A store that is one node.

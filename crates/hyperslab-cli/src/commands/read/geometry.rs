@@ -3,8 +3,8 @@
 use hyperslab::geometry::{self, GeometryReader, Selected, parse_box};
 use hyperslab::{Error, GeometryQuery, Result, Selection};
 
-use super::table;
 use crate::args::ReadArgs;
+use crate::commands::rows;
 use crate::{output, paint};
 
 pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selection) -> Result<()> {
@@ -30,7 +30,7 @@ pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selectio
 }
 
 fn show(selected: &Selected, full: bool) -> Result<()> {
-    table::show(selected.rows()?, full)?;
+    rows::show(selected.rows()?, full)?;
     output::print(|out| {
         let width = selected.data.links.as_ref().and_then(|links| links.shape.get(1)).copied();
         let links = match width {

@@ -1,11 +1,11 @@
 //! Rows: to a file, as JSON, or as a table for people.
 
 use std::collections::VecDeque;
+use std::path::Path;
 
 use hyperslab::rows::{self, Rows};
-use hyperslab::{Batch, Column, DType, Result, element_to_text};
+use hyperslab::{Batch, Column, DType, Result, RowCondition, element_to_text};
 
-use crate::args::ReadArgs;
 use crate::{output, paint, pretty};
 
 /// Rows shown at each end of a long table.
@@ -13,12 +13,34 @@ const EDGE: usize = 10;
 /// Cells are cut at this width.
 const WIDTH: usize = 40;
 
+/// Where rows are asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Target<'a> {
+    pub(super) output: Option<&'a Path>,
+    pub(super) force: bool,
+    pub(super) json: bool,
+    pub(super) full: bool,
+}
+
+/// Conditions on rows, all of which must hold.
+pub(super) fn condition(texts: &[String]) -> Result<Option<RowCondition>> {
+    let mut all: Option<RowCondition> = None;
+    for text in texts {
+        let one: RowCondition = text.parse()?;
+        all = Some(match all {
+            Some(own) => own.and(one),
+            None => one,
+        });
+    }
+    Ok(all)
+}
+
 /// Puts rows where they were asked for.
-pub(super) fn put(rows: Rows<'_>, args: &ReadArgs) -> Result<()> {
-    match &args.output {
-        Some(path) => rows::write(rows, path, args.force),
-        None if args.json => output::print_through(|out| rows::write_json(rows, out)),
-        None => show(rows, args.full),
+pub(super) fn put(rows: Rows<'_>, target: Target<'_>) -> Result<()> {
+    match target.output {
+        Some(path) => rows::write(rows, path, target.force),
+        None if target.json => output::print_through(|out| rows::write_json(rows, out)),
+        None => show(rows, target.full),
     }
 }
 

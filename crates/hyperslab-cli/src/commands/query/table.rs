@@ -1,0 +1,50 @@
+//! Queries of tables: aggregations of columns, by group.
+
+use hyperslab::table::{Aggregation, TableQuery};
+use hyperslab::{Error, Result, Selection, TableReader};
+
+use crate::args::QueryArgs;
+use crate::commands::rows::{self, Target};
+use crate::pretty;
+
+pub(super) fn run(args: &QueryArgs, table: &TableReader, selection: Selection) -> Result<()> {
+    refuse_array_options(args)?;
+    let mut aggregations = Vec::new();
+    for (operation, columns) in super::operations(&args.operations)? {
+        let columns = if columns.is_empty() { args.over.clone() } else { columns };
+        if columns.is_empty() {
+            aggregations.push(Aggregation { operation, column: None });
+        }
+        aggregations.extend(columns.into_iter().map(|column| Aggregation::of(operation, column)));
+    }
+    let query = TableQuery {
+        selection,
+        condition: rows::condition(&args.conditions)?,
+        by: args.by.clone(),
+        aggregations,
+        memory: args.memory.as_deref().map(pretty::parse_bytes).transpose()?,
+    };
+    let target =
+        Target { output: args.output.as_deref(), force: args.force, json: args.json, full: args.full };
+    rows::put(query.run(table)?, target)
+}
+
+fn refuse_array_options(args: &QueryArgs) -> Result<()> {
+    let given = [
+        ("--label", !args.label.is_empty()),
+        ("--group-by", !args.group_by.is_empty()),
+        ("--group-by-label", !args.group_by_label.is_empty()),
+        ("--bins", args.bins.is_some()),
+        ("--rolling", args.rolling.is_some()),
+        ("--covariance", args.operations.covariance.is_some()),
+        ("--correlation", args.operations.correlation.is_some()),
+        ("--histogram", args.operations.histogram.is_some()),
+        ("--explain", args.explain),
+    ];
+    match given.iter().find(|(_, given)| *given) {
+        Some((option, _)) => {
+            Err(Error::invalid(format!("{option} is for arrays; tables take --where, --by and columns")))
+        }
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! Row filters on the tiles of a sparse array: by their statistics before they are read, by their cells before the other
+//! columns are decoded.
+
+use hyperslab_core::{ColumnRange, DType, Elements, Error, Result, RowFilter, TableSchema};
+
+use super::reader::{ColumnCells, FragmentReader};
+
+/// A filter, and where the columns are that it asks for.
+#[derive(Debug)]
+pub(crate) struct FilterPlan {
+    filter: RowFilter,
+    columns: Vec<(usize, DType)>,
+    names: Vec<String>,
+}
+
+impl FilterPlan {
+    pub(crate) fn new(filter: &RowFilter, schema: &TableSchema, name: &str) -> Result<Self> {
+        let (mut columns, mut names) = (Vec::new(), Vec::new());
+        for own in filter.columns() {
+            let found = schema.columns.iter().position(|column| column.name == own);
+            let index = found.ok_or_else(|| Error::not_found(name, format!("column {own:?}")))?;
+            columns.push((index, schema.columns[index].dtype.clone()));
+            names.push(own.to_owned());
+        }
+        Ok(Self { filter: filter.clone(), columns, names })
+    }
+
+    /// Does the tile's statistics say that none of its cells passes?
+    pub(crate) fn rules_out(&self, reader: &FragmentReader, tile: usize) -> Result<bool> {
+        let ranges = self.ranges(reader, tile)?;
+        Ok(self.filter.rules_out(&|name| self.place(name).and_then(|at| ranges[at])))
+    }
+
+    /// Does the tile's statistics say that all of its cells pass?
+    pub(crate) fn takes_all(&self, reader: &FragmentReader, tile: usize) -> Result<bool> {
+        let ranges = self.ranges(reader, tile)?;
+        Ok(self.filter.takes_all(&|name| self.place(name).and_then(|at| ranges[at])))
+    }
+
+    fn ranges(&self, reader: &FragmentReader, tile: usize) -> Result<Vec<Option<ColumnRange>>> {
+        self.columns.iter().map(|(column, _)| reader.range(*column, tile)).collect()
+    }
+
+    fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own == name)
+    }
+
+    /// One byte per row: 1 where it passes. `column` gives the cells of a column by its number.
+    pub(crate) fn evaluate(
+        &self,
+        rows: usize,
+        column: &dyn Fn(usize) -> Result<ColumnCells>,
+    ) -> Result<Vec<u8>> {
+        let truth = self.filter.evaluate(rows, &|name| {
+            let at = self.place(name).ok_or_else(|| Error::invalid(format!("no column {name}")))?;
+            let (index, dtype) = &self.columns[at];
+            let elements = match column(*index)? {
+                ColumnCells::Each(elements) => elements,
+                ColumnCells::Same(one) => Elements::gather(dtype, &[&one], &vec![(0, 0); rows])?,
+            };
+            Ok((dtype.clone(), elements))
+        })?;
+        Ok(truth.into_yes())
+    }
+}
+
+impl FragmentReader {
+    /// What the fragment's metadata know of an attribute's cells in a tile.
+    fn range(&self, column: usize, tile: usize) -> Result<Option<ColumnRange>> {
+        let Some((attribute, stats)) = self.statistics(column)? else { return Ok(None) };
+        let cells = self.cells(tile)? as u64;
+        let Some(known) = stats.of_tile(attribute, tile, cells) else { return Ok(None) };
+        let (Some(min), Some(max)) = (known.min, known.max) else { return Ok(None) };
+        Ok(Some(ColumnRange { min, max, missing: known.nulls != Some(0) }))
+    }
+}

@@ -1,0 +1,92 @@
+//! Enumerations of new arrays: the texts that an attribute's integers stand for.
+//!
+//! The values come from the type of the elements, or from an attribute `enumeration` where a format without enumerations kept
+//! them beside the integers. That attribute also has the enumeration's own name, and whether the order of its values counts.
+
+use hyperslab_core::storage::StageWriter;
+use hyperslab_core::{Attributes, DType, Result};
+use serde_json::Value;
+
+use crate::generic;
+use crate::key::Key;
+use crate::random;
+use crate::schema::{Enumeration, Schema, WRITTEN};
+
+/// The attribute of a node under which an enumeration is shown.
+pub(crate) const ATTRIBUTE: &str = "enumeration";
+
+/// An enumeration that is to be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NewEnumeration {
+    pub(crate) name: String,
+    ordered: bool,
+    values: Vec<String>,
+}
+
+impl NewEnumeration {
+    /// The enumeration of an attribute; `None` where it has none, or one that TileDB cannot hold: its integers count the
+    /// values from zero on.
+    pub(crate) fn of(name: &str, dtype: &DType, described: Option<&Value>) -> Option<Self> {
+        let parsed = match described {
+            // Formats without documents keep them as text.
+            Some(Value::String(text)) => serde_json::from_str(text).ok(),
+            other => other.cloned(),
+        };
+        let described = parsed.as_ref().and_then(Value::as_object);
+        let field = |key: &str| described.and_then(|described| described.get(key));
+        let texts = |values: &Value| -> Option<Vec<String>> {
+            values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+        };
+        let values = match dtype {
+            DType::Enum(named) if named.is_numbered() => {
+                named.members.iter().map(|(name, _)| name.clone()).collect()
+            }
+            dtype if dtype.is_integer() => field("values").and_then(texts)?,
+            _ => return None,
+        };
+        let name = field("name").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(name);
+        let ordered = field("ordered").and_then(Value::as_bool).unwrap_or(false);
+        Some(Self { name: name.to_owned(), ordered, values })
+    }
+
+    /// As [`of`](Self::of), from the attributes of an array; and its attributes without it.
+    pub(crate) fn from_attributes(
+        name: &str,
+        dtype: &DType,
+        attributes: &Attributes,
+    ) -> (Option<Self>, Attributes) {
+        let described = attributes.get(ATTRIBUTE).map(hyperslab_core::Attribute::to_json);
+        match Self::of(name, dtype, described.as_ref()) {
+            Some(found) => (Some(found), attributes.filtered(|name, _| name != ATTRIBUTE)),
+            None => (None, attributes.clone()),
+        }
+    }
+}
+
+/// Writes the enumerations of a new schema's attributes and notes them in it. Attributes that name the same enumeration with
+/// other values get one of their own.
+pub(crate) fn put<'a>(
+    folder: &StageWriter,
+    schema: &mut Schema,
+    enumerations: impl IntoIterator<Item = (usize, &'a NewEnumeration)>,
+    key: Option<&Key>,
+) -> Result<()> {
+    let mut written: Vec<(String, &NewEnumeration)> = Vec::new();
+    for (attribute, own) in enumerations {
+        if let Some((name, _)) = written.iter().find(|(_, other)| *other == own) {
+            schema.attributes[attribute].enumeration = Some(name.clone());
+            continue;
+        }
+        let mut name = own.name.clone();
+        while written.iter().any(|(other, _)| *other == name) {
+            name = format!("{}_{name}", schema.attributes[attribute].name);
+        }
+        let file = format!("__{}_0", random::uuid()?);
+        let payload = Enumeration::encode(&name, &file, own.ordered, &own.values);
+        folder.put(&format!("__schema/__enumerations/{file}"), &generic::encode(&payload, WRITTEN, key)?)?;
+        schema.enumerations.push((name.clone(), file));
+        schema.attributes[attribute].enumeration = Some(name.clone());
+        written.push((name, own));
+    }
+    Ok(())
+}

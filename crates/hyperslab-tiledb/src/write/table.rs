@@ -1,0 +1,338 @@
+//! Tables through the core's sink: a sparse array, written in fragments of as many rows as memory holds.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use hyperslab_core::storage::{StageOptions, StageWriter, StagedChange, StagedFolder};
+use hyperslab_core::{Batch, Bound, Column, DType, Elements, Error, Result, RowOrder, TableSink, TableSpec};
+
+use super::enumeration::{self, NewEnumeration};
+use super::fragment::Extra;
+use super::{
+    FragmentWriter, WriteOptions, metadata, next_time, put_commit, put_schema, schema_to_write, sparse,
+};
+use super::{timed_name, types};
+use crate::OpenOptions;
+use crate::array::OpenArray;
+use crate::datatype::{CellValues, Datatype};
+use crate::pipeline::{Filter, Pipeline};
+use crate::schema::{ArrayKind, Attribute, Dimension, Order, Schema, WRITTEN, integer_bytes};
+
+/// The attribute of a table under which its enumerations are shown.
+const ENUMERATIONS: &str = "enumerations";
+
+/// Rows on their way into a sparse array.
+#[derive(Debug)]
+pub struct TileDbTable {
+    stage: Stage,
+    schema: Arc<Schema>,
+    schema_name: String,
+    columns: Vec<Column>,
+    options: WriteOptions,
+    /// The millisecond of the last fragment.
+    time: u64,
+    pending: Vec<Batch>,
+    bytes: u64,
+    memory: u64,
+    /// Rows of the fragments that are written.
+    done: usize,
+    /// The fragments that are written, and their times.
+    fragments: Vec<(u64, String)>,
+}
+
+#[derive(Debug)]
+enum Stage {
+    New(StagedFolder),
+    Change(StagedChange),
+}
+
+impl Stage {
+    const fn writer(&self) -> &StageWriter {
+        match self {
+            Self::New(folder) => folder.writer(),
+            Self::Change(change) => change.writer(),
+        }
+    }
+}
+
+/// Starts a new sparse array of one table.
+///
+/// # Errors
+///
+/// [`Exists`](Error::Exists) when something stands at the path and `force` is not set; [`Invalid`](Error::Invalid) and
+/// [`Unsupported`](Error::Unsupported) for columns that a sparse array cannot have.
+pub fn create_table(path: &Path, spec: &TableSpec, options: WriteOptions) -> Result<TileDbTable> {
+    let mut schema = schema_of(spec)?;
+    let described = spec.attributes.get(ENUMERATIONS).map(hyperslab_core::Attribute::to_json);
+    let stage = StageOptions::default().with_replace(options.force).with_sync(options.sync);
+    let folder = StagedFolder::create(path, stage)?;
+    let time = next_time(options.at, 0);
+    let key = options.key.as_ref();
+    let rank = schema.dimensions.len();
+    let found: Vec<(usize, NewEnumeration)> = spec.columns[rank..]
+        .iter()
+        .enumerate()
+        .filter_map(|(index, column)| {
+            let own = described.as_ref().and_then(|all| all.get(&column.name));
+            Some((index, NewEnumeration::of(&column.name, &column.dtype, own)?))
+        })
+        .collect();
+    enumeration::put(folder.writer(), &mut schema, found.iter().map(|(index, own)| (*index, own)), key)?;
+    let attributes = spec.attributes.filtered(|name, _| name != ENUMERATIONS);
+    metadata::put(folder.writer(), &attributes, time, key)?;
+    let schema = Arc::new(schema);
+    let schema_name = put_schema(folder.writer(), &schema, time, key)?;
+    Ok(TileDbTable {
+        stage: Stage::New(folder),
+        schema,
+        schema_name,
+        columns: spec.columns.clone(),
+        options,
+        time,
+        pending: Vec::new(),
+        bytes: 0,
+        memory: spec.memory,
+        done: 0,
+        fragments: Vec::new(),
+    })
+}
+
+/// Starts to add rows to a sparse array.
+///
+/// # Errors
+///
+/// [`NotFound`](Error::NotFound) when there is none; [`Invalid`](Error::Invalid) for a dense one.
+pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<TileDbTable> {
+    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
+    let directory = Arc::new(hyperslab_core::LocalStorage::new(path));
+    let array = Arc::new(OpenArray::open(directory, String::new(), open)?);
+    if array.schema.kind != ArrayKind::Sparse {
+        return Err(Error::invalid(format!(
+            "{} is a dense array; rows are added to sparse ones",
+            path.display()
+        )));
+    }
+    let columns = crate::sparse::columns(&array);
+    let time = super::time_of(&array, &options)?.saturating_sub(1);
+    let change = StagedChange::open(path)?;
+    let (schema, schema_name) = schema_to_write(change.writer(), &array, options.key.as_ref())?;
+    Ok(TileDbTable {
+        stage: Stage::Change(change),
+        schema,
+        schema_name,
+        columns,
+        options,
+        time,
+        pending: Vec::new(),
+        bytes: 0,
+        memory,
+        done: 0,
+        fragments: Vec::new(),
+    })
+}
+
+impl TileDbTable {
+    /// Writes the rows that wait as one fragment.
+    fn flush(&mut self) -> Result<()> {
+        let batches = std::mem::take(&mut self.pending);
+        self.bytes = 0;
+        let rows: usize = batches.iter().map(|batch| batch.rows).sum();
+        if rows == 0 {
+            return Ok(());
+        }
+        let columns = self
+            .columns
+            .iter()
+            .enumerate()
+            .map(|(number, column)| {
+                let parts: Vec<&Elements> = batches.iter().map(|batch| &batch.columns[number]).collect();
+                Elements::concatenate(&column.dtype, &parts)
+            })
+            .collect::<Result<Vec<_>>>()?;
+        drop(batches);
+        // No two fragments may have one millisecond.
+        self.time = next_time(self.options.at.map(|at| at + self.fragments.len() as u64), self.time);
+        let name = timed_name(self.time, self.time, true)?;
+        let writer = FragmentWriter::create(
+            self.stage.writer(),
+            &name,
+            Arc::clone(&self.schema),
+            self.schema_name.clone(),
+            Extra::default(),
+            self.options.key.clone(),
+        )?;
+        sparse::write_rows(writer, &self.schema, &columns, (self.done, rows), &self.options)?;
+        self.done += rows;
+        self.fragments.push((self.time, name));
+        Ok(())
+    }
+}
+
+impl TileDbTable {
+    /// Writes what makes the fragments visible: one file, so that all of them are or none. Returns its key.
+    fn put_commits(&self) -> Result<Option<String>> {
+        let folder = self.stage.writer();
+        let ((first, _), (last, _)) = match self.fragments.as_slice() {
+            [] => return Ok(None),
+            [(_, only)] => return put_commit(folder, only).map(Some),
+            [first, .., last] => (first, last),
+        };
+        let names: String =
+            self.fragments.iter().map(|(_, name)| format!("__commits/{name}.wrt\n")).collect();
+        let key = format!("__commits/{}.con", timed_name(*first, *last, true)?);
+        folder.put(&key, names.as_bytes())?;
+        Ok(Some(key))
+    }
+}
+
+impl TableSink for TileDbTable {
+    fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    fn write(&mut self, batch: Batch) -> Result<()> {
+        if batch.columns.len() != self.columns.len() {
+            let (found, expected) = (batch.columns.len(), self.columns.len());
+            return Err(Error::invalid(format!("{found} columns given, the array has {expected}")));
+        }
+        let before = self.done + self.pending.iter().map(|batch| batch.rows).sum::<usize>();
+        for (column, elements) in self.columns.iter().zip(&batch.columns) {
+            if elements.len(&column.dtype) != batch.rows {
+                return Err(Error::invalid(format!("column {}: not {} elements", column.name, batch.rows)));
+            }
+            let missing = (0..batch.rows).find(|row| elements.is_missing(*row));
+            if let (false, Some(row)) = (column.nullable, missing) {
+                let kind = if column.dimension { "dimension" } else { "column" };
+                let row = before + row + 1;
+                return Err(Error::invalid(format!("row {row} has no value for the {kind} {}", column.name)));
+            }
+        }
+        self.bytes += batch.columns.iter().map(Elements::bytes).sum::<u64>();
+        self.pending.push(batch);
+        // Sorting and encoding take about as much again, twice.
+        if self.bytes > self.memory / 3 { self.flush() } else { Ok(()) }
+    }
+
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        self.flush()?;
+        let commit = self.put_commits()?;
+        match (self.stage, commit) {
+            (Stage::New(folder), _) => folder.publish(),
+            (Stage::Change(_), None) => Ok(()),
+            (Stage::Change(change), Some(commit)) => change.publish(&[commit]),
+        }
+    }
+}
+
+/// The schema of a new sparse array.
+fn schema_of(spec: &TableSpec) -> Result<Schema> {
+    let rank = spec.columns.iter().take_while(|column| column.dimension).count();
+    if rank == 0 {
+        return Err(Error::invalid("a sparse array needs dimensions; choose columns with --dimensions"));
+    }
+    if spec.order == RowOrder::Hilbert && rank >= 16 {
+        return Err(Error::invalid("Hilbert order needs fewer than 16 dimensions"));
+    }
+    let cell_order = match spec.order {
+        RowOrder::RowMajor => Order::RowMajor,
+        RowOrder::ColumnMajor => Order::ColumnMajor,
+        RowOrder::Hilbert => Order::Hilbert,
+    };
+    let mut dimensions = Vec::new();
+    for (axis, column) in spec.columns[..rank].iter().enumerate() {
+        let domain = spec.domains.get(axis).and_then(Option::as_ref);
+        let extent = spec.extents.get(axis).and_then(Option::as_ref);
+        dimensions.push(dimension(column, domain, extent)?);
+    }
+    let attributes = spec.columns[rank..].iter().map(attribute).collect::<Result<Vec<_>>>()?;
+    Ok(Schema {
+        version: WRITTEN,
+        allows_duplicates: spec.duplicates,
+        kind: ArrayKind::Sparse,
+        tile_order: if cell_order == Order::ColumnMajor { Order::ColumnMajor } else { Order::RowMajor },
+        cell_order,
+        capacity: spec.capacity.unwrap_or(10_000),
+        coords: Pipeline::of([Filter::Zstd(3)]),
+        offsets: Pipeline::of([Filter::Zstd(3)]),
+        validity: Pipeline::of([Filter::Rle(-1)]),
+        dimensions,
+        attributes,
+        labels: Vec::new(),
+        enumerations: Vec::new(),
+        current_domain: None,
+    })
+}
+
+fn attribute(column: &Column) -> Result<Attribute> {
+    let refused = || Error::unsupported("tiledb", format!("column {} of type {}", column.name, column.dtype));
+    let (datatype, values) = types::datatype(&column.dtype).ok_or_else(refused)?;
+    let mut attribute = Attribute::new(column.name.as_str(), datatype, values);
+    attribute.nullable = column.nullable;
+    attribute.pipeline = match column.filters.as_slice() {
+        [] => Pipeline::of([Filter::Zstd(3)]),
+        filters => types::pipeline(filters)?,
+    };
+    Ok(attribute)
+}
+
+fn dimension(column: &Column, domain: Option<&(Bound, Bound)>, extent: Option<&Bound>) -> Result<Dimension> {
+    let refused = || {
+        Error::unsupported("tiledb", format!("a dimension of type {}; column {}", column.dtype, column.name))
+    };
+    let pipeline =
+        if column.filters.is_empty() { Pipeline::default() } else { types::pipeline(&column.filters)? };
+    let name = column.name.clone();
+    if matches!(column.dtype, DType::String | DType::Bytes) {
+        return Ok(Dimension {
+            name,
+            datatype: Datatype::StringAscii,
+            values: CellValues::Variable,
+            pipeline,
+            domain: Vec::new(),
+            extent: None,
+        });
+    }
+    let datatype = match types::datatype(&column.dtype) {
+        Some((datatype, CellValues::Fixed(1))) if !datatype.is_bytes() && datatype != Datatype::Bool => {
+            datatype
+        }
+        _ => return Err(refused()),
+    };
+    let number = datatype.number();
+    let bytes = |bound: &Bound| match bound {
+        Bound::Integer(value) if !number.is_float() => Some(integer_bytes(number, *value)),
+        Bound::Float(value) if number.size() == 4 && number.is_float() => {
+            Some((*value as f32).to_le_bytes().to_vec())
+        }
+        Bound::Float(value) if number.is_float() => Some(value.to_le_bytes().to_vec()),
+        _ => None,
+    };
+    let ends = match domain {
+        Some((low, high)) => bytes(low).zip(bytes(high)),
+        // As far as the type goes: the library wants the end of the last tile to be a value of the type.
+        None if number.is_float() => {
+            let most = if number.size() == 4 { f64::from(f32::MAX) } else { f64::MAX };
+            bytes(&Bound::Float(-most)).zip(bytes(&Bound::Float(most)))
+        }
+        None => {
+            let (least, most) = number.limits();
+            let room = match extent {
+                Some(Bound::Integer(extent)) => *extent,
+                _ => 1,
+            };
+            // The smallest 64-bit integer is "not a time".
+            let least = if datatype.is_time() { least + 1 } else { least };
+            bytes(&Bound::Integer(least)).zip(bytes(&Bound::Integer(most - room)))
+        }
+    };
+    let (low, high) = ends.ok_or_else(refused)?;
+    let extent = extent.and_then(bytes);
+    Ok(Dimension {
+        name,
+        datatype,
+        values: CellValues::Fixed(1),
+        pipeline,
+        domain: [low, high].concat(),
+        extent,
+    })
+}

@@ -1,0 +1,220 @@
+//! Tables to formats that hold tables: new ones, and more rows for one that is there.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use hyperslab_core::{
+    Batch, Bound, Column, DType, Elements, Error, Node, Result, RowOrder, Scan, TableSink, TableSpec,
+};
+
+use super::coerce::coerced;
+use super::{ConvertOptions, ConvertReport, Progress};
+use crate::rows::no_column;
+use crate::{CreateOptions, Format, OpenStore, TableReader};
+
+/// How a table is written.
+#[derive(Debug, Clone, Default)]
+pub struct TableOptions {
+    /// The columns that become dimensions; those of the source when left out.
+    pub dimensions: Vec<String>,
+    /// May several rows have the same coordinates? As in the source when left out, or else not.
+    pub duplicates: Option<bool>,
+    /// How rows are sorted; as in the source when left out.
+    pub order: Option<RowOrder>,
+}
+
+impl TableOptions {
+    /// Is anything asked for that only tables have?
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.dimensions.is_empty() && self.duplicates.is_none() && self.order.is_none()
+    }
+}
+
+/// The table that is to be converted, where the source's node is one.
+pub(super) fn table_of(source: &OpenStore, options: &ConvertOptions) -> Result<Option<TableReader>> {
+    let node = match &options.node {
+        Some(node) => node.clone(),
+        None => match source.only_node() {
+            Ok(node) => node,
+            Err(_) => return Ok(None),
+        },
+    };
+    match source.node(&node)? {
+        Node::Table(_) => source.table(&node).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// Writes a table to a new store, or adds its rows to the one that is there.
+pub(super) fn convert(
+    table: &TableReader,
+    target: &Path,
+    format: Format,
+    options: &ConvertOptions,
+    progress: &Progress,
+) -> Result<ConvertReport> {
+    let adds = options.append && target.symlink_metadata().is_ok();
+    let mut sink =
+        if adds { add_to(table, target, format, options)? } else { new(table, target, format, options)? };
+    let wanted = sink.columns().to_vec();
+    let names: Vec<String> = wanted.iter().map(|column| column.name.clone()).collect();
+    let own = |name: &String| {
+        let found = table.schema().columns.iter().find(|column| column.name == *name);
+        found.cloned().ok_or_else(|| no_column(name, &table.schema().columns))
+    };
+    let own = names.iter().map(own).collect::<Result<Vec<Column>>>()?;
+    let scan = table.scan(&options.selection, Some(&names))?;
+    let mut report = ConvertReport::default();
+    for batch in table.rows_of(&scan)?.batches {
+        progress.check_cancelled()?;
+        let Batch { rows, columns } = batch?;
+        let columns = columns.into_iter().zip(own.iter().zip(&wanted));
+        let columns: Vec<Elements> =
+            columns.map(|(elements, (from, to))| coerced(elements, rows, from, to)).collect::<Result<_>>()?;
+        let bytes: u64 = columns.iter().map(Elements::bytes).sum();
+        (report.rows, report.bytes) = (report.rows + rows as u64, report.bytes + bytes);
+        for count in [&progress.total, &progress.done] {
+            count.fetch_add(bytes, Ordering::Relaxed);
+        }
+        sink.write(Batch { rows, columns })?;
+    }
+    sink.commit()?;
+    Ok(report)
+}
+
+fn new(
+    table: &TableReader,
+    target: &Path,
+    format: Format,
+    options: &ConvertOptions,
+) -> Result<Box<dyn TableSink>> {
+    let schema = table.schema();
+    let columns = columns(table, options)?;
+    let rank = columns.iter().take_while(|column| column.dimension).count();
+    let same = schema.columns.iter().filter(|column| column.dimension).map(|column| &column.name);
+    let same = same.eq(columns[..rank].iter().map(|column| &column.name));
+    let order = options.table.order.or(schema.stored.order).unwrap_or_default();
+    let mut domains = vec![None; rank];
+    let mut extents = vec![None; rank];
+    if same && !schema.stored.domains.is_empty() {
+        (domains, extents) = (schema.stored.domains.clone(), schema.stored.extents.clone());
+    } else if order == RowOrder::Hilbert {
+        // The curve runs through the domain: one as wide as the type would put all rows into one place.
+        domains = ranges(table, &columns[..rank], options)?;
+    }
+    let spec = TableSpec {
+        columns,
+        attributes: schema.attributes.clone(),
+        duplicates: options.table.duplicates.or(schema.stored.duplicates).unwrap_or(false),
+        order,
+        domains,
+        extents,
+        capacity: schema.stored.capacity,
+        memory: options.memory,
+    };
+    let create = CreateOptions {
+        replace: options.replace,
+        sync: options.sync,
+        append: options.append,
+        ..CreateOptions::default()
+    };
+    crate::formats::create_table(target, format, &spec, &create)
+}
+
+fn add_to(
+    table: &TableReader,
+    target: &Path,
+    format: Format,
+    options: &ConvertOptions,
+) -> Result<Box<dyn TableSink>> {
+    if !options.table.is_empty() || options.filters.is_some() {
+        return Err(Error::invalid(format!(
+            "{} is there already: its dimensions, order, duplicates and filters stay as they are",
+            target.display()
+        )));
+    }
+    crate::location::check_local(target, "adding rows to")?;
+    let create = CreateOptions { append: true, sync: options.sync, ..CreateOptions::default() };
+    let sink = format.driver().append_table(target, options.memory, &create)?;
+    if let Some(more) =
+        table.schema().columns.iter().find(|column| sink.columns().iter().all(|own| own.name != column.name))
+    {
+        return Err(Error::invalid(format!(
+            "{} has no column {}; it has {}",
+            target.display(),
+            more.name,
+            sink.columns().iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
+        )));
+    }
+    Ok(sink)
+}
+
+/// The columns of the new table, dimensions first.
+fn columns(table: &TableReader, options: &ConvertOptions) -> Result<Vec<Column>> {
+    let all = &table.schema().columns;
+    let own = all.iter().filter(|column| column.dimension).map(|column| column.name.clone());
+    let chosen: Vec<String> =
+        if options.table.dimensions.is_empty() { own.collect() } else { options.table.dimensions.clone() };
+    if chosen.is_empty() {
+        let names: Vec<_> = all.iter().map(|column| column.name.as_str()).collect();
+        return Err(Error::invalid(format!(
+            "choose the columns that become dimensions with --dimensions; there are {}",
+            names.join(", ")
+        )));
+    }
+    let mut columns: Vec<Column> = Vec::with_capacity(all.len());
+    for name in &chosen {
+        let column = all.iter().find(|column| column.name == *name).ok_or_else(|| no_column(name, all))?;
+        if columns.iter().any(|own| own.name == *name) {
+            return Err(Error::invalid(format!("dimension {name} is named twice")));
+        }
+        // Coordinates are values, not codes.
+        let dtype = if let DType::Enum(_) = column.dtype { DType::String } else { column.dtype.clone() };
+        let filters = if column.dimension { column.filters.clone() } else { Vec::new() };
+        columns.push(Column { dtype, dimension: true, nullable: false, filters, ..column.clone() });
+    }
+    let others = all.iter().filter(|column| !chosen.contains(&column.name));
+    columns.extend(others.map(|column| Column { dimension: false, ..column.clone() }));
+    if let Some(filters) = &options.filters {
+        columns.iter_mut().for_each(|column| column.filters.clone_from(filters));
+    }
+    Ok(columns)
+}
+
+/// The lowest and the highest value of each dimension, where it has numbers.
+fn ranges(
+    table: &TableReader,
+    dimensions: &[Column],
+    options: &ConvertOptions,
+) -> Result<Vec<Option<(Bound, Bound)>>> {
+    let names: Vec<String> = dimensions.iter().map(|column| column.name.clone()).collect();
+    let scan: Scan = table.scan(&options.selection, Some(&names))?;
+    let mut found: Vec<Option<(Bound, Bound)>> = vec![None; dimensions.len()];
+    for batch in table.rows_of(&scan)?.batches {
+        for ((elements, column), range) in batch?.columns.iter().zip(dimensions).zip(&mut found) {
+            let Some((low, high)) = super::coerce::range(&column.dtype, elements) else { continue };
+            *range = Some(match range.take() {
+                None => (low, high),
+                Some((least, most)) => (smaller(least, low), larger(most, high)),
+            });
+        }
+    }
+    Ok(found)
+}
+
+fn smaller(a: Bound, b: Bound) -> Bound {
+    if is_less(&b, &a) { b } else { a }
+}
+
+fn larger(a: Bound, b: Bound) -> Bound {
+    if is_less(&a, &b) { b } else { a }
+}
+
+fn is_less(a: &Bound, b: &Bound) -> bool {
+    match (a, b) {
+        (Bound::Integer(a), Bound::Integer(b)) => a < b,
+        (Bound::Float(a), Bound::Float(b)) => a < b,
+        _ => false,
+    }
+}

@@ -1,0 +1,185 @@
+//! Parquet and Arrow files.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType, SchemaRef};
+use bytes::Bytes;
+use hyperslab_core::{Batch, Batches, Blob, Column, DType, EnumType, Error, Result};
+use parquet::arrow::ProjectionMask;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::reader::{ChunkReader, Length};
+
+use super::from_arrow::{dtype_of, elements, names};
+use super::reader::BlobReader;
+use super::{Opened, RowSource};
+use crate::rows::plain_column;
+
+/// Rows of a batch.
+const BATCH_ROWS: usize = 64 << 10;
+
+/// A file whose columns are Arrow's arrays.
+#[derive(Debug)]
+struct ArrowRows {
+    blob: Arc<dyn Blob>,
+    kind: Kind,
+    columns: Vec<Column>,
+    /// Of each enumeration, the code of a name.
+    codes: Vec<HashMap<String, usize>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Parquet,
+    Arrow,
+}
+
+type RecordBatches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
+
+pub(super) fn open_parquet(blob: Arc<dyn Blob>) -> Result<Opened> {
+    let builder = parquet_builder(&blob)?;
+    let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
+    let schema = Arc::clone(builder.schema());
+    opened(blob, Kind::Parquet, &schema, Some(rows))
+}
+
+pub(super) fn open_arrow(blob: Arc<dyn Blob>) -> Result<Opened> {
+    let reader = arrow_reader(&blob, None)?;
+    let schema = reader.schema();
+    opened(blob, Kind::Arrow, &schema, None)
+}
+
+fn opened(blob: Arc<dyn Blob>, kind: Kind, schema: &SchemaRef, rows: Option<u64>) -> Result<Opened> {
+    let mut columns = Vec::new();
+    let mut enumerations = Vec::new();
+    for (at, field) in schema.fields().iter().enumerate() {
+        let dtype = dtype_of(field.data_type()).ok_or_else(|| {
+            let what = format!("column {} of Arrow's type {}", field.name(), field.data_type());
+            Error::unsupported(Arc::clone(blob.name()), what)
+        })?;
+        if matches!(field.data_type(), DataType::Dictionary(..)) && dtype == DType::String {
+            enumerations.push(at);
+        }
+        columns.push(plain_column(field.name().as_str(), dtype, field.is_nullable()));
+    }
+    let codes = vec![HashMap::new(); columns.len()];
+    let mut source = ArrowRows { blob, kind, columns, codes };
+    // Dictionaries may differ between the parts of a file: their names are gathered first.
+    let mut counted = 0;
+    if !enumerations.is_empty() || rows.is_none() {
+        let mut codes = std::mem::take(&mut source.codes);
+        for batch in source.record_batches(&enumerations)? {
+            let batch = batch?;
+            counted += batch.num_rows() as u64;
+            for (&column, array) in enumerations.iter().zip(batch.columns()) {
+                for name in names(array)? {
+                    let next = codes[column].len();
+                    codes[column].entry(name).or_insert(next);
+                }
+            }
+        }
+        for &column in &enumerations {
+            source.columns[column].dtype = enumeration(&codes[column]);
+        }
+        source.codes = codes;
+    }
+    Ok(Opened { columns: source.columns.clone(), rows: rows.unwrap_or(counted), source: Box::new(source) })
+}
+
+fn enumeration(codes: &HashMap<String, usize>) -> DType {
+    let mut members: Vec<(String, i128)> =
+        codes.iter().map(|(name, code)| (name.clone(), *code as i128)).collect();
+    members.sort_by_key(|(_, code)| *code);
+    let base = match members.len() {
+        0..=127 => DType::Int8,
+        128..=32_767 => DType::Int16,
+        _ => DType::Int32,
+    };
+    EnumType { base, members }.into()
+}
+
+impl ArrowRows {
+    fn failed(&self, problem: impl std::fmt::Display) -> Error {
+        failed(&self.blob, problem)
+    }
+
+    fn record_batches(&self, columns: &[usize]) -> Result<RecordBatches<'_>> {
+        match self.kind {
+            Kind::Parquet => {
+                let builder = parquet_builder(&self.blob)?;
+                let mask = ProjectionMask::roots(builder.parquet_schema(), columns.iter().copied());
+                let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build();
+                let reader = reader.map_err(|error| self.failed(error))?;
+                Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
+            }
+            Kind::Arrow => {
+                let reader = arrow_reader(&self.blob, Some(columns.to_vec()))?;
+                Ok(Box::new(reader.map(|batch| batch.map_err(|error| self.failed(error)))))
+            }
+        }
+    }
+}
+
+fn failed(blob: &Arc<dyn Blob>, problem: impl std::fmt::Display) -> Error {
+    Error::invalid(format!("{}: {problem}", blob.name()))
+}
+
+fn arrow_reader(
+    blob: &Arc<dyn Blob>,
+    columns: Option<Vec<usize>>,
+) -> Result<arrow_ipc::reader::FileReader<BlobReader>> {
+    let reader = BlobReader::new(Arc::clone(blob), 0)?;
+    arrow_ipc::reader::FileReader::try_new(reader, columns).map_err(|error| failed(blob, error))
+}
+
+fn parquet_builder(blob: &Arc<dyn Blob>) -> Result<ParquetRecordBatchReaderBuilder<Chunks>> {
+    let chunks = Chunks { blob: Arc::clone(blob), length: blob.len()? };
+    ParquetRecordBatchReaderBuilder::try_new(chunks).map_err(|error| failed(blob, error))
+}
+
+impl RowSource for ArrowRows {
+    fn batches(&self, columns: &[usize]) -> Result<Batches<'_>> {
+        let columns = columns.to_vec();
+        let batches = self.record_batches(&columns)?;
+        Ok(Box::new(batches.map(move |batch| {
+            let batch = batch?;
+            let parts = columns.iter().zip(batch.columns());
+            let parts = parts.map(|(&column, array)| {
+                let own = &self.columns[column];
+                elements(&own.dtype, array, &self.codes[column])
+                    .map_err(|error| self.failed(format!("column {}: {error}", own.name)))
+            });
+            Ok(Batch { rows: batch.num_rows(), columns: parts.collect::<Result<_>>()? })
+        })))
+    }
+}
+
+/// A blob as the Parquet reader wants it.
+#[derive(Debug)]
+struct Chunks {
+    blob: Arc<dyn Blob>,
+    length: u64,
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.length
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = BlobReader;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<BlobReader> {
+        BlobReader::new(Arc::clone(&self.blob), start).map_err(|error| external(error.to_string()))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        self.blob.read_at(start, length as u64).map_err(|error| external(error.to_string()))
+    }
+}
+
+fn external(problem: String) -> parquet::errors::ParquetError {
+    parquet::errors::ParquetError::General(problem)
+}

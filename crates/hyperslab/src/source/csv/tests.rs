@@ -1,0 +1,72 @@
+use std::path::Path;
+
+use hyperslab_core::{Result, Selection};
+use serde_json::json;
+
+fn read(folder: &Path, name: &str, text: &str) -> Result<serde_json::Value> {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    let store = crate::open(&path)?;
+    let table = store.table("/")?;
+    let mut out = Vec::new();
+    crate::rows::write_json(table.rows(&Selection::all(), None)?, &mut out)?;
+    let types: Vec<_> = table.schema().columns.iter().map(|column| column.dtype.to_string()).collect();
+    Ok(
+        json!({"types": types, "rows": table.inner().rows()?, "values": serde_json::from_slice::<serde_json::Value>(&out).unwrap()}),
+    )
+}
+
+#[test]
+fn types_are_those_of_all_values() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "i,u,f,b,d,t,s,e\n-1,18446744073709551615,1.5,true,2020-01-31,2020-01-31 12:00:01.5,\"a, \"\"b\"\"\",\n2,1,nan,false,,1999-12-31T00:00,x,\n";
+    let found = read(folder.path(), "x.csv", text)?;
+    assert_eq!(
+        found["types"],
+        json!(["int64", "uint64", "float64", "bool", "datetime64[D]", "datetime64[us]", "string", "string"])
+    );
+    assert_eq!(found["rows"], 2);
+    assert_eq!(found["values"]["d"], json!(["2020-01-31", null]));
+    assert_eq!(found["values"]["t"], json!(["2020-01-31T12:00:01.500000", "1999-12-31T00:00:00.000000"]));
+    assert_eq!(found["values"]["s"], json!(["a, \"b\"", "x"]));
+    assert_eq!(found["values"]["e"], json!([null, null]));
+    assert_eq!(found["values"]["f"], json!([1.5, "NaN"]));
+    let found = read(folder.path(), "x.tsv", "a\tb\n1\t2,5\n")?;
+    assert_eq!(found["values"], json!({"a": [1], "b": ["2,5"]}));
+    Ok(())
+}
+
+#[test]
+fn ragged_rows_are_errors_with_their_line() {
+    let folder = tempfile::tempdir().unwrap();
+    for (text, expected) in [
+        ("a,b\n1,2\n3\n", "line 3 has 1 fields, the line of names 2"),
+        ("a,b\n1,\"x\ny\"\n3,4,5\n", "line 4 has 3 fields"),
+        ("a,a\n1,2\n", "column 2 has the name \"a\""),
+    ] {
+        let error = read(folder.path(), "x.csv", text).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    std::fs::write(folder.path().join("y.csv"), b"a,b\n1,\xff\n").unwrap();
+    let error = crate::open(folder.path().join("y.csv")).unwrap_err().to_string();
+    assert!(error.contains("line 2 is not UTF-8"), "{error}");
+}
+
+#[test]
+fn conditions_and_columns_are_chosen() -> Result<()> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.csv");
+    let lines: String = (0..70_000).map(|row| format!("{row},{}\n", row % 7)).collect();
+    std::fs::write(&path, format!("n,k\n{lines}")).unwrap();
+    let store = crate::open(&path)?;
+    let table = store.table("/")?;
+    let scan = table.scan_where(
+        &Selection::all(),
+        Some(&["n".to_owned()]),
+        Some(&"k == 3 and n > 69990".parse()?),
+    )?;
+    let (_, found) = table.rows_of(&scan)?.collect()?;
+    assert_eq!(found.rows, 1);
+    assert_eq!(found.columns[0].as_fixed().unwrap()[..], 69_996_i64.to_ne_bytes());
+    Ok(())
+}

@@ -1,0 +1,217 @@
+//! Questions about tables: several aggregations in one pass over the rows, by group.
+
+use hyperslab_core::{Batch, Column, DType, Elements, Error, Result, Selection};
+
+use super::groups::Groups;
+use super::{RowCondition, TableReader};
+use crate::query::{GroupedFold, Operation};
+use crate::rows::{Rows, no_column, plain_column};
+
+/// What is asked of a table. The answer has one row per group, or a single row.
+///
+/// Missing values and not-a-number do not count, as in pandas. Groups are sorted by their keys; rows whose key is missing are a
+/// group of their own, the last.
+///
+/// ```no_run
+/// use hyperslab::query::Operation;
+/// use hyperslab::table::{Aggregation, TableQuery};
+///
+/// let store = hyperslab::open("cells.tiledb")?;
+/// let query = TableQuery::new([Aggregation::of(Operation::Mean, "score"), Aggregation::rows()])
+///     .filter("count > 50 and type == 'NK'".parse()?)
+///     .by(["type"]);
+/// let (columns, answer) = query.run(&store.table("/")?)?.collect()?;
+/// # Ok::<(), hyperslab::Error>(())
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct TableQuery {
+    /// The rows inside this selection by dimension.
+    pub selection: Selection,
+    /// The rows that meet this condition.
+    pub condition: Option<RowCondition>,
+    /// The columns that make groups.
+    pub by: Vec<String>,
+    /// What is made of the rows; their number where nothing is asked.
+    pub aggregations: Vec<Aggregation>,
+    /// Bytes that groups and their values may take; a quarter of the process's memory when left out.
+    pub memory: Option<u64>,
+}
+
+/// One operation on one column.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Aggregation {
+    /// What is made of the values.
+    pub operation: Operation,
+    /// Of this column; `None` counts rows.
+    pub column: Option<String>,
+}
+
+impl Aggregation {
+    /// An operation on a column.
+    pub fn of(operation: Operation, column: impl Into<String>) -> Self {
+        Self { operation, column: Some(column.into()) }
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub const fn rows() -> Self {
+        Self { operation: Operation::Count, column: None }
+    }
+
+    /// The name of its column in the answer: `score_mean`, `count`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let operation = match self.operation {
+            Operation::Quantile(q) => format!("q{q}"),
+            other => other.name().to_owned(),
+        };
+        match &self.column {
+            Some(column) => format!("{column}_{operation}"),
+            None => operation,
+        }
+    }
+}
+
+impl TableQuery {
+    /// A query of all rows.
+    pub fn new(aggregations: impl IntoIterator<Item = Aggregation>) -> Self {
+        Self { aggregations: aggregations.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Of the rows that meet this condition as well.
+    #[must_use]
+    pub fn filter(mut self, condition: RowCondition) -> Self {
+        self.condition = Some(match self.condition {
+            Some(own) => own.and(condition),
+            None => condition,
+        });
+        self
+    }
+
+    /// One answer per distinct value of these columns.
+    #[must_use]
+    pub fn by<N: Into<String>>(mut self, columns: impl IntoIterator<Item = N>) -> Self {
+        self.by.extend(columns.into_iter().map(Into::into));
+        self
+    }
+
+    /// Runs the query: the rows pass once, batch after batch.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for columns that are not there, operations that have no meaning for their column, and
+    /// groups that do not fit in memory; whatever reading says.
+    pub fn run(&self, table: &TableReader) -> Result<Rows<'static>> {
+        let schema = table.schema();
+        let find = |name: &String| {
+            let found = schema.columns.iter().find(|column| column.name == *name);
+            found.cloned().ok_or_else(|| no_column(name, &schema.columns))
+        };
+        let by = self.by.iter().map(find).collect::<Result<Vec<Column>>>()?;
+        if let Some(column) = by.iter().find(|column| !makes_groups(&column.dtype)) {
+            return Err(Error::unsupported(
+                "groups",
+                format!("grouping by {}, which holds {},", column.name, column.dtype),
+            ));
+        }
+        let rows_alone = [Aggregation::rows()];
+        let asked = if self.aggregations.is_empty() { &rows_alone[..] } else { &self.aggregations };
+        let mut needed = self.by.clone();
+        let mut folds = Vec::with_capacity(asked.len());
+        for aggregation in asked {
+            let column = aggregation.column.as_ref().map(find).transpose()?;
+            let place =
+                column.as_ref().map(|column| match needed.iter().position(|own| *own == column.name) {
+                    Some(place) => place,
+                    None => {
+                        needed.push(column.name.clone());
+                        needed.len() - 1
+                    }
+                });
+            let (dtype, name) =
+                column.map_or((DType::Bool, String::new()), |column| (column.dtype, column.name));
+            if place.is_none() && aggregation.operation != Operation::Count {
+                return Err(Error::invalid(format!(
+                    "--{0}: name the columns, as in --{0} {1}",
+                    aggregation.operation.info().flag,
+                    numeric_example(&schema.columns)
+                )));
+            }
+            folds.push((place, GroupedFold::new(aggregation.operation, &dtype, &name)?));
+        }
+        let scan = table.scan_where(&self.selection, Some(&needed), self.condition.as_ref())?;
+        let groups = self.fold(table, &scan, &by, &mut folds)?;
+        answer(asked, by, groups, folds)
+    }
+
+    fn fold(
+        &self,
+        table: &TableReader,
+        scan: &hyperslab_core::Scan,
+        by: &[Column],
+        folds: &mut [(Option<usize>, GroupedFold)],
+    ) -> Result<Option<Groups>> {
+        let memory = self.memory.unwrap_or_else(|| crate::memory::process_memory() / 4);
+        let mut groups = (!by.is_empty()).then(|| Groups::new(by.to_vec()));
+        if groups.is_some() {
+            folds.iter_mut().for_each(|(_, fold)| fold.clear());
+        }
+        for batch in table.rows_of(scan)?.batches {
+            let Batch { rows, columns } = batch?;
+            let numbers = match &mut groups {
+                Some(groups) => Some(groups.of_rows(&columns[..by.len()], rows)?),
+                None => None,
+            };
+            let count = groups.as_ref().map_or(1, Groups::len);
+            let mut bytes = groups.as_ref().map_or(0, Groups::bytes);
+            for (place, fold) in folds.iter_mut() {
+                fold.grow(count);
+                match place {
+                    Some(place) => fold.add(&columns[*place], rows, numbers.as_deref()),
+                    None => fold.count_rows(rows, numbers.as_deref()),
+                }
+                bytes += fold.bytes();
+            }
+            if bytes > memory {
+                return Err(Error::invalid(format!(
+                    "{count} groups need {bytes} bytes, but the limit is {memory}; allow more with --memory"
+                )));
+            }
+        }
+        Ok(groups)
+    }
+}
+
+fn answer(
+    asked: &[Aggregation],
+    by: Vec<Column>,
+    groups: Option<Groups>,
+    folds: Vec<(Option<usize>, GroupedFold)>,
+) -> Result<Rows<'static>> {
+    let (keys, order) = match groups {
+        Some(groups) => groups.finish()?,
+        None => (Vec::new(), vec![0]),
+    };
+    let picks: Vec<(usize, usize)> = order.iter().map(|&row| (0, row)).collect();
+    let mut columns = Vec::new();
+    let mut elements = Vec::new();
+    for (column, keys) in by.into_iter().zip(keys) {
+        elements.push(Elements::gather(&column.dtype, &[&keys], &picks)?);
+        columns.push(Column { dimension: false, ..column });
+    }
+    for (aggregation, (_, fold)) in asked.iter().zip(folds) {
+        let found = fold.finish()?;
+        elements.push(Elements::gather(&found.dtype, &[&found.elements], &picks)?);
+        columns.push(plain_column(aggregation.name(), found.dtype, found.elements.validity.is_some()));
+    }
+    Ok(Rows::once(columns, Batch { rows: order.len(), columns: elements }))
+}
+
+fn makes_groups(dtype: &DType) -> bool {
+    !matches!(dtype, DType::Struct(_) | DType::List(_) | DType::Array(..) | DType::Float128)
+}
+
+fn numeric_example(columns: &[Column]) -> &str {
+    let numeric = columns.iter().filter(|column| column.dtype.is_numeric());
+    numeric.last().map_or("COLUMN", |column| column.name.as_str())
+}

@@ -19,6 +19,7 @@
 //! | `formats` | the table of drivers: [`Format`], [`create`], [`register`] |
 //! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
+//! | `folder` | [`stores_in`]: the stores in a folder |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | [`table`] | [`TableReader`]: rows of a table by dimension, column and condition; aggregations and groups |
@@ -28,10 +29,13 @@
 //! | `memory` | the memory that the process may use |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
+//! | [`combine`] | several stores as one, joined along a dimension; adding to the end of a store |
+//! | [`edit`](mod@edit) | attributes, names and nodes of a store that exists, changed in place or by writing it anew |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
 //! | `fields` | arrays whose values are a field of their own name |
 //! | [`verify`], [`repair`] | is it whole? apply the fixes that are safe |
 //! | `forms` | how content stands in a format that has no place for it, and how it is found again |
+//! | [`salvage`](mod@salvage) | what is whole in a damaged store, as a new store |
 //! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
@@ -46,11 +50,14 @@ mod adapt;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod catalog;
+pub mod combine;
 pub mod conventions;
 pub mod convert;
 pub mod diff;
+pub mod edit;
 pub mod export;
 mod fields;
+mod folder;
 mod formats;
 mod forms;
 pub mod fragments;
@@ -65,6 +72,7 @@ mod read;
 mod region;
 pub mod repair;
 pub mod rows;
+pub mod salvage;
 pub mod source;
 mod suggest;
 pub mod table;
@@ -73,7 +81,8 @@ mod written;
 #[cfg(feature = "zarr")]
 pub mod zarr_view;
 
-pub use catalog::{Catalog, CatalogNode};
+pub use catalog::{Catalog, CatalogDimension, CatalogNode, SortBy, Total};
+pub use folder::stores_in;
 pub use formats::{Format, create, create_table, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
 pub use hyperslab_npy as npy;

@@ -6,6 +6,7 @@ mod diff;
 mod fragments;
 mod hash;
 mod info;
+mod plot;
 mod query;
 mod read;
 mod repair;
@@ -22,6 +23,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
     match args.command {
         Command::Info(args) => info::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Plot(args) => plot::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Diff(args) => diff::run(&args),

@@ -21,6 +21,7 @@ mod query;
 mod reads;
 mod report;
 mod results;
+mod summary;
 mod tet;
 mod tiledb;
 mod verify;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::harness::{Outcome, say};
 use crate::results::{Line, Results, is_bound, time};
-use crate::{machine, picture};
+use crate::{machine, picture, summary};
 
 /// Writes `RESULTS.md` and `results.svg` beside the lines.
 pub(crate) fn write(results: &Results, python: Option<&Path>) -> Outcome {
@@ -13,6 +13,11 @@ pub(crate) fn write(results: &Results, python: Option<&Path>) -> Outcome {
     let table = results.folder.join("RESULTS.md");
     std::fs::write(&table, markdown(results, &machine::facts(python))?)?;
     std::fs::write(results.folder.join("results.svg"), picture::draw(&results.lines))?;
+    // Results that are kept with the project are on its front page.
+    let page = results.folder.join("../README.md");
+    if page.exists() {
+        summary::write(&results.lines, &page)?;
+    }
     say(&format!("written: {}", table.display()));
     Ok(())
 }
@@ -42,7 +47,7 @@ fn markdown(results: &Results, facts: &[(String, String)]) -> Outcome<String> {
 }
 
 fn row(text: &mut String, line: &Line) -> Outcome {
-    let start = format!("| {} | {} MiB | {} |", line.case, line.mebibytes, time(line.ours()));
+    let start = format!("| {} | {} | {} |", line.case, line.size(), time(line.ours()));
     if line.peers().is_empty() {
         writeln!(text, "{start} | | {} |", line.note)?;
     }

@@ -14,14 +14,40 @@ pub(crate) struct Line {
     /// The module that measured it.
     pub(crate) area: String,
     pub(crate) case: String,
-    /// The size of the field.
+    /// The size of the field that the run worked on.
     pub(crate) mebibytes: u64,
     /// Seconds by contender; ours is `hyperslab`.
     pub(crate) seconds: BTreeMap<String, f64>,
     pub(crate) note: String,
 }
 
+/// Words of the cases that do not work on the field: their names say what they work on.
+const OTHER_SIZES: &[&str] = &[
+    "200,000 chunks",
+    "65,536 chunks",
+    "datasets",
+    "fragments",
+    "million",
+    "5M points",
+    "streamlines",
+    "scattered points",
+    "fragment indexes",
+    "pyramid",
+    "frames",
+    "1,000,000",
+    "view of",
+    "512 MiB",
+    "tiny read",
+    "import",
+];
+
 impl Line {
+    /// What was worked on, as the table shows it.
+    pub(crate) fn size(&self) -> String {
+        let own = OTHER_SIZES.iter().any(|word| self.case.contains(word));
+        if own { "as named".to_owned() } else { format!("{} MiB", self.mebibytes) }
+    }
+
     /// Our time; not a number when we did not run.
     pub(crate) fn ours(&self) -> f64 {
         self.seconds.get(OURS).copied().unwrap_or(f64::NAN)
@@ -113,6 +139,12 @@ mod tests {
     fn line(area: &str, case: &str, ours: f64) -> Line {
         let seconds = BTreeMap::from([(OURS.to_owned(), ours), ("peer".to_owned(), 2.0)]);
         Line { area: area.to_owned(), case: case.to_owned(), mebibytes: 1, seconds, note: String::new() }
+    }
+
+    #[test]
+    fn a_size_is_that_of_the_case() {
+        assert_eq!(line("hdf5", "hdf5 raw full read", 1.0).size(), "1 MiB");
+        assert_eq!(line("zvf", "zvf write 2 million points", 1.0).size(), "as named");
     }
 
     #[test]

@@ -9,6 +9,7 @@ mod edit;
 mod fragments;
 mod hash;
 mod info;
+mod plot;
 mod query;
 mod read;
 mod repair;
@@ -31,6 +32,7 @@ pub(crate) use edit::{AttrsArgs, ChangeArgs, RenameArgs, RmArgs};
 pub(crate) use fragments::{ConsolidateArgs, DeleteArgs, VacuumArgs};
 pub(crate) use hash::HashArgs;
 pub(crate) use info::InfoArgs;
+pub(crate) use plot::PlotArgs;
 pub(crate) use query::{OperationArgs, QueryArgs};
 pub(crate) use read::ReadArgs;
 pub(crate) use repair::RepairArgs;
@@ -48,6 +50,7 @@ Examples:
   tet info data.h5                         what is in it?
   tet read data.tet /t '[0, 10:20]'        values of a slice
   tet query data.tet /t --mean time        reductions, groups, windows, filters
+  tet plot data.tet /t 'time[0]'           a picture of it
   tet convert data.npy data.tet            any format to any other
   tet diff data.npy data.tet               same values?
   tet verify data.tet --deep               is it whole?
@@ -74,6 +77,7 @@ impl Args {
         let open: Vec<&PathBuf> = match &self.command {
             Command::Info(args) => vec![&args.open.path],
             Command::Read(args) => vec![&args.open.path],
+            Command::Plot(args) => vec![&args.open.path],
             Command::Query(args) => args.target.iter().chain([&args.open.path]).collect(),
             Command::Convert(args) => args.inputs.iter().collect(),
             Command::Attrs(args) => vec![&args.open.path],
@@ -93,6 +97,7 @@ impl Args {
         let storage = match &self.command {
             Command::Info(args) => &args.open.storage,
             Command::Read(args) => &args.open.storage,
+            Command::Plot(args) => &args.open.storage,
             Command::Query(args) => &args.open.storage,
             Command::Convert(args) => &args.open.storage,
             Command::Append(args) => &args.storage,
@@ -111,6 +116,8 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Print or save the values of a selection
     Read(ReadArgs),
+    /// Draw a line, heatmap, histogram or geometry, in the terminal or as .png or .svg
+    Plot(Box<PlotArgs>),
     /// Reduce, group, window and filter values; also runs query documents
     Query(Box<QueryArgs>),
     /// Convert any format to any other

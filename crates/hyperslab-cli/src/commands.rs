@@ -9,6 +9,7 @@ mod edit;
 mod fragments;
 mod hash;
 mod info;
+mod plot;
 mod query;
 mod read;
 mod repair;
@@ -28,6 +29,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
     match args.command {
         Command::Info(args) => info::run(&args),
         Command::Read(args) => read::run(&args),
+        Command::Plot(args) => plot::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Append(args) => append::run(&args),

@@ -13,6 +13,14 @@ pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resu
     work(&mut out).and_then(|()| out.flush()).map_err(|source| Error::io("standard output", source))
 }
 
+/// Writes text to stdout as it is: what draws in a terminal says itself whether it is in colour.
+pub(crate) fn print_raw(text: &str) -> Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| out.flush())
+        .map_err(|source| Error::io("standard output", source))
+}
+
 /// Writes to stderr through `work`: what was done, as opposed to the data that was asked for.
 pub(crate) fn report(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut err = anstream::stderr();

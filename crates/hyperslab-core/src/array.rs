@@ -421,6 +421,35 @@ impl Filter {
         Ok(())
     }
 
+    /// A pipeline as people write it: `shuffle,zstd:3`; `none` is one without filters.
+    ///
+    /// ```
+    /// use hyperslab_core::Filter;
+    /// let filters = Filter::parse_list("shuffle,zstd:3")?;
+    /// assert_eq!(filters, [Filter::new("shuffle"), Filter::new("zstd").with("level", 3)]);
+    /// # Ok::<(), hyperslab_core::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for an empty name or a level that is no number.
+    pub fn parse_list(text: &str) -> Result<Vec<Self>> {
+        if text == "none" {
+            return Ok(Vec::new());
+        }
+        let one = |part: &str| match part.trim().split_once(':') {
+            None if part.trim().is_empty() => Err(Error::invalid(format!("{text:?}: a filter is missing"))),
+            None => Ok(Self::new(part.trim())),
+            Some((name, level)) => {
+                let level: i64 = level
+                    .parse()
+                    .map_err(|_| Error::invalid(format!("{part:?}: {level:?} is not a level")))?;
+                Ok(Self::new(name).with("level", level))
+            }
+        };
+        text.split(',').map(one).collect()
+    }
+
     /// As JSON: `{"name": "gzip", "level": 4}`.
     #[must_use]
     pub fn to_json(&self) -> Value {

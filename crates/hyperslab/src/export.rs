@@ -43,6 +43,20 @@ pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) 
     staged.publish()
 }
 
+/// Writes a file of any other form. It appears whole or not at all.
+///
+/// # Errors
+///
+/// [`Exists`](Error::Exists) when the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
+pub fn write_bytes(bytes: &[u8], path: &Path, replace: bool) -> Result<()> {
+    if replace {
+        crate::formats::check_replaceable_file(path)?;
+    }
+    let staged = StagedFile::create(path, StageOptions::default().with_replace(replace))?;
+    (&mut staged.file()).write_all(bytes).map_err(|source| staged.failed(source))?;
+    staged.publish()
+}
+
 fn failed(source: io::Error) -> Error {
     Error::io("output", source)
 }

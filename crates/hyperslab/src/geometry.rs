@@ -196,6 +196,37 @@ impl Selected {
         Ok(Rows::once(columns, Batch { rows: count, columns: elements }))
     }
 
+    /// Vertices as numbers, one row a vertex and one column an axis; what is no number is not a number.
+    #[must_use]
+    pub fn coordinates(&self) -> Vec<f64> {
+        view::floats(&self.data.vertices)
+    }
+
+    /// An attribute of one number a vertex; `None` where there is none of this name, or it is of another shape or type.
+    #[must_use]
+    pub fn numbers(&self, attribute: &str) -> Option<Vec<f64>> {
+        let (_, values) = self.data.attributes.iter().find(|(name, _)| name == attribute)?;
+        view::is_number(values).then(|| view::floats(values))
+    }
+
+    /// The lines that connect vertices, each as rows: the links, with faces closed, or the objects where they are lines by
+    /// themselves.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a link that names no vertex.
+    pub fn lines(&self) -> Result<Vec<Vec<usize>>> {
+        let mut links = view::links(self)?;
+        if links.is_empty() && view::are_lines(self) {
+            let rows = |rows: &Vec<u64>| rows.iter().map(|row| *row as usize).collect();
+            return Ok(self.data.objects.iter().map(|(_, own)| rows(own)).collect());
+        }
+        for link in links.iter_mut().filter(|link| link.len() > 2) {
+            link.extend_from_within(..1);
+        }
+        Ok(links)
+    }
+
     /// The first object that has each vertex.
     pub(crate) fn owners(&self) -> Vec<Option<i64>> {
         let mut owners = vec![None; self.vertices()];

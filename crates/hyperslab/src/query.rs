@@ -84,6 +84,9 @@ pub enum Group {
     Positions(Vec<Axis>),
     /// One group per distinct label along these axes, in the order in which they first appear.
     Labels(Vec<Axis>),
+    /// So many groups along each of these axes: neighbouring positions, in runs whose lengths differ by one at most. An axis
+    /// that is not longer keeps its positions. Pictures are made of these, a group a pixel.
+    Pieces(Vec<(Axis, u32)>),
 }
 
 /// What is asked of an array.

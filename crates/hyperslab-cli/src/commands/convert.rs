@@ -34,7 +34,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         node: args.node.clone(),
         unlimited: args.unlimited.clone(),
         shard_shape: args.shards.clone(),
-        filters: args.filter.as_deref().map(filters).transpose()?,
+        filters: args.filter.as_deref().map(Filter::parse_list).transpose()?,
         replace: args.force,
         append: args.append,
         strict: args.strict,
@@ -189,23 +189,4 @@ fn extent(text: &str) -> Result<(String, u64)> {
 fn sizes_in_space(text: &str) -> Result<Vec<f64>> {
     let sizes: std::result::Result<Vec<f64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
     sizes.map_err(|_| Error::invalid(format!("{text:?} are not the sizes of a chunk along the axes")))
-}
-
-/// A pipeline as people write it: `shuffle,zstd:3`.
-fn filters(text: &str) -> Result<Vec<Filter>> {
-    if text == "none" {
-        return Ok(Vec::new());
-    }
-    text.split(',')
-        .map(|part| match part.trim().split_once(':') {
-            None if part.trim().is_empty() => Err(Error::invalid(format!("{text:?}: a filter is missing"))),
-            None => Ok(Filter::new(part.trim())),
-            Some((name, level)) => {
-                let level: i64 = level
-                    .parse()
-                    .map_err(|_| Error::invalid(format!("{part:?}: {level:?} is not a level")))?;
-                Ok(Filter::new(name).with("level", level))
-            }
-        })
-        .collect()
 }

@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use hyperslab_core::{DType, Error, Result, Values};
+use hyperslab_core::{DType, Error, Result};
 
 use super::{Selected, view};
 
@@ -21,7 +21,7 @@ pub fn write_ply(selected: &Selected, out: &mut dyn Write) -> Result<()> {
         .data
         .attributes
         .iter()
-        .filter(|(_, values)| is_number(values))
+        .filter(|(_, values)| view::is_number(values))
         .map(|(name, values)| (word(name), view::floats(values)))
         .collect();
     let objects = (!selected.data.objects.is_empty()).then(|| selected.owners());
@@ -80,11 +80,6 @@ pub fn write_ply(selected: &Selected, out: &mut dyn Write) -> Result<()> {
         out.write_all(&row).map_err(failed)?;
     }
     Ok(())
-}
-
-fn is_number(values: &Values) -> bool {
-    let one = values.shape.iter().skip(1).product::<u64>() == 1;
-    one && (values.dtype.is_numeric() || values.dtype == DType::Bool)
 }
 
 /// A name as one word, none of the axes'.

@@ -42,6 +42,12 @@ pub(super) fn points(selected: &Selected) -> Result<Vec<[f64; 3]>> {
     Ok(numbers.chunks_exact(rank).map(point).collect())
 }
 
+/// Is it one number a vertex?
+pub(super) fn is_number(values: &Values) -> bool {
+    let one = values.shape.iter().skip(1).product::<u64>() == 1;
+    one && (values.dtype.is_numeric() || values.dtype == hyperslab_core::DType::Bool)
+}
+
 /// Do objects run from vertex to vertex, though no link says so?
 pub(super) fn are_lines(selected: &Selected) -> bool {
     selected.kinds.iter().any(|kind| kind.contains("line"))

@@ -167,6 +167,13 @@ impl Answer {
         Ok(valid.then(|| self.float(0)))
     }
 
+    /// The answers as floats, in C order; missing ones are not a number.
+    #[must_use]
+    pub fn floats(&self) -> Vec<f64> {
+        let one = |index| if self.column.valid[index] { self.float(index) } else { f64::NAN };
+        (0..self.column.len()).map(one).collect()
+    }
+
     /// Answer `index` as a float.
     pub(super) fn float(&self, index: usize) -> f64 {
         match self.column.integers.get(index) {

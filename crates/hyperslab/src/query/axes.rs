@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::ops::Range;
 use std::str::FromStr;
 
 use hyperslab_core::{
@@ -83,6 +84,35 @@ pub(super) enum AxisMap {
         /// What the groups are called.
         labels: Option<Vec<String>>,
     },
+    /// Each belongs to one of so many pieces of the axis.
+    Pieces { count: u32 },
+}
+
+/// An axis cut into runs of positions whose lengths differ by one at most. Computed, never listed: axes can be long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Pieces {
+    pub(super) count: u32,
+    pub(super) positions: u64,
+}
+
+impl Pieces {
+    /// The piece that a position belongs to.
+    pub(super) fn of(self, position: u64) -> usize {
+        (u128::from(position) * u128::from(self.count) / u128::from(self.positions.max(1))) as usize
+    }
+
+    /// The first position of a piece.
+    pub(super) fn start(self, piece: usize) -> u64 {
+        (piece as u128 * u128::from(self.positions)).div_ceil(u128::from(self.count.max(1))) as u64
+    }
+
+    /// The pieces that positions belong to, each with the part of the positions that is in it.
+    pub(super) fn within(self, range: Range<u64>) -> impl Iterator<Item = (usize, Range<u64>)> {
+        let pieces = if range.is_empty() { 0..0 } else { self.of(range.start)..self.of(range.end - 1) + 1 };
+        pieces.map(move |piece| {
+            (piece, self.start(piece).max(range.start)..self.start(piece + 1).min(range.end))
+        })
+    }
 }
 
 impl AxisMap {
@@ -97,6 +127,10 @@ impl AxisMap {
                     sizes[*id as usize] += 1;
                 }
                 sizes
+            }
+            Self::Pieces { count } => {
+                let pieces = Pieces { count: *count, positions };
+                (0..*count as usize).map(|piece| pieces.start(piece + 1) - pieces.start(piece)).collect()
             }
         }
     }
@@ -148,8 +182,12 @@ pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) ->
     let mut over = resolve_all(&query.over, schema)?;
     let mut maps = vec![AxisMap::Keep; rank];
     if let Some(group) = &query.group {
-        let (Group::Positions(axes) | Group::Labels(axes)) = group;
-        let kept = resolve_all(axes, schema)?;
+        let kept = match group {
+            Group::Positions(axes) | Group::Labels(axes) => resolve_all(axes, schema)?,
+            Group::Pieces(axes) => {
+                resolve_all(&axes.iter().map(|(axis, _)| axis.clone()).collect::<Vec<_>>(), schema)?
+            }
+        };
         if kept.is_empty() {
             return Err(Error::invalid("group by at least one axis"));
         }
@@ -163,6 +201,15 @@ pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) ->
         if matches!(group, Group::Labels(_)) {
             for axis in kept {
                 maps[axis] = by_label(labels(array, axis, positions)?)?;
+            }
+        } else if let Group::Pieces(axes) = group {
+            for (axis, (_, count)) in kept.into_iter().zip(axes) {
+                if *count == 0 {
+                    return Err(Error::invalid("an axis cannot be cut into no pieces"));
+                }
+                if u64::from(*count) < positions.axes[axis].count {
+                    maps[axis] = AxisMap::Pieces { count: *count };
+                }
             }
         }
     } else if over.is_empty() && query.window.is_none() {
@@ -195,6 +242,11 @@ pub(super) fn keep_labelled(
             AxisMap::Reduce => (vec![0; labels.len()], 1, false, None),
             AxisMap::Keep => ((0..labels.len() as u32).collect(), labels.len() as u32, true, None),
             AxisMap::Group { ids, count, shown, labels } => (ids.clone(), *count, *shown, labels.clone()),
+            AxisMap::Pieces { count } => {
+                let pieces = Pieces { count: *count, positions: labels.len() as u64 };
+                let ids = (0..labels.len() as u64).map(|position| pieces.of(position) as u32).collect();
+                (ids, *count, true, None)
+            }
         };
         let ids =
             own.iter().zip(&labels).map(|(id, own)| if own == label { *id } else { NO_GROUP }).collect();

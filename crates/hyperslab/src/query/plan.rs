@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
-use super::axes::{self, AxisMap};
+use super::axes::{self, AxisMap, Pieces};
 use super::fold::AnyFold;
 use super::operand::{KeyKind, Stored};
 use super::unwritten::FillCell;
@@ -228,6 +228,11 @@ impl QueryPlan {
         Ok(())
     }
 
+    /// How the positions along an axis are cut into so many pieces.
+    pub(super) fn pieces(&self, axis: usize, count: u32) -> Pieces {
+        Pieces { count, positions: self.plan.positions().axes[axis].count }
+    }
+
     pub(super) fn key_kind(&self) -> KeyKind {
         Stored::of(&self.dtype, &self.name).map_or(KeyKind::Signed, Stored::key_kind)
     }
@@ -282,6 +287,7 @@ impl QueryPlan {
                 Some(places) if places.axis == axis => Some(places.count),
                 _ => Some(u64::from(*count)),
             },
+            AxisMap::Pieces { count } => Some(u64::from(*count)),
         }
     }
 
@@ -349,7 +355,7 @@ impl QueryPlan {
             cells.saturating_mul(match map {
                 AxisMap::Reduce => 1,
                 AxisMap::Keep => wanted.count.min(*chunk),
-                AxisMap::Group { count, .. } => u64::from(*count),
+                AxisMap::Group { count, .. } | AxisMap::Pieces { count } => u64::from(*count),
             })
         })
     }
@@ -378,7 +384,7 @@ impl QueryPlan {
             let (cells, at) = match (map, part) {
                 (AxisMap::Keep, Some(part)) => (part.count as usize, part.first_place()),
                 (AxisMap::Keep, None) => (self.plan.positions().axes[axis].count as usize, 0),
-                (AxisMap::Group { count, .. }, _) => (*count as usize, 0),
+                (AxisMap::Group { count, .. } | AxisMap::Pieces { count }, _) => (*count as usize, 0),
                 (AxisMap::Reduce, _) => (1, 0),
             };
             shape.push(cells);

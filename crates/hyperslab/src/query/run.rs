@@ -21,7 +21,7 @@ use super::operand::{Cell, Stored, for_stored};
 use super::plan::{Geometry, QueryPlan, Tile};
 use super::statistics::{can_skip, fold_from_statistics, usable_statistics};
 use super::unwritten::{FillCell, Written};
-use super::walk::{Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
+use super::walk::{Along, Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
 
@@ -277,6 +277,10 @@ impl QueryPlan {
                                 return None;
                             }
                             To::Group(ids, tile.strides[axis])
+                        }
+                        AxisMap::Pieces { count: pieces } => {
+                            let pieces = self.pieces(axis, *pieces);
+                            To::Pieces(Along { pieces, first: place }, tile.strides[axis])
                         }
                         _ => To::Same,
                     }
@@ -646,6 +650,7 @@ fn fold_elements<C: Cell>(
                 To::Own(far) => i * far,
                 To::Group(groups, _) if groups[i] == NO_GROUP => continue 'cells,
                 To::Group(groups, far) => groups[i] as usize * far,
+                To::Pieces(along, far) => along.piece(i) * far,
             };
         }
         if elements.is_missing(at / item) {

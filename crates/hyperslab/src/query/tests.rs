@@ -470,7 +470,7 @@ proptest! {
         ])],
         (picks, whole) in (prop::collection::vec((0_u64..9, 0_u64..9, 0_u64..9, any::<bool>()), 3), any::<bool>()),
         over in 0_u8..8,
-        (form, size) in (0..4, 1_u64..5),
+        (form, size) in (0..5, 1_u64..5),
         (skip_nan, filtered, digits) in (any::<bool>(), any::<bool>(), any::<bool>()),
         (step, parts) in (0_usize..4, 1_u64..6),
     ) {
@@ -479,6 +479,7 @@ proptest! {
         match form {
             0 => query = query.group_by(Group::Labels(vec![Axis::Number(0)])),
             1 => query = query.group_by(Group::Labels((0..rank).map(Axis::Number).collect())),
+            4 => query = query.group_by(Group::Pieces((0..rank).map(|axis| (Axis::Number(axis), size as u32)).collect())),
             2 if !matches!(operation, Operation::Median | Operation::Quantile(_) | Operation::Histogram { .. }) => {
                 query = query.window(Window::rolling(rank - 1, size));
             }
@@ -727,3 +728,5 @@ fn plans_tell_what_they_cost() {
     assert!(plan.run(&other).unwrap_err().to_string().contains("another array"));
     assert!(plan.merge(Vec::new()).is_err());
 }
+
+mod pieces;

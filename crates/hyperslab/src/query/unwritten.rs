@@ -178,6 +178,15 @@ impl QueryPlan {
                     }
                     groups.into_values().collect()
                 }
+                AxisMap::Pieces { count: pieces } => self
+                    .pieces(axis, *pieces)
+                    .within(start..start + count)
+                    .map(|(piece, range)| Share {
+                        cell: piece * tile.strides[axis],
+                        count: range.end - range.start,
+                        first: range.start * each,
+                    })
+                    .collect(),
             };
             each *= self.index_extent(axis);
         }
@@ -219,6 +228,19 @@ impl QueryPlan {
                         }
                     }
                     groups.into_iter().map(|(cell, chunks)| Choice { cell, chunks: Some(chunks) }).collect()
+                }
+                AxisMap::Pieces { count } => {
+                    let mut chunks_of: Vec<Vec<(u64, u64)>> = vec![Vec::new(); *count as usize];
+                    for chunk in 0..geometry.touched[axis] {
+                        let (chunk, part) = self.axis_part(geometry, axis, chunk);
+                        let places = part.first_place()..part.first_place() + part.count;
+                        for (piece, range) in self.pieces(axis, *count).within(places) {
+                            chunks_of[piece].push((chunk, range.start));
+                        }
+                    }
+                    let choice =
+                        |(piece, chunks)| Choice { cell: piece * tile.strides[axis], chunks: Some(chunks) };
+                    chunks_of.into_iter().enumerate().map(choice).collect()
                 }
             };
         }

@@ -4,6 +4,7 @@ use hyperslab_core::{Error, Layout, Result};
 use smallvec::SmallVec;
 
 use super::accumulate::Accumulator;
+use super::axes::Pieces;
 use super::condition::Mask;
 use super::kernels::Rows;
 use super::operand::{BLOCK, Cell, Operand, load};
@@ -20,6 +21,23 @@ pub(super) enum To<'a> {
     Own(usize),
     /// Each into its group's, groups this far apart.
     Group(&'a [u32], usize),
+    /// Each into its piece's, pieces this far apart.
+    Pieces(Along, usize),
+}
+
+/// The cells along an axis that is cut into pieces.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Along {
+    pub(super) pieces: Pieces,
+    /// The position of the first cell.
+    pub(super) first: u64,
+}
+
+impl Along {
+    /// The piece of a cell.
+    pub(super) fn piece(self, cell: usize) -> usize {
+        self.pieces.of(self.first + cell as u64)
+    }
 }
 
 /// One axis of the box of wanted cells.
@@ -36,7 +54,8 @@ pub(super) struct Loop<'a> {
 /// The loops of a box, the fastest in memory last, neighbours merged where they run on.
 fn merged<'a>(loops: &[Loop<'a>], indexed: bool) -> SmallVec<[Loop<'a>; 6]> {
     let mut sorted: SmallVec<[Loop<'a>; 6]> = loops.iter().copied().filter(|axis| axis.count > 1).collect();
-    sorted.extend(loops.iter().copied().filter(|axis| axis.count == 1 && matches!(axis.to, To::Group(..))));
+    let is_grouped = |axis: &Loop<'_>| matches!(axis.to, To::Group(..) | To::Pieces(..));
+    sorted.extend(loops.iter().copied().filter(|axis| axis.count == 1 && is_grouped(axis)));
     sorted.sort_by_key(|axis| std::cmp::Reverse(axis.stride.unsigned_abs()));
     let mut merged: SmallVec<[Loop<'a>; 6]> = SmallVec::new();
     for axis in sorted {
@@ -136,6 +155,7 @@ impl<'a, C: Cell> Walk<'a, C> {
                         To::Own(far) => self.axis(rest, at, cell + i * far, next),
                         To::Group(groups, _) if groups[i] == NO_GROUP => {}
                         To::Group(groups, far) => self.axis(rest, at, cell + groups[i] as usize * far, next),
+                        To::Pieces(along, far) => self.axis(rest, at, cell + along.piece(i) * far, next),
                     }
                     at = at.wrapping_add_signed(outer.stride);
                 }
@@ -275,6 +295,25 @@ fn feed<T: Operand>(
                 let group = groups[done + i];
                 if group != NO_GROUP {
                     into.one(cell + group as usize * far, value, at(i));
+                }
+            }
+        }
+        To::Pieces(along, far) => {
+            let first = along.first + done as u64;
+            for (piece, range) in along.pieces.within(first..first + values.len() as u64) {
+                let (start, end) = ((range.start - first) as usize, (range.end - first) as usize);
+                let (cell, run) = (cell + piece * far, &values[start..end]);
+                match mask {
+                    _ if into.fold.is_indexed() => {
+                        for (i, &value) in run.iter().enumerate().filter(|(_, value)| keeps(**value)) {
+                            into.one(cell, value, at(start + i));
+                        }
+                    }
+                    None => into.run(cell, run),
+                    Some(mask) => {
+                        let count = mask.select(run, kept);
+                        into.run(cell, &kept[..count]);
+                    }
                 }
             }
         }

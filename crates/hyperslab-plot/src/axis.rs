@@ -1,0 +1,407 @@
+//! Axes: what the positions along a dimension are called, and the marks that say so.
+
+use hyperslab::{
+    ArrayReader, AxisPositions, Calendar, DType, Labels, Node, OpenStore, Positions, Result, TimeAxis,
+    TimeUnit, element_to_json, element_to_text,
+};
+
+use crate::ticks::{self, Tick};
+
+/// More coordinates than this are sampled: marks need no more.
+const MOST_SAMPLES: u64 = 4096;
+
+/// One axis of a panel.
+#[derive(Debug, Clone)]
+pub struct Axis {
+    /// Its name and unit.
+    pub label: String,
+    /// Where it starts and ends, in its own coordinate: values, or positions counted from 0.
+    pub range: (f64, f64),
+    /// Do numbers grow downwards, as the rows of a matrix do?
+    pub downwards: bool,
+    pub(crate) scale: Scale,
+}
+
+/// What stands along an axis.
+#[derive(Debug, Clone)]
+pub(crate) enum Scale {
+    /// The coordinate is the value.
+    Values,
+    /// The coordinate is a count.
+    Counts,
+    /// The coordinate is a position: `first + position * step` is its index in the array.
+    Index { first: f64, step: f64 },
+    /// Positions that have a number each, rising or falling.
+    Numbers { samples: Samples, degrees: bool },
+    /// Positions that have an instant each, in attoseconds.
+    Times { samples: Samples, calendar: Calendar },
+    /// Positions that have a text each.
+    Texts(Vec<(f64, String)>),
+}
+
+/// Positions and their numbers, in the order of the positions. Times are seconds since `origin`.
+#[derive(Debug, Clone)]
+pub(crate) struct Samples {
+    points: Vec<(f64, f64)>,
+    origin: i128,
+}
+
+impl Samples {
+    /// None where the numbers neither rise nor fall throughout.
+    fn monotonic(points: Vec<(f64, f64)>, origin: i128) -> Option<Self> {
+        let rising = points.windows(2).all(|pair| pair[0].1 < pair[1].1);
+        let falling = points.windows(2).all(|pair| pair[0].1 > pair[1].1);
+        (points.len() > 1 && (rising || falling)).then_some(Self { points, origin })
+    }
+
+    fn is_falling(&self) -> bool {
+        self.points[0].1 > self.points[1].1
+    }
+
+    /// The number at a position, also half a cell beyond the ends.
+    fn number(&self, position: f64) -> f64 {
+        let at = self.points.partition_point(|(own, _)| *own <= position).clamp(1, self.points.len() - 1);
+        let ((p0, n0), (p1, n1)) = (self.points[at - 1], self.points[at]);
+        n0 + (n1 - n0) * (position - p0) / (p1 - p0)
+    }
+
+    /// Where a number is.
+    fn position(&self, number: f64) -> f64 {
+        let falling = self.is_falling();
+        let before = |(_, own): &(f64, f64)| if falling { *own >= number } else { *own <= number };
+        let at = self.points.partition_point(before).clamp(1, self.points.len() - 1);
+        let ((p0, n0), (p1, n1)) = (self.points[at - 1], self.points[at]);
+        p0 + (p1 - p0) * (number - n0) / (n1 - n0)
+    }
+}
+
+impl Axis {
+    /// An axis of values.
+    pub(crate) fn values(label: String, low: f64, high: f64) -> Self {
+        Self { label, range: (low, high), downwards: false, scale: Scale::Values }
+    }
+
+    /// An axis of counts, from zero.
+    pub(crate) fn counts(label: &str, high: f64) -> Self {
+        Self { label: label.to_owned(), range: (0.0, high.max(1.0)), downwards: false, scale: Scale::Counts }
+    }
+
+    /// The axis of selected positions along a dimension of an array.
+    pub(crate) fn of(
+        store: &OpenStore,
+        array: &ArrayReader,
+        axis: usize,
+        wanted: AxisPositions,
+    ) -> Result<Self> {
+        let schema = array.schema();
+        let name = schema.dimensions.get(axis).cloned().flatten();
+        let every = wanted.count.div_ceil(MOST_SAMPLES).max(1);
+        let found = match schema.labels.get(axis).unwrap_or(&Labels::None) {
+            Labels::None => Found::default(),
+            Labels::Texts(texts) => Found {
+                scale: texts_scale((0..wanted.count).step_by(every as usize).filter_map(|at| {
+                    Some((at as f64 + 0.5, texts.get(usize::try_from(position(wanted, at)).ok()?)?.clone()))
+                })),
+                ..Found::default()
+            },
+            Labels::Domain { first, dtype } => {
+                let numbers = (0..wanted.count).step_by(every as usize).map(|at| {
+                    (at as f64 + 0.5, (i128::from(*first) + i128::from(position(wanted, at))) as f64)
+                });
+                Found { scale: numbers_scale(numbers.collect(), times_of(dtype), false), ..Found::default() }
+            }
+            Labels::Node(path) => from_node(store, path, schema.shape()[axis], wanted, every)?,
+        };
+        let label = found.label.or_else(|| name.clone()).unwrap_or_else(|| format!("axis {axis}"));
+        let unit = found.unit.filter(|_| !matches!(found.scale, Some(Scale::Times { .. })));
+        let scale =
+            found.scale.unwrap_or(Scale::Index { first: wanted.start as f64, step: wanted.step as f64 });
+        Ok(Self {
+            label: with_unit(&label, unit.as_deref()),
+            range: (0.0, wanted.count as f64),
+            downwards: false,
+            scale,
+        })
+    }
+
+    /// Do its numbers fall as positions rise?
+    pub(crate) fn is_falling(&self) -> bool {
+        match &self.scale {
+            Scale::Numbers { samples, .. } | Scale::Times { samples, .. } => samples.is_falling(),
+            Scale::Index { step, .. } => *step < 0.0,
+            _ => false,
+        }
+    }
+
+    /// Do its positions have numbers, so that the larger belong further up?
+    pub(crate) const fn is_numbered(&self) -> bool {
+        matches!(self.scale, Scale::Numbers { .. })
+    }
+
+    /// Are these degrees of latitude or longitude?
+    pub(crate) const fn is_degrees(&self) -> bool {
+        matches!(self.scale, Scale::Numbers { degrees: true, .. })
+    }
+
+    /// How far its numbers reach, where they are evenly spaced.
+    pub(crate) fn extent(&self) -> Option<f64> {
+        let Scale::Numbers { samples, .. } = &self.scale else { return None };
+        Some((samples.number(self.range.1) - samples.number(self.range.0)).abs())
+    }
+
+    /// What stands at a position, as text.
+    pub(crate) fn text(&self, position: f64) -> String {
+        match &self.scale {
+            Scale::Values | Scale::Counts => short(position),
+            Scale::Index { first, step } => short(first + (position - 0.5).floor() * step),
+            Scale::Numbers { samples, .. } => short(samples.number(position)),
+            Scale::Times { samples, calendar } => {
+                let seconds = samples.number(position);
+                calendar.text(samples.origin + (seconds * 1e3).round() as i128 * 1_000_000_000_000_000)
+            }
+            Scale::Texts(texts) => {
+                let near = texts
+                    .iter()
+                    .min_by(|(a, _), (b, _)| (a - position).abs().total_cmp(&(b - position).abs()));
+                near.map(|(_, text)| text.clone()).unwrap_or_default()
+            }
+        }
+    }
+
+    /// At most about so many marks.
+    #[must_use]
+    pub fn ticks(&self, most: usize) -> Vec<Tick> {
+        let (low, high) = self.range;
+        let most = most.max(1);
+        let inside = |at: &f64| *at >= low.min(high) - 1e-9 && *at <= low.max(high) + 1e-9;
+        let labelled = |numbers: Vec<f64>, at: &dyn Fn(f64) -> f64| {
+            let texts = ticks::texts(&numbers);
+            let pairs = numbers.into_iter().zip(texts).map(|(number, label)| Tick { at: at(number), label });
+            pairs.filter(|tick| inside(&tick.at)).collect()
+        };
+        match &self.scale {
+            Scale::Values => labelled(ticks::numbers(low, high, most, false), &|number| number),
+            Scale::Counts => labelled(ticks::numbers(low, high, most, true), &|number| number),
+            Scale::Index { first, step } => {
+                let ends = (*first, first + (high - 1.0).max(0.0) * step);
+                let numbers = ticks::numbers(ends.0.min(ends.1), ends.0.max(ends.1), most, true);
+                labelled(numbers, &|number| (number - first) / step + 0.5)
+            }
+            Scale::Numbers { samples, degrees } => {
+                let (a, b) = (samples.number(low), samples.number(high));
+                let (a, b) = (a.min(b), a.max(b));
+                let numbers =
+                    if *degrees { ticks::degrees(a, b, most) } else { ticks::numbers(a, b, most, false) };
+                labelled(numbers, &|number| samples.position(number))
+            }
+            Scale::Times { samples, calendar } => {
+                let instant = |position: f64| {
+                    samples.origin + (samples.number(position) * 1e3).round() as i128 * 1_000_000_000_000_000
+                };
+                let (a, b) = (instant(low), instant(high));
+                ticks::times(*calendar, a.min(b), a.max(b), most)
+                    .into_iter()
+                    .map(|(instant, label)| Tick {
+                        at: samples.position((instant - samples.origin) as f64 / 1e18),
+                        label,
+                    })
+                    .filter(|tick| inside(&tick.at))
+                    .collect()
+            }
+            Scale::Texts(texts) => {
+                let every = texts.len().div_ceil(most).max(1);
+                let some = texts.iter().step_by(every);
+                some.map(|(at, label)| Tick { at: *at, label: label.clone() }).collect()
+            }
+        }
+    }
+}
+
+/// What was found about a dimension.
+#[derive(Default)]
+struct Found {
+    scale: Option<Scale>,
+    label: Option<String>,
+    unit: Option<String>,
+}
+
+/// A position in the array of a selected one.
+fn position(wanted: AxisPositions, at: u64) -> u64 {
+    wanted.start.wrapping_add_signed(at as i64 * wanted.step)
+}
+
+fn texts_scale(texts: impl Iterator<Item = (f64, String)>) -> Option<Scale> {
+    let texts: Vec<_> = texts.collect();
+    (!texts.is_empty()).then_some(Scale::Texts(texts))
+}
+
+/// A scale of numbers or times; of texts where they neither rise nor fall.
+fn numbers_scale(points: Vec<(f64, f64)>, times: Option<TimeAxis>, degrees: bool) -> Option<Scale> {
+    if let Some(times) = times {
+        let instants: Option<Vec<_>> =
+            points.iter().map(|(at, number)| Some((*at, times.instant(*number)?))).collect();
+        let instants = instants?;
+        let origin = instants.first()?.1;
+        let seconds = instants.iter().map(|(at, instant)| (*at, (instant - origin) as f64 / 1e18)).collect();
+        let calendar = times.calendar();
+        return match Samples::monotonic(seconds, origin) {
+            Some(samples) => Some(Scale::Times { samples, calendar }),
+            None => texts_scale(instants.iter().map(|(at, instant)| (*at, calendar.text(*instant)))),
+        };
+    }
+    match Samples::monotonic(points.clone(), 0) {
+        Some(samples) => Some(Scale::Numbers { samples, degrees }),
+        None => texts_scale(points.iter().map(|(at, number)| (*at, short(*number)))),
+    }
+}
+
+/// How the numbers of a date type count time.
+fn times_of(dtype: &DType) -> Option<TimeAxis> {
+    let DType::DateTime(unit) = dtype else { return None };
+    let unit = match unit {
+        TimeUnit::Day => "days",
+        TimeUnit::Hour => "hours",
+        TimeUnit::Minute => "minutes",
+        TimeUnit::Second => "seconds",
+        TimeUnit::Millisecond => "milliseconds",
+        _ => return None,
+    };
+    TimeAxis::parse(&format!("{unit} since 1970-01-01"), "proleptic_gregorian")
+}
+
+/// The coordinate array of a dimension. What cannot be read as one gives no labels.
+fn from_node(store: &OpenStore, path: &str, extent: u64, wanted: AxisPositions, every: u64) -> Result<Found> {
+    let Node::Array(array) = store.node(path)? else { return Ok(Found::default()) };
+    if array.schema().shape() != [extent] || wanted.count == 0 {
+        return Ok(Found::default());
+    }
+    let text = |name: &str| array.schema().attributes.get(name).and_then(|value| value.as_text());
+    let (unit, calendar) = (text("units"), text("calendar").unwrap_or_default());
+    let times = unit.as_deref().and_then(|unit| TimeAxis::parse(unit, &calendar));
+    let label =
+        ["long_name", "standard_name"].iter().find_map(|name| text(name)).filter(|text| !text.is_empty());
+    let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+    let label = label.unwrap_or(name);
+    let degrees = unit.as_deref().is_some_and(is_angle);
+    let count = (wanted.count - 1) / every + 1;
+    let sampled = AxisPositions { count, step: wanted.step * every as i64, keep: true, ..wanted };
+    let reader = store.reader(array);
+    let reader = if times.is_none() { reader.decoded()? } else { reader };
+    let values = reader.read_positions(Positions { axes: [sampled].into_iter().collect() })?;
+    let at = |index: usize| index as f64 * every as f64 + 0.5;
+    let nanoseconds = match &values.dtype {
+        DType::DateTime(TimeUnit::Nanosecond) => Some(1e9),
+        DType::DateTime(TimeUnit::Microsecond) => Some(1e6),
+        _ => None,
+    };
+    let scale = if let (Some(each), Some(ticks)) = (nanoseconds, values.elements.as_fixed()) {
+        let ticks = ticks.chunks_exact(8).map(bytemuck_i64);
+        let points = ticks.enumerate().map(|(index, tick)| (at(index), tick as f64 / each)).collect();
+        numbers_scale(points, TimeAxis::parse("seconds since 1970-01-01", "proleptic_gregorian"), false)
+    } else if let (Some(times), Some(ticks)) = (times_of(&values.dtype), values.elements.as_fixed()) {
+        let ticks = ticks.chunks_exact(8).map(bytemuck_i64);
+        numbers_scale(
+            ticks.enumerate().map(|(index, tick)| (at(index), tick as f64)).collect(),
+            Some(times),
+            false,
+        )
+    } else {
+        let number = |index| element_to_json(&values.dtype, &values.elements, index).as_f64();
+        let numbers: Option<Vec<(f64, f64)>> =
+            (0..values.len()).map(|index| Some((at(index), number(index)?))).collect();
+        match numbers {
+            Some(numbers) => numbers_scale(numbers, times, degrees),
+            None => texts_scale(
+                (0..values.len())
+                    .map(|index| (at(index), element_to_text(&values.dtype, &values.elements, index))),
+            ),
+        }
+    };
+    Ok(Found { scale, label: Some(label), unit })
+}
+
+fn bytemuck_i64(bytes: &[u8]) -> i64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(bytes);
+    i64::from_ne_bytes(word)
+}
+
+fn is_angle(unit: &str) -> bool {
+    unit.to_ascii_lowercase().starts_with("degree")
+}
+
+/// A name and its unit, as axes are labelled.
+pub(crate) fn with_unit(name: &str, unit: Option<&str>) -> String {
+    let unit = match unit.map(str::trim) {
+        None | Some("" | "1" | "none" | "unitless") => return name.to_owned(),
+        Some("degrees_north" | "degree_north" | "degrees_N") => "°N",
+        Some("degrees_east" | "degree_east" | "degrees_E") => "°E",
+        Some("degree" | "degrees") => "°",
+        Some("degC" | "degrees_C" | "degree_Celsius" | "celsius" | "Celsius") => "°C",
+        Some(other) => other,
+    };
+    format!("{name} [{unit}]")
+}
+
+/// A number as people read it.
+pub(crate) fn short(number: f64) -> String {
+    if number == 0.0 || (1e-4..1e7).contains(&number.abs()) {
+        let rounded = (number * 1e6).round() / 1e6;
+        return format!("{rounded}");
+    }
+    format!("{number:.4e}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn marks_stand_where_their_number_is() {
+        // 90, 80 … -90, at the middle of their cells.
+        let points = (0..19).map(|at| (f64::from(at) + 0.5, 90.0 - 10.0 * f64::from(at))).collect();
+        let axis = Axis {
+            label: String::new(),
+            range: (0.0, 19.0),
+            downwards: false,
+            scale: numbers_scale(points, None, true).unwrap(),
+        };
+        let marks: Vec<(f64, String)> = axis.ticks(6).into_iter().map(|tick| (tick.at, tick.label)).collect();
+        assert!(axis.is_falling() && axis.is_degrees());
+        assert!(
+            marks.contains(&(0.5, "90".to_owned())) && marks.contains(&(9.5, "0".to_owned())),
+            "{marks:?}"
+        );
+        assert_eq!(axis.extent(), Some(190.0));
+        assert_eq!(axis.text(18.5), "-90");
+    }
+
+    #[test]
+    fn dates_stand_at_their_instant() {
+        let times = TimeAxis::parse("days since 2000-01-01", "noleap");
+        let points = (0..730).map(|at| (f64::from(at) + 0.5, f64::from(at))).collect();
+        let axis = Axis {
+            label: String::new(),
+            range: (0.0, 730.0),
+            downwards: false,
+            scale: numbers_scale(points, times, false).unwrap(),
+        };
+        let marks = axis.ticks(4);
+        assert_eq!(marks[1].label, "2000-07");
+        assert!((marks[1].at - 181.5).abs() < 1e-6, "{marks:?}");
+        assert_eq!(axis.text(365.5), "2001-01-01");
+    }
+
+    #[test]
+    fn coordinates_that_are_not_sorted_are_texts() {
+        let scale = numbers_scale(vec![(0.5, 3.0), (1.5, 1.0), (2.5, 2.0)], None, false);
+        assert!(matches!(scale, Some(Scale::Texts(texts)) if texts[1].1 == "1"));
+    }
+
+    #[test]
+    fn units_are_told_as_people_write_them() {
+        assert_eq!(with_unit("latitude", Some("degrees_north")), "latitude [°N]");
+        assert_eq!(with_unit("ratio", Some("1")), "ratio");
+        assert_eq!(with_unit("t", None), "t");
+    }
+}

@@ -1,0 +1,454 @@
+//! From a node of a store to a figure.
+
+use hyperslab::query::{Axis as QueryAxis, Group, Operation, Query};
+use hyperslab::{
+    ArrayReader, AxisPositions, AxisSelection, DType, Error, GeometryQuery, Node, OpenStore, Positions,
+    Result, Selection,
+};
+
+use crate::axis::{Axis, short, with_unit};
+use crate::color::{ColorMap, ColorScale};
+use crate::figure::{Content, Figure, Panel};
+use crate::points;
+
+/// How cells that share a pixel are put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reduction {
+    /// Their mean.
+    Mean,
+    /// The smallest.
+    Min,
+    /// The largest.
+    Max,
+    /// The smallest and the largest: of lines only.
+    MinMax,
+}
+
+/// What to draw, and how.
+#[derive(Debug, Clone)]
+pub struct PlotOptions {
+    /// The most pixels, across and down, that values are reduced to.
+    pub pixels: (u32, u32),
+    /// How cells that share a pixel are put together: smallest and largest for lines, means for heatmaps when left out.
+    pub reduction: Option<Reduction>,
+    /// The colour map; chosen by the values when left out.
+    pub map: Option<ColorMap>,
+    /// The values of the first and the last colour, or of the axis of values.
+    pub range: Option<(f64, f64)>,
+    /// Percentiles of the shown values that get the first and the last colour.
+    pub percentiles: (f64, f64),
+    /// A histogram of so many bins.
+    pub histogram: Option<usize>,
+    /// Stored values, not decoded by the file's conventions.
+    pub raw: bool,
+    /// The most panels of a picture with three axes.
+    pub panels: usize,
+    /// Which part of a geometry; the finest level that is not too large when it names none.
+    pub geometry: GeometryQuery,
+    /// The axes of a geometry that are drawn; the first two when left out.
+    pub axes: Option<(String, String)>,
+    /// The attribute, or axis, that gives the points of a geometry their colours.
+    pub color_by: Option<String>,
+    /// The title; the node's name when left out.
+    pub title: Option<String>,
+}
+
+impl Default for PlotOptions {
+    fn default() -> Self {
+        Self {
+            pixels: (1200, 800),
+            reduction: None,
+            map: None,
+            range: None,
+            percentiles: (1.0, 99.0),
+            histogram: None,
+            raw: false,
+            panels: 12,
+            geometry: GeometryQuery::default(),
+            axes: None,
+            color_by: None,
+            title: None,
+        }
+    }
+}
+
+/// The figure of a node: a line, a heatmap, small multiples or a histogram of an array, points and lines of a geometry.
+/// Arrays are reduced chunk by chunk to the pixels of the picture.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) for a selection that the array does not have or leaves nothing to draw,
+/// [`Unsupported`](Error::Unsupported) for values that are no numbers; otherwise whatever reading says.
+pub fn plot(store: &OpenStore, node: &str, selection: &Selection, options: &PlotOptions) -> Result<Figure> {
+    check(options)?;
+    match store.node(node)? {
+        Node::Array(array) => {
+            let stored = store.reader(array);
+            Source::new(store, node, &stored, selection, options)?.figure()
+        }
+        Node::Geometry(_) if *selection != Selection::all() => {
+            Err(Error::invalid("a geometry is selected by --box, --object, --group and --level"))
+        }
+        Node::Geometry(_) => points::figure(&store.geometry(node)?, node, options),
+        other => Err(Error::invalid(format!(
+            "{node} is a {}: only arrays and geometries can be plotted; choose one of its nodes",
+            other.kind()
+        ))),
+    }
+}
+
+fn check(options: &PlotOptions) -> Result<()> {
+    let (low, high) = options.percentiles;
+    if !(0.0 <= low && low < high && high <= 100.0) {
+        return Err(Error::invalid(format!("percentiles from {low} to {high}; expected 0 to 100")));
+    }
+    if let Some((low, high)) = options.range
+        && !(low < high && low.is_finite() && high.is_finite())
+    {
+        return Err(Error::invalid(format!("a range from {low} to {high}")));
+    }
+    if options.pixels.0 == 0 || options.pixels.1 == 0 || options.panels == 0 {
+        return Err(Error::invalid("a picture without any pixels"));
+    }
+    Ok(())
+}
+
+/// An array, what is selected of it, and which axes are shown.
+struct Source<'a> {
+    store: &'a OpenStore,
+    node: &'a str,
+    array: ArrayReader,
+    positions: Positions,
+    shown: Vec<usize>,
+    options: &'a PlotOptions,
+}
+
+impl<'a> Source<'a> {
+    fn new(
+        store: &'a OpenStore,
+        node: &'a str,
+        stored: &ArrayReader,
+        selection: &Selection,
+        options: &'a PlotOptions,
+    ) -> Result<Self> {
+        let array = if options.raw { stored.clone() } else { stored.decoded()? };
+        let dtype = &array.schema().dtype;
+        let is_number =
+            dtype.is_integer() || dtype.is_float() || matches!(dtype, DType::Bool | DType::Enum(_));
+        if !is_number {
+            return Err(Error::unsupported(array.inner().name(), format!("plotting values of type {dtype}")));
+        }
+        let mut positions = array.resolve(selection)?;
+        if positions.axes.iter().any(|axis| axis.count == 0) {
+            return Err(Error::invalid(format!("{node}: the selection is empty")));
+        }
+        let mut shown: Vec<usize> =
+            (0..positions.axes.len()).filter(|axis| positions.axes[*axis].count > 1).collect();
+        if shown.is_empty() && options.histogram.is_none() {
+            return Err(Error::invalid(format!("{node}: a single value; print it with tet read")));
+        }
+        // Of more axes than a picture has, the first stay at their first position, as the subtitle says.
+        while shown.len() > 3 && options.histogram.is_none() {
+            let axis = shown.remove(0);
+            positions.axes[axis] = AxisPositions { count: 1, ..positions.axes[axis] };
+        }
+        Ok(Self { store, node, array, positions, shown, options })
+    }
+
+    fn figure(&self) -> Result<Figure> {
+        if let Some(bins) = self.options.histogram {
+            return self.histogram(bins);
+        }
+        match self.shown[..] {
+            [x] => self.line(x),
+            [y, x] => self.heat(None, y, x),
+            [panels, y, x] => self.heat(Some(panels), y, x),
+            _ => Err(Error::invalid("a picture has at most three axes")),
+        }
+    }
+
+    fn axis(&self, axis: usize) -> Result<Axis> {
+        Axis::of(self.store, &self.array, axis, self.positions.axes[axis])
+    }
+
+    /// The array's long name, or its own, and its unit.
+    fn value_label(&self) -> String {
+        let attributes = &self.array.schema().attributes;
+        let text = |name: &str| attributes.get(name).and_then(|value| value.as_text());
+        let own = self.node.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("values").to_owned();
+        let name = text("long_name").or_else(|| text("standard_name")).filter(|name| !name.is_empty());
+        with_unit(&name.unwrap_or(own), text("units").as_deref())
+    }
+
+    fn title(&self) -> String {
+        let file = self.store.path().file_name().map_or_else(
+            || self.store.path().display().to_string(),
+            |name| name.to_string_lossy().into_owned(),
+        );
+        let node = if self.node == "/" { "" } else { self.node };
+        self.options.title.clone().unwrap_or_else(|| format!("{file} {node}").trim_end().to_owned())
+    }
+
+    /// Where the axes stay that are not shown.
+    fn subtitle(&self, more: Option<String>) -> Result<String> {
+        let mut parts = Vec::new();
+        for axis in (0..self.positions.axes.len()).filter(|axis| !self.shown.contains(axis)) {
+            if self.array.schema().shape()[axis] > 1 && self.positions.axes[axis].count == 1 {
+                parts.push(self.place(axis, 0)?);
+            }
+        }
+        parts.extend(more);
+        Ok(parts.join(", "))
+    }
+
+    /// `time = 2000-01-05`, at the `number`-th selected position.
+    fn place(&self, axis: usize, number: u64) -> Result<String> {
+        let wanted = self.positions.axes[axis];
+        let start = wanted.start.wrapping_add_signed(number as i64 * wanted.step);
+        let one = AxisPositions { start, count: 1, step: 1, keep: true };
+        // One position has no neighbours to tell its scale from: take the next one along.
+        let extent = self.array.schema().shape()[axis];
+        let pair = if start + 1 < extent {
+            (AxisPositions { count: 2, ..one }, 0.5)
+        } else if start > 0 {
+            (AxisPositions { start: start - 1, count: 2, ..one }, 1.5)
+        } else {
+            (one, 0.5)
+        };
+        let described = Axis::of(self.store, &self.array, axis, pair.0)?;
+        let name = self.array.schema().dimensions.get(axis).cloned().flatten();
+        Ok(format!("{} = {}", name.unwrap_or_else(|| format!("axis {axis}")), described.text(pair.1)))
+    }
+
+    /// Values, reduced to so many pieces along each of these axes.
+    fn reduced(
+        &self,
+        positions: &Positions,
+        pieces: &[(usize, u32)],
+        operation: Operation,
+    ) -> Result<Vec<f64>> {
+        let pieces = pieces.iter().map(|(axis, count)| (QueryAxis::Number(*axis), *count)).collect();
+        let query =
+            Query::new(operation).select(selection_of(positions)).group_by(Group::Pieces(pieces)).skip_nan();
+        Ok(query.run(&self.array)?.floats())
+    }
+
+    fn line(&self, x: usize) -> Result<Figure> {
+        let count = self.positions.axes[x].count;
+        let axis = self.axis(x)?;
+        let across = self.options.pixels.0;
+        let most = across.saturating_mul(2);
+        let plain = count <= u64::from(most);
+        let (content, more) = match self.options.reduction {
+            reduction if plain || reduction.is_some_and(|reduction| reduction != Reduction::MinMax) => {
+                let operation = operation(reduction);
+                let values = self.reduced(&self.positions, &[(x, most)], operation)?;
+                let each = count as f64 / values.len().max(1) as f64;
+                let points = values.iter().enumerate().map(|(at, value)| ((at as f64 + 0.5) * each, *value));
+                let more =
+                    (!plain).then(|| format!("{} of {} values each", operation.name(), short(each.round())));
+                (Content::Line { points: points.collect() }, more)
+            }
+            _ => {
+                let low = self.reduced(&self.positions, &[(x, across)], Operation::Min)?;
+                let high = self.reduced(&self.positions, &[(x, across)], Operation::Max)?;
+                let more = format!(
+                    "smallest and largest of {} values each",
+                    short((count as f64 / low.len() as f64).round())
+                );
+                (Content::Band { pieces: low.into_iter().zip(high).collect() }, Some(more))
+            }
+        };
+        let (low, high) = self.options.range.unwrap_or_else(|| match &content {
+            Content::Line { points } => room(points.iter().map(|(_, value)| *value)),
+            Content::Band { pieces } => room(pieces.iter().flat_map(|(low, high)| [*low, *high])),
+            _ => (0.0, 1.0),
+        });
+        let y = Axis::values(self.value_label(), low, high);
+        let panel = Panel { title: String::new(), x: axis, y, content };
+        Ok(Figure {
+            title: self.title(),
+            subtitle: self.subtitle(more)?,
+            panels: vec![panel],
+            colors: None,
+            aspect: None,
+        })
+    }
+
+    fn heat(&self, panels: Option<usize>, y: usize, x: usize) -> Result<Figure> {
+        let operation = match self.options.reduction {
+            Some(Reduction::MinMax) => {
+                return Err(Error::invalid(
+                    "smallest and largest together are for lines; choose mean, min or max",
+                ));
+            }
+            reduction => operation(reduction),
+        };
+        let numbers = panels.map_or_else(Vec::new, |axis| {
+            spread(self.positions.axes[axis].count, self.options.panels as u64)
+        });
+        let side = (numbers.len().max(1) as f64).sqrt();
+        let fit = |pixels: u32| ((f64::from(pixels) / side).ceil() as u32).max(1);
+        let pieces = [(y, fit(self.options.pixels.1)), (x, fit(self.options.pixels.0))];
+        let extent =
+            |(axis, most): (usize, u32)| self.positions.axes[axis].count.min(u64::from(most)) as usize;
+        let (rows, columns) = (extent(pieces[0]), extent(pieces[1]));
+        let (across, mut down) = (self.axis(x)?, self.axis(y)?);
+        down.downwards = if down.is_numbered() { down.is_falling() } else { true };
+        let panel = |title: String, cells: Vec<f64>| Panel {
+            title,
+            x: across.clone(),
+            y: down.clone(),
+            content: Content::Heat { cells, columns, rows },
+        };
+        let mut drawn = Vec::new();
+        if let Some(axis) = panels {
+            for number in &numbers {
+                let mut positions = self.positions.clone();
+                let wanted = positions.axes[axis];
+                let start = wanted.start.wrapping_add_signed(*number as i64 * wanted.step);
+                positions.axes[axis] = AxisPositions { start, count: 1, ..wanted };
+                drawn.push(panel(self.place(axis, *number)?, self.reduced(&positions, &pieces, operation)?));
+            }
+        } else {
+            drawn.push(panel(String::new(), self.reduced(&self.positions, &pieces, operation)?));
+        }
+        let all: Vec<f64> = drawn
+            .iter()
+            .flat_map(|panel| match &panel.content {
+                Content::Heat { cells, .. } => cells.clone(),
+                _ => Vec::new(),
+            })
+            .collect();
+        let scale = ColorScale::of(&all, self.options.map, self.options.range, self.options.percentiles);
+        let mut more = Vec::new();
+        if let Some(axis) = panels.filter(|axis| (numbers.len() as u64) < self.positions.axes[*axis].count) {
+            more.push(format!("{} of {}", numbers.len(), self.positions.axes[axis].count));
+        }
+        let counts = (self.positions.axes[y].count, self.positions.axes[x].count);
+        if counts.0 > rows as u64 || counts.1 > columns as u64 {
+            more.push(format!("{} × {} cells, {} a pixel", counts.0, counts.1, operation.name()));
+        }
+        let more = (!more.is_empty()).then(|| more.join(", "));
+        Ok(Figure {
+            title: self.title(),
+            subtitle: self.subtitle(more)?,
+            aspect: aspect(&across, &down, counts),
+            panels: drawn,
+            colors: Some((scale, self.value_label())),
+        })
+    }
+
+    fn histogram(&self, bins: usize) -> Result<Figure> {
+        let operation = Operation::Histogram { bins, range: self.options.range, clamp: false };
+        let found =
+            Query::new(operation).select(selection_of(&self.positions)).skip_nan().run(&self.array)?;
+        let (edges, counts) = (found.edges.clone().unwrap_or_default(), found.floats());
+        let (Some(first), Some(last)) = (edges.first().copied(), edges.last().copied()) else {
+            return Err(Error::invalid(format!("{}: no values to count", self.node)));
+        };
+        let most = counts.iter().copied().fold(0.0, f64::max);
+        let total: f64 = counts.iter().sum();
+        let more = match found.missing {
+            Some(missing) if missing > 0 => {
+                format!("{} values, {} missing", short(total), short(missing as f64))
+            }
+            _ => format!("{} values", short(total)),
+        };
+        let panel = Panel {
+            title: String::new(),
+            x: Axis::values(self.value_label(), first, last),
+            y: Axis::counts("count", most * 1.05),
+            content: Content::Bars { edges, counts },
+        };
+        Ok(Figure {
+            title: self.title(),
+            subtitle: self.subtitle(Some(more))?,
+            panels: vec![panel],
+            colors: None,
+            aspect: None,
+        })
+    }
+}
+
+fn operation(reduction: Option<Reduction>) -> Operation {
+    match reduction {
+        Some(Reduction::Min) => Operation::Min,
+        Some(Reduction::Max) => Operation::Max,
+        _ => Operation::Mean,
+    }
+}
+
+/// Width over height where both axes have the same measure; `None` where the picture may be stretched.
+fn aspect(x: &Axis, y: &Axis, (rows, columns): (u64, u64)) -> Option<f64> {
+    let unit = |axis: &Axis| axis.label.rsplit_once('[').map(|(_, unit)| unit.to_owned());
+    let ratio = if (x.is_degrees() && y.is_degrees()) || (unit(x).is_some() && unit(x) == unit(y)) {
+        x.extent()? / y.extent()?
+    } else if !x.is_numbered() && !y.is_numbered() && unit(x).is_none() && unit(y).is_none() {
+        columns as f64 / rows as f64
+    } else {
+        return None;
+    };
+    (0.2..=5.0).contains(&ratio).then_some(ratio)
+}
+
+/// Evenly spread numbers below `count`, at most so many, the first and the last among them.
+fn spread(count: u64, most: u64) -> Vec<u64> {
+    if count <= most {
+        return (0..count).collect();
+    }
+    if most == 1 {
+        return vec![0];
+    }
+    (0..most).map(|number| number * (count - 1) / (most - 1)).collect()
+}
+
+/// Room around the finite values.
+pub(crate) fn room(values: impl Iterator<Item = f64>) -> (f64, f64) {
+    let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
+    for value in values.filter(|value| value.is_finite()) {
+        (low, high) = (low.min(value), high.max(value));
+    }
+    match high - low {
+        span if span > 0.0 => (low - 0.04 * span, high + 0.04 * span),
+        _ if low.is_finite() => (low - 0.5, high + 0.5),
+        _ => (0.0, 1.0),
+    }
+}
+
+/// Resolved positions as a selection.
+fn selection_of(positions: &Positions) -> Selection {
+    let axis = |wanted: &AxisPositions| {
+        let start = wanted.start as i64;
+        if !wanted.keep {
+            return AxisSelection::Index(start);
+        }
+        let stop = start.saturating_add(wanted.step.saturating_mul(wanted.count as i64));
+        // A negative bound counts from the end: before the first position there is none.
+        let stop = if stop < 0 { None } else { Some(stop) };
+        AxisSelection::Slice { start: Some(start), stop, step: wanted.step }
+    };
+    Selection::positions(positions.axes.iter().map(axis).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panels_are_spread_evenly() {
+        assert_eq!(spread(3, 12), [0, 1, 2]);
+        assert_eq!(spread(100, 4), [0, 33, 66, 99]);
+        assert_eq!(spread(100, 1), [0]);
+    }
+
+    #[test]
+    fn positions_become_the_selection_that_they_came_from() -> Result<()> {
+        for text in ["[2, 1:9:3, ::-1]", "[:, ::-2, 4:2:-1]", "[0, 3:4, 0]"] {
+            let shape = [4, 10, 5];
+            let positions = text.parse::<Selection>()?.resolve(&shape, &[])?;
+            assert_eq!(selection_of(&positions).resolve(&shape, &[])?, positions, "{text}");
+        }
+        Ok(())
+    }
+}

@@ -24,7 +24,6 @@
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | [`table`] | [`TableReader`]: rows of a table by dimension, column and condition; aggregations and groups |
 //! | [`source`] | CSV, Parquet and Arrow files as stores of one table |
-//! | `suggest` | the name that was probably meant |
 //! | [`geometry`] | [`GeometryReader`](geometry::GeometryReader): what a box, an object or a group selects; `.ply`, `.obj`, `.swc` |
 //! | `memory` | the memory that the process may use |
 //! | `labels` | selections by coordinate label to positions |
@@ -74,7 +73,6 @@ pub mod repair;
 pub mod rows;
 pub mod salvage;
 pub mod source;
-mod suggest;
 pub mod table;
 pub mod verify;
 mod written;

@@ -109,7 +109,7 @@ pub fn cell_to_json(dtype: &DType, elements: &Elements, row: usize) -> serde_jso
 
 pub(crate) fn no_column(name: &str, columns: &[Column]) -> Error {
     let names: Vec<_> = columns.iter().map(|column| column.name.as_str()).collect();
-    let meant = crate::suggest::closest(name, names.iter().copied());
+    let meant = hyperslab_core::closest(name, names.iter().copied());
     let meant = meant.map_or(String::new(), |meant| format!("did you mean {meant}? "));
     Error::invalid(format!("no column {name}; {meant}there are {}", names.join(", ")))
 }

@@ -231,7 +231,7 @@ pub(crate) fn row_range(
     names: Option<Vec<String>>,
     job: &Job,
 ) -> Result<Batch, Failure> {
-    let found = table.rows_of(&Scan { columns: names, region: Vec::new() })?;
+    let found = table.rows_of(&Scan { columns: names, region: Vec::new(), ..Scan::default() })?;
     let columns: Vec<Column> = found.columns;
     let (mut at, mut parts): (u64, Vec<Vec<Elements>>) = (0, vec![Vec::new(); columns.len()]);
     let mut rows = 0;

@@ -244,7 +244,7 @@ fn measure(reader: &TableReader, scan: &Scan, forms: &mut [ArrayForm]) -> Result
     let wanted = if texts.is_empty() { vec![0] } else { texts.clone() };
     let columns = Some(wanted.iter().map(|column| names[*column].name.clone()).collect());
     let mut rows = 0;
-    for batch in reader.rows_of(&Scan { columns, region: scan.region.clone() })?.batches {
+    for batch in reader.rows_of(&Scan { columns, ..scan.clone() })?.batches {
         let batch = batch?;
         rows += batch.rows as u64;
         for (column, elements) in texts.iter().zip(&batch.columns) {

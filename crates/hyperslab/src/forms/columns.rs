@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Attributes, Batch, Batches, Bound, Bounds, Column, DType, Elements, Error, Positions, Region,
-    Result, Scan, Table, TableSchema, Values, read_serial,
+    Result, RowFilter, Scan, StoredTable, Table, TableSchema, Values, read_serial,
 };
 
 use super::{COLUMN, DIMENSION, number};
@@ -55,7 +55,12 @@ impl RestoredTable {
             return None;
         }
         let (columns, arrays) = numbered.into_iter().map(|(_, column, array)| (column, array)).unzip();
-        Some(Self { name, schema: TableSchema { columns, attributes }, arrays, rows })
+        Some(Self {
+            name,
+            schema: TableSchema { columns, attributes, stored: StoredTable::default() },
+            arrays,
+            rows,
+        })
     }
 
     fn read(&self, column: usize, start: u64, rows: u64) -> Result<Values> {
@@ -67,8 +72,14 @@ impl RestoredTable {
         found.ok_or_else(|| no_column(name, &self.schema.columns))
     }
 
-    /// The rows of a block that are inside the region.
-    fn batch(&self, start: u64, wanted: &[usize], region: &[(usize, Bounds)]) -> Result<Batch> {
+    /// The rows of a block that are inside the region and pass the filter.
+    fn batch(
+        &self,
+        start: u64,
+        wanted: &[usize],
+        region: &[(usize, Bounds)],
+        filter: Option<&RowFilter>,
+    ) -> Result<Batch> {
         let rows = BATCH_ROWS.min(self.rows - start);
         let mut kept: Option<Vec<(usize, usize)>> = None;
         for (column, bounds) in region {
@@ -77,6 +88,17 @@ impl RestoredTable {
             kept = Some(match kept {
                 None => (0..rows as usize).map(|row| (0, row)).filter(inside).collect(),
                 Some(kept) => kept.into_iter().filter(inside).collect(),
+            });
+        }
+        if let Some(filter) = filter {
+            let truth = filter.evaluate(rows as usize, &|name| {
+                let values = self.read(self.position(name)?, start, rows)?;
+                Ok((values.dtype, values.elements))
+            })?;
+            let passes = |row: &(usize, usize)| truth.yes()[row.1] != 0;
+            kept = Some(match kept {
+                None => (0..rows as usize).map(|row| (0, row)).filter(passes).collect(),
+                Some(kept) => kept.into_iter().filter(passes).collect(),
             });
         }
         let mut columns = Vec::with_capacity(wanted.len());
@@ -118,7 +140,8 @@ impl Table for RestoredTable {
             region.push((column, bounds.clone()));
         }
         let starts = (0..self.rows).step_by(BATCH_ROWS as usize);
-        Ok(Box::new(starts.map(move |start| self.batch(start, &wanted, &region))))
+        let filter = request.filter.clone();
+        Ok(Box::new(starts.map(move |start| self.batch(start, &wanted, &region, filter.as_ref()))))
     }
 }
 

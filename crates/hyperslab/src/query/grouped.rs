@@ -140,6 +140,7 @@ impl GroupedFold {
             missing: None,
             edges: None,
             dtype: self.operation.dtype(&self.dtype),
+            times: None,
             column,
         };
         answer.values()

@@ -92,6 +92,11 @@ impl Args {
         open.into_iter().map(|path| path.display().to_string()).collect()
     }
 
+    /// Is a node named by an option, not by a word behind the path?
+    pub(crate) const fn has_node_option(&self) -> bool {
+        matches!(self.command, Command::Convert(_))
+    }
+
     /// Where requests to remote storage are counted, when they are to be told.
     pub(crate) fn meter(&self) -> Option<Meter> {
         let storage = match &self.command {

@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         // Fails only when the pool exists already, which nothing before this makes.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
-    let (stores, meter) = (args.stores(), args.meter());
+    let (stores, meter, node_option) = (args.stores(), args.meter(), args.has_node_option());
     let answer = commands::run(args);
     if let Some(meter) = meter {
         output::tell_traffic(meter.traffic());
@@ -47,7 +47,7 @@ fn main() -> ExitCode {
         Ok(Answer::No) => ExitCode::from(1),
         Err(error) if output::is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error, &stores);
+            output::complain(&error, &stores, node_option);
             ExitCode::from(2)
         }
     }

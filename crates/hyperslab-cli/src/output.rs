@@ -47,12 +47,12 @@ pub(crate) fn is_closed_pipe(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says what went wrong, and the next step where there is an obvious one.
-pub(crate) fn complain(error: &Error, stores: &[String]) {
+/// Says what went wrong, and the next step where there is an obvious one. With `node_option`, the command has `--node`.
+pub(crate) fn complain(error: &Error, stores: &[String], node_option: bool) {
     // Nothing can be done about a stderr that is gone.
     let mut err = anstream::stderr();
     let _ = writeln!(err, "{}: {error}", paint::bad("error"));
-    if let Some(step) = next_step(error, stores) {
+    if let Some(step) = next_step(error, stores, node_option) {
         let _ = writeln!(err, "{}: {step}", paint::dim("next"));
     }
 }
@@ -69,7 +69,7 @@ pub(crate) fn tell_traffic(traffic: Traffic) {
 }
 
 /// `stores` are those that the command reads.
-fn next_step(error: &Error, stores: &[String]) -> Option<String> {
+fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<String> {
     // Damage is reported with the node or the file inside a store; commands take the store.
     let store_of = |name: &str| {
         let own = stores.iter().find(|store| name.starts_with(store.as_str()));
@@ -82,7 +82,7 @@ fn next_step(error: &Error, stores: &[String]) -> Option<String> {
         Error::NotFound { store, .. } => Some(format!("`tet info {}` lists the nodes", store_of(store))),
         Error::Exists { .. } => Some("use --force to replace it".to_owned()),
         Error::Invalid(message) if message.contains("has several nodes") => {
-            Some("put its name after the path, or use --node".to_owned())
+            Some(if node_option { "name it with --node" } else { "put its name after the path" }.to_owned())
         }
         _ => None,
     }

@@ -145,6 +145,15 @@ fn files_of_rows_carry_labels() {
     assert_eq!(rows[0], "time,x,value");
     assert!(rows[1].starts_with("2000-01-01T06:00") && rows[1].ends_with(",20.0,2.0"), "{rows:?}");
     assert!(rows[4].starts_with("2000-01-02T12:00") && rows[4].ends_with(",10.5,3.0"), "{rows:?}");
+    // Advice names what the command has.
+    std::fs::create_dir(folder.path().join("f.zarr/w")).expect("a folder");
+    for file in [".zarray", ".zattrs"] {
+        std::fs::copy(folder.path().join("f.zarr/v").join(file), folder.path().join("f.zarr/w").join(file))
+            .expect("a file");
+    }
+    let advice = stderr(&tet(folder.path(), &["read", "f.zarr"]));
+    assert!(advice.contains("put its name after the path") && !advice.contains("--node"), "{advice}");
+    assert!(stderr(&tet(folder.path(), &["convert", "f.zarr", "all.csv"])).contains("--node"));
     run(&["convert", "f.zarr", "all.csv", "--node", "/v"]);
     assert_eq!(text("all.csv").lines().count(), 5);
     run(&["query", "f.zarr", "/v", "--mean", "x", "-o", "mean.csv"]);

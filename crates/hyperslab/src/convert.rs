@@ -419,7 +419,7 @@ pub(crate) fn convert_into(
                 let reader = source.table(origin)?;
                 let attributes = attributes_of(path, &reader.schema().attributes, &mut report);
                 report.change(path, "a table is stored as a group with an array per column");
-                let holds = |dtype: &_| format.driver().holds(dtype, variant);
+                let holds = |dtype: &_| forms::holds_as_is(dtype, format, variant);
                 let declaration = Declaration {
                     holds: &Holds { dtype: &holds, nullable: format.info().capabilities.nullable },
                     options,

@@ -30,12 +30,26 @@ enum Expected {
     Values,
     /// The only node, or the whole conversion, is refused with these words.
     Refused(&'static str),
-    /// Some nodes are left out and reported with these words.
-    LeftOut(&'static [&'static str]),
 }
 
 /// Where something else than [`Expected::Kept`] is expected, by source and target.
-const EXCEPTIONS: &[(&str, &str, Expected)] = &[];
+const EXCEPTIONS: &[(&str, &str, Expected)] = &[
+    // NumPy's files have no attributes, so nothing marks a form.
+    ("nullable.tiledb", "npz", Expected::Values),
+    ("table.tiledb", "npz", Expected::Values),
+    ("types.h5", "npz", Expected::Values),
+    ("types.nc", "npz", Expected::Values),
+    ("types.zarr3", "npz", Expected::Values),
+    // NetCDF has forms of its own for booleans, half floats and text, which xarray reads back.
+    ("types.npz", "netcdf4", Expected::Values),
+    ("types.h5", "netcdf4", Expected::Values),
+    ("types.zarr3", "netcdf4", Expected::Values),
+    ("types.zarr3", "netcdf3", Expected::Values),
+    // The classic formats have no groups, in which the members of structs stand.
+    ("types.npz", "netcdf3", Expected::Refused("group /point in NetCDF classic")),
+    ("types.h5", "netcdf3", Expected::Refused("group /point in NetCDF classic")),
+    ("types.nc", "netcdf3", Expected::Refused("group /point in NetCDF classic")),
+];
 
 fn expected(source: &str, target: &str) -> &'static Expected {
     let found = EXCEPTIONS.iter().find(|(own, to, _)| *own == source && *to == target);
@@ -90,15 +104,6 @@ fn every_format_to_every_format_and_back() {
                     if target.exists() {
                         wrong.push(format!("{case}: something is left behind"));
                     }
-                }
-                (Expected::LeftOut(words), Ok(report)) => {
-                    let dropped: Vec<String> = report.dropped().map(ToString::to_string).collect();
-                    let told = words.len() == dropped.len()
-                        && words.iter().all(|words| dropped.iter().any(|own| own.contains(words)));
-                    if !told {
-                        wrong.push(format!("{case}: left out {dropped:?}"));
-                    }
-                    std::fs::remove_dir_all(&target).or_else(|_| std::fs::remove_file(&target)).unwrap();
                 }
                 (expected @ (Expected::Kept | Expected::Values), Ok(report)) => {
                     wrong.extend(report.dropped().map(|loss| format!("{case}: {loss}")));

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hyperslab_core::{Error, Node, Result};
+use hyperslab_core::{DType, Error, Node, Result};
 
 use super::ConvertReport;
 use super::nodes::Item;
@@ -77,6 +77,13 @@ pub(super) fn planned(
         }
     }
     Ok((planned, refused))
+}
+
+/// Can the target store elements of this type without any adaptation?
+pub(super) fn holds_as_is(dtype: &DType, format: Format, variant: Option<Variant>) -> bool {
+    let classic = format.info().character_text;
+    let netcdf = classic || variant.is_some_and(|variant| variant.info().netcdf_types);
+    format.driver().holds(dtype, variant) && !(netcdf && super::netcdf::adapts(dtype, classic))
 }
 
 /// The same array in the form that NetCDF has for it, where the target is NetCDF.

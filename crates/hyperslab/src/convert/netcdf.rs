@@ -57,6 +57,16 @@ pub(super) fn adapted(
     }
 }
 
+/// Are elements of this type [adapted](adapted)?
+pub(super) fn adapts(dtype: &DType, classic: bool) -> bool {
+    match dtype {
+        DType::Bool | DType::Float16 => true,
+        DType::FixedBytes(length) => *length > 1,
+        DType::String | DType::Bytes | DType::FixedText(_) | DType::Enum(_) => classic,
+        _ => false,
+    }
+}
+
 /// Named integers in the form that the CF conventions have for them.
 fn flags(own: &ArraySchema, named: &EnumType) -> Result<ArraySchema> {
     let mut schema = ArraySchema { dtype: named.base.clone(), ..own.clone() };

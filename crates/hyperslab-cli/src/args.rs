@@ -1,8 +1,11 @@
 //! The arguments of every command, a module each. Help, completions and the manual page come from here.
 
+mod append;
+mod clean;
 mod convert;
 mod demo;
 mod diff;
+mod edit;
 mod fragments;
 mod hash;
 mod info;
@@ -17,9 +20,12 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueHint};
 use hyperslab::Meter;
 
+pub(crate) use append::AppendArgs;
+pub(crate) use clean::CleanArgs;
 pub(crate) use convert::ConvertArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use diff::DiffArgs;
+pub(crate) use edit::{AttrsArgs, ChangeArgs, RenameArgs, RmArgs};
 pub(crate) use fragments::{ConsolidateArgs, VacuumArgs};
 pub(crate) use hash::HashArgs;
 pub(crate) use info::InfoArgs;
@@ -64,7 +70,11 @@ impl Args {
             Command::Info(args) => vec![&args.open.path],
             Command::Read(args) => vec![&args.open.path],
             Command::Query(args) => args.target.iter().chain([&args.open.path]).collect(),
-            Command::Convert(args) => vec![&args.open.path],
+            Command::Convert(args) => args.inputs.iter().collect(),
+            Command::Attrs(args) => vec![&args.open.path],
+            Command::Rename(args) => vec![&args.open.path],
+            Command::Rm(args) => vec![&args.open.path],
+            Command::Append(args) => args.paths.iter().collect(),
             Command::Diff(args) => vec![&args.a, &args.b],
             Command::Hash(args) => vec![&args.open.path],
             Command::Verify(args) => vec![&args.open.path],
@@ -80,6 +90,7 @@ impl Args {
             Command::Read(args) => &args.open.storage,
             Command::Query(args) => &args.open.storage,
             Command::Convert(args) => &args.open.storage,
+            Command::Append(args) => &args.storage,
             Command::Diff(args) => &args.storage,
             Command::Hash(args) => &args.open.storage,
             Command::Verify(args) => &args.open.storage,
@@ -99,6 +110,14 @@ pub(crate) enum Command {
     Query(Box<QueryArgs>),
     /// Convert any format to any other
     Convert(ConvertArgs),
+    /// Add files to the end of a store, along a dimension
+    Append(AppendArgs),
+    /// Show, set and delete attributes
+    Attrs(AttrsArgs),
+    /// Rename a node
+    Rename(RenameArgs),
+    /// Remove nodes
+    Rm(RmArgs),
     /// Compare two files, whatever their formats and chunks
     Diff(DiffArgs),
     /// Print a hash of the values, the same in every format and chunking
@@ -107,6 +126,8 @@ pub(crate) enum Command {
     Verify(VerifyArgs),
     /// Apply the fixes that are safe
     Repair(RepairArgs),
+    /// Remove what killed writers left in a folder
+    Clean(CleanArgs),
     /// Merge the fragments of a TileDB array into one
     Consolidate(ConsolidateArgs),
     /// Remove TileDB fragments that consolidation has replaced
@@ -119,13 +140,28 @@ pub(crate) enum Command {
     Man,
 }
 
-/// How every command opens a store.
+/// The store that a command opens, and how.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenArgs {
     /// File, directory or URL (https://…, s3://bucket/…)
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub(crate) path: PathBuf,
 
+    #[command(flatten)]
+    pub(crate) how: OpenOptionsArgs,
+}
+
+impl std::ops::Deref for OpenArgs {
+    type Target = OpenOptionsArgs;
+
+    fn deref(&self) -> &OpenOptionsArgs {
+        &self.how
+    }
+}
+
+/// How a store is opened.
+#[derive(Debug, Clone, ClapArgs)]
+pub(crate) struct OpenOptionsArgs {
     /// Override format detection
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<String>,

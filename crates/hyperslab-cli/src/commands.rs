@@ -1,8 +1,11 @@
 //! One module a command. None has logic that the library lacks: they read arguments and show answers.
 
+mod append;
+mod clean;
 mod convert;
 mod demo;
 mod diff;
+mod edit;
 mod fragments;
 mod hash;
 mod info;
@@ -15,7 +18,7 @@ mod verify;
 use hyperslab::{EncryptionKey, Error, OpenOptions, OpenStore, RemoteOptions, Result};
 
 use crate::Answer;
-use crate::args::{Args, Command, OpenArgs, StorageArgs};
+use crate::args::{Args, Command, OpenArgs, OpenOptionsArgs, StorageArgs};
 
 /// Runs what was asked for.
 pub(crate) fn run(args: Args) -> Result<Answer> {
@@ -24,6 +27,11 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Read(args) => read::run(&args),
         Command::Query(args) => query::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Append(args) => append::run(&args),
+        Command::Attrs(args) => edit::attrs(&args),
+        Command::Rename(args) => edit::rename(&args),
+        Command::Rm(args) => edit::remove(&args),
+        Command::Clean(args) => clean::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Hash(args) => hash::run(&args),
         Command::Verify(args) => verify::run(&args),
@@ -41,7 +49,7 @@ fn default_options() -> Result<OpenOptions> {
     Ok(OpenOptions { key: EncryptionKey::from_environment()?, ..OpenOptions::default() })
 }
 
-fn open_options(args: &OpenArgs) -> Result<OpenOptions> {
+fn open_options(args: &OpenOptionsArgs) -> Result<OpenOptions> {
     let format = args.format.as_deref().map(str::parse).transpose()?;
     let at = args.at.as_deref().map(crate::times::window).transpose()?;
     let key = EncryptionKey::from_environment()?;

@@ -217,10 +217,63 @@ impl TimeAxis {
         Some(self.epoch + whole as i128 * self.unit + fraction)
     }
 
+    /// How numbers that count this time become numbers that count the other; `None` where the calendars differ.
+    ///
+    /// ```
+    /// use hyperslab_core::TimeAxis;
+    /// let hours = TimeAxis::parse("hours since 2000-01-02", "").unwrap();
+    /// let days = TimeAxis::parse("days since 2000-01-01", "").unwrap();
+    /// let rebase = hours.rebase(&days).unwrap();
+    /// assert_eq!(rebase.integer(48), Some(3));
+    /// assert_eq!(rebase.integer(12), None);
+    /// assert_eq!(rebase.float(12.0), 1.5);
+    /// ```
+    #[must_use]
+    pub fn rebase(&self, other: &Self) -> Option<Rebase> {
+        let shift = self.epoch.checked_sub(other.epoch)?;
+        (self.calendar == other.calendar).then_some(Rebase { unit: self.unit, shift, other: other.unit })
+    }
+
     /// A number as text; the number itself where it is no time.
     #[must_use]
     pub fn text(&self, number: f64) -> String {
         self.instant(number).map_or_else(|| number.to_string(), |instant| self.calendar.text(instant))
+    }
+}
+
+/// Turns numbers that count time from one date into numbers that count it from another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rebase {
+    /// Attoseconds of a unit of the numbers that are given.
+    unit: i128,
+    /// Attoseconds from the other start to their own.
+    shift: i128,
+    /// Attoseconds of a unit of the result.
+    other: i128,
+}
+
+impl Rebase {
+    /// Do both count alike, so that every number stays as it is?
+    #[must_use]
+    pub const fn is_identity(&self) -> bool {
+        self.shift == 0 && self.unit == self.other
+    }
+
+    /// An integer; `None` where the result is none.
+    #[must_use]
+    pub fn integer(&self, number: i64) -> Option<i64> {
+        let instant = i128::from(number).checked_mul(self.unit)?.checked_add(self.shift)?;
+        (instant % self.other == 0).then(|| i64::try_from(instant / self.other).ok())?
+    }
+
+    /// A float.
+    #[must_use]
+    pub fn float(&self, number: f64) -> f64 {
+        // Whole units are shifted exactly; only the rest is rounded.
+        let (whole, rest) = (self.shift.div_euclid(self.other), self.shift.rem_euclid(self.other));
+        let scaled =
+            if self.unit == self.other { number } else { number * (self.unit as f64 / self.other as f64) };
+        scaled + whole as f64 + rest as f64 / self.other as f64
     }
 }
 

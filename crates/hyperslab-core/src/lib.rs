@@ -76,6 +76,7 @@ mod sink;
 pub mod storage;
 mod store;
 mod stored;
+mod suggest;
 mod swap;
 mod table;
 mod widest;
@@ -88,7 +89,7 @@ pub use attributes::{Attribute, Attributes};
 pub use blob::{Blob, FileBlob, MappedBlob, MemoryBlob};
 pub use budget::Budget;
 pub use buffer::Buffer;
-pub use calendar::{Calendar, TimeAxis, date_tick};
+pub use calendar::{Calendar, Rebase, TimeAxis, date_tick};
 pub use check::{check_chunk, check_in_order, chunk_weight, touch};
 pub use chunk::{BlobKey, ChunkRef, Layer, Span, UNKNOWN_LENGTH};
 pub use copy::{Layout, copy_box};
@@ -126,5 +127,6 @@ pub use stored::{
     StoredGroup, StoredLayout, StoredNamedType, StoredObject, StoredStep, StoredType, TextPadding, TypeName,
     VirtualSource,
 };
+pub use suggest::{closest, did_you_mean};
 pub use swap::{copy_swapped, swap_bytes};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, Table, TableSchema};

@@ -9,7 +9,7 @@ mod text;
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
-use crate::{Error, Extents, Region, Result};
+use crate::{Error, Extents, Region, Result, did_you_mean};
 
 /// What is wanted along one axis, in NumPy's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -222,7 +222,7 @@ pub fn dimension_axis(dimensions: &[Option<String>], name: &str) -> Result<usize
             Err(Error::invalid(if names.is_empty() {
                 format!("no dimension {name}: the dimensions have no names")
             } else {
-                format!("no dimension {name}; there are {}", names.join(", "))
+                format!("no dimension {name}{}", did_you_mean(name, names.iter().copied()))
             }))
         }
     }

@@ -95,6 +95,34 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, format!("setting the attributes {names:?} of a node that is there")))
     }
 
+    /// Deletes attributes of a node of a store that is added to.
+    ///
+    /// # Errors
+    ///
+    /// As [`attributes`](Self::attributes).
+    fn delete_attributes(&mut self, path: &str, names: &[&str]) -> Result<()> {
+        Err(Error::unsupported(path, format!("deleting the attributes {names:?} in place")))
+    }
+
+    /// Gives a node of a store that is added to another path.
+    ///
+    /// # Errors
+    ///
+    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when something stands at the new
+    /// path, [`Unsupported`](Error::Unsupported) where nodes keep their names.
+    fn rename(&mut self, path: &str, to: &str) -> Result<()> {
+        Err(Error::unsupported(path, format!("renaming to {to} in place")))
+    }
+
+    /// Removes a node of a store that is added to, with everything below it.
+    ///
+    /// # Errors
+    ///
+    /// As [`rename`](Self::rename).
+    fn remove(&mut self, path: &str) -> Result<()> {
+        Err(Error::unsupported(path, "removing a node in place"))
+    }
+
     /// What of the nodes that were made so far is stored in another form than asked for: by path, in words. Asked when all
     /// nodes are there, before the first chunk is written.
     fn changes(&self) -> Vec<(String, String)> {

@@ -55,6 +55,7 @@ mod writer;
 pub use change::{StagedChange, remove_inside};
 pub use file::StagedFile;
 pub use folder::StagedFolder;
+pub use leftovers::{Leftover, LeftoverState, clean_leftovers};
 pub use local::LocalFile;
 pub use objects::{
     ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Data, Elements, Error, Layer, Result, Span,
-    StoredForm, Usage, with_scratch,
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, ChunkStatistics, Coverage, Data, Elements,
+    Error, Layer, PartialOutput, PlannedChunk, Result, Span, StoredForm, Usage, with_scratch,
 };
 
 /// The same bytes under another schema: another element type of the same size, or text as characters along one more
@@ -77,6 +77,102 @@ impl Array for Relabelled {
 
     fn usage(&self) -> Result<Usage> {
         self.inner.usage()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.inner.is_remote()
+    }
+
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
+        self.inner.fetch(spans)
+    }
+}
+
+/// The same cells, described in another way: other attributes, names of dimensions or labels.
+#[derive(Debug)]
+pub(crate) struct Described {
+    inner: Arc<dyn Array>,
+    schema: ArraySchema,
+}
+
+impl Described {
+    /// The schema has the source's elements, grid, order and fill value.
+    pub(crate) fn new(inner: Arc<dyn Array>, schema: ArraySchema) -> Self {
+        Self { inner, schema }
+    }
+}
+
+impl Array for Described {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        self.inner.locate(chunks)
+    }
+
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        self.inner.blob(key)
+    }
+
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.inner.decode(chunk, reference, stored, out)
+    }
+
+    fn decode_partial(
+        &self,
+        wanted: &PlannedChunk,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: PartialOutput<'_, '_>,
+    ) -> Result<Coverage> {
+        self.inner.decode_partial(wanted, reference, stored, out)
+    }
+
+    fn decode_elements(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+    ) -> Result<Elements> {
+        self.inner.decode_elements(chunk, reference, stored)
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        self.inner.visit_chunks(visit)
+    }
+
+    fn visits_every_chunk(&self) -> bool {
+        self.inner.visits_every_chunk()
+    }
+
+    fn usage(&self) -> Result<Usage> {
+        self.inner.usage()
+    }
+
+    fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
+        self.inner.statistics(chunks)
+    }
+
+    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        self.inner.stored_form(chunk, reference)
+    }
+
+    fn statistics_are_hints(&self) -> bool {
+        self.inner.statistics_are_hints()
     }
 
     fn is_remote(&self) -> bool {

@@ -1,5 +1,7 @@
 //! What `info` shows: the nodes with shapes, types, filters and attributes.
 
+mod arrange;
+
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,6 +10,8 @@ use hyperslab_core::{
     child_path, element_to_json, normal_path,
 };
 use serde_json::{Map, Value, json};
+
+pub use arrange::{CatalogDimension, SortBy, Total};
 
 use crate::OpenStore;
 use crate::open::MOST_NODES;

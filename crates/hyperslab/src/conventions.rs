@@ -15,7 +15,7 @@ use hyperslab_core::{Array, ArraySchema, Attributes, DType, Elements, Fill, Numb
 
 use crate::adapt::{Mapped, Relabelled};
 use attribute::{Stated, numbers};
-pub(crate) use companions::companions;
+pub(crate) use companions::{companions, rename_companion};
 use unpack::{UnpackSpec, unpack};
 
 /// What conventions say of an array's values.

@@ -2,6 +2,7 @@
 
 mod blocks;
 mod characters;
+mod chosen;
 mod copy;
 mod geometry;
 mod netcdf;
@@ -23,12 +24,13 @@ use hyperslab_core::storage::StageOptions;
 use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
 
 pub(crate) use blocks::{block_grid, cut};
+pub(crate) use copy::{at_once, encode_and_write};
 pub use geometry::GeometryOptions;
 pub use hyperslab_core::Progress;
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
-pub use spec::default_chunk_shape;
 pub(crate) use spec::portable_attributes;
+pub use spec::{AUTO_CHUNK_BYTES, default_chunk_shape};
 
 use crate::formats::check_replaceable;
 use crate::{CreateOptions, Format, OpenStore, Variant, create};
@@ -51,6 +53,9 @@ pub struct ConvertOptions {
     pub selection: Selection,
     /// The target's chunks; the source's own, or a default, when left out.
     pub chunk_shape: Option<Vec<u64>>,
+    /// The target's chunks along dimensions, by name; `u64::MAX` for the whole dimension. They come before
+    /// [`chunk_shape`](Self::chunk_shape); other dimensions are as they would be.
+    pub chunk_extents: Vec<(String, u64)>,
     /// Chunks of at most this many bytes instead.
     pub chunk_bytes: Option<u64>,
     /// Axes that may grow without end, by number or name, in formats that know that.
@@ -73,6 +78,15 @@ pub struct ConvertOptions {
     pub materialise: bool,
     /// Note in an attribute of the root where the content came from.
     pub provenance: bool,
+    /// Nodes or dimensions with new names: old and new. A coordinate takes its dimension along.
+    pub rename: Vec<(String, String)>,
+    /// Nodes to leave out, with everything below them.
+    pub drop: Vec<String>,
+    /// Only these nodes, with everything below them and what describes them; all when empty.
+    pub keep: Vec<String>,
+    /// Copy a format's own bookkeeping as it is where a whole store is converted to its own format. Otherwise it is made
+    /// anew.
+    pub keep_bookkeeping: bool,
     /// Memory for elements on their way.
     pub memory: u64,
     /// How geometry is written.
@@ -88,6 +102,7 @@ impl Default for ConvertOptions {
             node: None,
             selection: Selection::all(),
             chunk_shape: None,
+            chunk_extents: Vec::new(),
             chunk_bytes: None,
             unlimited: Vec::new(),
             shard_shape: None,
@@ -99,6 +114,10 @@ impl Default for ConvertOptions {
             variant: None,
             materialise: false,
             provenance: false,
+            rename: Vec::new(),
+            drop: Vec::new(),
+            keep: Vec::new(),
+            keep_bookkeeping: true,
             memory: 256 << 20,
             geometry: GeometryOptions::default(),
             #[cfg(feature = "remote")]
@@ -116,6 +135,7 @@ impl ConvertOptions {
     /// Do they ask for anything that only arrays have?
     fn shapes_arrays(&self) -> bool {
         self.chunk_shape.is_some()
+            || !self.chunk_extents.is_empty()
             || self.chunk_bytes.is_some()
             || self.shard_shape.is_some()
             || self.filters.is_some()
@@ -167,6 +187,13 @@ impl ConvertReport {
         self.losses.iter().map(Loss::to_string).collect()
     }
 
+    /// Notes of what came before the conversion.
+    pub(crate) fn add_notes(&mut self, notes: Vec<(String, String)>) {
+        for (path, note) in notes {
+            self.change(&path, note);
+        }
+    }
+
     fn drop(&mut self, path: &str, what: impl Into<String>) {
         self.losses.push(Loss { path: path.to_owned(), what: what.into(), dropped: true });
     }
@@ -195,6 +222,20 @@ pub fn convert(
     if same_file(source.path(), target) {
         return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
     }
+    convert_into(source, target, format, options, progress)
+}
+
+/// As [`convert`], also where the target is the source itself: it is replaced when everything is written.
+pub(crate) fn convert_into(
+    source: &OpenStore,
+    target: &Path,
+    format: Format,
+    options: &ConvertOptions,
+    progress: &Progress,
+) -> Result<ConvertReport> {
+    if let Some((view, options)) = chosen::view(source, options)? {
+        return convert_into(&view, target, format, &options, progress);
+    }
     let same_format = source.format() == format.name();
     if format.writes_geometry() {
         if options.replace {
@@ -204,6 +245,7 @@ pub fn convert(
         let nodes: Vec<_> = nodes::by_path(source, &only)?.into_nodes();
         return geometry::convert(source, &nodes, (target, format), options, progress);
     }
+    spec::check_filters(format, options)?;
     let keeps_links = same_format && format.info().capabilities.links && !options.append;
     let several = format.info().capabilities.several_arrays;
     let subset = Subset::new(source, options.node.as_deref(), &options.selection, several)?;
@@ -215,6 +257,7 @@ pub fn convert(
     let own_variant = source.inner().variant().filter(|_| same_format);
     // The same store once more: the format's own bookkeeping is kept as it is.
     let verbatim = !paths.is_empty()
+        && options.keep_bookkeeping
         && options.node.is_none()
         && options.selection == Selection::all()
         && options
@@ -361,7 +404,10 @@ pub fn convert(
                 };
                 sink.named_type(path, dtype, &attributes, &named)?;
             }
-            other => report.drop(path, format!("{} is not converted", other.kind().one())),
+            other => report.drop(
+                path,
+                format!("not converted: it is {}, which the output format does not hold", other.kind().one()),
+            ),
         }
     }
     spec::check_wanted(options, copies.iter().map(|(copy, _)| &copy.spec))?;
@@ -402,7 +448,12 @@ pub fn convert(
     Ok(report)
 }
 
+/// All nodes of a store, parents first, arrays and their own fields as one.
+pub(crate) fn nodes_by_path(source: &OpenStore) -> Result<Vec<(String, Node)>> {
+    Ok(nodes::by_path(source, &[])?.into_nodes())
+}
+
 /// Is the target the source, or a folder above it? To replace it would remove the source.
-fn same_file(source: &Path, target: &Path) -> bool {
+pub(crate) fn same_file(source: &Path, target: &Path) -> bool {
     matches!((source.canonicalize(), target.canonicalize()), (Ok(source), Ok(target)) if source.starts_with(&target))
 }

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use hyperslab_core::{
     Content, CreateOptions, Error, FileBlob, FormatDriver, FormatInfo, Glimpse, LocalStorage, Recognition,
-    Result, Sink, StoreForm, Variant,
+    Result, Sink, StoreForm, Variant, did_you_mean,
 };
 
 /// The drivers of this build, in the order in which they are asked to recognise a store.
@@ -135,8 +135,12 @@ impl FromStr for Format {
     type Err = Error;
 
     fn from_str(name: &str) -> Result<Self> {
-        Self::from_name(name)
-            .ok_or_else(|| Error::invalid(format!("no format {name}; there are {}", names())))
+        Self::from_name(name).ok_or_else(|| {
+            let all = Self::all();
+            let variants = all.iter().flat_map(|format| format.info().variants).map(|variant| variant.name);
+            let names: Vec<&str> = all.iter().map(|format| format.name()).chain(variants).collect();
+            Error::invalid(format!("no format {name}{}", did_you_mean(name, names.iter().copied())))
+        })
     }
 }
 

@@ -157,7 +157,8 @@ fn coordinate(
     }
 }
 
-fn numbers_of(values: &Values) -> Option<Vec<f64>> {
+/// The numbers of a coordinate; `None` where it has others.
+pub(crate) fn numbers_of(values: &Values) -> Option<Vec<f64>> {
     let number = |index| element_to_json(&values.dtype, &values.elements, index).as_f64();
     (0..values.len()).map(number).collect()
 }

@@ -19,6 +19,7 @@
 //! | `formats` | the table of drivers: [`Format`], [`create`], [`register`] |
 //! | `open` | [`open()`]: recognises the format, gives an [`OpenStore`] |
 //! | `catalog` | [`Catalog`]: every node with its shape, type, filters and attributes |
+//! | `folder` | [`stores_in`]: the stores in a folder |
 //! | `read` | [`ArrayReader`]: plan → locate → fetch → decode → assemble, in parallel |
 //! | [`query`] | reductions, groups, windows, filters: planned, folded chunk by chunk |
 //! | `table` | [`TableReader`]: rows of a table by dimension and column |
@@ -26,9 +27,12 @@
 //! | `memory` | the memory that the process may use |
 //! | `labels` | selections by coordinate label to positions |
 //! | [`convert`](mod@convert) | any format to any other, in bounded memory |
+//! | [`combine`] | several stores as one, joined along a dimension; adding to the end of a store |
+//! | [`edit`](mod@edit) | attributes, names and nodes of a store that exists, changed in place or by writing it anew |
 //! | [`diff`](mod@diff), [`hash`](mod@hash) | same values, whatever the formats and chunkings? |
 //! | `fields` | arrays whose values are a field of their own name |
 //! | [`verify`], [`repair`] | is it whole? apply the fixes that are safe |
+//! | [`salvage`](mod@salvage) | what is whole in a damaged store, as a new store |
 //! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
@@ -42,11 +46,14 @@ mod adapt;
 #[cfg(feature = "arrow")]
 pub mod arrow;
 mod catalog;
+pub mod combine;
 pub mod conventions;
 pub mod convert;
 pub mod diff;
+pub mod edit;
 pub mod export;
 mod fields;
+mod folder;
 mod formats;
 pub mod fragments;
 pub mod geometry;
@@ -60,11 +67,13 @@ mod read;
 mod region;
 pub mod repair;
 pub mod rows;
+pub mod salvage;
 mod table;
 pub mod verify;
 mod written;
 
-pub use catalog::{Catalog, CatalogNode};
+pub use catalog::{Catalog, CatalogDimension, CatalogNode, SortBy, Total};
+pub use folder::stores_in;
 pub use formats::{Format, create, format_named, format_of_extension, register};
 pub use hyperslab_core::*;
 pub use hyperslab_npy as npy;

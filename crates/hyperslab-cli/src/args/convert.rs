@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, ValueHint};
 
-use super::OpenArgs;
+use super::OpenOptionsArgs;
 
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
@@ -12,15 +12,44 @@ Examples:
   tet convert data.npy data.tet
   tet convert data.tet data.npz --node /t
   tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3
+  tet convert 'data/*.nc' all.zarr --concat time              many files, joined along time
+  tet convert era5.nc era5.zarr --chunks time=31,lat=73 --keep t2m --rename t2m=temperature
   tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
   tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry")]
 pub(crate) struct ConvertArgs {
-    #[command(flatten)]
-    pub(crate) open: OpenArgs,
+    /// Input: file, directory, URL (https://…, s3://bucket/…) or quoted pattern; several with --concat
+    #[arg(value_name = "IN", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) inputs: Vec<PathBuf>,
 
     /// Output path, or URL of a bucket; the format follows from its extension
-    #[arg(value_name = "OUT", value_hint = ValueHint::AnyPath)]
+    #[arg(value_name = "OUT", required = true, value_hint = ValueHint::AnyPath)]
     pub(crate) out: PathBuf,
+
+    #[command(flatten)]
+    pub(crate) open: OpenOptionsArgs,
+
+    /// Join all inputs along this dimension, in the order of its coordinate
+    ///
+    /// Arrays without the dimension must be the same in all inputs. Times that count from different dates are counted from
+    /// the date of the first input. Gaps are reported; overlaps and any other disagreement are errors.
+    #[arg(long, value_name = "DIMENSION")]
+    pub(crate) concat: Option<String>,
+
+    /// What becomes of attributes that differ between joined inputs: first (kept), common (left out), same (an error)
+    #[arg(long, value_name = "RULE", value_parser = ["first", "common", "same"], default_value = "first")]
+    pub(crate) merge_attributes: String,
+
+    /// Rename a node or a dimension; repeatable
+    #[arg(long, value_name = "OLD=NEW")]
+    pub(crate) rename: Vec<String>,
+
+    /// Leave out this node and its children; repeatable, or separated by commas
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub(crate) drop: Vec<String>,
+
+    /// Convert only this node, its children and its coordinates; repeatable, or separated by commas
+    #[arg(long, value_name = "NODE", value_delimiter = ',', conflicts_with = "node")]
+    pub(crate) keep: Vec<String>,
 
     /// Output format, such as hdf5, netcdf4, netcdf3, zarr2, zarr3 or tiledb
     #[arg(long, value_name = "FORMAT")]
@@ -39,7 +68,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
 
-    /// Chunk shape, such as 64,64,64, or chunk size, such as 4MiB; for geometry, the extents of a chunk in space
+    /// Chunks: a shape (64,64,64), extents by dimension (time=31,lat=73; lat=all), a size (4MiB) or auto; for geometry,
+    /// the extents of a chunk in space
     #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<String>,
 

@@ -7,13 +7,33 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet info data.tet
+  tet info data.nc                         dimensions, arrays, attributes
+  tet info data.nc /t                      one node
+  tet info data.h5 --sort stored           the largest first
+  tet info data.h5 --totals                sums by group
+  tet info folder                          the stores in a folder
   tet info data.tet --chunks -n 0          every chunk: where it is, how large
   tet info data.tet --all                  layout, nodes, chunks and history
   tet info data.tet --json | jq .nodes")]
 pub(crate) struct InfoArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
+
+    /// Show only this node and what is below it
+    #[arg(value_name = "NODE")]
+    pub(crate) node: Option<String>,
+
+    /// Order of the nodes: stored or size (largest first), or name [default: the file's own]
+    #[arg(long, value_name = "ORDER", value_parser = ["stored", "size", "name"])]
+    pub(crate) sort: Option<String>,
+
+    /// Show this many levels of groups
+    #[arg(long, value_name = "N")]
+    pub(crate) depth: Option<usize>,
+
+    /// Show sums by group instead of nodes
+    #[arg(long, conflicts_with_all = ["chunks", "all"])]
+    pub(crate) totals: bool,
 
     /// List the chunks as well
     #[arg(long)]

@@ -1,6 +1,8 @@
 //! Arguments of `tet repair`.
 
-use clap::Args as ClapArgs;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueHint};
 
 use super::OpenArgs;
 
@@ -8,6 +10,7 @@ use super::OpenArgs;
 #[command(before_help = "\
 Examples:
   tet repair data.tet --dry-run            what would be done?
+  tet repair cut.nc --salvage whole.nc     copy what is whole to a new file, and list what was lost
   tet repair data.tet                      do it; the original is kept until the new file is in place")]
 pub(crate) struct RepairArgs {
     #[command(flatten)]
@@ -16,6 +19,18 @@ pub(crate) struct RepairArgs {
     /// Show the fixes without applying them
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    /// Copy everything that can be read to this new file; the damaged one stays as it is
+    #[arg(long, value_name = "OUT", value_hint = ValueHint::AnyPath, conflicts_with = "dry_run")]
+    pub(crate) salvage: Option<PathBuf>,
+
+    /// Format of the salvaged file [default: that of its extension, else that of the damaged file]
+    #[arg(long, value_name = "FORMAT", requires = "salvage")]
+    pub(crate) to: Option<String>,
+
+    /// Replace OUT if it is a store
+    #[arg(long, requires = "salvage")]
+    pub(crate) force: bool,
 
     /// Print the report as JSON
     #[arg(long)]

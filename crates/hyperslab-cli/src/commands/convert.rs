@@ -1,7 +1,10 @@
 //! `tet convert`: any format to any other.
 
-use hyperslab::convert::{ConvertOptions, convert, convert_to_rows, is_file_of_rows};
-use hyperslab::{Error, Filter, Format, Result, Selection, format_named, format_of_extension};
+use std::path::PathBuf;
+
+use hyperslab::combine::{CombineOptions, concat, expand};
+use hyperslab::convert::{AUTO_CHUNK_BYTES, ConvertOptions, convert, convert_to_rows, is_file_of_rows};
+use hyperslab::{Error, Filter, Format, OpenOptions, Result, Selection, format_named, format_of_extension};
 use serde_json::json;
 
 use crate::args::ConvertArgs;
@@ -54,17 +57,42 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     } else if args.geometry.is_some() || args.levels > 0 {
         return Err(Error::invalid("--geometry and --levels are for geometry, in a store that ends in .zv"));
     }
+    options.drop.clone_from(&args.drop);
+    options.keep.clone_from(&args.keep);
+    for text in &args.rename {
+        let (old, new) = text
+            .split_once('=')
+            .filter(|(old, new)| !old.is_empty() && !new.is_empty())
+            .ok_or_else(|| {
+                Error::invalid(format!("--rename {text}: expected OLD=NEW, such as --rename t2m=temperature"))
+            })?;
+        options.rename.push((old.to_owned(), new.to_owned()));
+    }
     match args.chunks.as_deref().filter(|_| !writes_geometry).map(chunks).transpose()? {
         Some(Chunks::Shape(shape)) => options.chunk_shape = Some(shape),
+        Some(Chunks::Extents(extents)) => options.chunk_extents = extents,
         Some(Chunks::Bytes(bytes)) => options.chunk_bytes = Some(bytes),
         None => {}
     }
+    let inputs = expand(&args.inputs)?;
     // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
-    let source = super::open_unmapped(&args.open)?;
+    let open = OpenOptions { mapped: false, ..super::open_options(&args.open)? };
     let started = std::time::Instant::now();
-    let report = progress::with_bar(!args.quiet, |progress| match format {
-        Some(format) => convert(&source, &args.out, format, &options, progress),
-        None => convert_to_rows(&source, &args.out, &options, progress),
+    let report = progress::with_bar(!args.quiet, |progress| match (&args.concat, format) {
+        (Some(dimension), Some(format)) => {
+            let combining = CombineOptions { open, attributes: args.merge_attributes.parse()? };
+            concat(&inputs, dimension, (&args.out, format), &combining, &options, progress)
+        }
+        (Some(_), None) => {
+            Err(Error::invalid("--concat joins arrays; choose an output format for arrays, such as .zarr"))
+        }
+        (None, format) => {
+            let source = hyperslab::open_with(only_input(&inputs)?, &open)?;
+            match format {
+                Some(format) => convert(&source, &args.out, format, &options, progress),
+                None => convert_to_rows(&source, &args.out, &options, progress),
+            }
+        }
     })?;
     let ending = args.out.extension().unwrap_or_default().to_string_lossy().to_lowercase();
     let form = format.map_or(ending.as_str(), |format| format.name());
@@ -102,21 +130,52 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     Ok(answer)
 }
 
+fn only_input(inputs: &[PathBuf]) -> Result<&PathBuf> {
+    match inputs {
+        [input] => Ok(input),
+        several => Err(Error::invalid(format!(
+            "{} inputs and one output; use --concat DIMENSION to join them, as in --concat time",
+            several.len()
+        ))),
+    }
+}
+
 /// Chunks as people write them.
 enum Chunks {
     Shape(Vec<u64>),
+    Extents(Vec<(String, u64)>),
     Bytes(u64),
 }
 
 /// `64,64,64`, or `4MiB`: a number alone is a shape of one dimension.
 fn chunks(text: &str) -> Result<Chunks> {
+    if text == "auto" {
+        return Ok(Chunks::Bytes(AUTO_CHUNK_BYTES));
+    }
+    if text.contains('=') {
+        return text.split(',').map(extent).collect::<Result<_>>().map(Chunks::Extents);
+    }
     let shape: std::result::Result<Vec<u64>, _> = text.split(',').map(|part| part.trim().parse()).collect();
     match shape {
         Ok(shape) => Ok(Chunks::Shape(shape)),
-        Err(_) => pretty::parse_bytes(text)
-            .map(Chunks::Bytes)
-            .map_err(|_| Error::invalid(format!("{text:?} is neither a shape nor a size"))),
+        Err(_) => pretty::parse_bytes(text).map(Chunks::Bytes).map_err(|_| {
+            Error::invalid(format!(
+                "{text:?} is neither a shape (64,64), extents (time=31), a size (4MiB) nor auto"
+            ))
+        }),
     }
+}
+
+/// `time=31`, or `lat=all`.
+fn extent(text: &str) -> Result<(String, u64)> {
+    let wrong =
+        || Error::invalid(format!("--chunks {text}: expected DIMENSION=EXTENT, such as time=31 or lat=all"));
+    let (name, extent) = text.split_once('=').ok_or_else(wrong)?;
+    let extent = match extent.trim() {
+        "all" | "-1" => u64::MAX,
+        number => number.parse().ok().filter(|extent| *extent > 0).ok_or_else(wrong)?,
+    };
+    Ok((name.trim().to_owned(), extent))
 }
 
 /// `62.5,62.5,10`, or one size for all axes.

@@ -1,11 +1,13 @@
 //! `tet info`: what is in a file.
 
+mod more;
+
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use hyperslab::{
-    Array, ArraySchema, Attributes, Catalog, CatalogNode, ChunkCoord, ChunkRef, Filter, Node, OpenStore,
-    Result,
+    Array, ArraySchema, Attributes, Catalog, CatalogNode, ChunkCoord, ChunkRef, Error, Filter, Node,
+    OpenStore, Result,
 };
 use serde_json::{Value, json};
 
@@ -16,8 +18,32 @@ use crate::{Answer, output, paint, pretty};
 const LONGEST_ATTRIBUTE: usize = 72;
 
 pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
-    let store = super::open(&args.open)?;
-    let catalog = store.catalog()?;
+    let store = match super::open(&args.open) {
+        // A folder of stores is no store.
+        Err(Error::Invalid(why)) if args.open.path.is_dir() && args.node.is_none() => {
+            return more::folder(&args.open.path, args.json, Error::Invalid(why));
+        }
+        store => store?,
+    };
+    let mut catalog = store.catalog()?;
+    if let Some(node) = &args.node {
+        catalog.restrict(node)?;
+    }
+    if args.totals {
+        if args.json {
+            let groups = more::totals_json(&catalog);
+            output::print_json(&json!({ "path": catalog.path, "format": catalog.format, "groups": groups }))?;
+        } else {
+            output::print(|out| head(&catalog, out).and_then(|()| more::totals(&catalog, out)))?;
+        }
+        return Ok(Answer::Yes);
+    }
+    if let Some(levels) = args.depth {
+        catalog.limit_depth(levels);
+    }
+    if let Some(order) = &args.sort {
+        catalog.sort(order.parse()?);
+    }
     let chunks = (args.chunks || args.all).then_some(if args.n == 0 { u64::MAX } else { args.n });
     if args.json {
         output::print_json(&json_of(&store, &catalog, chunks, args.all)?)?;
@@ -28,8 +54,10 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
             for (title, detail) in details.iter().filter(|(title, _)| *title != "history") {
                 section(title, detail, out)?;
             }
-            nodes(&catalog, out)?;
-            attributes(&catalog, out)?;
+            more::dimensions(&catalog, out)?;
+            nodes(&catalog, args.all, out)?;
+            more::parts(&catalog, out)?;
+            attributes(&catalog, args.all, out)?;
             Ok(())
         })?;
         if let Some(most) = chunks {
@@ -162,9 +190,10 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{}  {}\n", paint::strong(&catalog.path), paint::dim(facts.join(" · ")))
 }
 
-fn nodes(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+fn nodes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut table = pretty::Table::new(&["node", "type", "shape", "chunks", "filters", ">stored", ">ratio"]);
-    for node in &catalog.nodes {
+    // Arrays that only declare a dimension are the format's own.
+    for node in catalog.nodes.iter().filter(|node| all || !node.is_dimension()) {
         table.row(node_row(node));
     }
     table.write(out)
@@ -239,8 +268,8 @@ fn ratio(schema: &ArraySchema, stored: u64) -> String {
     }
 }
 
-fn attributes(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
-    for node in &catalog.nodes {
+fn attributes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
+    for node in catalog.nodes.iter().filter(|node| all || !node.is_dimension()) {
         let Some(attributes) = attributes_of(node).filter(|attributes| !attributes.is_empty()) else {
             continue;
         };

@@ -7,7 +7,7 @@ use hyperslab::query::{
 use hyperslab::{ArrayReader, DType, Error, OpenOptions, Result, Values, export};
 use serde_json::{Value, json};
 
-use crate::args::{OpenArgs, OperationArgs, QueryArgs};
+use crate::args::{OpenOptionsArgs, OperationArgs, QueryArgs};
 use crate::{Answer, address, output, paint, pretty};
 
 pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
@@ -115,7 +115,8 @@ fn document(args: &QueryArgs) -> Result<Answer> {
     let document = Document::parse(&text, toml)?;
     let answer = match (&args.target, args.execute) {
         (Some(target), true) => {
-            let mut options = super::open_options(&OpenArgs { format: None, ..args.open.clone() })?;
+            let mut options =
+                super::open_options(&OpenOptionsArgs { format: None, ..args.open.how.clone() })?;
             if let Some(memory) = &args.memory {
                 options.memory = pretty::parse_bytes(memory)?;
             }

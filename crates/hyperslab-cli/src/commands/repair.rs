@@ -1,13 +1,23 @@
 //! `tet repair`: apply the fixes that are safe.
 
-use hyperslab::Result;
+use std::path::Path;
+
+use hyperslab::convert::ConvertOptions;
 use hyperslab::repair::repair_path;
+use hyperslab::salvage::{Lost, salvage};
+use hyperslab::{Result, format_named, format_of_extension};
 use serde_json::json;
 
 use crate::args::RepairArgs;
-use crate::{Answer, output, paint};
+use crate::{Answer, output, paint, pretty, progress};
+
+/// Lost chunks that are listed for a node; JSON has all.
+const MOST_LISTED: usize = 20;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
+    if let Some(target) = &args.salvage {
+        return save(args, target);
+    }
     let repair = repair_path(&args.open.path, &super::open_options(&args.open)?, args.dry_run)?;
     if args.json {
         let fixes: Vec<_> =
@@ -36,4 +46,58 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
         })?;
     }
     Ok(if repair.remaining.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// Copies what is whole to a new file. The answer is no when something was lost.
+fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
+    let chosen = match &args.to {
+        Some(name) => Some(format_named(name)?),
+        None => format_of_extension(target),
+    };
+    let (format, variant) = chosen.map_or((None, None), |(format, variant)| (Some(format), variant));
+    let options = ConvertOptions { replace: args.force, variant, ..ConvertOptions::default() };
+    let open = super::open_options(&args.open)?;
+    let report = progress::with_bar(!args.json, |progress| {
+        salvage(&args.open.path, target, format, &open, &options, progress)
+    })?;
+    let complete = report.lost.is_empty() && report.written.dropped().next().is_none();
+    let answer = if complete { Answer::Yes } else { Answer::No };
+    if args.json {
+        output::print_json(&json!({
+            "path": args.open.path.display().to_string(), "salvaged": target.display().to_string(),
+            "arrays": report.written.arrays, "bytes": report.written.bytes, "lost": report.lost,
+            "losses": report.written.losses,
+        }))?;
+        return Ok(answer);
+    }
+    output::print(|out| {
+        for of_node in report.lost.chunk_by(|one, other| one.node == other.node) {
+            lost_of_node(of_node, out)?;
+        }
+        for loss in &report.written.losses {
+            writeln!(out, "  {} {loss}", paint::doubtful("!"))?;
+        }
+        let arrays =
+            if report.written.arrays == 1 { "1 array" } else { &format!("{} arrays", report.written.arrays) };
+        let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
+        let about =
+            format!("{arrays}, {} saved, {} lost", pretty::bytes(report.written.bytes), report.lost.len());
+        writeln!(out, "{sign} {}  {}", target.display(), paint::dim(about))
+    })?;
+    Ok(answer)
+}
+
+fn lost_of_node(lost: &[Lost], out: &mut dyn std::io::Write) -> std::io::Result<()> {
+    for own in lost.iter().take(MOST_LISTED) {
+        let place = own.chunk.as_ref().map_or_else(String::new, |chunk| {
+            let place: Vec<String> = chunk.iter().map(u64::to_string).collect();
+            format!(" chunk ({})", place.join(", "))
+        });
+        writeln!(out, "  {} {}{place}  {}", paint::bad("✗"), own.node, paint::dim(&own.reason))?;
+    }
+    if lost.len() > MOST_LISTED {
+        let more = format!("… {} more of {}; --json lists all", lost.len() - MOST_LISTED, lost[0].node);
+        writeln!(out, "    {}", paint::dim(more))?;
+    }
+    Ok(())
 }

@@ -30,6 +30,8 @@ pub struct FormatInfo {
     pub capabilities: Capabilities,
     /// The kinds of geometry that can be written, in the format's words; none when it holds no geometry.
     pub geometry_kinds: &'static [&'static str],
+    /// The names of the filters that can be written, other formats' names for them included; none where any is tried.
+    pub filters: &'static [&'static str],
     /// Objects of a directory by which it is recognised: those on remote storage are requested together.
     pub probe_keys: &'static [&'static str],
     /// The first parts of the keys by which a directory becomes a store: in a bucket they are written last, in this order.
@@ -53,6 +55,7 @@ impl FormatInfo {
             forms: &[StoreForm::File],
             capabilities: Capabilities::NONE,
             geometry_kinds: &[],
+            filters: &[],
             probe_keys: &[],
             visible_last: &[],
             built_on: None,

@@ -139,6 +139,113 @@ fn sweep(target: &Path) {
     }
 }
 
+/// Something that a writer left beside its target, or is using.
+#[derive(Debug)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Bytes of its files.
+    pub bytes: u64,
+    /// What became of it.
+    pub state: LeftoverState,
+}
+
+/// What is known of a leftover.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum LeftoverState {
+    /// No process uses it. It is still there.
+    Abandoned,
+    /// It was removed.
+    Removed,
+    /// A writer that is alive uses it, or the file system cannot tell.
+    InUse,
+    /// It could not be removed: the reason.
+    Failed(String),
+}
+
+impl LeftoverState {
+    /// Its name in reports.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Abandoned => "abandoned",
+            Self::Removed => "removed",
+            Self::InUse => "in use",
+            Self::Failed(_) => "failed",
+        }
+    }
+}
+
+/// Finds what killed writers left in a folder, whatever their targets, and removes it unless `dry_run`. What a process that is
+/// alive uses stays, and so does everything under other names, links among them.
+///
+/// # Errors
+///
+/// [`Io`](Error::Io) when the folder cannot be read.
+pub fn clean_leftovers(folder: &Path, dry_run: bool) -> Result<Vec<Leftover>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|source| failed(folder, source))? {
+        let entry = entry.map_err(|source| failed(folder, source))?;
+        let kind = entry.file_type().map_err(|source| failed(folder, source))?;
+        if is_any_leftover(&entry.file_name()) && (kind.is_file() || kind.is_dir()) {
+            let path = entry.path();
+            let bytes = size_of_tree(&path);
+            found.push(Leftover { state: clean_one(&path, dry_run), path, bytes });
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    Ok(found)
+}
+
+#[cfg(unix)]
+fn clean_one(path: &Path, dry_run: bool) -> LeftoverState {
+    // The lock is held while it is removed: two cleaners do not meet, and no writer takes it.
+    match File::open(path) {
+        Err(why) => LeftoverState::Failed(why.to_string()),
+        Ok(file) if file.try_lock().is_err() || !is_same(&file, path) => LeftoverState::InUse,
+        Ok(_) if dry_run => LeftoverState::Abandoned,
+        Ok(file) => {
+            let removed = system::remove(path);
+            drop(file);
+            removed.map_or_else(|why| LeftoverState::Failed(why.to_string()), |()| LeftoverState::Removed)
+        }
+    }
+}
+
+/// Files that are open cannot be removed here, so that trying does no harm.
+#[cfg(not(unix))]
+fn clean_one(path: &Path, dry_run: bool) -> LeftoverState {
+    if dry_run {
+        return LeftoverState::Abandoned;
+    }
+    system::remove(path)
+        .map_or_else(|why| LeftoverState::Failed(why.to_string()), |()| LeftoverState::Removed)
+}
+
+/// `.NAME.<16 digits>.part`, whatever the name is.
+fn is_any_leftover(name: &OsStr) -> bool {
+    let bytes = name.as_encoded_bytes();
+    let Some(rest) = bytes.strip_suffix(SUFFIX.as_bytes()) else { return false };
+    let Some(at) = rest.len().checked_sub(DIGITS + 1) else { return false };
+    let (prefix, digits) = rest.split_at(at);
+    prefix.len() > 1
+        && prefix[0] == b'.'
+        && digits[0] == b'.'
+        && digits[1..].iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// Bytes of a file, or of all files of a folder. What cannot be looked at counts nothing.
+fn size_of_tree(path: &Path) -> u64 {
+    let Ok(metadata) = path.symlink_metadata() else { return 0 };
+    if !metadata.is_dir() {
+        return metadata.len();
+    }
+    let Ok(entries) = std::fs::read_dir(path) else { return 0 };
+    let paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    paths.iter().map(|path| size_of_tree(path)).fold(0, u64::saturating_add)
+}
+
 /// A lock keeps others from writing here, and files that are open cannot be removed.
 #[cfg(not(unix))]
 fn sweep(_: &Path) {}

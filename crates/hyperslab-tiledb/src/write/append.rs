@@ -40,6 +40,8 @@ pub struct TileDbAppend {
     arrays: BTreeMap<String, (Arc<OpenArray>, Vec<Arc<AppendSink>>)>,
     /// Metadata by the key of the node that it goes to, each set under a prefix of its keys.
     metadata: BTreeMap<String, Vec<(String, Attributes)>>,
+    /// Keys of metadata to delete, by the key of their node.
+    deleted: BTreeMap<String, Vec<String>>,
 }
 
 /// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
@@ -51,8 +53,8 @@ pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     crate::open_path(path, open)?;
     let change = StagedChange::open(path)?;
-    let (arrays, metadata) = (BTreeMap::new(), BTreeMap::new());
-    Ok(TileDbAppend { path: path.to_owned(), options, change, arrays, metadata })
+    let (arrays, metadata, deleted) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    Ok(TileDbAppend { path: path.to_owned(), options, change, arrays, metadata, deleted })
 }
 
 impl TileDbAppend {
@@ -127,18 +129,18 @@ impl TileDbAppend {
         Ok(sink)
     }
 
+    /// The key of the node that keeps the metadata of the one at a path, and the prefix of its keys there.
+    fn keeper(&self, path: &str) -> Result<Option<(String, String)>> {
+        if let Some((key, array, index)) = self.target(path)? {
+            let name = &array.schema.attributes[index].name;
+            return Ok(Some((key, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))));
+        }
+        Ok(self.store()?.folder_of(path)?.map(|below| (below, String::new())))
+    }
+
     /// Takes metadata; answers whether there is such a node.
     fn note(&mut self, path: &str, attributes: &Attributes) -> Result<bool> {
-        let (key, prefix) = match self.target(path)? {
-            Some((key, array, index)) => {
-                let name = &array.schema.attributes[index].name;
-                (key, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))
-            }
-            None => match self.store()?.folder_of(path)? {
-                Some(below) => (below, String::new()),
-                None => return Ok(false),
-            },
-        };
+        let Some((key, prefix)) = self.keeper(path)? else { return Ok(false) };
         if !attributes.is_empty() {
             self.metadata.entry(key).or_default().push((prefix, attributes.clone()));
         }
@@ -201,9 +203,19 @@ impl Sink for TileDbAppend {
         Err(Error::not_found(self.name(), path))
     }
 
+    fn delete_attributes(&mut self, path: &str, names: &[&str]) -> Result<()> {
+        let path = normal_path(path);
+        let Some((key, prefix)) = self.keeper(&path)? else {
+            return Err(Error::not_found(self.name(), path));
+        };
+        self.metadata.entry(key.clone()).or_default();
+        self.deleted.entry(key).or_default().extend(names.iter().map(|name| format!("{prefix}{name}")));
+        Ok(())
+    }
+
     /// Fragments first, which nobody sees behind an array's end; then how far each array reaches.
     fn commit(self: Box<Self>) -> Result<()> {
-        let Self { options, change, arrays, metadata, .. } = *self;
+        let Self { options, change, arrays, metadata, deleted, .. } = *self;
         let (mut visible, mut schemas) = (Vec::new(), Vec::new());
         for (array_key, (array, mut sinks)) in arrays {
             sinks.sort_by_key(|sink| sink.index);
@@ -230,7 +242,8 @@ impl Sink for TileDbAppend {
             let at = super::next_time(options.at, 0);
             let sets = sets.iter().map(|(prefix, own)| (prefix.as_str(), own));
             let folder = change.writer().below(&node_key)?;
-            let put = metadata::put_prefixed(&folder, sets, at, options.key.as_ref())?;
+            let gone = deleted.get(&node_key).map_or(&[][..], Vec::as_slice);
+            let put = metadata::put_changes(&folder, sets, gone, at, options.key.as_ref())?;
             visible.extend(put.map(|own| key_in(&node_key, &own)));
         }
         change.publish(&visible)

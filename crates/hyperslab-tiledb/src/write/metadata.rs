@@ -23,7 +23,21 @@ pub(crate) fn put_prefixed<'a>(
     at: u64,
     key: Option<&Key>,
 ) -> Result<Option<String>> {
+    put_changes(folder, sets, &[], at, key)
+}
+
+/// As [`put_prefixed`]; `deleted` are keys that are gone from then on.
+pub(crate) fn put_changes<'a>(
+    folder: &StageWriter,
+    sets: impl IntoIterator<Item = (&'a str, &'a Attributes)>,
+    deleted: &[String],
+    at: u64,
+    key: Option<&Key>,
+) -> Result<Option<String>> {
     let mut payload = Vec::new();
+    for name in deleted {
+        Entry { key: name.clone(), value: None }.encode(&mut payload);
+    }
     for (prefix, attributes) in sets {
         for (name, attribute) in attributes.iter() {
             if let Some(value) = value_of(attribute) {

@@ -119,6 +119,29 @@ impl ZarrAppend {
         Ok(())
     }
 
+    /// Deletes attributes of a node of the store.
+    fn unset(&mut self, key: &str, names: &[&str]) -> Result<()> {
+        let Some(document) = self.old.own_document(key)? else {
+            return Err(self.missing(&format!("/{key}")));
+        };
+        let own = match document {
+            Document::V3(_) => {
+                let document = self.document(join(key, "zarr.json"))?;
+                document.get_mut("attributes").and_then(Value::as_object_mut)
+            }
+            _ => Some(self.document(join(key, ".zattrs"))?),
+        };
+        let held = |name: &&&str| own.as_ref().is_some_and(|own| own.contains_key(**name));
+        if let Some(name) = names.iter().find(|name| !held(name)) {
+            // It is made from another part of the document, such as the fill value.
+            return Err(Error::unsupported(format!("/{key}"), format!("deleting {name:?} in place")));
+        }
+        if let Some(own) = own {
+            own.retain(|name, _| !names.contains(&name.as_str()));
+        }
+        Ok(())
+    }
+
     /// Is an array of the store on the way to a new node?
     fn check_above(&self, key: &str) -> Result<()> {
         for (at, _) in key.match_indices('/').chain([(0, "")]) {
@@ -238,6 +261,11 @@ impl Sink for ZarrAppend {
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = NODE_NAMES.key(&self.new.name, path)?;
         self.set(&key, attributes)
+    }
+
+    fn delete_attributes(&mut self, path: &str, names: &[&str]) -> Result<()> {
+        let key = NODE_NAMES.key(&self.new.name, path)?;
+        self.unset(&key, names)
     }
 
     fn commit(self: Box<Self>) -> Result<()> {

@@ -29,6 +29,24 @@ pub(crate) fn companions(attributes: &Attributes) -> Vec<String> {
     names
 }
 
+/// Puts a new name of a variable into the attributes that name it.
+pub(crate) fn rename_companion(attributes: &mut Attributes, from: &str, to: &str) {
+    for name in NAMES.iter().chain(&PAIRS) {
+        let Some(text) = attributes.get(name).and_then(hyperslab_core::Attribute::as_text) else { continue };
+        // The first of a pair is a term, not a name.
+        let pairs = PAIRS.contains(name);
+        let renamed = |word: &str| match word.strip_suffix(':') {
+            Some(own) if own == from && !pairs => format!("{to}:"),
+            None if word == from => to.to_owned(),
+            _ => word.to_owned(),
+        };
+        let words: Vec<String> = text.split_whitespace().map(renamed).collect();
+        if !text.split_whitespace().eq(words.iter().map(String::as_str)) {
+            attributes.set(*name, words.join(" ").as_str());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

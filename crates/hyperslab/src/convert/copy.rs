@@ -31,7 +31,7 @@ const RUN: u64 = 32;
 const REMOTE_RUN: u64 = 256;
 
 /// How many chunks of so many bytes are made at once.
-fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
+pub(crate) fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
     let threads = rayon::current_num_threads() as u64;
     (memory.min(BYTES_AT_ONCE) / chunk_bytes.max(1)).clamp(threads, MOST_AT_ONCE.max(threads))
 }
@@ -368,7 +368,7 @@ fn write_block(
 ///
 /// With `kept`, so many of them are made on all cores and written in their order while as many others are made; without
 /// it, each is written by the thread that made it, and nothing is kept.
-fn encode_and_write<P: Send, T: Send>(
+pub(crate) fn encode_and_write<P: Send, T: Send>(
     count: u64,
     kept: Option<u64>,
     plan: impl Fn(Range<u64>) -> Result<Vec<P>> + Sync,

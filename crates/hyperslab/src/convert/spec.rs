@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, Positions, Result, Sink,
-    StoredLayout, product,
+    StoredLayout, did_you_mean, product,
 };
 
 use super::ConvertOptions;
@@ -24,12 +24,19 @@ pub(super) fn spec_of(
         values.iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, value)| *value).collect()
     };
     let item = schema.dtype.size().unwrap_or(16) as u64;
-    let chunk_shape = match (&options.chunk_shape, options.chunk_bytes) {
+    let mut chunk_shape = match (&options.chunk_shape, options.chunk_bytes) {
         (Some(chunk_shape), _) if chunk_shape.len() == shape.len() => chunk_shape.clone(),
         (None, Some(bytes)) => chunk_shape_of(&shape, item, bytes),
         _ if schema.chunked => keep(schema.grid.chunk_shape()),
         _ => default_chunk_shape(&shape, item),
     };
+    let names = schema.dimensions.iter().enumerate().filter(|(index, _)| kept(*index)).map(|(_, name)| name);
+    for (axis, name) in names.enumerate() {
+        let wanted = options.chunk_extents.iter().find(|(wanted, _)| name.as_ref() == Some(wanted));
+        if let Some((_, extent)) = wanted {
+            chunk_shape[axis] = (*extent).min(shape[axis].max(1));
+        }
+    }
     let whole = positions.axes.iter().zip(schema.shape()).all(|(axis, extent)| is_whole(axis, *extent));
     let max_shape: Vec<Option<u64>> = positions
         .axes
@@ -94,6 +101,21 @@ fn unlimited_axes<'a>(dimensions: &'a [Option<String>], wanted: &'a str) -> impl
     })
 }
 
+/// Refuses filters that the format does not have, and says which was probably meant.
+pub(super) fn check_filters(format: Format, options: &ConvertOptions) -> Result<()> {
+    let known = format.info().filters;
+    let mut wanted = options.filters.iter().flatten();
+    match wanted.find(|filter| !known.is_empty() && !known.contains(&filter.name.as_str())) {
+        Some(unknown) => Err(Error::invalid(format!(
+            "no filter {} in {}{}",
+            unknown.name,
+            format.name(),
+            did_you_mean(&unknown.name, known.iter().copied())
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// Refuses axes and chunks that were asked for and that no array has.
 pub(super) fn check_wanted<'a>(
     options: &ConvertOptions,
@@ -102,6 +124,16 @@ pub(super) fn check_wanted<'a>(
     for wanted in &options.unlimited {
         if !specs.clone().any(|spec| unlimited_axes(&spec.dimensions, wanted).next().is_some()) {
             return Err(Error::invalid(format!("no axis {wanted} to make unlimited")));
+        }
+    }
+    for (wanted, extent) in &options.chunk_extents {
+        let mut names: Vec<&str> =
+            specs.clone().flat_map(|spec| spec.dimensions.iter().flatten().map(String::as_str)).collect();
+        names.sort_unstable();
+        names.dedup();
+        if !names.contains(&wanted.as_str()) {
+            let hint = did_you_mean(wanted, names.iter().copied());
+            return Err(Error::invalid(format!("chunks {wanted}={extent}: no dimension {wanted}{hint}")));
         }
     }
     if let Some(chunk_shape) = &options.chunk_shape
@@ -148,6 +180,10 @@ pub(crate) fn portable_attributes(attributes: &Attributes, same_format: bool) ->
         .collect();
     attributes.iter().filter(|(name, _)| !bookkeeping.contains(name)).collect()
 }
+
+/// The bytes of a chunk where a good size is asked for: large enough to compress and request well, small enough for many at
+/// once.
+pub const AUTO_CHUNK_BYTES: u64 = 4 << 20;
 
 /// Chunks of about a mebibyte, as near to cubes as the shape allows: good for slices in any direction.
 pub fn default_chunk_shape(shape: &[u64], item: u64) -> Vec<u64> {

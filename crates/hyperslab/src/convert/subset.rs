@@ -70,6 +70,25 @@ impl<'a> Subset<'a> {
         Ok(own)
     }
 
+    /// These nodes, and the arrays that describe them: coordinates, bounds, grid mappings and the like.
+    pub(super) fn with_companions(source: &'a OpenStore, nodes: &[String]) -> Result<Vec<String>> {
+        let mut own = Self {
+            source,
+            only: nodes.iter().map(|node| normal_path(node)).collect(),
+            items: Vec::new(),
+            by_axis: Vec::new(),
+            main: HashSet::new(),
+            known: RefCell::default(),
+        };
+        let arrays: Arrays = nodes::by_path(source, &own.only)?
+            .into_nodes()
+            .into_iter()
+            .filter_map(|(path, node)| if let Node::Array(array) = node { Some((path, array)) } else { None })
+            .collect();
+        own.find_main(&arrays, true)?;
+        Ok(own.only)
+    }
+
     /// Is everything taken of every array?
     fn is_all(&self) -> bool {
         self.items.is_empty() && self.by_axis.is_empty()

@@ -1,0 +1,42 @@
+//! Arguments of `tet append`.
+
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueHint};
+
+use super::StorageArgs;
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet append month2.nc all.zarr --along time
+  tet append 'data/2021-*.nc' all.zarr --along time
+  tet append month2.nc all.zarr --along time --dry-run")]
+pub(crate) struct AppendArgs {
+    /// Files to add, then the store to add them to; quoted patterns such as 'data/*.nc' are expanded
+    #[arg(value_name = "PATH", num_args = 2.., required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Dimension along which to add; every array that has it becomes longer
+    #[arg(long, value_name = "DIMENSION")]
+    pub(crate) along: String,
+
+    /// Check everything and show what would be added
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Memory limit for values in transit, such as 256MiB
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) memory: Option<String>,
+
+    /// Print only warnings
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+
+    /// Print the report as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) storage: StorageArgs,
+}

@@ -1,0 +1,57 @@
+//! `tet append`: files to the end of a store, along a dimension.
+
+use hyperslab::combine::{AppendOptions, CombineOptions, append_along, expand};
+use hyperslab::{Error, OpenOptions, Result};
+use serde_json::json;
+
+use crate::args::AppendArgs;
+use crate::{Answer, output, paint, pretty, progress};
+
+pub(crate) fn run(args: &AppendArgs) -> Result<Answer> {
+    let Some((target, sources)) = args.paths.split_last() else {
+        return Err(Error::invalid("append needs a file to add and a store to add it to"));
+    };
+    let open = OpenOptions { remote: super::remote_options(&args.storage)?, ..super::default_options()? };
+    let mut options = AppendOptions {
+        combine: CombineOptions { open, ..CombineOptions::default() },
+        dry_run: args.dry_run,
+        ..AppendOptions::default()
+    };
+    if let Some(memory) = &args.memory {
+        options.memory = pretty::parse_bytes(memory)?;
+    }
+    let sources = expand(sources)?;
+    let report = progress::with_bar(!args.quiet, |progress| {
+        append_along(target, &sources, &args.along, &options, progress)
+    })?;
+    if args.json {
+        let notes: Vec<_> =
+            report.notes.iter().map(|(node, note)| json!({ "node": node, "note": note })).collect();
+        output::print_json(&json!({
+            "path": target.display().to_string(), "dimension": args.along, "before": report.before,
+            "after": report.after, "arrays": report.arrays, "bytes": report.bytes, "applied": !args.dry_run,
+            "notes": notes,
+        }))?;
+        return Ok(Answer::Yes);
+    }
+    output::report(|out| {
+        let (sign, would) = if args.dry_run { ("·", "would be ") } else { ("✓", "") };
+        let arrays =
+            if report.arrays == 1 { "1 array".to_owned() } else { format!("{} arrays", report.arrays) };
+        let about = format!(
+            "{would}{} {} → {}, {arrays}, {}",
+            args.along,
+            report.before,
+            report.after,
+            pretty::bytes(report.bytes)
+        );
+        if !args.quiet {
+            writeln!(out, "{} {}  {}", paint::good(sign), target.display(), paint::dim(about))?;
+        }
+        for (node, note) in &report.notes {
+            writeln!(out, "{} {node}: {note}", paint::doubtful("!"))?;
+        }
+        Ok(())
+    })?;
+    Ok(Answer::Yes)
+}

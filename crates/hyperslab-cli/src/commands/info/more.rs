@@ -1,0 +1,131 @@
+//! What `tet info` shows beside the list of nodes: dimensions, columns, levels, sums, and the stores of a folder.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use hyperslab::{Catalog, Error, Node, Result, stores_in};
+use serde_json::{Value, json};
+
+use crate::{Answer, output, paint, pretty};
+
+/// The stores in a folder that is none itself; `why` it is none, where there are not any.
+pub(super) fn folder(path: &Path, as_json: bool, why: Error) -> Result<Answer> {
+    let stores = stores_in(path)?;
+    if stores.is_empty() {
+        return Err(why);
+    }
+    if as_json {
+        let stores: Vec<Value> = stores
+            .iter()
+            .map(|(path, format)| json!({ "path": path.display().to_string(), "format": format.name() }))
+            .collect();
+        output::print_json(&json!({ "path": path.display().to_string(), "stores": stores }))?;
+        return Ok(Answer::Yes);
+    }
+    output::print(|out| {
+        let count = if stores.len() == 1 { "1 store".to_owned() } else { format!("{} stores", stores.len()) };
+        writeln!(out, "{}  {}\n", paint::strong(path.display()), paint::dim(format!("folder · {count}")))?;
+        let mut table = pretty::Table::new(&["store", "format"]);
+        for (path, format) in &stores {
+            table.row(vec![path.display().to_string(), format.name().to_owned()]);
+        }
+        table.write(out)
+    })?;
+    Ok(Answer::Yes)
+}
+
+/// Dimensions in one line, as NetCDF users know them.
+pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    let dimensions = catalog.dimensions();
+    if dimensions.is_empty() {
+        return Ok(());
+    }
+    let one = |own: &hyperslab::CatalogDimension| {
+        let name = own.path.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(&own.path);
+        let unlimited = if own.unlimited { " (unlimited)" } else { "" };
+        format!("{name} {}{unlimited}", own.length)
+    };
+    let all: Vec<String> = dimensions.iter().map(one).collect();
+    writeln!(out, "  {} {}\n", paint::dim("dimensions:"), all.join(", "))
+}
+
+/// The columns of tables, and the levels and bounds of geometries.
+pub(super) fn parts(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    for node in &catalog.nodes {
+        match &node.node {
+            Ok(Node::Table(table)) => {
+                writeln!(out, "\n  {}", paint::strong(format!("{} columns", node.path)))?;
+                let mut columns = pretty::Table::new(&["column", "type", "role", "filters"]);
+                for column in &table.schema().columns {
+                    let role = match (column.dimension, column.nullable) {
+                        (true, _) => "dimension",
+                        (_, true) => "may be missing",
+                        _ => "",
+                    };
+                    let filters: Vec<String> = column.filters.iter().map(super::filter_text).collect();
+                    columns.row(vec![
+                        column.name.clone(),
+                        column.dtype.to_string(),
+                        role.to_owned(),
+                        filters.join(" "),
+                    ]);
+                }
+                columns.write(out)?;
+            }
+            Ok(Node::Geometry(geometry)) => {
+                let schema = geometry.schema();
+                if let Some([low, high]) = &schema.bounds {
+                    let names = schema.axes.iter().map(String::as_str).chain(std::iter::repeat("axis"));
+                    let bounds: Vec<String> = low
+                        .iter()
+                        .zip(high)
+                        .zip(names)
+                        .map(|((low, high), name)| format!("{name} {low}..{high}"))
+                        .collect();
+                    writeln!(out, "\n  {} {}", paint::dim("bounds:"), bounds.join(", "))?;
+                }
+                let Ok(levels) = geometry.levels() else { continue };
+                let mut table = pretty::Table::new(&["level", ">vertices", ">links", ">objects"]);
+                for level in levels {
+                    let number =
+                        |value: Value| if value.is_null() { String::new() } else { value.to_string() };
+                    table.row(vec![
+                        level.path.clone(),
+                        number(json!(level.vertices)),
+                        number(json!(level.links)),
+                        number(json!(level.objects)),
+                    ]);
+                }
+                writeln!(out)?;
+                table.write(out)?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Sums by group.
+pub(super) fn totals(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
+    let mut table = pretty::Table::new(&["group", ">arrays", ">size", ">stored"]);
+    for (path, total) in catalog.totals() {
+        table.row(vec![
+            path,
+            total.arrays.to_string(),
+            pretty::bytes(total.size),
+            pretty::bytes(total.stored.bytes),
+        ]);
+    }
+    table.write(out)
+}
+
+/// Sums by group, as JSON.
+pub(super) fn totals_json(catalog: &Catalog) -> Value {
+    let one = |(path, total): (String, hyperslab::Total)| {
+        json!({
+            "path": path, "arrays": total.arrays, "bytes": total.size, "stored_bytes": total.stored.bytes,
+            "chunks_stored": total.stored.chunks,
+        })
+    };
+    catalog.totals().into_iter().map(one).collect()
+}

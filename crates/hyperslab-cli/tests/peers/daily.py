@@ -1,0 +1,127 @@
+"""Monthly files as people have them, and what xarray, netCDF4, h5py and tiledb make of what `tet` wrote.
+
+    daily.py make FOLDER              monthly NetCDF files, and others that disagree with them
+    daily.py same FOLDER STORE FILES  is the store what xarray's concat makes of the files?
+    daily.py attrs FOLDER             a small store in every format that has attributes
+    daily.py attr PATH NODE NAME      the attribute, as the format's own library reads it
+"""
+
+import json
+import pathlib
+import sys
+
+import h5py
+import netCDF4
+import numpy
+import xarray
+
+
+def month(number, start, days, *, units=None, **changes):
+    random = numpy.random.default_rng(number)
+    lat = numpy.linspace(-80, 80, changes.get("lat", 9)).astype("f4")
+    lon = numpy.arange(0, 360, 40, dtype="f8")
+    time = numpy.datetime64(start) + numpy.arange(days).astype("timedelta64[D]")
+    time = time.astype("datetime64[ns]")
+    bounds = numpy.stack([time, time + numpy.timedelta64(1, "D")], axis=1)
+    data = xarray.Dataset(
+        {
+            "t": (("time", "lat", "lon"), random.normal(280, 9, (days, lat.size, lon.size)).astype(changes.get("dtype", "f4"))),
+            "time_bnds": (("time", "bnds"), bounds),
+            "name": (("time",), numpy.array([f"day {number}-{day}" for day in range(days)], dtype=object)),
+            "mask": (("lat", "lon"), (numpy.arange(lat.size * lon.size) % 3).reshape(lat.size, lon.size).astype("i2")),
+        },
+        {"time": time, "lat": lat, "lon": lon},
+        {"title": "daily means", "history": f"made in month {number}"},
+    )
+    data.t.attrs["units"] = changes.get("unit", "K")
+    data.time.attrs["bounds"] = "time_bnds"
+    data.time.encoding = {"units": units or "hours since 2001-01-01", "dtype": "f8", "calendar": changes.get("calendar", "standard")}
+    data.time_bnds.encoding = {"dtype": "f8"}
+    return data
+
+
+def write(data, path):
+    encoding = {"t": {"zlib": True, "shuffle": True, "chunksizes": (10, *data.t.shape[1:])}}
+    data.to_netcdf(path, engine="netcdf4", unlimited_dims=["time"], encoding=encoding)
+
+
+def make(folder):
+    (folder / "data").mkdir()
+    months = [(1, "2001-01-01", 31), (2, "2001-02-01", 28), (3, "2001-03-01", 31), (4, "2001-04-01", 30)]
+    for number, start, days in months:
+        # Names in another order than time.
+        write(month(number, start, days), folder / "data" / f"{'dbca'[number - 1]}.nc")
+    write(month(5, "2001-05-01", 31, units="days since 2001-05-01"), folder / "next.nc")
+    write(month(6, "2001-08-01", 31), folder / "gap.nc")
+    write(month(7, "2001-04-20", 5), folder / "overlap.nc")
+    write(month(8, "2001-05-01", 3, unit="degC"), folder / "units.nc")
+    write(month(9, "2001-05-01", 3, dtype="f8"), folder / "type.nc")
+    write(month(10, "2001-05-01", 3, lat=7), folder / "shape.nc")
+    write(month(11, "2001-05-01", 3, calendar="noleap"), folder / "calendar.nc")
+
+
+def same(folder, store, files):
+    parts = [xarray.open_dataset(folder / file).load() for file in files]
+    parts.sort(key=lambda part: part.time.values[0])
+    expected = xarray.concat(parts, "time", data_vars="minimal", coords="minimal", compat="override", join="override")
+    path = str(folder / store)
+    found = xarray.open_zarr(path, consolidated=False) if store.endswith(".zarr") else xarray.open_dataset(path)
+    xarray.testing.assert_equal(expected, found.load())
+    for name in expected.variables:
+        for key in ("units", "bounds"):
+            assert expected[name].attrs.get(key) == found[name].attrs.get(key), (name, key)
+    assert found.attrs["title"] == "daily means"
+
+
+def attrs(folder):
+    import tiledb
+    import zarr
+
+    values = numpy.arange(12, dtype="f4").reshape(3, 4)
+    data = xarray.Dataset({"t": (("y", "x"), values, {"units": "C", "history": "old", "scale_factor": numpy.float32(1)})}, attrs={"title": "old"})
+    data.to_netcdf(folder / "x.nc", engine="netcdf4")
+    data.to_netcdf(folder / "x3.nc", engine="netcdf4", format="NETCDF3_CLASSIC")
+    data.to_zarr(folder / "x.zarr", zarr_format=3)
+    data.to_zarr(folder / "x2.zarr", zarr_format=2)
+    with h5py.File(folder / "x.h5", "w", libver="latest") as file:
+        file.create_group("g").create_dataset("t", data=values, chunks=(2, 2), compression="gzip").attrs.update({"units": "C", "history": "old"})
+        file["same"] = file["g/t"]
+        file["soft"] = h5py.SoftLink("/g/t")
+    tiledb.from_numpy(str(folder / "x.tiledb"), values)
+    with tiledb.open(str(folder / "x.tiledb"), "w") as array:
+        array.meta["units"], array.meta["history"] = "C", "old"
+
+
+def attr(path, node, name):
+    if path.suffix == ".nc":
+        with netCDF4.Dataset(path) as file:
+            owner = file if node == "/" else file[node.strip("/")]
+            return owner.getncattr(name) if name in owner.ncattrs() else None
+    if path.suffix == ".h5":
+        with h5py.File(path) as file:
+            assert file["same"] == file["g/t"], "two names of one dataset"
+            assert file.get("soft", getlink=True).path == "/g/t"
+            numpy.testing.assert_array_equal(file["g/t"][:], numpy.arange(12).reshape(3, 4))
+            return file[node].attrs.get(name)
+    if path.suffix == ".tiledb":
+        import tiledb
+
+        with tiledb.open(str(path)) as array:
+            return array.meta.get(name)
+    import zarr
+
+    return zarr.open(str(path), mode="r")[node.strip("/")].attrs.get(name)
+
+
+if __name__ == "__main__":
+    command, folder, *rest = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    if command == "make":
+        make(folder)
+    elif command == "same":
+        same(folder, rest[0], rest[1:])
+    elif command == "attrs":
+        attrs(folder)
+    elif command == "attr":
+        value = attr(folder, *rest)
+        print(json.dumps(value.item() if hasattr(value, "item") else value))

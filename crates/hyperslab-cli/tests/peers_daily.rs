@@ -1,0 +1,206 @@
+//! Jobs of every day, each in the line that people type, compared with the libraries that they use today.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+use serde_json::{Value, json};
+
+fn tet(folder: &Path, words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tet")).current_dir(folder).args(words).output().unwrap()
+}
+
+/// Runs it, expects this exit code, gives stdout and stderr.
+fn told(folder: &Path, code: i32, words: &[&str]) -> String {
+    let output = tet(folder, words);
+    let text =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "tet {words:?}\n{text}");
+    text
+}
+
+fn python(words: &[&str]) -> String {
+    let python = std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with xarray");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/daily.py");
+    let output = Command::new(python).arg(script).args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+const MONTHS: [&str; 4] = ["data/a.nc", "data/b.nc", "data/c.nc", "data/d.nc"];
+
+fn months() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    python(&["make", folder.path().to_str().unwrap()]);
+    folder
+}
+
+fn same(folder: &Path, store: &str, files: &[&str]) {
+    let mut words = vec!["same", folder.to_str().unwrap(), store];
+    words.extend_from_slice(files);
+    python(&words);
+}
+
+#[test]
+fn files_are_joined_as_xarray_joins_them() {
+    let folder = months();
+    let folder = folder.path();
+    let text = told(folder, 0, &["convert", "data/*.nc", "all.zarr", "--concat", "time"]);
+    assert!(text.contains("history: taken from the first file"), "{text}");
+    same(folder, "all.zarr", &MONTHS);
+    // As the shell expands the pattern, into another format, with chunks by name.
+    let mut words = vec!["convert"];
+    words.extend_from_slice(&MONTHS);
+    words.extend_from_slice(&["all.nc", "--concat", "time", "--chunks", "time=31,lat=all"]);
+    told(folder, 0, &words);
+    same(folder, "all.nc", &MONTHS);
+    let info: Value = serde_json::from_str(&told(folder, 0, &["info", "all.nc", "--json"])).unwrap();
+    let nodes = info["nodes"].as_array().unwrap();
+    let t = nodes.iter().find(|node| node["path"] == "/t").unwrap();
+    assert_eq!((&t["shape"], &t["chunk_shape"]), (&json!([120, 9, 9]), &json!([31, 9, 9])));
+}
+
+#[test]
+fn a_month_is_added_to_the_end() {
+    let folder = months();
+    let folder = folder.path();
+    for target in ["all.zarr", "all.nc"] {
+        told(folder, 0, &["convert", "data/*.nc", target, "--concat", "time"]);
+        let told_before = told(folder, 0, &["append", "next.nc", target, "--along", "time", "--dry-run"]);
+        assert!(told_before.contains("120 → 151"), "{told_before}");
+        same(folder, target, &MONTHS);
+        told(folder, 0, &["append", "next.nc", target, "--along", "time"]);
+        same(folder, target, &[&MONTHS[..], &["next.nc"]].concat());
+        // Once more would overlap.
+        assert!(told(folder, 2, &["append", "next.nc", target, "--along", "time"]).contains("overlap"));
+        same(folder, target, &[&MONTHS[..], &["next.nc"]].concat());
+    }
+}
+
+#[test]
+fn gaps_are_named_and_disagreements_are_errors() {
+    let folder = months();
+    let folder = folder.path();
+    let text = told(folder, 0, &["convert", "data/a.nc", "gap.nc", "gap.zarr", "--concat", "time"]);
+    assert!(text.contains("gap from 2001-04-30") && text.contains("to 2001-08-01"), "{text}");
+    for (file, what) in [
+        ("overlap.nc", "overlap along time"),
+        ("units.nc", "/t has units \"degC\", but \"K\" in data/a.nc"),
+        ("type.nc", "/t has type float64, but float32"),
+        ("shape.nc", "is 7 long along lat, but 9"),
+        ("calendar.nc", "calendar"),
+    ] {
+        let text = told(folder, 2, &["convert", "data/a.nc", file, "no.zarr", "--concat", "time"]);
+        assert!(text.contains(what) && text.contains(file), "{file}: {text}");
+        assert!(!folder.join("no.zarr").exists());
+    }
+    let text = told(folder, 2, &["convert", "data/a.nc", "next.nc", "no.zarr", "--concat", "tim"]);
+    assert!(text.contains("did you mean time?"), "{text}");
+    let text = told(folder, 2, &["convert", "data/a.nc", "next.nc", "no.zarr"]);
+    assert!(text.contains("--concat"), "{text}");
+}
+
+#[test]
+fn nodes_are_kept_dropped_and_renamed() {
+    let folder = months();
+    let folder = folder.path();
+    let words = [
+        "convert",
+        "next.nc",
+        "x.nc",
+        "--keep",
+        "t",
+        "--rename",
+        "t=temperature",
+        "--rename",
+        "lat=latitude",
+    ];
+    told(folder, 0, &words);
+    let info: Value = serde_json::from_str(&told(folder, 0, &["info", "x.nc", "--json"])).unwrap();
+    let nodes = info["nodes"].as_array().unwrap();
+    let paths: Vec<&str> = nodes.iter().filter_map(|node| node["path"].as_str()).collect();
+    for path in ["/temperature", "/latitude", "/lon", "/time", "/time_bnds"] {
+        assert!(paths.contains(&path), "{path} in {paths:?}");
+    }
+    assert!(!paths.contains(&"/mask") && !paths.contains(&"/t"), "{paths:?}");
+    let t = nodes.iter().find(|node| node["path"] == "/temperature").unwrap();
+    assert_eq!(t["dimensions"], json!(["time", "latitude", "lon"]));
+    told(folder, 0, &["convert", "next.nc", "y.zarr", "--drop", "mask,name"]);
+    let text = told(folder, 2, &["convert", "next.nc", "z.zarr", "--drop", "maks"]);
+    assert!(text.contains("did you mean /mask?"), "{text}");
+}
+
+#[test]
+fn attributes_are_edited_in_every_format() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    python(&["attrs", folder.to_str().unwrap()]);
+    let attribute = |file: &str, node: &str, name: &str| -> Value {
+        let path = folder.join(file);
+        serde_json::from_str(&python(&["attr", path.to_str().unwrap(), node, name])).unwrap()
+    };
+    for (file, node) in [
+        ("x.nc", "/t"),
+        ("x3.nc", "/t"),
+        ("x.zarr", "/t"),
+        ("x2.zarr", "/t"),
+        ("x.h5", "/g/t"),
+        ("x.tiledb", "/"),
+    ] {
+        told(folder, 0, &["attrs", file, node, "units=K", "--delete", "history", "--dry-run"]);
+        assert_eq!(attribute(file, node, "units"), "C", "{file}");
+        told(folder, 0, &["attrs", file, node, "units=K", "--delete", "history"]);
+        assert_eq!(attribute(file, node, "units"), "K", "{file}");
+        assert_eq!(attribute(file, node, "history"), Value::Null, "{file}");
+        let text = told(folder, 2, &["attrs", file, node, "--delete", "unit"]);
+        assert!(text.contains("did you mean units?"), "{text}");
+    }
+    // A number keeps the type that the attribute had.
+    told(folder, 0, &["attrs", "x.nc", "/t", "scale_factor=0.5"]);
+    assert_eq!(attribute("x.nc", "/t", "scale_factor"), 0.5);
+    // A file that may not be written stays as it is.
+    let path = folder.join("x.nc");
+    let mut permissions = path.metadata().unwrap().permissions();
+    permissions.set_readonly(true);
+    std::fs::set_permissions(&path, permissions).unwrap();
+    assert!(told(folder, 2, &["attrs", "x.nc", "/t", "units=C"]).contains("read-only"));
+    assert_eq!(attribute("x.nc", "/t", "units"), "K");
+}
+
+#[test]
+fn nodes_are_renamed_and_removed() {
+    let folder = months();
+    let folder = folder.path();
+    told(folder, 0, &["convert", "next.nc", "x.zarr"]);
+    for file in ["next.nc", "x.zarr"] {
+        told(folder, 0, &["rename", file, "/t", "/temperature", "--dry-run"]);
+        told(folder, 0, &["rename", file, "/t", "/temperature"]);
+        told(folder, 0, &["rename", file, "lat", "latitude"]);
+        told(folder, 0, &["rm", file, "/mask"]);
+        let info: Value = serde_json::from_str(&told(folder, 0, &["info", file, "--json"])).unwrap();
+        let nodes = info["nodes"].as_array().unwrap();
+        let t = nodes.iter().find(|node| node["path"] == "/temperature").unwrap();
+        assert_eq!(t["dimensions"], json!(["time", "latitude", "lon"]), "{file}");
+        assert!(!nodes.iter().any(|node| node["path"] == "/mask"), "{file}");
+        assert!(told(folder, 2, &["rm", file, "/"]).contains("root"));
+        assert!(told(folder, 2, &["rename", file, "/temperature", "/lon"]).contains("exists already"));
+    }
+}
+
+#[test]
+fn what_is_whole_is_salvaged() {
+    let folder = months();
+    let folder = folder.path();
+    told(folder, 0, &["convert", "next.nc", "classic.nc", "--to", "netcdf3", "--drop", "name"]);
+    for (file, out) in [("next.nc", "saved.nc"), ("classic.nc", "saved3.nc")] {
+        let bytes = std::fs::read(folder.join(file)).unwrap();
+        std::fs::write(folder.join("cut.nc"), &bytes[..bytes.len() * 2 / 3]).unwrap();
+        let output = tet(folder, &["repair", "cut.nc", "--salvage", out, "--json"]);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|_| panic!("{file}: {}", String::from_utf8_lossy(&output.stderr)));
+        assert_eq!(output.status.code(), Some(1), "{report}");
+        assert!(!report["lost"].as_array().unwrap().is_empty(), "{report}");
+        told(folder, 0, &["verify", out, "--deep"]);
+    }
+}

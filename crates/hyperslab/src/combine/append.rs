@@ -1,0 +1,172 @@
+//! Adding stores to the end of one that exists.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use hyperslab_core::{
+    Array, ArraySink, ChunkCoord, CreateOptions, Error, Grid, Positions, Region, Result, Sink, product,
+    read_serial,
+};
+
+use super::array::JoinedArray;
+use super::store::CombinedStore;
+use super::{CombineOptions, joined};
+use crate::convert::{Progress, at_once, encode_and_write};
+use crate::create;
+
+/// How stores are added to one that exists.
+#[derive(Debug, Clone)]
+pub struct AppendOptions {
+    /// How stores are opened, and what becomes of their attributes.
+    pub combine: CombineOptions,
+    /// Memory for elements on their way.
+    pub memory: u64,
+    /// Only check, and say what would be added.
+    pub dry_run: bool,
+}
+
+impl Default for AppendOptions {
+    fn default() -> Self {
+        Self { combine: CombineOptions::default(), memory: 256 << 20, dry_run: false }
+    }
+}
+
+/// What was added.
+#[derive(Debug, Clone, Default, serde::Serialize)]
+pub struct AppendReport {
+    /// Arrays that became longer.
+    pub arrays: u64,
+    /// Bytes of the elements that were added.
+    pub bytes: u64,
+    /// How long the dimension was.
+    pub before: u64,
+    /// How long it is.
+    pub after: u64,
+    /// What people should know, by node.
+    pub notes: Vec<(String, String)>,
+}
+
+/// Adds stores to the end of another, along a dimension. Every array of the target that has the dimension becomes longer, or
+/// none does.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when a store disagrees with the target, or does not follow it; the message names the
+/// difference, and nothing changes. [`Unsupported`](Error::Unsupported) where the target's format cannot grow.
+pub fn append_along(
+    target: &Path,
+    sources: &[PathBuf],
+    dimension: &str,
+    options: &AppendOptions,
+    progress: &Progress,
+) -> Result<AppendReport> {
+    crate::location::check_local(target, "adding to")?;
+    if let Some(path) = sources.iter().find(|path| crate::convert::same_file(path, target)) {
+        return Err(Error::invalid(format!("{} cannot be added to itself", path.display())));
+    }
+    if sources.is_empty() {
+        return Err(Error::invalid("nothing to add: no file matches"));
+    }
+    let mut paths = vec![target.to_owned()];
+    paths.extend_from_slice(sources);
+    let (combination, combined) = joined(&paths, dimension, &options.combine, true)?;
+    let format = combination.store.driver().ok_or_else(|| {
+        Error::unsupported(target.display().to_string(), "adding to a store of an unknown format")
+    })?;
+    // Attributes of the target stay as they are.
+    let notes = combination.notes.into_iter().filter(|(_, note)| !note.starts_with("attributes ")).collect();
+    let mut report = AppendReport { notes, ..AppendReport::default() };
+    let create_options = CreateOptions { append: true, ..CreateOptions::default() };
+    let mut sink = create(target, format, &create_options)?;
+    let additions = combined
+        .joined
+        .iter()
+        .map(|path| Addition::new(&mut *sink, &combined, path))
+        .collect::<Result<Vec<_>>>()?;
+    for addition in &additions {
+        report.arrays += u64::from(!addition.array.schema().is_dimension);
+        report.bytes = report.bytes.saturating_add(addition.bytes());
+        (report.before, report.after) = (addition.before, addition.after());
+    }
+    if options.dry_run {
+        return Ok(report);
+    }
+    progress.total.fetch_add(report.bytes, Ordering::Relaxed);
+    for addition in &additions {
+        addition.write(options.memory, progress)?;
+    }
+    sink.finish()?;
+    sink.commit()?;
+    Ok(report)
+}
+
+/// What is added to one array.
+struct Addition {
+    array: Arc<JoinedArray>,
+    sink: Arc<dyn ArraySink>,
+    /// How long it was.
+    before: u64,
+}
+
+impl Addition {
+    fn new(sink: &mut dyn Sink, combined: &CombinedStore, path: &str) -> Result<Self> {
+        let array = combined.array(path)?;
+        // The target comes first; it may be empty.
+        let before = array.pieces.first().filter(|piece| piece.part == 0).map_or(0, |piece| piece.length);
+        let sink = sink.grow(path, array.schema().shape()).map_err(|why| match why {
+            Error::Invalid(why) => Error::invalid(format!(
+                "{path}: {why}; an array grows along an unlimited dimension, which `tet convert --unlimited` makes"
+            )),
+            other => other,
+        })?;
+        Ok(Self { array, sink, before })
+    }
+
+    fn after(&self) -> u64 {
+        self.array.schema().shape()[self.array.axis]
+    }
+
+    /// Bytes of the elements that are new.
+    fn bytes(&self) -> u64 {
+        let schema = self.array.schema();
+        let mut shape = schema.shape().to_vec();
+        shape[self.array.axis] = self.after() - self.before;
+        let item = schema.dtype.size().unwrap_or(16) as u64;
+        product(&shape).unwrap_or(u64::MAX).saturating_mul(item)
+    }
+
+    /// Writes the chunks that are new, and those that the old end cut.
+    fn write(&self, memory: u64, progress: &Progress) -> Result<()> {
+        let (schema, axis, grid) = (self.array.schema(), self.array.axis, self.sink.grid());
+        if self.before == self.after() || schema.is_dimension {
+            return Ok(());
+        }
+        let extent = grid.chunk_shape()[axis];
+        let first = self.before / extent;
+        let mut counts = grid.extents();
+        counts[axis] = counts[axis].saturating_sub(first);
+        let numbers = Grid::new(&counts, &vec![1; counts.len()])?;
+        let item = schema.dtype.size().unwrap_or(64) as u64;
+        let chunk_bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(item).max(1);
+        let make = |number: u64| {
+            progress.check_cancelled()?;
+            let mut chunk: ChunkCoord = numbers.coord(number);
+            chunk[axis] += first;
+            let region: Region = grid.region(&chunk);
+            let values = read_serial(&*self.array, Positions::region(&region))?;
+            Ok((self.sink.encode(&chunk, &values.elements)?, chunk))
+        };
+        let write = |(encoded, chunk): (_, ChunkCoord)| {
+            self.sink.write(&chunk, encoded)?;
+            let mut region = grid.region(&chunk);
+            let end = region.start[axis] + region.shape[axis];
+            region.shape[axis] = end - region.start[axis].max(self.before).min(end);
+            let added = region.cells().unwrap_or(0).saturating_mul(item);
+            progress.done.fetch_add(added, Ordering::Relaxed);
+            Ok(())
+        };
+        let kept = if self.sink.any_order() { None } else { Some(at_once(memory / 4, chunk_bytes)) };
+        encode_and_write(numbers.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)
+    }
+}

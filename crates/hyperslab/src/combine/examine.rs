@@ -1,0 +1,400 @@
+//! What the stores of a combination must agree in, and what is found in each.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use hyperslab_core::{
+    Array, ArraySchema, Attribute, Attributes, Calendar, DType, Error, Node, Positions, Result, TimeAxis,
+    Values, dimension_axis, read_serial,
+};
+use serde_json::Value;
+
+use super::rebase::{Times, time_axis};
+use crate::OpenStore;
+use crate::convert::nodes_by_path;
+
+/// Arrays without the dimension are compared by value up to this many bytes.
+const MOST_COMPARED: u64 = 16 << 20;
+
+/// Attributes that say what stored values mean. Where they differ, joined values would be wrong.
+const MEANING: [&str; 4] = ["units", "scale_factor", "add_offset", "_Unsigned"];
+/// As [`MEANING`], where both stores have them: formats differ in whether they state them.
+const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
+
+/// What the first store has, and all others must have.
+#[derive(Debug)]
+pub(super) struct Model {
+    pub(super) dimension: String,
+    /// The first store, for messages.
+    pub(super) first: String,
+    /// Parents first.
+    pub(super) nodes: Vec<(String, Kind)>,
+    /// The array that labels the dimension.
+    pub(super) coordinate: Option<String>,
+    /// The values of arrays that must be the same.
+    same: HashMap<String, Values>,
+    /// Arrays that are too large to be compared.
+    pub(super) not_compared: Vec<String>,
+}
+
+/// A node of the first store.
+#[derive(Debug)]
+pub(super) enum Kind {
+    Group(Attributes),
+    /// An array that has the dimension.
+    Joined {
+        axis: usize,
+        schema: Box<ArraySchema>,
+    },
+    /// An array that has not.
+    Same(Box<ArraySchema>),
+}
+
+/// What one store has.
+#[derive(Debug)]
+pub(super) struct Facts {
+    /// How long the dimension is.
+    pub(super) length: u64,
+    /// The coordinate, in the first store's numbers.
+    pub(super) coordinate: Option<Vec<f64>>,
+    /// The attributes of every node.
+    pub(super) attributes: HashMap<String, Attributes>,
+    /// Arrays whose times count from another date.
+    pub(super) times: HashMap<String, Times>,
+}
+
+impl Model {
+    /// Takes the first store as the model.
+    pub(super) fn new(store: OpenStore, path: &Path, dimension: &str) -> Result<(Self, Facts)> {
+        let mut model = Self {
+            dimension: dimension.to_owned(),
+            first: path.display().to_string(),
+            nodes: Vec::new(),
+            coordinate: None,
+            same: HashMap::new(),
+            not_compared: Vec::new(),
+        };
+        let nodes = nodes_by_path(&store)?;
+        let mut names: Vec<Option<String>> = Vec::new();
+        for (path, node) in nodes {
+            let kind = match node {
+                Node::Group(attributes) => Kind::Group(attributes),
+                Node::Array(array) => {
+                    let schema = array.schema();
+                    names.extend(schema.dimensions.iter().cloned());
+                    model.take_array(&path, &*array)?
+                }
+                Node::Link(_) | Node::Type(..) => continue,
+                other => {
+                    let what = format!("joining {path}, which is {},", other.kind().one());
+                    return Err(Error::unsupported(model.first.as_str(), what));
+                }
+            };
+            model.nodes.push((path, kind));
+        }
+        if !model.nodes.iter().any(|(_, kind)| matches!(kind, Kind::Joined { .. })) {
+            names.sort();
+            names.dedup();
+            let why = dimension_axis(&names, dimension).err().map_or_else(String::new, |why| why.to_string());
+            return Err(Error::invalid(format!("{}: {why}", model.first)));
+        }
+        let facts = model.examine(store, path)?;
+        Ok((model, facts))
+    }
+
+    fn take_array(&mut self, path: &str, array: &dyn Array) -> Result<Kind> {
+        let schema = array.schema();
+        let named = schema.dimensions.iter().filter(|name| name.as_deref() == Some(&self.dimension)).count();
+        if named == 0 {
+            if !schema.is_dimension {
+                self.keep_values(path, array)?;
+            }
+            return Ok(Kind::Same(Box::new(schema.clone())));
+        }
+        if named > 1 {
+            let what = format!("{path} has the dimension {} twice", self.dimension);
+            return Err(Error::invalid(format!("{}: {what}; an array is joined along one axis", self.first)));
+        }
+        let axis = dimension_axis(&schema.dimensions, &self.dimension)?;
+        let is_coordinate = schema.dimensions.len() == 1
+            && !schema.is_dimension
+            && path.rsplit('/').next() == Some(self.dimension.as_str());
+        if is_coordinate && self.coordinate.is_none() {
+            self.coordinate = Some(path.to_owned());
+        }
+        Ok(Kind::Joined { axis, schema: Box::new(schema.clone()) })
+    }
+
+    fn keep_values(&mut self, path: &str, array: &dyn Array) -> Result<()> {
+        let schema = array.schema();
+        if schema.bytes().is_some_and(|bytes| bytes > MOST_COMPARED) {
+            self.not_compared.push(path.to_owned());
+        } else {
+            self.same.insert(path.to_owned(), read_serial(array, Positions::whole(schema.shape()))?);
+        }
+        Ok(())
+    }
+
+    /// Compares a store with the first.
+    pub(super) fn examine(&self, store: OpenStore, path: &Path) -> Result<Facts> {
+        let name = path.display().to_string();
+        let differs = |what: String| Error::invalid(format!("{name}: {what}"));
+        let nodes: HashMap<String, Node> = nodes_by_path(&store)?.into_iter().collect();
+        let mut facts =
+            Facts { length: 0, coordinate: None, attributes: HashMap::new(), times: HashMap::new() };
+        let mut length: Option<(u64, String)> = None;
+        for (path, kind) in &self.nodes {
+            let (axis, own) = match (kind, nodes.get(path)) {
+                (Kind::Group(_), Some(Node::Group(attributes))) => {
+                    facts.attributes.insert(path.clone(), portable(attributes));
+                    continue;
+                }
+                (Kind::Joined { axis, schema }, Some(Node::Array(array))) => {
+                    (Some(*axis), self.same_schema(path, schema, array.schema(), Some(*axis)).map(|()| array))
+                }
+                (Kind::Same(schema), Some(Node::Array(array))) => {
+                    (None, self.same_schema(path, schema, array.schema(), None).map(|()| array))
+                }
+                // Some formats declare dimensions, others only name them.
+                (Kind::Joined { schema, .. } | Kind::Same(schema), None) if schema.is_dimension => continue,
+                (Kind::Group(_), None) => continue,
+                (_, None) => return Err(differs(format!("{path} is missing; {} has it", self.first))),
+                (_, Some(node)) => {
+                    let what = format!("{path} is {}, which it is not in {}", node.kind().one(), self.first);
+                    return Err(differs(what));
+                }
+            };
+            let array = own.map_err(&differs)?;
+            let schema = array.schema();
+            facts.attributes.insert(path.clone(), portable(&schema.attributes));
+            let Some(axis) = axis else {
+                self.same_values(path, &**array).map_err(&differs)?;
+                continue;
+            };
+            let extent = schema.shape()[axis];
+            match &length {
+                Some((known, other)) if *known != extent => {
+                    let dimension = &self.dimension;
+                    let what = format!("{path} is {extent} long along {dimension}, {other} is {known} long");
+                    return Err(differs(what));
+                }
+                _ => length = Some((extent, path.clone())),
+            }
+        }
+        let known: HashSet<&str> = self.nodes.iter().map(|(path, _)| path.as_str()).collect();
+        let extra = nodes.iter().filter(|(path, node)| {
+            matches!(node, Node::Array(array) if !array.schema().is_dimension)
+                && !known.contains(path.as_str())
+        });
+        if let Some(path) = extra.map(|(path, _)| path).min() {
+            return Err(differs(format!(
+                "{path} is missing in {}; use --drop {path} to leave it out",
+                self.first
+            )));
+        }
+        facts.length = length.map_or(0, |(length, _)| length);
+        self.find_times(&nodes, &mut facts).map_err(differs)?;
+        facts.coordinate = self.coordinate_values(&nodes, &facts)?;
+        Ok(facts)
+    }
+
+    /// What differs between an array and the first store's, in words.
+    fn same_schema(
+        &self,
+        path: &str,
+        first: &ArraySchema,
+        own: &ArraySchema,
+        axis: Option<usize>,
+    ) -> std::result::Result<(), String> {
+        let there = &self.first;
+        if own.dtype != first.dtype {
+            return Err(format!("{path} has type {}, but {} in {there}", own.dtype, first.dtype));
+        }
+        let named = |names: &[Option<String>]| -> String {
+            let names: Vec<&str> = names.iter().map(|name| name.as_deref().unwrap_or("?")).collect();
+            format!("({})", names.join(", "))
+        };
+        let same_name = |(one, other): (&Option<String>, &Option<String>)| {
+            one == other || one.is_none() || other.is_none()
+        };
+        let same_names = own.dimensions.len() == first.dimensions.len()
+            && own.dimensions.iter().zip(&first.dimensions).all(same_name);
+        if !same_names {
+            let (own, first) = (named(&own.dimensions), named(&first.dimensions));
+            return Err(format!("{path} has the dimensions {own}, but {first} in {there}"));
+        }
+        let same_extent = |at: usize| Some(at) == axis || own.shape()[at] == first.shape()[at];
+        if let Some(at) = (0..own.shape().len()).find(|at| !same_extent(*at)) {
+            let dimension = own.dimensions[at].clone().unwrap_or_else(|| format!("axis {at}"));
+            let (own, first) = (own.shape()[at], first.shape()[at]);
+            return Err(format!("{path} is {own} long along {dimension}, but {first} in {there}"));
+        }
+        if own.nullable != first.nullable {
+            return Err(format!("{path} differs from {there} in whether values may be missing"));
+        }
+        same_meaning(path, &first.attributes, &own.attributes, there)
+    }
+
+    fn same_values(&self, path: &str, array: &dyn Array) -> std::result::Result<(), String> {
+        let Some(first) = self.same.get(path) else { return Ok(()) };
+        let own =
+            read_serial(array, Positions::whole(array.schema().shape())).map_err(|why| why.to_string())?;
+        if own.elements == first.elements {
+            return Ok(());
+        }
+        Err(format!(
+            "{path} has other values than in {}; only arrays along {} may differ; use --drop {path} to leave it out",
+            self.first, self.dimension
+        ))
+    }
+
+    /// Finds times that count from another date, and the bounds that follow them.
+    fn find_times(
+        &self,
+        nodes: &HashMap<String, Node>,
+        facts: &mut Facts,
+    ) -> std::result::Result<(), String> {
+        for (path, kind) in &self.nodes {
+            let Kind::Joined { schema, .. } = kind else { continue };
+            let Some(attributes) = facts.attributes.get(path) else { continue };
+            let Some(times) = Times::new(attributes, &schema.attributes) else { continue };
+            let group = path.rsplit_once('/').map_or("", |(group, _)| group);
+            let bounds = ["bounds", "climatology"].iter().filter_map(|name| attributes.get(name)?.as_text());
+            let mut all: Vec<String> = bounds.map(|name| format!("{group}/{name}")).collect();
+            all.retain(|path| matches!(nodes.get(path), Some(Node::Array(_))));
+            all.push(path.clone());
+            for path in all {
+                let Some(Node::Array(array)) = nodes.get(&path) else { continue };
+                let values = read_serial(&**array, Positions::whole(array.schema().shape()));
+                if !times.is_exact(&values.map_err(|why| why.to_string())?) {
+                    return Err(format!(
+                        "{path} cannot count \"{}\", as {} does, in {} without rounding; store it as float64 first",
+                        times.units(),
+                        self.first,
+                        array.schema().dtype
+                    ));
+                }
+                facts.times.insert(path, times.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn coordinate_values(&self, nodes: &HashMap<String, Node>, facts: &Facts) -> Result<Option<Vec<f64>>> {
+        let Some(path) = &self.coordinate else { return Ok(None) };
+        let Some(Node::Array(array)) = nodes.get(path) else { return Ok(None) };
+        let array = match facts.times.get(path) {
+            Some(times) => times.applied(std::sync::Arc::clone(array))?,
+            None => std::sync::Arc::clone(array),
+        };
+        Ok(numbers(&read_serial(&*array, Positions::whole(array.schema().shape()))?))
+    }
+
+    /// How the coordinate counts time.
+    pub(super) fn time(&self) -> Option<TimeAxis> {
+        let coordinate = self.coordinate.as_ref()?;
+        self.nodes.iter().find(|(path, _)| path == coordinate).and_then(|(_, kind)| match kind {
+            Kind::Joined { schema, .. } => time_axis(&schema.attributes),
+            _ => None,
+        })
+    }
+}
+
+/// The attributes without any format's bookkeeping.
+fn portable(attributes: &Attributes) -> Attributes {
+    let names: HashSet<&str> =
+        crate::convert::portable_attributes(attributes, false).into_iter().map(|(name, _)| name).collect();
+    attributes.filtered(|name, _| names.contains(name))
+}
+
+/// The numbers of a coordinate; `None` where it has none.
+fn numbers(values: &Values) -> Option<Vec<f64>> {
+    if let (DType::DateTime(_), Some(bytes)) = (&values.dtype, values.elements.as_fixed()) {
+        return Some(
+            bytes.chunks_exact(8).map(|bytes| bytemuck::pod_read_unaligned::<i64>(bytes) as f64).collect(),
+        );
+    }
+    crate::labels::numbers_of(values)
+}
+
+/// Refuses arrays whose stored values mean different things.
+fn same_meaning(
+    path: &str,
+    first: &Attributes,
+    own: &Attributes,
+    there: &str,
+) -> std::result::Result<(), String> {
+    let text = |attributes: &Attributes, name: &str| attributes.get(name).and_then(Attribute::as_text);
+    let both_count_time = time_like(first) && time_like(own);
+    if both_count_time {
+        let calendar = |attributes: &Attributes| text(attributes, "calendar").unwrap_or_default();
+        let (ours, theirs) = (calendar(own), calendar(first));
+        if Calendar::from_name(&ours) != Calendar::from_name(&theirs) {
+            let name = |calendar: String| if calendar.is_empty() { "standard".to_owned() } else { calendar };
+            let (ours, theirs) = (name(ours), name(theirs));
+            return Err(format!("{path} counts time in the calendar {ours}, but in {theirs} in {there}"));
+        }
+        if time_axis(first).is_none() || time_axis(own).is_none() {
+            let (ours, theirs) = (text(own, "units"), text(first, "units"));
+            if ours != theirs {
+                let (ours, theirs) = (ours.unwrap_or_default(), theirs.unwrap_or_default());
+                return Err(format!(
+                    "{path} counts \"{ours}\", but \"{theirs}\" in {there}, and one of the two is not understood"
+                ));
+            }
+        }
+    }
+    for name in MEANING.into_iter().filter(|name| !(both_count_time && *name == "units")) {
+        let (ours, theirs) = (own.get(name), first.get(name));
+        if !same_attribute(ours, theirs) {
+            let shown = |attribute: Option<&Attribute>| attribute.map_or("none".to_owned(), shown);
+            return Err(format!("{path} has {name} {}, but {} in {there}", shown(ours), shown(theirs)));
+        }
+    }
+    for name in MARKERS {
+        if let (Some(ours), Some(theirs)) = (own.get(name), first.get(name))
+            && !same_attribute(Some(ours), Some(theirs))
+        {
+            return Err(format!("{path} has {name} {}, but {} in {there}", shown(ours), shown(theirs)));
+        }
+    }
+    Ok(())
+}
+
+fn time_like(attributes: &Attributes) -> bool {
+    let units = attributes.get("units").and_then(Attribute::as_text);
+    units.is_some_and(|units| units.contains(" since "))
+}
+
+/// An attribute in a message.
+pub(super) fn shown(attribute: &Attribute) -> String {
+    match attribute.to_json() {
+        Value::String(text) => format!("{text:?}"),
+        other => other.to_string(),
+    }
+}
+
+/// Do attributes say the same, whatever the precision in which formats keep numbers?
+pub(super) fn same_attribute(one: Option<&Attribute>, other: Option<&Attribute>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one == other || same_json(&one.to_json(), &other.to_json()),
+        (one, other) => one.is_none() && other.is_none(),
+    }
+}
+
+fn same_json(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(one), Value::Number(other)) => {
+            let (one, other) = (one.as_f64().unwrap_or(f64::NAN), other.as_f64().unwrap_or(f64::NAN));
+            one == other || (one - other).abs() <= 1e-6 * one.abs().max(other.abs())
+        }
+        // One number alone, and a list of one.
+        (Value::Array(items), value) | (value, Value::Array(items)) if !value.is_array() => {
+            items.len() == 1 && same_json(&items[0], value)
+        }
+        (Value::Array(one), Value::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same_json(one, other))
+        }
+        _ => one == other,
+    }
+}

@@ -1,0 +1,78 @@
+//! Which nodes are converted, and under which names.
+
+use hyperslab_core::{ArraySchema, Error, Node, Result, did_you_mean, normal_path};
+
+use super::subset::Subset;
+use super::{ConvertOptions, nodes};
+use crate::OpenStore;
+use crate::edit::view::{Changes, edited};
+
+/// The source with nodes renamed and left out as the options say, and the options that are left; `None` when they say
+/// nothing of the kind.
+pub(super) fn view(
+    source: &OpenStore,
+    options: &ConvertOptions,
+) -> Result<Option<(OpenStore, ConvertOptions)>> {
+    if options.rename.is_empty() && options.drop.is_empty() && options.keep.is_empty() {
+        return Ok(None);
+    }
+    let mut changes = Changes::default();
+    if !options.keep.is_empty() {
+        for node in &options.keep {
+            check_node(source, node)?;
+        }
+        changes.keep(Subset::with_companions(source, &options.keep)?);
+    }
+    for node in &options.drop {
+        check_node(source, node)?;
+        changes.remove(source, node)?;
+    }
+    for (from, to) in &options.rename {
+        if source.node(from).is_ok() {
+            changes.rename(source, from, to)?;
+        } else {
+            check_dimension(source, from)?;
+            changes.rename_dimension(from, to);
+        }
+    }
+    let left = ConvertOptions {
+        rename: Vec::new(),
+        drop: Vec::new(),
+        keep: Vec::new(),
+        keep_bookkeeping: false,
+        ..options.clone()
+    };
+    Ok(Some((edited(source, changes), left)))
+}
+
+/// Refuses a node that is not there, and says what was probably meant.
+fn check_node(source: &OpenStore, node: &str) -> Result<()> {
+    let path = normal_path(node);
+    match source.node(&path) {
+        Err(why) if why.is_not_found() => {
+            let names: Vec<String> =
+                nodes::by_path(source, &[])?.into_nodes().into_iter().map(|(path, _)| path).collect();
+            let hint = did_you_mean(&path, names.iter().map(String::as_str).filter(|name| *name != "/"));
+            Err(Error::invalid(format!("{}: no node {path}{hint}", source.path().display())))
+        }
+        found => found.map(|_| ()),
+    }
+}
+
+/// Refuses a name that neither a node nor a dimension has.
+fn check_dimension(source: &OpenStore, name: &str) -> Result<()> {
+    let mut names: Vec<String> = Vec::new();
+    let mut found = false;
+    for (path, node) in nodes::by_path(source, &[])?.into_nodes() {
+        let Node::Array(array) = node else { continue };
+        let schema: &ArraySchema = array.schema();
+        found |= schema.dimensions.iter().flatten().any(|own| own == name);
+        names.extend(schema.dimensions.iter().flatten().cloned());
+        names.push(path.trim_start_matches('/').to_owned());
+    }
+    names.sort();
+    names.dedup();
+    let hint = did_you_mean(name, names.iter().map(String::as_str));
+    let path = source.path().display();
+    if found { Ok(()) } else { Err(Error::invalid(format!("{path}: no node or dimension {name}{hint}"))) }
+}

@@ -1,0 +1,200 @@
+//! A damaged store in which everything that can be read is whole, and everything else is missing.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Depth, Elements, Error, Fill, Node, Positions,
+    Report, Result, Span, Store, StoredForm, StoredGroup, child_path, normal_path, read_serial,
+};
+
+use super::Losses;
+
+/// What can be read of a damaged store.
+#[derive(Debug)]
+pub(super) struct SalvagedStore {
+    /// The store as it is, and as it would be if nothing was cut off. The first that can answer does.
+    stores: Vec<Arc<dyn Store>>,
+    losses: Losses,
+}
+
+impl SalvagedStore {
+    /// Fails when not even the root can be read.
+    pub(super) fn new(stores: Vec<Arc<dyn Store>>, losses: Losses) -> Result<Self> {
+        let own = Self { stores, losses };
+        own.first(|store| store.node("/"))?;
+        Ok(own)
+    }
+
+    /// The first answer, or the first reason why there is none.
+    fn first<T>(&self, ask: impl Fn(&Arc<dyn Store>) -> Result<T>) -> Result<T> {
+        let mut failed = None;
+        for store in &self.stores {
+            match ask(store) {
+                Ok(answer) => return Ok(answer),
+                Err(why) => failed = failed.or(Some(why)),
+            }
+        }
+        Err(failed.unwrap_or_else(|| Error::invalid("nothing to salvage")))
+    }
+}
+
+impl Store for SalvagedStore {
+    fn format(&self) -> &'static str {
+        self.stores[0].format()
+    }
+
+    fn variant(&self) -> Option<&'static str> {
+        self.stores[0].variant()
+    }
+
+    fn name(&self) -> &Arc<str> {
+        self.stores[0].name()
+    }
+
+    fn children(&self, path: &str) -> Result<Vec<String>> {
+        let names = match self.first(|store| store.children(path)) {
+            Ok(names) => names,
+            Err(why) => {
+                self.losses.note(path, None, &why);
+                return Ok(Vec::new());
+            }
+        };
+        let readable = |name: &String| {
+            let below = child_path(path, name);
+            let found = if normal_path(&below) == below {
+                self.first(|store| store.node(&below)).map(|_| ())
+            } else {
+                Err(Error::invalid("its name is empty or \".\""))
+            };
+            found.map_err(|why| self.losses.note(&below, None, &why)).is_ok()
+        };
+        Ok(names.into_iter().filter(readable).collect())
+    }
+
+    fn node(&self, path: &str) -> Result<Node> {
+        Ok(match self.first(|store| store.node(path))? {
+            Node::Array(array) => Node::Array(Arc::new(SalvagedArray::new(path, array, self.losses.clone()))),
+            other => other,
+        })
+    }
+
+    fn stored_group(&self, path: &str) -> Result<StoredGroup> {
+        Ok(self.first(|store| store.stored_group(path)).unwrap_or_default())
+    }
+
+    fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
+        self.stores[0].verify(depth, report)
+    }
+}
+
+/// An array whose damaged chunks were never written.
+#[derive(Debug)]
+struct SalvagedArray {
+    path: String,
+    inner: Arc<dyn Array>,
+    schema: ArraySchema,
+    losses: Losses,
+}
+
+impl SalvagedArray {
+    fn new(path: &str, inner: Arc<dyn Array>, losses: Losses) -> Self {
+        let mut schema = inner.schema().clone();
+        // A chunk that is lost must read as something.
+        if schema.fill == Fill::Refused {
+            schema.fill = Fill::Zero;
+        }
+        schema.stored.layout = None;
+        schema.stored.named_type = None;
+        Self { path: path.to_owned(), inner, schema, losses }
+    }
+
+    /// Where a chunk is stored, after reading it once.
+    fn checked(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
+        let found = self.inner.locate(std::slice::from_ref(chunk))?.pop().flatten();
+        if found.is_some() {
+            read_serial(&*self.inner, Positions::region(&self.schema.grid.region(chunk)))?;
+        }
+        Ok(found)
+    }
+}
+
+impl Array for SalvagedArray {
+    fn schema(&self) -> &ArraySchema {
+        &self.schema
+    }
+
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        let one = |chunk: &ChunkCoord| {
+            self.checked(chunk).unwrap_or_else(|why| {
+                self.losses.note(&self.path, Some(chunk), &why);
+                None
+            })
+        };
+        Ok(chunks.iter().map(one).collect())
+    }
+
+    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
+        self.inner.blob(key)
+    }
+
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()> {
+        self.inner.decode(chunk, reference, stored, out)
+    }
+
+    fn decode_elements(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+    ) -> Result<Elements> {
+        self.inner.decode_elements(chunk, reference, stored)
+    }
+
+    fn visit_chunks(
+        &self,
+        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
+    ) -> Result<()> {
+        let mut refused = None;
+        let walked = self.inner.visit_chunks(&mut |chunk, _| {
+            let found = self.locate(std::slice::from_ref(&chunk))?.pop().flatten();
+            let Some(reference) = found else { return Ok(ControlFlow::Continue(())) };
+            visit(chunk, reference).or_else(|why| {
+                refused = Some(why);
+                Ok(ControlFlow::Break(()))
+            })
+        });
+        match (refused, walked) {
+            (Some(why), _) => Err(why),
+            (None, Err(why)) => {
+                // The rest of the index is lost, and the chunks that it leads to.
+                self.losses.note(&self.path, None, &why);
+                Ok(())
+            }
+            (None, Ok(())) => Ok(()),
+        }
+    }
+
+    fn visits_every_chunk(&self) -> bool {
+        self.inner.visits_every_chunk()
+    }
+
+    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
+        self.inner.stored_form(chunk, reference)
+    }
+
+    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
+        self.inner.fetch(spans)
+    }
+}

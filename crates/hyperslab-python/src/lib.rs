@@ -18,6 +18,7 @@
 #![deny(unsafe_code)]
 
 mod array;
+mod change;
 mod dtype;
 mod errors;
 mod geometry;
@@ -40,6 +41,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 mod _native {
     #[pymodule_export]
     use crate::array::{Array, Outer, Points};
+    #[pymodule_export]
+    use crate::change::{append_along, concat, edit_store};
     #[pymodule_export]
     use crate::geometry::Geometry;
     #[pymodule_export]

@@ -29,7 +29,8 @@ pub(crate) struct Writer {
     path: String,
 }
 
-fn format_of(py: Python<'_>, path: &std::path::Path, format: Option<&str>) -> PyResult<Format> {
+/// The format that is named, or that the extension means.
+pub(crate) fn format_of(py: Python<'_>, path: &std::path::Path, format: Option<&str>) -> PyResult<Format> {
     match format {
         Some(format) => format.parse().map_err(|error| raised(py, &error)),
         None => Format::from_extension(path).ok_or_else(|| {
@@ -259,7 +260,7 @@ fn to_json(py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<serde_json::Val
 }
 
 /// Attributes from a dictionary: texts, numbers and arrays typed as NumPy has them, all else as JSON.
-fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Attributes> {
+pub(crate) fn attributes_of(py: Python<'_>, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<Attributes> {
     let mut attributes = Attributes::new();
     let Some(attrs) = attrs else { return Ok(attributes) };
     for (name, value) in attrs.iter() {

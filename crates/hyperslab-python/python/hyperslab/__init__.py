@@ -24,6 +24,7 @@ from hyperslab._errors import (
     NotFoundError,
     UnsupportedError,
 )
+from hyperslab._change import append_along, concat, remove, rename, set_attributes
 from hyperslab._native import Array, ArrayWriter, Geometry, Table, _after_fork, formats
 from hyperslab._references import references
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
@@ -49,6 +50,8 @@ __all__ = [
     "UnsupportedError",
     "Writer",
     "append",
+    "append_along",
+    "concat",
     "convert",
     "create",
     "diff",
@@ -56,6 +59,9 @@ __all__ = [
     "open",
     "open_array",
     "references",
+    "remove",
+    "rename",
+    "set_attributes",
     "threads",
     "verify",
 ]

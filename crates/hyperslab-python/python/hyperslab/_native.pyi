@@ -242,6 +242,33 @@ def convert(
     storage_options: Sequence[tuple[str, str]] | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]: ...
+def concat(
+    sources: Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    dim: str,
+    *,
+    format: str | None = None,
+    chunks: Sequence[tuple[str, int]] | None = None,
+    overwrite: bool = False,
+    attributes: str = "first",
+) -> dict[str, Any]: ...
+def append_along(
+    sources: Sequence[str | os.PathLike[str]],
+    target: str | os.PathLike[str],
+    dim: str,
+    *,
+    dry_run: bool = False,
+) -> dict[str, Any]: ...
+def edit_store(
+    path: str | os.PathLike[str],
+    *,
+    node: str = "/",
+    set: dict[str, Any] | None = None,
+    delete: Sequence[str] | None = None,
+    rename: Sequence[tuple[str, str]] | None = None,
+    remove: Sequence[str] | None = None,
+    dry_run: bool = False,
+) -> dict[str, Any]: ...
 def absolute_location(path: str | os.PathLike[str]) -> str: ...
 def format_of_name(path: str | os.PathLike[str]) -> str | None: ...
 def is_remote(path: str | os.PathLike[str]) -> bool: ...

@@ -1,0 +1,104 @@
+//! Stores that are joined, added to, edited and salvaged.
+
+use std::path::PathBuf;
+
+use hyperslab::combine::{AppendOptions, CombineOptions};
+use hyperslab::convert::{ConvertOptions, Progress};
+use hyperslab::edit::{Edit, EditOptions};
+use hyperslab::{OpenOptions, combine, edit};
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use serde_json::json;
+
+use crate::errors::raised;
+use crate::write::{attributes_of, format_of};
+use crate::{threads, values};
+
+/// Joins stores along a dimension.
+#[pyfunction]
+#[pyo3(signature = (sources, target, dim, *, format=None, chunks=None, overwrite=false, attributes="first"))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn concat<'py>(
+    py: Python<'py>,
+    sources: Vec<PathBuf>,
+    target: PathBuf,
+    dim: String,
+    format: Option<&str>,
+    chunks: Option<Vec<(String, u64)>>,
+    overwrite: bool,
+    attributes: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let format = format_of(py, &target, format)?;
+    let attributes = attributes.parse().map_err(|error| raised(py, &error))?;
+    let combining = CombineOptions { open: OpenOptions::default(), attributes };
+    let options = ConvertOptions {
+        chunk_extents: chunks.unwrap_or_default(),
+        replace: overwrite,
+        ..ConvertOptions::default()
+    };
+    let report = threads::within(py, None, || {
+        let sources = combine::expand(&sources)?;
+        combine::concat(&sources, &dim, (&target, format), &combining, &options, &Progress::default())
+    })?;
+    values::from_json(
+        py,
+        &json!({ "arrays": report.arrays, "bytes": report.bytes, "notes": report.notes(), "losses": report.losses }),
+    )
+}
+
+/// Adds stores to the end of another.
+#[pyfunction]
+#[pyo3(signature = (sources, target, dim, *, dry_run=false))]
+pub(crate) fn append_along<'py>(
+    py: Python<'py>,
+    sources: Vec<PathBuf>,
+    target: PathBuf,
+    dim: String,
+    dry_run: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let options = AppendOptions { dry_run, ..AppendOptions::default() };
+    let report = threads::within(py, None, || {
+        let sources = combine::expand(&sources)?;
+        combine::append_along(&target, &sources, &dim, &options, &Progress::default())
+    })?;
+    let notes: Vec<String> = report.notes.iter().map(|(node, note)| format!("{node}: {note}")).collect();
+    values::from_json(
+        py,
+        &json!({
+            "arrays": report.arrays, "bytes": report.bytes, "before": report.before, "after": report.after,
+            "notes": notes,
+        }),
+    )
+}
+
+/// Applies changes to a store: attributes set and deleted, nodes renamed and removed.
+#[pyfunction]
+#[pyo3(signature = (path, *, node="/", set=None, delete=None, rename=None, remove=None, dry_run=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn edit_store<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    node: &str,
+    set: Option<&Bound<'py, PyDict>>,
+    delete: Option<Vec<String>>,
+    rename: Option<Vec<(String, String)>>,
+    remove: Option<Vec<String>>,
+    dry_run: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let mut edits = Vec::new();
+    for (name, value) in attributes_of(py, set)?.iter() {
+        edits.push(Edit::SetAttribute { node: node.to_owned(), name: name.to_owned(), value: value.clone() });
+    }
+    let delete = delete.unwrap_or_default().into_iter();
+    edits.extend(delete.map(|name| Edit::DeleteAttribute { node: node.to_owned(), name }));
+    edits.extend(rename.unwrap_or_default().into_iter().map(|(from, to)| Edit::Rename { from, to }));
+    edits.extend(remove.unwrap_or_default().into_iter().map(|node| Edit::Remove { node }));
+    let options = EditOptions { dry_run, ..EditOptions::default() };
+    let report = threads::within(py, None, || edit::edit(&path, &edits, &options, &Progress::default()))?;
+    let changes: Vec<_> =
+        report.changes.iter().map(|(node, what)| json!({ "node": node, "change": what })).collect();
+    values::from_json(
+        py,
+        &json!({ "changes": changes, "in_place": report.in_place, "applied": report.applied }),
+    )
+}

@@ -79,7 +79,7 @@ class ArrayView {
       this.shape.length > 1 && choose(this.mode === "line" ? "Along" : "Columns", this.x, (axis) => { if (axis === this.y) this.y = this.x; this.x = axis; }),
       flat && this.shape.length > 1 && choose("Rows", this.y, (axis) => { if (axis === this.x) this.x = this.y; this.y = axis; }),
       this.mode === "picture" && element("label", {}, "Colours", element("select", { onchange: (event) => { this.map = event.target.value; this.draw(); } }, names.map((name) => element("option", { selected: name === this.map }, name)))),
-      this.mode === "picture" && check("Leave out extremes", "robust"),
+      this.mode === "picture" && check("Clip extremes", "robust"),
       this.mode !== "values" && check("Logarithmic", "logarithmic"),
       this.mode === "picture" && check("Equal aspect", "square"),
       element("span", { class: "push" }),

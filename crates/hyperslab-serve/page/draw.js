@@ -43,7 +43,7 @@ const shorter = (value) => { const text = readable(Number(Number(value).toPrecis
 /** A picture of rows and columns with axes and a colour bar; tells which cell a place of the canvas shows. */
 export function picture(canvas, data, options) {
   const { values, rows, columns, low, high, map, logarithmic, xAxis, yAxis, width } = data;
-  const margin = { left: 62, right: 92, top: 10, bottom: 44 };
+  const margin = { left: 62, right: 96, top: 10, bottom: 44 };
   const room = Math.max(120, width - margin.left - margin.right);
   let ratio = rows / columns;
   if (!options.square || ratio < 0.2 || ratio > 5) ratio = Math.min(Math.max(ratio, 0.35), 0.75);
@@ -128,7 +128,7 @@ function bar(context, x, y, height, { low, high, colours, logarithmic, title: te
     context.fillRect(x + 12, at, 3, 1);
     context.fillText(shorter(value), x + 18, at);
   }
-  if (text) title(context, text, x + 78, y + height / 2, true);
+  if (text) title(context, text, x + 70, y + height / 2, true);
 }
 
 /** Lines over one axis. Long lines are drawn by the lowest and highest value of each pixel column. */

@@ -12,7 +12,7 @@
 //! | `tiff` of `float16` | half precision | single precision |
 //! | opaque and text bytes that are not UTF-8 in JSON | 500 | replacement characters |
 //! | string types | `strpad` | also `strPad`, which H5Web reads |
-//! | damaged and unsupported nodes of a group | the whole request fails | kind `unresolved` |
+//! | damaged and unsupported nodes of a group | the whole request fails | kind `other` |
 //!
 //! Tables are datasets of a compound type, geometries groups of `vertices`, `links` and attributes by level.
 

@@ -83,7 +83,7 @@ impl Server {
         // A quarter is for answers that are kept, the rest for work.
         let kept = options.memory / 4;
         Ok(Self(Arc::new(State {
-            stores: Stores::new(&options, &root),
+            stores: Stores::new(&options),
             root,
             work: Arc::new(Work::new(&options, options.memory - kept)),
             answers: Answers::new(kept),

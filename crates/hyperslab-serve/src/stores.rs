@@ -11,7 +11,7 @@ use hyperslab::{OpenStore, open_with};
 
 use crate::ServeOptions;
 use crate::answer::Failure;
-use crate::root::{Located, Root};
+use crate::root::Located;
 
 /// Stores that stay open.
 const MOST_OPEN: usize = 64;
@@ -65,7 +65,7 @@ struct Entry {
 }
 
 impl Stores {
-    pub(crate) fn new(options: &ServeOptions, _root: &Root) -> Self {
+    pub(crate) fn new(options: &ServeOptions) -> Self {
         Self { open: Mutex::default(), options: options.clone() }
     }
 
@@ -111,6 +111,11 @@ impl Stores {
         }
         entries.insert(located.name.clone(), entry);
         Ok(opened)
+    }
+
+    /// Is there an open store of this name?
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.entries().contains_key(name)
     }
 
     /// Opens a store anew when it is next asked for: remote objects that changed are errors.

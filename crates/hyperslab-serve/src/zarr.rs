@@ -9,7 +9,6 @@ use hyperslab::zarr_view::{CodecSet, ZarrObject};
 
 use crate::State;
 use crate::answer::{Answer, Asked, Failure, answer};
-use crate::root::Root;
 
 /// With the codecs of the specification.
 pub(crate) async fn core(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
@@ -27,7 +26,7 @@ async fn object(
     headers: HeaderMap,
     codecs: CodecSet,
 ) -> Response {
-    let Some((file, key)) = split(&state.root, &whole) else {
+    let Some((file, key)) = split(&state, &whole) else {
         return Failure::no_file().into_response();
     };
     let asked = Asked { file, key: format!("zarr {codecs:?} {key}"), headers };
@@ -47,11 +46,12 @@ async fn object(
 }
 
 /// The store and the key in it. In a folder, the store is the first part of the path that is not a plain folder.
-fn split(root: &Root, whole: &str) -> Option<(String, String)> {
+fn split(state: &State, whole: &str) -> Option<(String, String)> {
     let cut = |at: usize| {
         let (file, key) = (whole[..at].to_owned(), whole[at..].trim_start_matches('/').to_owned());
         (!key.is_empty()).then_some((file, key))
     };
+    let root = &state.root;
     match root.folder() {
         None => {
             let name = root.only_store()?;
@@ -60,7 +60,11 @@ fn split(root: &Root, whole: &str) -> Option<(String, String)> {
         Some(_) => whole
             .match_indices('/')
             .map(|(at, _)| at)
-            .find(|&at| root.resolve(&whole[..at]).is_ok_and(|located| is_store(&located.path)))
+            .find(|&at| {
+                // An open store needs no second look.
+                state.stores.knows(&whole[..at])
+                    || root.resolve(&whole[..at]).is_ok_and(|located| is_store(&located.path))
+            })
             .and_then(cut),
     }
 }

@@ -67,6 +67,16 @@ impl Entity {
         if normal == "/" {
             return Self::of_node(opened, &normal, opened.store.node("/")?);
         }
+        // Most nodes need no look at the links of their group, which may be many.
+        if links != Links::None
+            && let Ok(node) = opened.store.node(&normal)
+            && !matches!(node, Node::Link(_))
+        {
+            return match geometry_part(opened, &normal) {
+                Some(part) => Ok(part),
+                None => Self::of_node(opened, &normal, node),
+            };
+        }
         let (parent, name) = normal.rsplit_once('/').unwrap_or(("", &normal));
         let parent = if parent.is_empty() { "/" } else { parent };
         let link = opened.store.inner().links(parent).ok().flatten();

@@ -29,9 +29,9 @@ pub(crate) fn of(
                 children.push(match member {
                     Ok(Some(member)) => alone(&below, &member)?,
                     // A node that cannot be read must not hide those that can.
-                    Ok(None) => json!({"kind": "unresolved", "name": name}),
+                    Ok(None) => json!({"kind": "other", "name": name}),
                     Err(failure) if links == Links::All && failure.status() == 404 => return Err(failure),
-                    Err(_) => json!({"kind": "unresolved", "name": name}),
+                    Err(_) => json!({"kind": "other", "name": name}),
                 });
             }
             if let Entity::Geometry(geometry) = entity {

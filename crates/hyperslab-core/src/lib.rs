@@ -61,6 +61,7 @@ mod dtype;
 mod element;
 mod elements;
 mod error;
+mod external_files;
 mod format;
 mod geometry;
 mod grid;
@@ -85,7 +86,7 @@ pub use array::{
     fetch_from_blobs,
 };
 pub use attributes::{Attribute, Attributes};
-pub use blob::{Blob, FileBlob, MappedBlob, MemoryBlob};
+pub use blob::{Blob, BlobPart, BlobReader, FileBlob, MappedBlob, MemoryBlob};
 pub use budget::Budget;
 pub use buffer::Buffer;
 pub use calendar::{Calendar, TimeAxis, date_tick};
@@ -96,6 +97,7 @@ pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
 pub use element::Element;
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
+pub use external_files::{Anywhere, External, Externals, Locations, NoExternals, Siblings};
 pub use format::{
     Capabilities, Content, CreateOptions, ExternalFiles, Fix, FormatDriver, FormatInfo, GeometryColumn,
     GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, StoreForm, Variant, VariantInfo,

@@ -8,6 +8,7 @@ mod hash;
 mod info;
 mod query;
 mod read;
+mod references;
 mod repair;
 mod shell;
 mod verify;
@@ -25,6 +26,7 @@ pub(crate) use hash::HashArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use query::{OperationArgs, QueryArgs};
 pub(crate) use read::ReadArgs;
+pub(crate) use references::ReferencesArgs;
 pub(crate) use repair::RepairArgs;
 pub(crate) use shell::CompletionsArgs;
 pub(crate) use verify::VerifyArgs;
@@ -67,6 +69,7 @@ impl Args {
             Command::Convert(args) => vec![&args.open.path],
             Command::Diff(args) => vec![&args.a, &args.b],
             Command::Hash(args) => vec![&args.open.path],
+            Command::References(args) => vec![&args.open.path],
             Command::Verify(args) => vec![&args.open.path],
             _ => vec![],
         };
@@ -82,6 +85,7 @@ impl Args {
             Command::Convert(args) => &args.open.storage,
             Command::Diff(args) => &args.storage,
             Command::Hash(args) => &args.open.storage,
+            Command::References(args) => &args.open.storage,
             Command::Verify(args) => &args.open.storage,
             _ => return None,
         };
@@ -103,6 +107,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print a hash of the values, the same in every format and chunking
     Hash(HashArgs),
+    /// Write references to the chunks of a file, which kerchunk and Zarr readers open
+    References(ReferencesArgs),
     /// Check a file for damage
     Verify(VerifyArgs),
     /// Apply the fixes that are safe

@@ -8,6 +8,7 @@ mod hash;
 mod info;
 mod query;
 mod read;
+mod references;
 mod repair;
 mod shell;
 mod verify;
@@ -26,6 +27,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Convert(args) => convert::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::References(args) => references::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),
         Command::Consolidate(args) => fragments::consolidate(&args),

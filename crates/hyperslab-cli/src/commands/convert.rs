@@ -1,5 +1,6 @@
 //! `tet convert`: any format to any other.
 
+use hyperslab::conventions::level_path;
 use hyperslab::convert::{ConvertOptions, convert, convert_to_rows, is_file_of_rows};
 use hyperslab::{Error, Filter, Format, Result, Selection, format_named, format_of_extension};
 use serde_json::json;
@@ -61,6 +62,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     }
     // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
     let source = super::open_unmapped(&args.open)?;
+    if let Some(level) = args.level {
+        options.node = Some(level_path(&source, args.node.as_deref(), level)?);
+    }
     let started = std::time::Instant::now();
     let report = progress::with_bar(!args.quiet, |progress| match format {
         Some(format) => convert(&source, &args.out, format, &options, progress),

@@ -21,7 +21,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
-    let (node, selection) = address::chosen_node(&store, node, selection)?;
+    let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
     let stored = store.array(&node)?;
     let array = decoded(args, &stored)?;
     if let Some((other, correlation)) = pair_of(&args.operations) {

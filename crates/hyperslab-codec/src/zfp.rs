@@ -20,6 +20,9 @@ const MAX_BITS: u32 = 16658;
 const MAX_PRECISION: u32 = 64;
 const MIN_EXPONENT: i32 = -1074;
 
+/// More bits than a block can use are padding; a header has room for so many.
+const MOST_BITS: u32 = 1 << 15;
+
 /// The type of a field's numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the plain numbers say themselves what they are")]
@@ -87,7 +90,7 @@ impl Mode {
     pub fn fixed_rate(rate: f64, scalar: Scalar, dimensions: usize) -> Result<Self> {
         let cells = (1_u32 << (2 * dimensions.clamp(1, 4))) as f64;
         let bits = (cells * rate + 0.5).floor();
-        if !(rate > 0.0 && bits <= f64::from(MAX_BITS)) {
+        if !(rate > 0.0 && bits <= f64::from(MOST_BITS)) {
             return Err(invalid(CODEC, format!("a rate of {rate} bits")));
         }
         let least = match scalar {
@@ -122,7 +125,7 @@ impl Mode {
     /// As it is, where it can be.
     fn check(self) -> Result<Self> {
         let sound = self.min_bits <= self.max_bits
-            && self.max_bits <= MAX_BITS
+            && self.max_bits <= MOST_BITS
             && (1..=MAX_PRECISION).contains(&self.max_precision);
         if sound { Ok(self) } else { Err(corrupt(CODEC, format!("a mode of {self:?}"))) }
     }

@@ -1,6 +1,7 @@
 //! NODE and SELECTION among the words after PATH.
 
-use hyperslab::{OpenStore, Result, Selection};
+use hyperslab::conventions::level_path;
+use hyperslab::{Node, OpenStore, Result, Selection};
 
 /// The node and the selections that the words name. A word that starts with a slash is a node; any other is a selection when
 /// it reads as one; the first that does not is the node.
@@ -31,6 +32,19 @@ pub(crate) fn chosen_node(
             Ok((node.to_owned(), picked.parse::<Selection>()?.and(selection)))
         }
         _ => Err(missing),
+    }
+}
+
+/// As [`chosen_node`]; a level chooses one of the arrays of a multiscale image. The levels of a geometry are left to it.
+pub(crate) fn chosen_level(
+    store: &OpenStore,
+    (named, selection): (Option<String>, Selection),
+    level: Option<usize>,
+) -> Result<(String, Selection)> {
+    let Some(level) = level else { return chosen_node(store, named, selection) };
+    match chosen_node(store, named.clone(), selection.clone()) {
+        Ok((node, selection)) if matches!(store.node(&node), Ok(Node::Geometry(_))) => Ok((node, selection)),
+        _ => Ok((level_path(store, named.as_deref(), level)?, selection)),
     }
 }
 

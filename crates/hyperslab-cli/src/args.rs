@@ -12,6 +12,7 @@ mod info;
 mod plot;
 mod query;
 mod read;
+mod references;
 mod repair;
 #[cfg(feature = "serve")]
 mod serve;
@@ -35,6 +36,7 @@ pub(crate) use info::InfoArgs;
 pub(crate) use plot::PlotArgs;
 pub(crate) use query::{OperationArgs, QueryArgs};
 pub(crate) use read::ReadArgs;
+pub(crate) use references::ReferencesArgs;
 pub(crate) use repair::RepairArgs;
 #[cfg(feature = "serve")]
 pub(crate) use serve::ServeArgs;
@@ -86,6 +88,7 @@ impl Args {
             Command::Append(args) => args.paths.iter().collect(),
             Command::Diff(args) => vec![&args.a, &args.b],
             Command::Hash(args) => vec![&args.open.path],
+            Command::References(args) => vec![&args.open.path],
             Command::Verify(args) => vec![&args.open.path],
             _ => vec![],
         };
@@ -108,6 +111,7 @@ impl Args {
             Command::Append(args) => &args.storage,
             Command::Diff(args) => &args.storage,
             Command::Hash(args) => &args.open.storage,
+            Command::References(args) => &args.open.storage,
             Command::Verify(args) => &args.open.storage,
             _ => return None,
         };
@@ -139,6 +143,8 @@ pub(crate) enum Command {
     Diff(DiffArgs),
     /// Print a hash of the values, the same in every format and chunking
     Hash(HashArgs),
+    /// Write references to the chunks of a file, which kerchunk and Zarr readers open
+    References(ReferencesArgs),
     /// Check a file for damage
     Verify(VerifyArgs),
     /// Apply the fixes that are safe

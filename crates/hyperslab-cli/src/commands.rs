@@ -12,6 +12,7 @@ mod info;
 mod plot;
 mod query;
 mod read;
+mod references;
 mod repair;
 mod rows;
 #[cfg(feature = "serve")]
@@ -39,6 +40,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Clean(args) => clean::run(&args),
         Command::Diff(args) => diff::run(&args),
         Command::Hash(args) => hash::run(&args),
+        Command::References(args) => references::run(&args),
         Command::Verify(args) => verify::run(&args),
         Command::Repair(args) => repair::run(&args),
         #[cfg(feature = "serve")]

@@ -6,8 +6,8 @@
 use crate::blosc::{self, Chunk};
 use crate::tiledb::{self, Integer, StringDictionary, StringRuns};
 use crate::{
-    bitshuffle, blosc2, bzip2, deflate, hdf5_lz4, lz4, lzf, nbit, numcodecs, scale_offset, shuffle, snappy,
-    szip, zstd,
+    bitshuffle, blosc2, bzip2, deflate, hdf5_lz4, lz4, lzf, lzma, nbit, numcodecs, pcodec, scale_offset,
+    shuffle, snappy, szip, zfp, zstd,
 };
 
 /// A name, and a function of arbitrary bytes and of the most bytes that may come out.
@@ -77,6 +77,13 @@ pub const DECODERS: &[Decoder] = &[
         drop(codec.decode(src, &mut out));
         drop(numcodecs::unpack_bits(src, &mut out));
     }),
+    ("lzma", |src, limit| {
+        for container in [lzma::Container::Xz, lzma::Container::Alone] {
+            drop(lzma::decode_vec(container, src, limit, &mut Vec::new()));
+        }
+    }),
+    ("pcodec", |src, limit| drop(pcodec::decode(pcodec::Number::F32, src, &mut vec![0; limit & !3]))),
+    ("zfp", |src, limit| drop(zfp::decode_vec(src, limit, &mut Vec::new()))),
     ("tiledb integers", tiledb_integers),
     ("tiledb strings", tiledb_strings),
 ];

@@ -37,6 +37,7 @@
 //! | [`lz4`] | LZ4 block | (32004, 32008) | 3 | `lz4` |
 //! | [`hdf5_lz4`] | LZ4 blocks in a stream | 32004 | | |
 //! | [`bzip2`] | bzip2 | 307 | 5 | `bz2` |
+//! | [`lzma`] | `.xz`, `.lzma`, raw LZMA2 | | | `lzma` |
 //! | [`lzf`] | LZF | 32000 | | |
 //! | [`snappy`] | raw Snappy | | | (`blosc`) |
 //! | [`blosc`] | Blosc chunks | 32001 | | `blosc` |
@@ -45,6 +46,9 @@
 //! | [`scale_offset`] | distances from the least value | 6 | | |
 //! | [`szip`] | CCSDS 121 | 4 | | |
 //! | [`numcodecs`] | delta, fixed scale and offset, quantize, packbits | | | the same |
+//! | [`narrow`] | bfloat16, small floats, small integers | | | (data types) |
+//! | [`pcodec`] | Pcodec | | | `pcodec` |
+//! | [`zfp`] | zfp, read only | 32013 | | `zfp`, `zfpy` |
 //! | [`tiledb`] | deltas, bit widths, run lengths, dictionaries, … | | 4, 6, 7, 10, 14–16, 19 | |
 //! | [`checksum`] | CRC-32, CRC-32C, Adler, Fletcher, lookup3, MD5, SHA-256 | 3, metadata | 12, 13 | `crc32c`, … |
 //! | [`aes_gcm`] | AES-256-GCM | | 11 | |
@@ -79,8 +83,11 @@ pub mod fuzz;
 pub mod hdf5_lz4;
 pub mod lz4;
 pub mod lzf;
+pub mod lzma;
+pub mod narrow;
 pub mod nbit;
 pub mod numcodecs;
+pub mod pcodec;
 pub mod scale_offset;
 pub mod shuffle;
 pub mod snappy;
@@ -88,6 +95,7 @@ pub mod szip;
 #[cfg(test)]
 mod testing;
 pub mod tiledb;
+pub mod zfp;
 pub mod zstd;
 
 pub use error::{CodecError, Result};

@@ -3,6 +3,7 @@
 mod file;
 mod mapped;
 mod memory;
+mod part;
 mod pool;
 
 use std::fmt::Debug;
@@ -15,6 +16,7 @@ pub use file::FileBlob;
 pub(crate) use file::{read_exact_at, read_part, read_whole};
 pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;
+pub use part::{BlobPart, BlobReader};
 
 use crate::{Error, Result};
 

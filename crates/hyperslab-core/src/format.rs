@@ -288,6 +288,15 @@ impl<'a> Glimpse<'a> {
         }
     }
 
+    /// The file, for a driver that must look into it as a container.
+    #[must_use]
+    pub const fn file(&self) -> Option<&'a Arc<dyn Blob>> {
+        match self.content {
+            Content::File(blob) => Some(blob),
+            Content::Directory(_) => None,
+        }
+    }
+
     /// The directory, to look for names.
     #[must_use]
     pub fn directory(&self) -> Option<&'a dyn Storage> {

@@ -62,6 +62,7 @@ mod dtype;
 mod element;
 mod elements;
 mod error;
+mod external_files;
 mod filter;
 mod format;
 mod geometry;
@@ -88,7 +89,7 @@ pub use array::{
     fetch_from_blobs,
 };
 pub use attributes::{Attribute, Attributes};
-pub use blob::{Blob, FileBlob, MappedBlob, MemoryBlob};
+pub use blob::{Blob, BlobPart, BlobReader, FileBlob, MappedBlob, MemoryBlob};
 pub use budget::Budget;
 pub use buffer::Buffer;
 pub use calendar::{Calendar, Rebase, TimeAxis, date_tick};
@@ -99,6 +100,7 @@ pub use dtype::{DType, EnumType, Member, OpaqueType, StructType, TimeUnit};
 pub use element::Element;
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
+pub use external_files::{Anywhere, External, Externals, Locations, NoExternals, Siblings};
 pub use filter::{ColumnRange, End, FilterColumns, RowFilter, Test, Truth};
 pub use format::{
     Capabilities, Content, CreateOptions, ExternalFiles, Fix, FormatDriver, FormatInfo, GeometryColumn,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex};
 use hyperslab_core::{Blob, BlobKey, ChunkRef, Error, Extents, Grid, Layer, Result, Span, product};
 use smallvec::SmallVec;
 
-use crate::external_files::External as Opened;
 use crate::file::{File, lock};
 use crate::message::external::Slot;
+use hyperslab_core::External as Opened;
 
 /// A slab is no larger than this, unless a single element is.
 const SLAB: u64 = 4 << 20;

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use bytes::{Bytes, BytesMut};
 use hyperslab_core::{Blob, Error, Fields, Result};
 
-use crate::external_files::Externals;
 use crate::file::{File, FileFields};
 use crate::header::{Header, kind};
+use hyperslab_core::Externals;
 
 const STRUCTURE: &str = "driver information";
 

@@ -10,13 +10,13 @@ use hyperslab_core::{Blob, Error, Fields, Place, Result};
 use crate::cache_image::CacheImage;
 use crate::dimensions::Scale;
 use crate::driver;
-use crate::external_files::Externals;
 use crate::group::Group;
 use crate::heap::global::Collection;
 use crate::paths::{Paths, Reached};
 use crate::shared::SharedTable;
 use crate::store::LastWalk;
 use crate::superblock::Superblock;
+use hyperslab_core::Externals;
 
 /// The widths of addresses ("size of offsets") and lengths, in bytes. Both are at most 8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

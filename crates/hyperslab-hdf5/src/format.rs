@@ -4,14 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attributes, Capabilities, Content, CreateOptions, DType, ExternalFiles, FormatDriver, FormatInfo,
-    Glimpse, OpenContext, Recognition, Result, Sink, Store, Variant, VariantInfo,
+    Attributes, Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext,
+    Recognition, Result, Sink, Store, Variant, VariantInfo,
 };
 
-use crate::{
-    Anywhere, AppendOptions, Compatibility, Externals, Hdf5Append, Hdf5Options, Hdf5Sink, NoExternals,
-    Siblings,
-};
+use crate::{AppendOptions, Compatibility, Hdf5Append, Hdf5Options, Hdf5Sink};
 
 /// HDF5, and NetCDF-4 on top of it.
 #[derive(Debug)]
@@ -53,17 +50,7 @@ impl FormatDriver for Hdf5Driver {
     }
 
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
-        let folder = || context.path.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
-        let externals: Arc<dyn Externals> = match (context.external, &context.beside) {
-            (ExternalFiles::Any, _) if context.path.is_some() => {
-                Arc::new(Anywhere::new(folder().unwrap_or_else(|| Path::new(".")), context.mapped))
-            }
-            (ExternalFiles::Beside | ExternalFiles::Any, Some(beside)) => {
-                Arc::new(Siblings::new(Arc::clone(beside)))
-            }
-            _ => Arc::new(NoExternals),
-        };
-        Ok(Arc::new(crate::open(content.into_file(&INFO)?, externals)?))
+        Ok(Arc::new(crate::open(content.into_file(&INFO)?, context.externals())?))
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

@@ -10,7 +10,7 @@
 //! | `filters` | the filter pipeline over the kernels of `hyperslab-codec` |
 //! | `dataset`, `contiguous`, `virtuals` | datasets as arrays |
 //! | `attributes`, `dimensions`, `references`, `paths` | attributes, dimension scales, references as paths |
-//! | `store`, `external_files`, `verify` | paths to nodes, other files, checks |
+//! | `store`, `verify` | paths to nodes, other files, checks |
 //! | `operation` | what a caller started, and the budget that everything done for it draws on |
 //! | `format` | the format, as the engine knows it: [`Hdf5Driver`] |
 //! | `write`, `encode` | new files; what a structure looks like is beside its parser |
@@ -50,7 +50,6 @@ mod dataset;
 mod dimensions;
 mod driver;
 mod encode;
-mod external_files;
 mod file;
 mod filters;
 mod format;
@@ -76,8 +75,8 @@ use std::sync::Arc;
 
 use hyperslab_core::{Blob, LocalStorage, MappedBlob, Result};
 
-pub use external_files::{Anywhere, External, Externals, NoExternals, Siblings};
 pub use format::Hdf5Driver;
+pub use hyperslab_core::{Anywhere, External, Externals, NoExternals, Siblings};
 pub use store::Hdf5Store;
 pub use write::{
     AppendOptions, Compatibility, DatasetLayout, Hdf5Append, Hdf5Options, Hdf5Sink, set_by_people,

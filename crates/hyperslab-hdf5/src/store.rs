@@ -11,13 +11,13 @@ use hyperslab_core::{
 use crate::attributes;
 use crate::conversion::Element;
 use crate::dataset::Dataset;
-use crate::external_files::External;
 use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
 use crate::message::datatype::{DatatypeMessage, Type};
 use crate::message::link::{Link as StoredLink, LinkTarget};
 use crate::paths;
 use crate::verify;
+use hyperslab_core::External;
 
 /// Bytes of an object header that are requested ahead: most headers have fewer.
 const OBJECT_HEADER: u64 = 1 << 10;

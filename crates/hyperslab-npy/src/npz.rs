@@ -1,13 +1,13 @@
 //! `.npz`: a zip archive of `.npy` members.
 
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Filter, Grid, MemoryBlob, Node,
-    Place, Report, Result, Store,
+    Array, ArraySchema, Blob, BlobKey, BlobReader, ChunkCoord, ChunkRef, Depth, Error, Filter, Grid,
+    MemoryBlob, Node, Place, Report, Result, Store,
 };
 use zip::{CompressionMethod, ZipArchive};
 
@@ -45,8 +45,7 @@ impl NpzStore {
         let place = Place::new(&name, "zip directory", 0);
         let wrong = |error: zip::result::ZipError| place.corrupt(error.to_string());
         let length = blob.len()?;
-        let mut archive =
-            ZipArchive::new(BlobReader { blob: Arc::clone(&blob), position: 0, length }).map_err(wrong)?;
+        let mut archive = ZipArchive::new(BlobReader::new(Arc::clone(&blob))?).map_err(wrong)?;
         let mut members = Vec::with_capacity(archive.len());
         for index in 0..archive.len() {
             let entry = archive.by_index_raw(index).map_err(wrong)?;
@@ -126,9 +125,8 @@ impl NpzStore {
     /// Zip keeps a CRC-32 of every member: reading to the end compares it.
     fn verify_checksums(&self, report: &mut Report) -> Result<()> {
         let place = Place::new(&self.name, "zip directory", 0);
-        let length = self.blob.len()?;
-        let reader = BlobReader { blob: Arc::clone(&self.blob), position: 0, length };
-        let mut archive = ZipArchive::new(reader).map_err(|error| place.corrupt(error.to_string()))?;
+        let mut archive = ZipArchive::new(BlobReader::new(Arc::clone(&self.blob))?)
+            .map_err(|error| place.corrupt(error.to_string()))?;
         for index in 0..archive.len() {
             let read = archive.by_index(index).map_err(io::Error::other).and_then(|mut entry| {
                 let name = entry.name().map_err(io::Error::other)?.into_owned();
@@ -223,35 +221,5 @@ impl Array for DeflatedArray {
             return visit(self.schema.grid.coord(0), self.reference()).map(|_| ());
         }
         Ok(())
-    }
-}
-
-/// A blob as the reader that the zip library asks for.
-#[derive(Debug)]
-struct BlobReader {
-    blob: Arc<dyn Blob>,
-    position: u64,
-    length: u64,
-}
-
-impl Read for BlobReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = (buffer.len() as u64).min(self.length.saturating_sub(self.position));
-        let bytes = self.blob.read_at(self.position, count).map_err(io::Error::other)?;
-        buffer[..bytes.len()].copy_from_slice(&bytes);
-        self.position += count;
-        Ok(bytes.len())
-    }
-}
-
-impl Seek for BlobReader {
-    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        let target = match to {
-            SeekFrom::Start(at) => Some(at),
-            SeekFrom::End(by) => self.length.checked_add_signed(by),
-            SeekFrom::Current(by) => self.position.checked_add_signed(by),
-        };
-        self.position = target.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidInput))?;
-        Ok(self.position)
     }
 }

@@ -1,5 +1,7 @@
 //! One array: object names and shard tables on one side, codecs on the other.
 
+mod layers;
+
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +19,7 @@ use crate::keys::KeyEncoding;
 use crate::metadata::ArrayMetadata;
 use crate::objects::Objects;
 use crate::pipeline::{Cells, Pipeline, Serializer, cell_order, compose, permuted, recycle, unpermuted};
+use crate::rectilinear::Rectilinear;
 use crate::shard::{IndexFormat, ShardIndex};
 use crate::vlen;
 
@@ -47,6 +50,8 @@ pub struct ZarrArray {
     /// One element for cells that a nested shard does not hold.
     fill: Vec<u8>,
     shards: Option<Shards>,
+    /// Where stored chunks differ in their cells, and ours are put together from them.
+    rectilinear: Option<Rectilinear>,
     /// Where chunks are objects of their own.
     objects: Objects,
 }
@@ -89,12 +94,22 @@ impl ZarrArray {
         metadata: ArrayMetadata,
         doc: Doc<'_>,
     ) -> Result<Self> {
-        let ArrayMetadata { shape, chunk_shape, stored, fill, keys, mut pipeline, dimensions, attributes } =
-            metadata;
+        let ArrayMetadata {
+            shape,
+            chunk_shape,
+            rectilinear,
+            stored,
+            fill,
+            keys,
+            mut pipeline,
+            dimensions,
+            attributes,
+        } = metadata;
         let (mut own_shape, mut axes, mut shards) = (chunk_shape.clone(), pipeline.axes.clone(), None);
         let mut shown = pipeline.shown();
         if let Serializer::Shard(sharding) = &pipeline.serializer
             && pipeline.steps.is_empty()
+            && rectilinear.is_none()
         {
             let counts = sharding.counts(&permuted(&pipeline.axes, &chunk_shape), doc)?;
             own_shape = unpermuted(&pipeline.axes, &sharding.chunk_shape);
@@ -116,7 +131,8 @@ impl ZarrArray {
         let cells = product(&own_shape).and_then(|cells| usize::try_from(cells).ok());
         let chunk_bytes = cells.zip(item).and_then(|(cells, item)| cells.checked_mul(item));
         let mut schema = ArraySchema::new(stored.dtype, grid);
-        schema.order = cell_order(&axes);
+        // A chunk that is put together is put together in C order.
+        schema.order = if rectilinear.is_some() { CellOrder::RowMajor } else { cell_order(&axes) };
         schema.edges = Edges::Padded;
         schema.dimensions = dimensions;
         schema.attributes = attributes;
@@ -135,7 +151,20 @@ impl ZarrArray {
         };
         let (directory, key, scale) = (Arc::clone(directory), key.to_owned(), stored.scale);
         let objects = Objects::new(Arc::clone(&directory), schema.grid.chunks());
-        Ok(Self { schema, name, directory, key, keys, pipeline, chunk_bytes, scale, fill, shards, objects })
+        Ok(Self {
+            schema,
+            name,
+            directory,
+            key,
+            keys,
+            pipeline,
+            chunk_bytes,
+            scale,
+            fill,
+            shards,
+            rectilinear,
+            objects,
+        })
     }
 
     /// How its chunks are stored, for a writer of more of them.
@@ -145,8 +174,15 @@ impl ZarrArray {
     /// [`Unsupported`](Error::Unsupported) for forms that are only read.
     pub(crate) fn stored_as(&self) -> Result<(&Pipeline, KeyEncoding, Option<&[u64]>)> {
         let refuse = |what: &str| Err(Error::unsupported(Arc::clone(&self.name), what));
-        if matches!(self.pipeline.serializer, Serializer::Shard(_)) {
-            return refuse("adding to shards inside shards");
+        if self.rectilinear.is_some() {
+            return refuse("adding to a rectilinear chunk grid");
+        }
+        match &self.pipeline.serializer {
+            Serializer::Shard(_) => return refuse("adding to shards inside shards"),
+            Serializer::Categories { .. } | Serializer::Json => {
+                return refuse("adding to categories and JSON texts");
+            }
+            _ => {}
         }
         if self.shards.as_ref().is_some_and(|own| !own.axes.is_empty() || own.index != IndexFormat::USUAL) {
             return refuse("adding to shards with an index of an unusual form");
@@ -395,6 +431,9 @@ impl ZarrArray {
 
     /// Does the object with these coordinates hold any cell of the array?
     pub(crate) fn object_in_grid(&self, coord: &[u64]) -> bool {
+        if let Some(grid) = &self.rectilinear {
+            return grid.contains(coord);
+        }
         match &self.shards {
             None => self.schema.grid.contains(coord),
             Some(shards) => {
@@ -410,6 +449,9 @@ impl ZarrArray {
         size: Option<u64>,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<bool> {
+        if let Some(grid) = &self.rectilinear {
+            return if grid.contains(coord) { self.visit_layers(grid, coord, visit) } else { Ok(true) };
+        }
         match &self.shards {
             Some(shards) => self.visit_shard(shards, coord, visit),
             None if !self.schema.grid.contains(coord) => Ok(true),
@@ -424,7 +466,8 @@ impl ZarrArray {
 
     /// Refuses a stored chunk whose size alone shows that it cannot be decoded.
     pub(crate) fn check_size(&self, reference: &ChunkRef) -> Result<()> {
-        let expected = self.chunk_bytes.filter(|_| self.pipeline.is_plain()).map(|bytes| bytes as u64);
+        let regular = self.pipeline.is_plain() && self.rectilinear.is_none();
+        let expected = self.chunk_bytes.filter(|_| regular).map(|bytes| bytes as u64);
         let found = reference.stored_bytes();
         match expected {
             Some(expected) if expected != found => {
@@ -475,6 +518,9 @@ impl Array for ZarrArray {
     }
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
+        if let Some(grid) = &self.rectilinear {
+            return chunks.iter().map(|chunk| self.layers(grid, chunk)).collect();
+        }
         let Some(shards) = &self.shards else {
             let remote = self.directory.is_remote();
             let locate = |chunk: &ChunkCoord| {
@@ -539,9 +585,19 @@ impl Array for ZarrArray {
         spans.iter().map(fetch).collect()
     }
 
-    fn decode(&self, _: &ChunkCoord, reference: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {
+    fn decode(
+        &self,
+        chunk: &ChunkCoord,
+        reference: &ChunkRef,
+        stored: &[Bytes],
+        out: &mut [u8],
+    ) -> Result<()> {
         let store = self.object_name(reference);
         let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
+        if let Some(grid) = &self.rectilinear {
+            self.put_together(grid, chunk, (reference, stored), out)?;
+            return self.rescale(out, place);
+        }
         let [stored] = stored else { return Err(place.corrupt("one span expected")) };
         let cells = Cells { item: self.schema.dtype.size().unwrap_or(0), fill: &self.fill };
         self.pipeline.decode(stored, self.schema.grid.chunk_shape(), cells, out, place)?;
@@ -558,7 +614,9 @@ impl Array for ZarrArray {
         let (Some(total), [stored]) = (self.schema.decoded_bytes(&wanted.coord), stored) else {
             return Ok(Coverage::Nothing);
         };
-        let Some(out) = out.front else { return Ok(Coverage::Nothing) };
+        let Some(out) = out.front.filter(|_| self.rectilinear.is_none()) else {
+            return Ok(Coverage::Nothing);
+        };
         let item = self.schema.dtype.size().unwrap_or(0);
         if !self.pipeline.decode_front(stored, total, item, out) {
             return Ok(Coverage::Nothing);
@@ -580,19 +638,29 @@ impl Array for ZarrArray {
         let store = self.object_name(reference);
         let place = Place::new(&store, "chunk", reference.spans().next().map_or(0, |span| span.offset));
         let [stored] = stored else { return Err(place.corrupt("one span expected")) };
-        if self.pipeline.serializer != Serializer::Variable {
+        if matches!(self.pipeline.serializer, Serializer::Shard(_) | Serializer::Bytes { .. }) {
             return Err(place.unsupported(format!("{} in nested shards", self.schema.dtype)));
         }
         let decoded = self.pipeline.unwrap(stored, place)?;
         let (shape, region) = (self.schema.grid.chunk_shape(), self.schema.grid.region(chunk).shape);
-        let elements = vlen::decode(&decoded, shape, &region, &self.schema.order, place);
+        let order = &self.schema.order;
+        let elements = match &self.pipeline.serializer {
+            Serializer::Categories { labels, number } => {
+                vlen::categories(&decoded, (labels, *number), shape, &region, order, place)
+            }
+            Serializer::Json => vlen::json_texts(&decoded, shape, &region, order, place),
+            _ => vlen::decode(&decoded, shape, &region, order, place),
+        };
         recycle(decoded);
         elements
     }
 
     fn stored_form(&self, _: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
         let one_span = reference.spans().count() == 1 && reference.layers.len() == 1;
-        let plain = one_span && self.scale == 1 && self.schema.order == CellOrder::RowMajor;
+        let plain = one_span
+            && self.rectilinear.is_none()
+            && self.scale == 1
+            && self.schema.order == CellOrder::RowMajor;
         let steps = self.pipeline.stored_steps().filter(|_| plain)?;
         Some(StoredForm { shape: self.schema.grid.chunk_shape().into(), steps })
     }

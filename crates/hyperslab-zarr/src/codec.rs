@@ -1,17 +1,35 @@
 //! Single codecs: bytes to bytes, in either direction. What chains them is [`crate::pipeline`].
 
 mod number;
+mod packbits;
 mod parse;
+mod zfp;
 
-use hyperslab_codec::{CodecError, blosc, bzip2, checksum, deflate, lz4, shuffle, zstd};
-use hyperslab_core::{Filter, StoredStep};
+use hyperslab_codec::narrow::Narrow;
+use hyperslab_codec::{CodecError, blosc, bzip2, checksum, deflate, lz4, lzma, pcodec, shuffle, zstd};
+use hyperslab_core::{DType, Filter, StoredStep};
 use serde_json::{Map, Value, json};
 
 pub(crate) use number::{Number, NumberFilter};
-pub(crate) use parse::{parse_shown, parse_v2, parse_v3};
+pub(crate) use packbits::PackBits;
+pub(crate) use parse::{parse_shown, parse_v2, parse_v3, short_name};
+pub(crate) use zfp::Zfp;
+
+use crate::fill::{decode_base64, encode_base64};
 
 /// A kernel's result; the caller knows the object.
 pub(crate) type Outcome<T> = std::result::Result<T, CodecError>;
+
+/// What codecs are applied to.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    /// Bytes of a stored element; 1 when elements differ in length.
+    pub(crate) item: usize,
+    pub(crate) dtype: &'a DType,
+    pub(crate) narrow: Option<Narrow>,
+    /// Cells of a chunk per axis, in the order of the stored axes.
+    pub(crate) shape: &'a [u64],
+}
 
 /// One reversible transform of bytes.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,8 +59,26 @@ pub(crate) enum Step {
     },
     /// numcodecs' filters of numbers: one stored number each.
     Numbers(NumberFilter),
-    /// numcodecs' PackBits: a byte that counts the padding bits, then eight booleans a byte, highest bit first.
-    PackBits,
+    /// Some bits of every number.
+    PackBits(PackBits),
+    /// Numbers stored as narrower ones, the high byte first where `big`. Comes first.
+    Narrow {
+        kind: Narrow,
+        big: bool,
+    },
+    Lzma {
+        container: lzma::Container,
+        preset: u32,
+    },
+    Pcodec {
+        number: pcodec::Number,
+        level: usize,
+    },
+    /// A zfp stream that starts with a header.
+    Zfpy,
+    /// A zfp stream of the chunk.
+    Zfp(Zfp),
+    Base64,
 }
 
 /// Parameters of a Blosc codec, as Zarr names them.
@@ -99,7 +135,9 @@ impl Step {
             Self::Shuffle { .. } => Some(decoded),
             Self::Checksum { .. } => decoded.checked_add(4),
             Self::Numbers(filter) => filter.encoded_len(decoded),
-            Self::PackBits => Some(1 + decoded.div_ceil(8)),
+            Self::PackBits(bits) => bits.encoded_len(decoded),
+            Self::Narrow { kind, .. } => (decoded / kind.decoded_size()).checked_mul(kind.stored_size()),
+            Self::Base64 => decoded.div_ceil(3).checked_mul(4),
             _ => None,
         }
     }
@@ -151,7 +189,20 @@ impl Step {
                 Ok(())
             }
             Self::Numbers(filter) => filter.decode(src, out),
-            Self::PackBits => unpack_bits(src, out),
+            Self::PackBits(bits) => bits.decode(src, out),
+            Self::Narrow { kind, big } => kind.decode(*big, src, out),
+            Self::Lzma { container, .. } => lzma::decode(*container, src, out),
+            Self::Pcodec { number, .. } => pcodec::decode(*number, src, out),
+            Self::Zfpy => hyperslab_codec::zfp::decode_with_header(src, out),
+            Self::Zfp(zfp) => zfp.decode(src, out),
+            Self::Base64 => {
+                let decoded = base64(src)?;
+                if decoded.len() != out.len() {
+                    return Err(wrong_size("base64", out.len(), decoded.len()));
+                }
+                out.copy_from_slice(&decoded);
+                Ok(())
+            }
         }
     }
 
@@ -179,11 +230,24 @@ impl Step {
                 out.resize(filter.decoded_len(src.len())?, 0);
                 filter.decode(src, out)
             }
-            Self::PackBits => {
-                let padding = usize::from(src.first().copied().unwrap_or(0));
-                let bits = src.len().saturating_sub(1) * 8;
-                out.resize(bits.saturating_sub(padding), 0);
-                unpack_bits(src, out)
+            Self::PackBits(bits) => {
+                out.resize(bits.decoded_len(src.len()).min(limit), 0);
+                bits.decode(src, out)
+            }
+            Self::Narrow { kind, big } => {
+                out.resize(src.len() / kind.stored_size() * kind.decoded_size(), 0);
+                kind.decode(*big, src, out)
+            }
+            Self::Lzma { container, .. } => lzma::decode_vec(*container, src, limit, out),
+            Self::Zfpy => hyperslab_codec::zfp::decode_vec(src, limit, out),
+            Self::Base64 => {
+                out.extend(base64(src)?);
+                Ok(())
+            }
+            // Their size is that of the chunk.
+            Self::Pcodec { .. } | Self::Zfp(_) => {
+                out.resize(limit, 0);
+                self.decode(src, out)
             }
         }
     }
@@ -219,7 +283,18 @@ impl Step {
                 Ok(())
             }
             Self::Blosc(blosc) => blosc.encode(src, out),
-            Self::Numbers(_) | Self::PackBits => Err(CodecError::Unsupported {
+            Self::PackBits(bits) => {
+                bits.encode(src, out);
+                Ok(())
+            }
+            Self::Narrow { kind, big } => kind.encode(*big, src, out),
+            Self::Lzma { preset, .. } => lzma::encode(src, *preset, out),
+            Self::Pcodec { number, level } => pcodec::encode(*number, src, *level, out),
+            Self::Base64 => {
+                out.extend(encode_base64(src).into_bytes());
+                Ok(())
+            }
+            Self::Numbers(_) | Self::Zfpy | Self::Zfp(_) => Err(CodecError::Unsupported {
                 codec: "zarr",
                 feature: format!("writing the filter {:?}", self.shown().name).into(),
             }),
@@ -228,7 +303,20 @@ impl Step {
 
     /// Can it be written?
     pub(crate) const fn is_writable(&self) -> bool {
-        !matches!(self, Self::Numbers(_) | Self::PackBits)
+        match self {
+            Self::Numbers(_) | Self::Zfpy | Self::Zfp(_) => false,
+            Self::Lzma { container, .. } => matches!(container, lzma::Container::Xz),
+            _ => true,
+        }
+    }
+
+    /// Does it turn an array into bytes, in the place of the codec `bytes`?
+    pub(crate) const fn is_serializer(&self) -> bool {
+        match self {
+            Self::Pcodec { .. } | Self::Zfpy | Self::Zfp(_) => true,
+            Self::PackBits(bits) => !bits.high_first,
+            _ => false,
+        }
     }
 
     /// What it makes of bytes, in words that formats share.
@@ -266,7 +354,13 @@ impl Step {
             Self::Shuffle { size } => Filter::new("shuffle").with("elementsize", *size),
             Self::Checksum { sum, .. } => Filter::new(sum.name()),
             Self::Numbers(filter) => filter.shown(),
-            Self::PackBits => Filter::new("packbits"),
+            Self::PackBits(_) => Filter::new("packbits"),
+            Self::Narrow { kind, .. } => Filter::new(kind.name()),
+            Self::Lzma { preset, .. } => Filter::new("lzma").with("preset", *preset),
+            Self::Pcodec { level, .. } => Filter::new("pcodec").with("level", *level),
+            Self::Zfpy => Filter::new("zfpy"),
+            Self::Zfp(_) => Filter::new("zfp"),
+            Self::Base64 => Filter::new("base64"),
         }
     }
 
@@ -283,6 +377,7 @@ impl Step {
                 "shuffle": blosc.shuffle_name(), "blocksize": blosc.blocksize,
             }}),
             Self::Checksum { sum: Sum::Crc32c, at_start: false } => json!({"name": "crc32c"}),
+            Self::PackBits(bits) if !bits.high_first => json!({"name": "packbits"}),
             other => {
                 let mut configuration = other.to_v2();
                 if let Value::Object(object) = &mut configuration {
@@ -318,7 +413,27 @@ impl Step {
                 set("location", json!(if *at_start { "start" } else { "end" }));
             }
             Self::Checksum { sum: Sum::Lookup3 { initial }, .. } => drop(set("initval", json!(initial))),
-            Self::Checksum { .. } | Self::Numbers(_) | Self::PackBits => {}
+            Self::Lzma { preset, .. } => {
+                set("format", json!(1));
+                set("check", json!(-1));
+                set("preset", json!(preset));
+                set("filters", Value::Null);
+            }
+            Self::Pcodec { level, .. } => {
+                set("level", json!(level));
+                set("mode_spec", json!("auto"));
+                set("delta_spec", json!("auto"));
+                set("paging_spec", json!("equal_pages_up_to"));
+                set("delta_encoding_order", Value::Null);
+                set("equal_pages_up_to", json!(262_144));
+            }
+            Self::Checksum { .. }
+            | Self::Numbers(_)
+            | Self::PackBits(_)
+            | Self::Narrow { .. }
+            | Self::Zfpy
+            | Self::Zfp(_)
+            | Self::Base64 => {}
         }
         Value::Object(object)
     }
@@ -365,13 +480,7 @@ fn lz4_block(src: &[u8]) -> Outcome<(usize, &[u8])> {
     }
 }
 
-fn unpack_bits(src: &[u8], out: &mut [u8]) -> Outcome<()> {
-    let expected = 1 + out.len().div_ceil(8);
-    if src.len() != expected {
-        return Err(wrong_size("packbits", expected, src.len()));
-    }
-    for (i, truth) in out.iter_mut().enumerate() {
-        *truth = src[1 + i / 8] >> (7 - i % 8) & 1;
-    }
-    Ok(())
+fn base64(src: &[u8]) -> Outcome<Vec<u8>> {
+    let text = std::str::from_utf8(src).ok().and_then(decode_base64);
+    text.ok_or_else(|| corrupt("base64", format!("{} bytes that are not base64", src.len())))
 }

@@ -8,7 +8,65 @@ use hyperslab_core::{
     Result, Sink, Store, StoreForm, Variant, VariantInfo,
 };
 
+use crate::zip::ZipStorage;
 use crate::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
+
+/// Zarr v2 and v3 stores in zip archives.
+#[derive(Debug)]
+pub struct ZarrZipDriver;
+
+static ZIP: FormatInfo = FormatInfo {
+    extensions: &["zip"],
+    variants: &[VariantInfo::new("zarr2-zip"), VariantInfo::new("zarr3-zip")],
+    forms: &[StoreForm::File],
+    capabilities: Capabilities { append: false, grow: false, ..INFO.capabilities },
+    ..FormatInfo::new("zarr-zip")
+};
+
+impl FormatDriver for ZarrZipDriver {
+    fn info(&self) -> &'static FormatInfo {
+        &ZIP
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        let head = glimpse.head();
+        if !head.starts_with(b"PK\x03\x04") {
+            return Ok(Recognition::No);
+        }
+        let Some(blob) = glimpse.file() else { return Ok(Recognition::No) };
+        // Archives of others are told apart by their members; a damaged one is left to others.
+        let found = ZipStorage::open(Arc::clone(blob)).and_then(|members| crate::probe(&members));
+        Ok(if found.unwrap_or(false) { Recognition::Yes } else { Recognition::No })
+    }
+
+    fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        let members = ZipStorage::open(content.into_file(&ZIP)?)?;
+        let store = crate::open_with(Arc::new(members), !context.unconsolidated)?;
+        Ok(Arc::new(store.named(ZIP.name)))
+    }
+
+    fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+        let zarr = WriteOptions { archive: true, ..write_options(options, "zarr2-zip") };
+        Ok(Box::new(ZarrSink::create(target, zarr)?))
+    }
+
+    fn append(&self, target: &Path, _: &CreateOptions) -> Result<Box<dyn Sink>> {
+        Err(crate::zip::no_append(target))
+    }
+}
+
+/// How a store is written; `v2` is the name of the variant that is version 2.
+fn write_options(options: &CreateOptions, v2: &str) -> WriteOptions {
+    let is_v2 = options.variant.is_some_and(|variant| variant.name() == v2);
+    WriteOptions {
+        replace: options.replace,
+        sync: options.sync,
+        shard_shape: options.shard_shape.clone(),
+        format: if is_v2 { ZarrFormat::V2 } else { ZarrFormat::V3 },
+        consolidated: true,
+        archive: false,
+    }
+}
 
 /// Zarr v2 and v3 directories.
 #[derive(Debug)]
@@ -55,15 +113,7 @@ impl FormatDriver for ZarrDriver {
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
-        let is_v2 = options.variant.is_some_and(|variant| variant.name() == "zarr2");
-        let zarr = WriteOptions {
-            replace: options.replace,
-            sync: options.sync,
-            shard_shape: options.shard_shape.clone(),
-            format: if is_v2 { ZarrFormat::V2 } else { ZarrFormat::V3 },
-            consolidated: true,
-        };
-        Ok(Box::new(ZarrSink::create(target, zarr)?))
+        Ok(Box::new(ZarrSink::create(target, write_options(options, "zarr2"))?))
     }
 
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use hyperslab_codec::narrow::Narrow;
 use hyperslab_core::{DType, Member, OpaqueType, Result, StructType, TimeUnit, swap_bytes};
 use serde_json::{Value, json};
 
@@ -29,11 +30,19 @@ pub(crate) struct StoredType {
     pub(crate) scale: i64,
     /// v2's `|O`: what it holds, a filter tells.
     pub(crate) object: bool,
+    /// Stored as narrower numbers than those that are read.
+    pub(crate) narrow: Option<Narrow>,
 }
 
 impl StoredType {
-    fn plain(dtype: DType) -> Self {
-        Self { dtype, swaps: Vec::new(), scale: 1, object: false }
+    pub(crate) fn plain(dtype: DType) -> Self {
+        Self { dtype, swaps: Vec::new(), scale: 1, object: false, narrow: None }
+    }
+
+    /// Bytes of a stored element; `None` when elements differ in length.
+    pub(crate) fn size(&self) -> Option<usize> {
+        let size = self.dtype.size()?;
+        Some(self.narrow.map_or(size, |narrow| size / narrow.decoded_size() * narrow.stored_size()))
     }
 }
 
@@ -101,6 +110,30 @@ const PLAIN: [(&str, DType); 14] = [
     ("complex128", DType::Complex128),
 ];
 
+/// A type of narrow numbers by its name: floats are read as `float32`, integers as 8 bits, pairs as `complex64`.
+fn narrow(name: &str) -> Option<StoredType> {
+    let (narrow, dtype) = match name.strip_prefix("complex_") {
+        Some(part) => (Narrow::parse(part).filter(|narrow| narrow.is_float())?, DType::Complex64),
+        None => {
+            let narrow = Narrow::parse(name).filter(|narrow| *narrow != Narrow::Float16)?;
+            let integer = if narrow.is_signed() { DType::Int8 } else { DType::UInt8 };
+            (narrow, if narrow.is_float() { DType::Float32 } else { integer })
+        }
+    };
+    Some(StoredType { narrow: Some(narrow), ..StoredType::plain(dtype) })
+}
+
+/// The name of elements of a type that are stored as narrow numbers; `None` when they cannot be.
+pub(crate) fn narrow_name(narrow: Narrow, dtype: &DType) -> Option<String> {
+    match dtype {
+        DType::Complex64 if narrow.is_float() => Some(format!("complex_{}", narrow.name())),
+        DType::Float32 if narrow.is_float() && narrow != Narrow::Float16 => Some(narrow.name().to_owned()),
+        DType::Int8 if narrow.is_signed() => Some(narrow.name().to_owned()),
+        DType::UInt8 if !narrow.is_signed() && !narrow.is_float() => Some(narrow.name().to_owned()),
+        _ => None,
+    }
+}
+
 /// A v3 `data_type`: a name, or a name and a configuration.
 pub(crate) fn parse_v3(value: &Value, doc: Doc<'_>) -> Result<StoredType> {
     parse_v3_at(value, doc, 0)
@@ -126,7 +159,12 @@ fn parse_v3_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
     if let Some((_, dtype)) = PLAIN.iter().find(|(own, _)| *own == name) {
         return Ok(StoredType::plain(dtype.clone()));
     }
+    if let Some(stored) = narrow(name) {
+        return Ok(stored);
+    }
     Ok(match name {
+        "complex_float32" => StoredType::plain(DType::Complex64),
+        "complex_float64" => StoredType::plain(DType::Complex128),
         "string" => StoredType::plain(DType::String),
         "bytes" | "variable_length_bytes" => StoredType::plain(DType::Bytes),
         "null_terminated_bytes" => StoredType::plain(DType::FixedBytes(size("length_bytes")?)),
@@ -178,7 +216,7 @@ fn time(date: bool, unit: &str, scale: i64, doc: Doc<'_>) -> Result<StoredType> 
 fn structure(members: Vec<(String, StoredType)>, doc: Doc<'_>) -> Result<StoredType> {
     let (mut size, mut swaps, mut built) = (0_usize, Vec::new(), Vec::new());
     for (name, stored) in members {
-        if stored.scale != 1 || stored.object || !stored.dtype.is_fixed() {
+        if stored.scale != 1 || stored.object || stored.narrow.is_some() || !stored.dtype.is_fixed() {
             return Err(
                 doc.unsupported(format!("a struct with the member {name:?} of type {}", stored.dtype))
             );
@@ -189,7 +227,7 @@ fn structure(members: Vec<(String, StoredType)>, doc: Doc<'_>) -> Result<StoredT
         size = next.ok_or_else(|| doc.corrupt("a struct larger than 1 GiB"))?;
     }
     let dtype = StructType { members: built, size }.into();
-    Ok(StoredType { dtype, swaps, scale: 1, object: false })
+    Ok(StoredType { swaps, ..StoredType::plain(dtype) })
 }
 
 /// A v2 `dtype`: NumPy's text of it, or a list of members.
@@ -203,12 +241,7 @@ fn parse_v2_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
     }
     match value {
         // tensorstore's names of types that NumPy lacks.
-        Value::String(text)
-            if text.starts_with("bfloat") || text.starts_with("float8") || text.ends_with("int4") =>
-        {
-            Err(doc.unsupported(format!("data type {text:?}")))
-        }
-        Value::String(text) => parse_numpy(text, doc),
+        Value::String(text) => narrow(text).map_or_else(|| parse_numpy(text, doc), Ok),
         Value::Array(fields) => {
             let mut members = Vec::with_capacity(fields.len());
             for field in fields {
@@ -411,12 +444,30 @@ mod tests {
 
     #[test]
     fn unknown_types_are_named() {
-        let error = parse_v3(&json!("bfloat16"), DOC).unwrap_err();
-        assert!(error.is_unsupported() && error.to_string().contains("bfloat16"));
-        for name in ["bfloat16", "float8_e5m2", "int4"] {
-            assert!(parse_v2(&json!(name), DOC).unwrap_err().is_unsupported(), "{name}");
-        }
+        let error = parse_v3(&json!("float12"), DOC).unwrap_err();
+        assert!(error.is_unsupported() && error.to_string().contains("float12"));
         assert!(parse_v2(&json!("<i3"), DOC).unwrap_err().is_corrupt());
         assert_eq!(parse_numpy(">M8[10us]", DOC).unwrap().scale, 10);
+    }
+
+    #[test]
+    fn narrow_types_are_read_as_wider_ones() -> Result<()> {
+        let types = [
+            ("bfloat16", DType::Float32, 2),
+            ("float8_e4m3fn", DType::Float32, 1),
+            ("int4", DType::Int8, 1),
+            ("uint2", DType::UInt8, 1),
+            ("complex_float16", DType::Complex64, 4),
+            ("complex_float8_e5m2", DType::Complex64, 2),
+        ];
+        for (name, dtype, size) in types {
+            for stored in [parse_v3(&json!(name), DOC)?, parse_v2(&json!(name), DOC)?] {
+                assert_eq!((&stored.dtype, stored.size()), (&dtype, Some(size)), "{name}");
+                assert_eq!(narrow_name(stored.narrow.unwrap(), &dtype).as_deref(), Some(name));
+            }
+        }
+        assert_eq!(parse_v3(&json!("float16"), DOC)?.dtype, DType::Float16);
+        assert!(parse_v3(&json!("complex_int4"), DOC).is_err());
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Fill values: JSON to one element and back.
 
 use half::f16;
+use hyperslab_codec::narrow::Narrow;
 use hyperslab_core::{DType, Elements, Fill, Result, Values};
 use serde_json::{Value, json};
 
@@ -24,6 +25,12 @@ pub(crate) fn parse(value: &Value, stored: &StoredType, doc: Doc<'_>) -> Result<
         });
     }
     let mut bytes = Vec::with_capacity(dtype.size().unwrap_or(0));
+    if let Some(narrow) = stored.narrow
+        && let Some(floats) = narrow_bits(value, narrow)
+    {
+        floats.into_iter().for_each(|float| bytes.extend(float.to_ne_bytes()));
+        return Ok(Fill::Element(Elements::fixed(bytes)));
+    }
     element(value, dtype, &mut bytes)
         .ok_or_else(|| doc.corrupt(format!("fill_value {value} is not a {dtype}")))?;
     if matches!(dtype, DType::Struct(_)) && value.is_string() {
@@ -33,6 +40,18 @@ pub(crate) fn parse(value: &Value, stored: &StoredType, doc: Doc<'_>) -> Result<
         bytes = scale(&bytes, stored.scale).ok_or_else(|| doc.corrupt(format!("fill_value {value}")))?;
     }
     Ok(if bytes.iter().all(|byte| *byte == 0) { Fill::Zero } else { Fill::Element(Elements::fixed(bytes)) })
+}
+
+/// Narrow floats by their bits: `"0x7fc0"`, or a pair of them.
+fn narrow_bits(value: &Value, narrow: Narrow) -> Option<Vec<f32>> {
+    let float = |value: &Value| {
+        let bits = u16::try_from(bits(value, narrow.stored_size())?).ok()?;
+        Some(narrow.to_f32(bits))
+    };
+    match value {
+        Value::Array(parts) => parts.iter().map(float).collect(),
+        single => float(single).map(|float| vec![float]),
+    }
 }
 
 /// Counts of `factor` ticks as ticks; "not a time" stays what it is.

@@ -19,6 +19,7 @@
 //! | `metadata` | array documents of v2 and v3, as one description |
 //! | `array` | [`ZarrArray`]: where chunks are, and how they are decoded |
 //! | `keys` | object names, and back |
+//! | `rectilinear` | grids whose chunks differ |
 //! | `objects`, `shard` | objects of one chunk; the index of a shard |
 //! | `pipeline`, `codec`, `vlen` | codecs in a row, single codecs, elements of any length |
 //! | `elements`, `pieces` | [`ElementStream`]: the latter one after the other; long chunks decoded ahead |
@@ -26,7 +27,9 @@
 //! | `sink` | [`ZarrSink`]: new stores, whole or not at all |
 //! | `view` | [`ArrayView`]: an array of any format as a Zarr array would be stored |
 //! | `driver` | the format, as the engine knows it: [`ZarrDriver`] |
+//! | `references` | stores whose chunks are parts of other files: kerchunk's references |
 //! | `verify` | checks |
+//! | `zip` | stores in zip archives |
 //!
 //! ```
 //! use std::sync::Arc;
@@ -58,6 +61,8 @@ mod metadata;
 mod objects;
 mod pieces;
 mod pipeline;
+mod rectilinear;
+mod references;
 mod shard;
 mod sink;
 mod stale;
@@ -65,10 +70,14 @@ mod store;
 mod verify;
 mod view;
 mod vlen;
+mod zip;
 
 pub use array::ZarrArray;
-pub use driver::ZarrDriver;
+pub use driver::{ZarrDriver, ZarrZipDriver};
 pub use elements::ElementStream;
+pub use references::{
+    ExportOptions, Reference, ReferencesDriver, array_references, group_references, references_to_json,
+};
 pub use sink::{NODE_NAMES, WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, open_with, probe};
 pub use view::{ArrayView, CodecSet, group_document};

@@ -4,12 +4,13 @@ use hyperslab_core::{Attributes, DType, Extents, Fill, Result};
 use serde_json::{Map, Value};
 
 use crate::attributes;
-use crate::codec;
+use crate::codec::{self, Number, Step, Subject};
 use crate::dtype::{self, StoredType};
 use crate::fill;
 use crate::json::Doc;
 use crate::keys::KeyEncoding;
 use crate::pipeline::{Pipeline, Serializer};
+use crate::rectilinear::Rectilinear;
 
 /// More dimensions than NumPy has are no array.
 const MAX_RANK: usize = 64;
@@ -20,6 +21,8 @@ pub(crate) struct ArrayMetadata {
     pub(crate) shape: Extents,
     /// Cells of an object: a chunk, or a shard of chunks.
     pub(crate) chunk_shape: Extents,
+    /// Where objects differ in their cells.
+    pub(crate) rectilinear: Option<Rectilinear>,
     pub(crate) stored: StoredType,
     pub(crate) fill: Fill,
     pub(crate) keys: KeyEncoding,
@@ -64,17 +67,40 @@ impl ArrayMetadata {
         let shape = doc.extents(doc.field(object, "shape")?, "shape")?;
         let grid = doc.object(doc.field(object, "chunk_grid")?, "chunk_grid")?;
         let grid_name = doc.text(doc.field(grid, "name")?, "chunk_grid name")?;
-        if grid_name != "regular" {
-            return Err(doc.unsupported(format!("chunk grid {grid_name:?}")));
+        let configuration = doc.field(grid, "configuration")?;
+        let (chunk_shape, rectilinear) = match grid_name {
+            "regular" => {
+                let regular = doc.object(configuration, "chunk_grid configuration")?;
+                (chunk_shape(doc.field(regular, "chunk_shape")?, &shape, doc)?, None)
+            }
+            "rectilinear" => {
+                let grid = Rectilinear::parse(configuration, &shape, doc)?;
+                (grid.chunk_shape(&shape), Some(grid))
+            }
+            other => return Err(doc.unsupported(format!("chunk grid {other:?}"))),
+        };
+        let pipeline = Pipeline::parse_v3(doc.field(object, "codecs")?, &stored, &chunk_shape, doc)?;
+        if rectilinear.is_some() && pipeline.steps.iter().any(|step| matches!(step, Step::Zfp(_))) {
+            return Err(doc.unsupported("codec \"zfp\" in a rectilinear chunk grid"));
         }
-        let regular = doc.object(doc.field(grid, "configuration")?, "chunk_grid configuration")?;
-        let chunk_shape = chunk_shape(doc.field(regular, "chunk_shape")?, &shape, doc)?;
-        let pipeline = Pipeline::parse_v3(doc.field(object, "codecs")?, &stored.dtype, shape.len(), doc)?;
+        if rectilinear.is_some() && !stored.dtype.is_fixed() {
+            return Err(doc.unsupported(format!("{} in a rectilinear chunk grid", stored.dtype)));
+        }
         let fill = fill::parse(doc.field(object, "fill_value")?, &stored, doc)?;
         let dimensions = dimension_names(object.get("dimension_names"), shape.len(), doc)?;
         let keys = key_encoding(object.get("chunk_key_encoding"), doc)?;
         let attributes = attributes::of_array_v3(object.get("attributes"), &stored.dtype, doc)?;
-        Ok(Self { shape: shape.into(), chunk_shape, stored, fill, keys, pipeline, dimensions, attributes })
+        Ok(Self {
+            shape: shape.into(),
+            chunk_shape,
+            rectilinear,
+            stored,
+            fill,
+            keys,
+            pipeline,
+            dimensions,
+            attributes,
+        })
     }
 
     /// From a v2 `.zarray` and its `.zattrs`.
@@ -94,21 +120,21 @@ impl ArrayMetadata {
         pipeline.serializer = Serializer::Bytes { swaps: stored.swaps.clone() };
         if stored.object {
             // The first filter says what the objects are.
-            let id = filters.first().and_then(|filter| filter.get("id")).and_then(Value::as_str);
-            stored.dtype = match id {
-                Some("vlen-utf8") => DType::String,
-                Some("vlen-bytes") => DType::Bytes,
-                other => return Err(doc.unsupported(format!("Python objects through {other:?}"))),
-            };
-            pipeline.serializer = Serializer::Variable;
+            let (dtype, serializer) = objects(filters.first(), doc)?;
+            stored.dtype = dtype;
+            pipeline.serializer = serializer;
             filters.remove(0);
         }
-        let item = stored.dtype.size().unwrap_or(1);
+        if let Some(kind) = stored.narrow {
+            pipeline.steps.push(Step::Narrow { kind, big: false });
+        }
+        let item = stored.size().unwrap_or(1);
+        let subject = Subject { item, dtype: &stored.dtype, narrow: stored.narrow, shape: &chunk_shape };
         for filter in &filters {
-            pipeline.steps.push(codec::parse_v2(filter, item, doc)?);
+            pipeline.steps.push(codec::parse_v2(filter, subject, doc)?);
         }
         if let Some(compressor) = object.get("compressor").filter(|compressor| !compressor.is_null()) {
-            pipeline.steps.push(codec::parse_v2(compressor, item, doc)?);
+            pipeline.steps.push(codec::parse_v2(compressor, subject, doc)?);
         }
         pipeline.axes = match object.get("order").and_then(Value::as_str) {
             None | Some("C") => Vec::new(),
@@ -124,8 +150,45 @@ impl ArrayMetadata {
         let attributes =
             attributes::of_array_v2(beside, &stored.dtype, object.get("fill_value"), &fill, doc)?;
         let keys = KeyEncoding { prefixed: false, separator };
-        Ok(Self { shape: shape.into(), chunk_shape, stored, fill, keys, pipeline, dimensions, attributes })
+        Ok(Self {
+            shape: shape.into(),
+            chunk_shape,
+            rectilinear: None,
+            stored,
+            fill,
+            keys,
+            pipeline,
+            dimensions,
+            attributes,
+        })
     }
+}
+
+/// What v2's objects are, by the filter that wrote them.
+fn objects(filter: Option<&Value>, doc: Doc<'_>) -> Result<(DType, Serializer)> {
+    let text = |name: &str| filter.and_then(|filter| filter.get(name)).and_then(Value::as_str);
+    let id = text("id");
+    Ok(match id {
+        Some("vlen-utf8") => (DType::String, Serializer::Variable),
+        Some("vlen-bytes") => (DType::Bytes, Serializer::Variable),
+        Some("vlen-array") => {
+            let base = dtype::parse_v2(&Value::from(text("dtype").unwrap_or_default()), doc)?;
+            if !base.swaps.is_empty() || base.scale != 1 || base.narrow.is_some() || !base.dtype.is_fixed() {
+                return Err(doc.unsupported(format!("lists of {:?}", text("dtype"))));
+            }
+            (DType::List(std::sync::Arc::new(base.dtype)), Serializer::Variable)
+        }
+        Some("categorize") => {
+            let wrong = || doc.corrupt("codec \"categorize\" without labels or a type");
+            let labels = filter.and_then(|filter| filter.get("labels")).and_then(Value::as_array);
+            let labels = labels.ok_or_else(wrong)?.iter().map(|label| label.as_str().map(str::to_owned));
+            let labels = labels.collect::<Option<Vec<String>>>().ok_or_else(wrong)?;
+            let number = Number::parse(text("astype").unwrap_or("u1")).ok_or_else(wrong)?;
+            (DType::String, Serializer::Categories { labels, number })
+        }
+        Some("json2") => (DType::String, Serializer::Json),
+        other => return Err(doc.unsupported(format!("Python objects through {other:?}"))),
+    })
 }
 
 fn chunk_shape(value: &Value, shape: &[u64], doc: Doc<'_>) -> Result<Extents> {

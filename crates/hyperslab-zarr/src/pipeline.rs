@@ -4,19 +4,21 @@
 //! `vlen-utf8`, `vlen-bytes`, `sharding_indexed`), bytes to bytes. Transposing costs nothing here: it becomes the cell order
 //! of the decoded chunk, which the engine reads through.
 
+mod parse;
+
 use std::borrow::Cow;
 
 use bytes::Bytes;
 use hyperslab_codec::{CodecError, zstd};
 use hyperslab_core::{
-    CellOrder, DType, Error, Extents, Filter, Layout, Place, Result, StoredStep, copy_box, product,
-    recycle_scratch, take_scratch,
+    CellOrder, Error, Extents, Filter, Layout, Place, Result, StoredStep, copy_box, product, recycle_scratch,
+    take_scratch,
 };
 use serde_json::{Map, Value, json};
 use smallvec::SmallVec;
 
-use crate::codec::{self, Step};
-use crate::dtype::{Swap, all_swaps, apply_swaps};
+use crate::codec::{Number, Step};
+use crate::dtype::{StoredType, Swap, apply_swaps};
 use crate::json::Doc;
 use crate::shard::{IndexFormat, ShardIndex};
 
@@ -51,6 +53,10 @@ pub(crate) enum Serializer {
     Bytes { swaps: Vec<Swap> },
     /// `u32` count, then for each element a `u32` length and its bytes.
     Variable,
+    /// numcodecs' `categorize`: the number of a text in a list, from 1; 0 for none.
+    Categories { labels: Vec<String>, number: Number },
+    /// numcodecs' `json2`: a list of the texts, then a type and a shape.
+    Json,
     /// Chunks of its own, found by an index.
     Shard(Box<Sharding>),
 }
@@ -76,72 +82,6 @@ impl Pipeline {
     /// Elements as they are.
     pub(crate) const fn new() -> Self {
         Self { axes: Vec::new(), serializer: Serializer::Bytes { swaps: Vec::new() }, steps: Vec::new() }
-    }
-
-    /// The codecs of a v3 document.
-    pub(crate) fn parse_v3(codecs: &Value, dtype: &DType, rank: usize, doc: Doc<'_>) -> Result<Self> {
-        Self::parse_at(codecs, dtype, rank, doc, 0)
-    }
-
-    fn parse_at(codecs: &Value, dtype: &DType, rank: usize, doc: Doc<'_>, depth: usize) -> Result<Self> {
-        let none = Map::new();
-        let item = dtype.size().unwrap_or(1);
-        let (mut pipeline, mut serializer) = (Self::new(), None);
-        for codec in doc.list(codecs, "codecs")? {
-            let (name, configuration) = match codec {
-                Value::String(name) => (name.as_str(), &none),
-                other => {
-                    let object = doc.object(other, "a codec")?;
-                    let configuration = match object.get("configuration") {
-                        None | Some(Value::Null) => &none,
-                        Some(configuration) => doc.object(configuration, "a codec's configuration")?,
-                    };
-                    (doc.text(doc.field(object, "name")?, "a codec's name")?, configuration)
-                }
-            };
-            let fixed = dtype.is_fixed();
-            match (name, &serializer) {
-                ("transpose", None) => {
-                    if !pipeline.steps.is_empty() {
-                        return Err(doc.unsupported("a transpose after a filter of numbers"));
-                    }
-                    let order = transpose_order(configuration, rank, doc)?;
-                    pipeline.axes = compose(&pipeline.axes, &order);
-                }
-                ("bytes" | "endian", None) if fixed => {
-                    let swaps = bytes_swaps(configuration, dtype, doc)?;
-                    if !swaps.is_empty() && !pipeline.steps.is_empty() {
-                        return Err(doc.unsupported("filters of numbers in the other byte order"));
-                    }
-                    serializer = Some(Serializer::Bytes { swaps });
-                }
-                ("vlen-utf8", None) if *dtype == DType::String => serializer = Some(Serializer::Variable),
-                ("vlen-bytes", None) if *dtype == DType::Bytes => serializer = Some(Serializer::Variable),
-                ("sharding_indexed", None) => {
-                    if depth >= MAX_DEPTH {
-                        return Err(doc.corrupt("shards nested too deeply"));
-                    }
-                    let sharding = Sharding::parse(configuration, dtype, rank, doc, depth + 1)?;
-                    serializer = Some(Serializer::Shard(Box::new(sharding)));
-                }
-                ("bytes" | "endian" | "vlen-utf8" | "vlen-bytes" | "sharding_indexed" | "transpose", _) => {
-                    return Err(
-                        doc.corrupt(format!("codec {name:?} for {dtype} in a place where it cannot stand"))
-                    );
-                }
-                (name, _) => {
-                    let step = codec::parse_v3(name, configuration, item, doc)?;
-                    let of_numbers = matches!(step, Step::Numbers(_) | Step::PackBits);
-                    if of_numbers != serializer.is_none() {
-                        return Err(doc.corrupt(format!("codec {name:?} in a place where it cannot stand")));
-                    }
-                    pipeline.steps.push(step);
-                }
-            }
-        }
-        pipeline.serializer =
-            serializer.ok_or_else(|| doc.corrupt("codecs without one that turns the array into bytes"))?;
-        Ok(pipeline)
     }
 
     /// Are the stored bytes the elements, in the cell order that the axes say?
@@ -235,7 +175,7 @@ impl Pipeline {
                 let stored = self.unwrap(stored, place)?;
                 sharding.decode(&stored, &permuted(&self.axes, shape), cells, out, place)
             }
-            Serializer::Variable => {
+            Serializer::Variable | Serializer::Categories { .. } | Serializer::Json => {
                 Err(place.corrupt("variable-length elements where fixed ones were expected"))
             }
         }
@@ -274,7 +214,7 @@ impl Pipeline {
 impl Sharding {
     fn parse(
         configuration: &Map<String, Value>,
-        dtype: &DType,
+        stored: &StoredType,
         rank: usize,
         doc: Doc<'_>,
         depth: usize,
@@ -285,7 +225,8 @@ impl Sharding {
                 doc.corrupt(format!("inner chunks of {chunk_shape:?} in an array of {rank} dimensions"))
             );
         }
-        let pipeline = Pipeline::parse_at(doc.field(configuration, "codecs")?, dtype, rank, doc, depth)?;
+        let pipeline =
+            Pipeline::parse_at(doc.field(configuration, "codecs")?, stored, &chunk_shape, doc, depth)?;
         let index = IndexFormat::parse(configuration, doc)?;
         Ok(Self { chunk_shape: chunk_shape.into(), pipeline, index })
     }
@@ -385,34 +326,6 @@ pub(crate) fn cell_order(axes: &[u8]) -> CellOrder {
     }
 }
 
-fn transpose_order(configuration: &Map<String, Value>, rank: usize, doc: Doc<'_>) -> Result<Vec<u8>> {
-    let order = doc.field(configuration, "order")?;
-    let axes: Option<Vec<u8>> = match order {
-        Value::String(name) if name == "C" => Some((0..rank as u8).collect()),
-        Value::String(name) if name == "F" => Some((0..rank as u8).rev().collect()),
-        Value::Array(axes) => {
-            axes.iter().map(|axis| axis.as_u64().and_then(|axis| u8::try_from(axis).ok())).collect()
-        }
-        _ => None,
-    };
-    let mut sorted = axes.clone().unwrap_or_default();
-    sorted.sort_unstable();
-    match axes {
-        Some(axes) if sorted.iter().copied().eq(0..rank as u8) => Ok(axes),
-        _ => Err(doc.corrupt(format!("transpose order {order} of {rank} dimensions"))),
-    }
-}
-
-fn bytes_swaps(configuration: &Map<String, Value>, dtype: &DType, doc: Doc<'_>) -> Result<Vec<Swap>> {
-    let big = match configuration.get("endian") {
-        None | Some(Value::Null) => cfg!(target_endian = "big"),
-        Some(Value::String(order)) if order == "little" => false,
-        Some(Value::String(order)) if order == "big" => true,
-        Some(other) => return Err(doc.corrupt(format!("endian is {other}"))),
-    };
-    Ok(if big == cfg!(target_endian = "big") { Vec::new() } else { all_swaps(dtype) })
-}
-
 /// Undoes one step; `size` is what must come out, where it is known.
 fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'_>) -> Result<Cow<'a, [u8]>> {
     if let Cow::Borrowed(src) = src
@@ -453,6 +366,8 @@ pub(crate) fn failed(error: CodecError, place: Place<'_>) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use hyperslab_core::DType;
+
     use super::*;
 
     #[test]
@@ -475,10 +390,11 @@ mod tests {
             json!([{"name": "transpose", "configuration": {"order": [1]}}, {"name": "bytes"}]),
             json!([{"name": "vlen-utf8"}]),
         ] {
-            let error = Pipeline::parse_v3(&codecs, &DType::Int32, 1, doc).unwrap_err();
+            let error = Pipeline::parse_v3(&codecs, &StoredType::plain(DType::Int32), &[4], doc).unwrap_err();
             assert!(error.is_corrupt(), "{codecs}: {error}");
         }
-        let error = Pipeline::parse_v3(&json!([{"name": "bytes"}, {"name": "zfp"}]), &DType::Int32, 1, doc);
+        let codecs = json!([{"name": "bytes"}, {"name": "gdeflate"}]);
+        let error = Pipeline::parse_v3(&codecs, &StoredType::plain(DType::Int32), &[4], doc);
         assert!(error.unwrap_err().is_unsupported());
     }
 }

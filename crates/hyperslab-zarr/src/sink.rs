@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 
 use crate::array::ZarrArray;
 use crate::attributes;
-use crate::codec::{self, Step};
+use crate::codec::{self, Step, Subject};
 use crate::dtype;
 use crate::fill;
 use crate::json::{Doc, to_text};
@@ -53,6 +53,8 @@ pub struct WriteOptions {
     pub sync: bool,
     /// Gather all documents in the root's, so that readers open the store with one request.
     pub consolidated: bool,
+    /// Pack the store into a zip archive.
+    pub archive: bool,
 }
 
 /// A store that is being written.
@@ -71,12 +73,14 @@ pub struct ZarrSink {
 enum Stage {
     New(StagedFolder),
     Change(StagedChange),
+    /// Packed into an archive at the folder's target.
+    Archive(StagedFolder, StageOptions),
 }
 
 impl Stage {
     const fn writer(&self) -> &StageWriter {
         match self {
-            Self::New(folder) => folder.writer(),
+            Self::New(folder) | Self::Archive(folder, _) => folder.writer(),
             Self::Change(change) => change.writer(),
         }
     }
@@ -95,7 +99,8 @@ impl ZarrSink {
             return Err(Error::invalid("Zarr v2 has no shards"));
         }
         let stage = StageOptions::default().with_replace(options.replace).with_sync(options.sync);
-        let stage = Stage::New(StagedFolder::create(target, stage)?);
+        let folder = StagedFolder::create(target, stage)?;
+        let stage = if options.archive { Stage::Archive(folder, stage) } else { Stage::New(folder) };
         Ok(Self::staged(stage, target, options))
     }
 
@@ -113,6 +118,7 @@ impl ZarrSink {
     fn publish(self, last: &[String]) -> Result<()> {
         match self.stage {
             Stage::New(folder) => folder.publish(),
+            Stage::Archive(folder, options) => crate::zip::pack(folder.path(), folder.target(), options),
             Stage::Change(change) => change.publish(last),
         }
     }
@@ -384,7 +390,13 @@ impl ArrayPlan {
             return Err(Error::unsupported(name, "missing elements in Zarr"));
         }
         let (packed, packing) = packed(&spec.dtype);
-        let Some(data_type) = data_type_of(&packed, format) else {
+        let pipeline = pipeline(spec, &packed, format, doc)?;
+        // Numbers that are stored as narrower ones have the name of those.
+        let data_type = match pipeline.steps.first() {
+            Some(Step::Narrow { kind, .. }) => dtype::narrow_name(*kind, &packed).map(Value::from),
+            _ => data_type_of(&packed, format),
+        };
+        let Some(data_type) = data_type else {
             return Err(Error::unsupported(name, format!("the type {} in Zarr", spec.dtype)));
         };
         let item = packed.size();
@@ -416,7 +428,6 @@ impl ArrayPlan {
                 attributes
             }
         };
-        let pipeline = pipeline(spec, &packed, format, doc)?;
         let keys = match format {
             ZarrFormat::V3 => KeyEncoding { prefixed: true, separator: '/' },
             ZarrFormat::V2 => KeyEncoding { prefixed: false, separator: '.' },
@@ -505,12 +516,17 @@ impl ArrayPlan {
             other if dtype::all_swaps(other).is_empty() => json!({"name": "bytes"}),
             _ => json!({"name": "bytes", "configuration": {"endian": "little"}}),
         });
-        codecs.extend(self.pipeline.steps.iter().map(Step::to_v3));
+        let narrow = |step: &&Step| matches!(step, Step::Narrow { .. });
+        if self.pipeline.steps.iter().find(|step| !narrow(step)).is_some_and(Step::is_serializer) {
+            codecs.pop();
+        }
+        codecs.extend(self.pipeline.steps.iter().filter(|step| !narrow(step)).map(Step::to_v3));
         codecs
     }
 
     fn v2(&self) -> Value {
-        let mut filters: Vec<Value> = self.pipeline.steps.iter().map(Step::to_v2).collect();
+        let named = |step: &&Step| !matches!(step, Step::Narrow { .. });
+        let mut filters: Vec<Value> = self.pipeline.steps.iter().filter(named).map(Step::to_v2).collect();
         let compressor = filters.pop().unwrap_or(Value::Null);
         match &self.spec.dtype {
             DType::Bytes => filters.insert(0, json!({"id": "vlen-bytes"})),
@@ -568,8 +584,19 @@ fn pipeline(spec: &ArraySpec, packed: &DType, format: ZarrFormat, doc: Doc<'_>) 
             }
             continue;
         }
-        let step = codec::parse_shown(filter, packed.size().unwrap_or(1), doc)?;
-        if !step.is_writable() {
+        let narrow = match pipeline.steps.first() {
+            Some(Step::Narrow { kind, .. }) => Some(*kind),
+            _ => None,
+        };
+        let size = packed.size().unwrap_or(1);
+        let item = narrow.map_or(size, |kind| size / kind.decoded_size() * kind.stored_size());
+        let shape = permuted(&pipeline.axes, spec.grid.chunk_shape());
+        let subject = Subject { item, dtype: packed, narrow, shape: &shape };
+        let step = codec::parse_shown(filter, subject, doc)?;
+        let first = pipeline.steps.iter().all(|own| matches!(own, Step::Narrow { .. }));
+        let out_of_place = (step.is_serializer() && !first)
+            || (matches!(step, Step::Narrow { .. }) && !pipeline.steps.is_empty());
+        if !step.is_writable() || out_of_place {
             return Err(doc.unsupported(format!("writing the filter {:?}", filter.name)));
         }
         pipeline.steps.push(step);

@@ -24,6 +24,8 @@ pub struct ZarrStore {
     consolidated: Option<BTreeMap<String, Document>>,
     /// Of the root.
     variant: &'static str,
+    /// The name of the format: that of folders, or that of archives.
+    format: &'static str,
 }
 
 /// The metadata of one node.
@@ -71,7 +73,7 @@ pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
 ///
 /// As [`open`].
 pub fn open_with(directory: Arc<dyn Storage>, consolidated: bool) -> Result<ZarrStore> {
-    let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3" };
+    let mut store = ZarrStore { directory, consolidated: None, variant: "zarr3", format: "zarr" };
     let root = store.document("")?;
     let Some(root) = root else {
         return Err(Error::not_found(Arc::clone(store.directory.name()), "zarr.json, .zgroup or .zarray"));
@@ -209,10 +211,19 @@ impl ZarrStore {
         self.own_document(key)
     }
 
+    /// The same store as one of another format that is Zarr inside.
+    pub(crate) fn named(mut self, format: &'static str) -> Self {
+        if format == "zarr-zip" {
+            self.variant = if self.variant == "zarr2" { "zarr2-zip" } else { "zarr3-zip" };
+        }
+        self.format = format;
+        self
+    }
+
     /// The names that a node's documents have. On remote storage only those of the root's version are looked for, except at
     /// the root itself: each look takes a round trip.
     fn document_names(&self, key: &str) -> &'static [&'static str] {
-        match self.variant {
+        match self.variant.trim_end_matches("-zip") {
             _ if key.is_empty() || !self.directory.is_remote() => {
                 &["zarr.json", ".zarray", ".zattrs", ".zgroup"]
             }
@@ -341,7 +352,7 @@ pub(crate) fn join(key: &str, name: &str) -> String {
 
 impl Store for ZarrStore {
     fn format(&self) -> &'static str {
-        "zarr"
+        self.format
     }
 
     fn variant(&self) -> Option<&'static str> {

@@ -5,6 +5,8 @@ use std::ops::Range;
 use bytes::Bytes;
 use hyperslab_core::{CellOrder, Data, Elements, Extents, Fields, Place, Result, product};
 
+use crate::codec::Number;
+
 /// The only element of a chunk, without a copy.
 pub(crate) fn single(chunk: &Bytes, place: Place<'_>) -> Result<Bytes> {
     let mut fields = Fields::new(chunk, place);
@@ -44,19 +46,30 @@ pub(crate) fn decode(
     place: Place<'_>,
 ) -> Result<Elements> {
     let spans = spans(bytes, place)?;
-    let count = spans.len();
+    gather(spans.len(), |cell| &bytes[spans[cell].clone()], shape, region, order, place)
+}
+
+/// Those of `count` elements of a chunk of `shape` cells that are inside `region`, in C order.
+pub(crate) fn gather<'a>(
+    count: usize,
+    element: impl Fn(usize) -> &'a [u8],
+    shape: &[u64],
+    region: &[u64],
+    order: &CellOrder,
+    place: Place<'_>,
+) -> Result<Elements> {
     if product(shape) != Some(count as u64) {
         return Err(place.corrupt(format!("{count} elements in a chunk of {shape:?} cells")));
     }
     let strides = order.strides(shape);
     let cells = product(region).unwrap_or(0) as usize;
     let mut offsets = Vec::with_capacity(cells + 1);
-    let mut kept = Vec::with_capacity(bytes.len().saturating_sub(4 * count));
+    let mut kept = Vec::new();
     offsets.push(0);
     let mut at: Extents = region.iter().map(|_| 0).collect();
     for _ in 0..cells {
         let cell: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
-        kept.extend_from_slice(&bytes[spans[cell as usize].clone()]);
+        kept.extend_from_slice(element(cell as usize));
         offsets.push(kept.len() as u64);
         for (at, extent) in at.iter_mut().zip(region).rev() {
             *at += 1;
@@ -67,6 +80,51 @@ pub(crate) fn decode(
         }
     }
     Ok(Elements { data: Data::Variable { offsets, bytes: kept.into() }, validity: None })
+}
+
+/// The texts of numcodecs' `categorize`: numbers of labels, from 1; 0 is no text.
+pub(crate) fn categories(
+    bytes: &[u8],
+    (labels, number): (&[String], Number),
+    shape: &[u64],
+    region: &[u64],
+    order: &CellOrder,
+    place: Place<'_>,
+) -> Result<Elements> {
+    if !bytes.len().is_multiple_of(number.size) {
+        return Err(place.corrupt(format!("{} bytes of numbers of {}", bytes.len(), number.size)));
+    }
+    let mut texts = Vec::with_capacity(bytes.len() / number.size);
+    for code in bytes.chunks_exact(number.size) {
+        texts.push(match number.integer(code) {
+            Some(0) => "",
+            Some(code) => {
+                let label = usize::try_from(code - 1).ok().and_then(|label| labels.get(label));
+                label.ok_or_else(|| place.corrupt(format!("label {code} of {}", labels.len())))?
+            }
+            None => return Err(place.unsupported("labels numbered by floats")),
+        });
+    }
+    gather(texts.len(), |cell| texts[cell].as_bytes(), shape, region, order, place)
+}
+
+/// The texts of numcodecs' `json2`: a JSON list that ends in a type and a shape.
+pub(crate) fn json_texts(
+    bytes: &[u8],
+    shape: &[u64],
+    region: &[u64],
+    order: &CellOrder,
+    place: Place<'_>,
+) -> Result<Elements> {
+    let wrong = |what: String| place.corrupt(format!("codec \"json2\": {what}"));
+    let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
+    let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
+    let Some((items, [_, _])) = items.split_at_checked(items.len().saturating_sub(2)) else {
+        return Err(wrong("no list of items, type and shape".to_owned()));
+    };
+    let texts: Option<Vec<&str>> = items.iter().map(serde_json::Value::as_str).collect();
+    let texts = texts.ok_or_else(|| place.unsupported("objects that are no texts in the codec \"json2\""))?;
+    gather(texts.len(), |cell| texts[cell].as_bytes(), shape, region, order, place)
 }
 
 /// A chunk of elements, in order; `None` when one is missing or longer than a `u32` can say.

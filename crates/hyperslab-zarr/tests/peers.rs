@@ -2,8 +2,8 @@
 
 mod support;
 
-use hyperslab_core::{Array, Depth, Filter, Report, Store};
-use hyperslab_zarr::{WriteOptions, ZarrFormat};
+use hyperslab_core::{Array, ArraySpec, DType, Depth, Elements, Filter, Grid, Report, Sink, Store};
+use hyperslab_zarr::{WriteOptions, ZarrFormat, ZarrSink};
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -95,4 +95,77 @@ fn variants(number: usize) -> Vec<(ZarrFormat, Option<Vec<u64>>, Vec<Filter>)> {
         (ZarrFormat::V3, Some(vec![4]), pick(3)),
         (ZarrFormat::V2, None, pick(6)),
     ]
+}
+
+#[test]
+fn types_and_codecs_beyond_the_standard_ones_are_read() {
+    let folder = tempfile::tempdir().unwrap();
+    python("peers/types_cases.py", &[folder.path()]);
+    let cases = support::cases(folder.path());
+    assert!(cases.len() > 70, "{} cases", cases.len());
+    for case in &cases {
+        support::check(folder.path(), case);
+    }
+}
+
+/// Narrow types for tensorstore, LZMA and Pcodec for zarr-python.
+#[test]
+fn types_and_codecs_beyond_the_standard_ones_are_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let small: Vec<u8> = (0..60_u32).flat_map(|i| (i as f32 / 4.0 - 7.0).to_le_bytes()).collect();
+    let nibbles: Vec<u8> =
+        (0..60_u32).map(|i| (i % 16) as u8 as i8 as u8).map(|n| n.wrapping_sub(8)).collect();
+    let cases: Vec<(&str, DType, &[u8], Vec<Filter>, &str, ZarrFormat)> = vec![
+        (
+            "zarr3",
+            DType::Float32,
+            &small,
+            vec![Filter::new("bfloat16"), Filter::new("gzip")],
+            "bfloat16",
+            ZarrFormat::V3,
+        ),
+        ("zarr3", DType::Int8, &nibbles, vec![Filter::new("int4")], "int4", ZarrFormat::V3),
+        ("zarr", DType::Float32, &small, vec![Filter::new("lzma")], "", ZarrFormat::V3),
+        ("zarr", DType::Float32, &small, vec![Filter::new("lzma").with("preset", 2)], "", ZarrFormat::V2),
+        ("zarr", DType::Float32, &small, vec![Filter::new("pcodec")], "", ZarrFormat::V3),
+        ("zarr", DType::Float32, &small, vec![Filter::new("pcodec").with("level", 4)], "", ZarrFormat::V2),
+    ];
+    let mut written = Vec::new();
+    for (number, (reader, dtype, bytes, filters, name, format)) in cases.into_iter().enumerate() {
+        let (source, target) =
+            (folder.path().join(format!("in-{number}")), folder.path().join(format!("out-{number}")));
+        make(&source, &dtype, &[6, 10], &[4, 5], bytes);
+        let store = hyperslab_zarr::open_path(&source).unwrap();
+        let array = store.array("/").unwrap();
+        let options = WriteOptions { format, ..WriteOptions::default() };
+        support::copy(&array, &target, options, &filters).unwrap();
+        let copy = hyperslab_zarr::open_path(&target).unwrap();
+        assert_eq!(support::read(&copy.array("/g/a").unwrap()), support::read(&array), "{name}");
+        let values = format!("values-{number}");
+        std::fs::write(folder.path().join(&values), bytes).unwrap();
+        let wide = dtype.to_string();
+        written.push(serde_json::json!({"path": target, "reader": reader, "type": name, "values": values, "wide": wide, "shape": [6, 10]}));
+    }
+    std::fs::write(folder.path().join("written.json"), serde_json::to_vec(&written).unwrap()).unwrap();
+    python("peers/types_check.py", &[folder.path()]);
+}
+
+/// A new store whose root is an array of these elements, in chunks without filters.
+fn make(target: &Path, dtype: &DType, shape: &[u64], chunk: &[u64], elements: &[u8]) {
+    let grid = Grid::new(shape, chunk).unwrap();
+    let mut sink: Box<dyn Sink> = Box::new(ZarrSink::create(target, WriteOptions::default()).unwrap());
+    let array = sink.array("/", &ArraySpec::new(dtype.clone(), grid.clone())).unwrap();
+    let whole = Elements::fixed(elements.to_vec());
+    let item = dtype.size().unwrap();
+    for number in 0..grid.chunks().unwrap() {
+        let coord = grid.coord(number);
+        let region = grid.region(&coord);
+        let mut part = Vec::new();
+        for row in 0..region.shape[0] {
+            let at = ((region.start[0] + row) * shape[1] + region.start[1]) as usize * item;
+            part.extend_from_slice(&whole.as_fixed().unwrap()[at..at + region.shape[1] as usize * item]);
+        }
+        array.write(&coord, array.encode(&coord, &Elements::fixed(part)).unwrap()).unwrap();
+    }
+    sink.commit().unwrap();
 }

@@ -144,7 +144,14 @@ impl CatalogNode {
         };
         object.insert("kind".into(), node.kind().to_string().into());
         match node {
-            Node::Group(attributes) => with_attributes(&mut object, attributes),
+            Node::Group(attributes) => {
+                let images = crate::conventions::Multiscale::all(attributes);
+                if !images.is_empty() {
+                    let images = images.iter().map(crate::conventions::Multiscale::to_json).collect();
+                    object.insert("multiscales".into(), Value::Array(images));
+                }
+                with_attributes(&mut object, attributes);
+            }
             Node::Array(array) => array_json(&mut object, &**array, self.usage.as_ref()),
             Node::Table(table) => table_json(&mut object, &**table),
             Node::Geometry(geometry) => geometry_json(&mut object, &**geometry),

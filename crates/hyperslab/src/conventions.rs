@@ -7,6 +7,7 @@
 
 mod attribute;
 mod companions;
+mod multiscale;
 mod unpack;
 
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use hyperslab_core::{Array, ArraySchema, Attributes, DType, Elements, Fill, Numb
 use crate::adapt::{Mapped, Relabelled};
 use attribute::{Stated, numbers};
 pub(crate) use companions::{companions, rename_companion};
+pub use multiscale::{Axis, Level, Multiscale, level_path};
 use unpack::{UnpackSpec, unpack};
 
 /// What conventions say of an array's values.

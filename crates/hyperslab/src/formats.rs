@@ -38,6 +38,12 @@ built_in! {
     /// Zarr v2 and v3 directories.
     #[cfg(feature = "zarr")]
     ZARR = hyperslab_zarr::ZarrDriver;
+    /// Zarr stores in zip archives.
+    #[cfg(feature = "zarr")]
+    ZARR_ZIP = hyperslab_zarr::ZarrZipDriver;
+    /// References of kerchunk: Zarr stores whose chunks are parts of other files.
+    #[cfg(feature = "zarr")]
+    REFERENCES = hyperslab_zarr::ReferencesDriver;
     /// Zarr Vectors stores, and bare fragment indexes.
     #[cfg(feature = "zvf")]
     ZVF = hyperslab_zvf::ZvfDriver;

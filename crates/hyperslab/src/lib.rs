@@ -68,6 +68,8 @@ mod memory;
 mod open;
 pub mod query;
 mod read;
+#[cfg(feature = "zarr")]
+pub mod references;
 mod region;
 pub mod repair;
 pub mod rows;

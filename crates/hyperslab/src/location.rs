@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Content, Error, ExternalFiles, FileBlob, LocalStorage, MappedBlob, OpenContext, Result, Storage,
+    Content, Error, ExternalFiles, FileBlob, LocalStorage, Locations, MappedBlob, OpenContext, Result,
+    Storage,
 };
 
 use crate::{Format, OpenOptions, formats};
@@ -35,8 +36,34 @@ impl Found {
             at: options.at,
             key: options.key.clone(),
             unconsolidated: !options.consolidated,
+            locations: elsewhere(options),
         }
     }
+}
+
+/// Opens objects at URLs, where a store may refer to any.
+#[cfg(feature = "remote")]
+fn elsewhere(options: &OpenOptions) -> Option<Arc<dyn Locations>> {
+    #[derive(Debug)]
+    struct Urls(hyperslab_remote::RemoteOptions);
+
+    impl Locations for Urls {
+        fn open(&self, url: &str) -> Result<Option<Arc<dyn hyperslab_core::Blob>>> {
+            let remote = hyperslab_remote::Remote::new(url, &self.0)?;
+            match remote.beside() {
+                Some((storage, key)) => storage.open(key),
+                None => Ok(None),
+            }
+        }
+    }
+
+    (options.external == ExternalFiles::Any)
+        .then(|| Arc::new(Urls(options.remote.clone())) as Arc<dyn Locations>)
+}
+
+#[cfg(not(feature = "remote"))]
+fn elsewhere(_: &OpenOptions) -> Option<Arc<dyn Locations>> {
+    None
 }
 
 /// Looks at a location and recognises the format.

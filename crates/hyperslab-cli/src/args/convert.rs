@@ -60,6 +60,10 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) node: Option<String>,
 
+    /// Multiscale images: convert only this level; 0 is the finest
+    #[arg(long, value_name = "K")]
+    pub(crate) level: Option<usize>,
+
     /// Convert only this part; repeatable
     ///
     /// Every array is cut along the dimensions that are named (`time[3:7]`, `lat=30..60`); arrays without them are copied

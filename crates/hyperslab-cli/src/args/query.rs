@@ -26,6 +26,10 @@ pub(crate) struct QueryArgs {
     #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
 
+    /// Multiscale images: level of detail; 0 is the finest
+    #[arg(long, value_name = "K")]
+    pub(crate) level: Option<usize>,
+
     #[command(flatten)]
     pub(crate) operations: OperationArgs,
 

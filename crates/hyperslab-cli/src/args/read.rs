@@ -45,7 +45,7 @@ pub(crate) struct ReadArgs {
     #[arg(long, value_name = "G")]
     pub(crate) group: Vec<u64>,
 
-    /// Geometry: level of detail; 0 is the finest
+    /// Geometry and multiscale images: level of detail; 0 is the finest
     #[arg(long, value_name = "K")]
     pub(crate) level: Option<usize>,
 
@@ -77,6 +77,6 @@ pub(crate) struct ReadArgs {
 impl ReadArgs {
     /// Was something said that only a geometry understands?
     pub(crate) const fn is_geometric(&self) -> bool {
-        self.region.is_some() || !self.object.is_empty() || !self.group.is_empty() || self.level.is_some()
+        self.region.is_some() || !self.object.is_empty() || !self.group.is_empty()
     }
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use hyperslab::combine::{CombineOptions, concat, expand};
+use hyperslab::conventions::level_path;
 use hyperslab::convert::{
     AUTO_CHUNK_BYTES, ConvertOptions, TableOptions, convert, convert_to_rows, is_file_of_rows,
 };
@@ -95,6 +96,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         }
         (None, format) => {
             let source = hyperslab::open_with(only_input(&inputs)?, &open)?;
+            let mut options = options.clone();
+            if let Some(level) = args.level {
+                options.node = Some(level_path(&source, args.node.as_deref(), level)?);
+            }
             match format {
                 Some(format) => convert(&source, &args.out, format, &options, progress),
                 None => convert_to_rows(&source, &args.out, &options, progress),

@@ -5,6 +5,7 @@ mod more;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
+use hyperslab::conventions::Multiscale;
 use hyperslab::{
     Array, ArraySchema, Attributes, Catalog, CatalogNode, ChunkCoord, ChunkRef, Error, Filter, Node,
     OpenStore, Result,
@@ -233,6 +234,11 @@ fn node_row(node: &CatalogNode) -> Vec<String> {
                 |levels| format!("{} vertices", levels.first().map_or(0, |level| level.vertices)),
             );
             vec![path, geometry.schema().kinds.join(", "), levels]
+        }
+        Ok(Node::Group(attributes)) => {
+            let levels = Multiscale::all(attributes).iter().map(|image| image.levels.len()).sum::<usize>();
+            let image = (levels > 0).then(|| format!("image at {levels} levels"));
+            [path, "group".into()].into_iter().chain(image).collect()
         }
         Ok(Node::Link(target)) => vec![path, "link".into(), format!("→ {target}")],
         Ok(Node::Type(dtype, _)) => vec![path, "type".into(), dtype.to_string()],

@@ -23,7 +23,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
         options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
-    let (node, selection) = address::chosen_node(&store, node, selection)?;
+    let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
     if matches!(store.node(&node)?, Node::Table(_)) {
         table::run(args, &store.table(&node)?, selection)?;
         return Ok(Answer::Yes);

@@ -15,11 +15,11 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
         options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
-    let (node, selection) = address::chosen_node(&store, node, selection)?;
+    let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
     let found = store.node(&node)?;
     if !matches!(found, Node::Geometry(_)) && args.is_geometric() {
         return Err(Error::invalid(format!(
-            "{node} is a {}: --box, --object, --group and --level are for a geometry",
+            "{node} is a {}: --box, --object and --group are for a geometry",
             found.kind()
         )));
     }

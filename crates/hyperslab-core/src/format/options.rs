@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Variant;
 use crate::storage::{StageOptions, Storage};
-use crate::{EncryptionKey, Error, Result};
+use crate::{Anywhere, EncryptionKey, Error, Externals, Locations, NoExternals, Result, Siblings};
 
 /// How a store is opened. A driver ignores options that its format does not have.
 #[derive(Debug, Clone, Default)]
@@ -24,6 +24,25 @@ pub struct OpenContext<'a> {
     pub key: Option<EncryptionKey>,
     /// Read every node's own document, not the consolidated copy in the root.
     pub unconsolidated: bool,
+    /// Opens what the store refers to elsewhere; only where [`external`](Self::external) is [`Any`](ExternalFiles::Any).
+    pub locations: Option<Arc<dyn Locations>>,
+}
+
+impl OpenContext<'_> {
+    /// The other files that the store may refer to, by name.
+    #[must_use]
+    pub fn externals(&self) -> Arc<dyn Externals> {
+        match (self.external, &self.beside) {
+            (ExternalFiles::Any, _) if self.path.is_some() => {
+                let folder = self.path.and_then(Path::parent).filter(|folder| !folder.as_os_str().is_empty());
+                Arc::new(Anywhere::new(folder.unwrap_or_else(|| Path::new(".")), self.mapped))
+            }
+            (ExternalFiles::Any | ExternalFiles::Beside, Some(beside)) => {
+                Arc::new(Siblings::new(Arc::clone(beside)))
+            }
+            _ => Arc::new(NoExternals),
+        }
+    }
 }
 
 /// Which files a store may lead to: external raw data, sources of virtual datasets, external links.

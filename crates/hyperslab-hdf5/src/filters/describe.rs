@@ -21,7 +21,7 @@ pub(crate) fn name_of(spec: &FilterSpec) -> String {
         id::BITSHUFFLE => "bitshuffle",
         id::ZSTD => "zstd",
         id::BLOSC2 => "blosc2",
-        32013 => "zfp",
+        id::ZFP => "zfp",
         32017 => "sz",
         32024 => "sz3",
         32018 => "fcidecomp",

@@ -2,7 +2,7 @@
 
 use hyperslab_codec::{
     CodecError, bitshuffle, blosc, blosc2, bzip2, checksum, deflate, hdf5_lz4, lzf, nbit, scale_offset,
-    shuffle, szip, zstd,
+    shuffle, szip, zfp, zstd,
 };
 use hyperslab_core::{Error, Place, Result};
 
@@ -54,9 +54,17 @@ pub(super) fn decode(spec: &FilterSpec, stored: &[u8], out: &mut [u8], place: Pl
         id::SCALE_OFFSET => {
             scale_offset::ScaleOffset::parse(&spec.values).and_then(|scale| scale.decode(stored, out))
         }
+        id::ZFP => zfp_header(spec).and_then(|header| zfp::decode(&header.field, header.mode, stored, out)),
         _ => return Err(unknown(spec, place)),
     };
     done.map_err(|error| failed(place, error))
+}
+
+/// The parameters of H5Z-ZFP: versions, then the header that its chunks lack.
+fn zfp_header(spec: &FilterSpec) -> std::result::Result<zfp::Header, CodecError> {
+    let words = spec.values.get(1..).unwrap_or_default();
+    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+    zfp::Header::parse(&bytes)
 }
 
 /// Undoes a filter whose input's size is not known, up to `limit` bytes.
@@ -105,6 +113,10 @@ pub(super) fn decode_vec(
             out.resize(scale.decoded_len().unwrap_or(usize::MAX).min(limit), 0);
             scale.decode(stored, out)
         }),
+        id::ZFP => zfp_header(spec).and_then(|header| {
+            out.resize(header.field.bytes().unwrap_or(usize::MAX).min(limit), 0);
+            zfp::decode(&header.field, header.mode, stored, out)
+        }),
         _ => return Err(unknown(spec, place)),
     };
     done.map_err(|error| failed(place, error))
@@ -144,5 +156,14 @@ fn wrong_size(filter: &str, found: usize, expected: usize, place: Place<'_>) -> 
 }
 
 fn unknown(spec: &FilterSpec, place: Place<'_>) -> Error {
-    place.unsupported(format!("filter {} ({})", spec.id, name_of(spec)))
+    let needed = match spec.id {
+        32017 | 32024 => ": the SZ library's decoder is needed",
+        32018 => ": the JPEG-LS decoder of FCIDECOMP is needed",
+        32019 => ": a JPEG XR decoder is needed",
+        32028 => ": the SPERR library's decoder is needed",
+        _ => {
+            ": a decoder for it is needed; rewrite the dataset with h5repack, or with a filter that is read here"
+        }
+    };
+    place.unsupported(format!("filter {} ({}){needed}", spec.id, name_of(spec)))
 }

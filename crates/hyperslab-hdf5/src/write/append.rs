@@ -26,10 +26,10 @@ use super::plan::Plan;
 use super::record::Recorder;
 use super::scales;
 use super::tree::Tree;
-use crate::external_files::NoExternals;
 use crate::file::{File, lock};
 use crate::store::{Found, Hdf5Store, find};
 use crate::superblock::Superblock;
+use hyperslab_core::NoExternals;
 
 /// The file's end is moved ahead of what is written by this part of it, so that it need not move at every flush.
 const AHEAD: u64 = 16;

@@ -248,6 +248,9 @@ def filters(file):
         put("lz4", **hdf5plugin.LZ4())
         put("lz4_small", **hdf5plugin.LZ4(nbytes=256))
         put("bzip2", **hdf5plugin.BZip2())
+        if dtype in ("<f4",):
+            for label, mode in {"reversible": {"reversible": True}, "rate": {"rate": 9}, "accuracy": {"accuracy": 0.01}, "precision": {"precision": 15}}.items():
+                put(f"zfp_{label}", **hdf5plugin.Zfp(**mode))
         for cname in ("none", "lz4", "zstd"):
             put(f"bitshuffle_{cname}", **hdf5plugin.Bitshuffle(cname=cname))
         for cname in ("blosclz", "lz4", "lz4hc", "zlib", "zstd"):

@@ -60,6 +60,14 @@ impl Number {
         known.then_some(Self { kind, size, big })
     }
 
+    /// The number, where it is an integer.
+    pub(crate) fn integer(self, bytes: &[u8]) -> Option<i128> {
+        match self.get(bytes) {
+            Held::Integer(value) => Some(value),
+            Held::Float(_) => None,
+        }
+    }
+
     fn get(self, bytes: &[u8]) -> Held {
         let mut wide = [0; 8];
         for (i, byte) in bytes.iter().take(8).enumerate() {

@@ -1,51 +1,176 @@
 //! Codecs out of metadata: v3's names and configurations, numcodecs' ids.
 
-use hyperslab_core::Result;
+use hyperslab_codec::narrow::Narrow;
+use hyperslab_codec::{lzma, pcodec};
+use hyperslab_core::{DType, Result};
 use serde_json::{Map, Value};
 
 use super::number::{NumberKind, no_number};
-use super::{Blosc, Number, NumberFilter, Step, Sum};
+use super::packbits::{PackBits, Padding};
+use super::zfp::Zfp;
+use super::{Blosc, Number, NumberFilter, Step, Subject, Sum};
 use crate::json::Doc;
 
-/// A v3 codec that turns bytes into bytes (or numbers into numbers), by name and configuration. `item` is the
-/// element's size.
+/// The names under which zarrs registered codecs before others had names for them.
+const ZARRS: &str = "https://codec.zarrs.dev/";
+
+/// The short name of a v3 codec that is also one of numcodecs'.
+pub(crate) fn short_name(name: &str) -> &str {
+    if let Some(path) = name.strip_prefix(ZARRS) {
+        return path.rsplit('/').next().unwrap_or(path);
+    }
+    name.strip_prefix("numcodecs.").or_else(|| name.strip_prefix("zarrs.")).unwrap_or(name)
+}
+
+/// A v3 codec, by name and configuration.
 pub(crate) fn parse_v3(
     name: &str,
     configuration: &Map<String, Value>,
-    item: usize,
+    subject: Subject<'_>,
     doc: Doc<'_>,
 ) -> Result<Step> {
     match name {
         "crc32c" => Ok(Step::Checksum { sum: Sum::Crc32c, at_start: false }),
-        "gzip" | "zstd" | "blosc" => numcodec(name, configuration, item, doc),
-        _ => match name.strip_prefix("numcodecs.") {
-            Some(id) => numcodec(id, configuration, item, doc),
-            None => Err(doc.unsupported(format!("codec {name:?}"))),
+        "packbits" => packbits(configuration, subject, doc).map(Step::PackBits),
+        "zfp" => Zfp::parse(configuration, subject, doc).map(Step::Zfp),
+        _ => match short_name(name) {
+            "zfp" => Zfp::parse(configuration, subject, doc).map(Step::Zfp),
+            short => numcodec(short, configuration, subject, doc),
         },
     }
 }
 
 /// A v2 filter or compressor.
-pub(crate) fn parse_v2(value: &Value, item: usize, doc: Doc<'_>) -> Result<Step> {
+pub(crate) fn parse_v2(value: &Value, subject: Subject<'_>, doc: Doc<'_>) -> Result<Step> {
     let object = doc.object(value, "a codec")?;
-    numcodec(doc.text(doc.field(object, "id")?, "a codec's id")?, object, item, doc)
+    numcodec(doc.text(doc.field(object, "id")?, "a codec's id")?, object, subject, doc)
 }
 
 /// A filter as people name it, with parameters of either spelling.
-pub(crate) fn parse_shown(filter: &hyperslab_core::Filter, item: usize, doc: Doc<'_>) -> Result<Step> {
+pub(crate) fn parse_shown(
+    filter: &hyperslab_core::Filter,
+    subject: Subject<'_>,
+    doc: Doc<'_>,
+) -> Result<Step> {
     let mut parameters = filter.parameters.clone();
     if filter.name == "shuffle" && !parameters.contains_key("elementsize") {
-        let size = parameters.get("element_size").cloned().unwrap_or_else(|| Value::from(item));
+        let size = parameters.get("element_size").cloned().unwrap_or_else(|| Value::from(subject.item));
         parameters.insert("elementsize".to_owned(), size);
+    }
+    if let Some(kind) = Narrow::parse(&filter.name) {
+        return Ok(Step::Narrow { kind, big: false });
     }
     let id = match filter.name.as_str() {
         "deflate" => "gzip",
+        "packbits" if subject.narrow.is_some() => {
+            return packbits(&parameters, subject, doc).map(Step::PackBits);
+        }
         name => name,
     };
-    numcodec(id, &parameters, item, doc)
+    numcodec(id, &parameters, subject, doc)
 }
 
-fn numcodec(id: &str, parameters: &Map<String, Value>, item: usize, doc: Doc<'_>) -> Result<Step> {
+/// The codec `packbits`, which numcodecs' is a case of.
+fn packbits(configuration: &Map<String, Value>, subject: Subject<'_>, doc: Doc<'_>) -> Result<PackBits> {
+    let (dtype, narrow) = (subject.dtype, subject.narrow);
+    let numeric = dtype.is_numeric() || matches!(dtype, DType::Bool | DType::Complex64 | DType::Complex128);
+    let size =
+        if matches!(dtype, DType::Complex64 | DType::Complex128) { subject.item / 2 } else { subject.item };
+    if !numeric || size > 8 {
+        return Err(doc.unsupported(format!("codec \"packbits\" for {dtype}")));
+    }
+    let width = match dtype {
+        DType::Bool => 1,
+        _ => narrow.map_or(8 * size as u32, Narrow::bits),
+    };
+    let bit = |name: &str, default: u32| match configuration.get(name) {
+        None | Some(Value::Null) => Ok(default),
+        Some(value) => {
+            let bit = value.as_u64().and_then(|bit| u32::try_from(bit).ok()).filter(|bit| *bit < width);
+            bit.ok_or_else(|| doc.corrupt(format!("{name} of codec \"packbits\" is {value}")))
+        }
+    };
+    let (first, last) = (bit("first_bit", 0)?, bit("last_bit", width - 1)?);
+    if last < first {
+        return Err(doc.corrupt(format!("codec \"packbits\" of the bits {first} to {last}")));
+    }
+    let whole = width == 8 * size as u32 && last - first + 1 == width;
+    let padding = match configuration.get("padding_encoding").and_then(Value::as_str) {
+        // Whole numbers are stored as by the codec `bytes`.
+        _ if whole => Padding::Untold,
+        None | Some("none") => Padding::Untold,
+        Some("first_byte") => Padding::First,
+        Some("last_byte") => Padding::Last,
+        Some(other) => {
+            return Err(doc.corrupt(format!("padding_encoding of codec \"packbits\" is {other:?}")));
+        }
+    };
+    let signed = narrow.map_or_else(
+        || matches!(dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64),
+        Narrow::is_signed,
+    );
+    Ok(PackBits { size, first, bits: last - first + 1, signed, padding, high_first: false })
+}
+
+/// The type of Pcodec's numbers.
+fn pcodec_number(subject: Subject<'_>, doc: Doc<'_>) -> Result<pcodec::Number> {
+    use pcodec::Number;
+    Ok(match subject.dtype {
+        _ if subject.narrow.is_some() => return Err(doc.unsupported("codec \"pcodec\" for narrow numbers")),
+        DType::Int16 => Number::I16,
+        DType::Int32 => Number::I32,
+        DType::Int64 | DType::DateTime(_) | DType::Duration(_) => Number::I64,
+        DType::UInt16 => Number::U16,
+        DType::UInt32 => Number::U32,
+        DType::UInt64 => Number::U64,
+        DType::Float16 => Number::F16,
+        DType::Float32 | DType::Complex64 => Number::F32,
+        DType::Float64 | DType::Complex128 => Number::F64,
+        other => return Err(doc.unsupported(format!("codec \"pcodec\" for {other}"))),
+    })
+}
+
+/// numcodecs' `lzma`, which takes what Python's module takes.
+fn lzma(parameters: &Map<String, Value>, doc: Doc<'_>) -> Result<Step> {
+    let wrong = |what: &Value| doc.unsupported(format!("codec \"lzma\" with {what}"));
+    let preset =
+        parameters.get("preset").and_then(Value::as_u64).and_then(|preset| u32::try_from(preset).ok());
+    // Bit 31 asks for more effort.
+    let preset = preset.unwrap_or(6) & 0xf;
+    let container = match parameters.get("format").and_then(Value::as_u64).unwrap_or(1) {
+        0 | 1 => lzma::Container::Xz,
+        2 => lzma::Container::Alone,
+        3 => {
+            let filters = parameters.get("filters").unwrap_or(&Value::Null);
+            let (mut delta, mut dictionary) = (0, None);
+            for filter in doc.list(filters, "filters of codec \"lzma\"")? {
+                let number = |name: &str| filter.get(name).and_then(Value::as_u64);
+                match number("id") {
+                    Some(3) if delta == 0 && dictionary.is_none() => {
+                        let distance = number("dist").unwrap_or(1);
+                        delta = u16::try_from(distance)
+                            .ok()
+                            .filter(|own| (1..=256).contains(own))
+                            .ok_or_else(|| wrong(filter))?;
+                    }
+                    Some(33) if dictionary.is_none() => {
+                        let preset = number("preset").unwrap_or(6) & 0xf;
+                        let usual = 1_u64 << [18, 20, 21, 22, 22, 23, 23, 24, 25, 26][preset.min(9) as usize];
+                        let size = u32::try_from(number("dict_size").unwrap_or(usual));
+                        dictionary = Some(size.map_err(|_| wrong(filter))?);
+                    }
+                    _ => return Err(wrong(filter)),
+                }
+            }
+            lzma::Container::Raw { dictionary: dictionary.ok_or_else(|| wrong(filters))?, delta }
+        }
+        other => return Err(doc.corrupt(format!("format of codec \"lzma\" is {other}"))),
+    };
+    Ok(Step::Lzma { container, preset: preset.min(9) })
+}
+
+fn numcodec(id: &str, parameters: &Map<String, Value>, subject: Subject<'_>, doc: Doc<'_>) -> Result<Step> {
+    let item = subject.item;
     let integer = |name: &str, default: i64| match parameters.get(name) {
         None | Some(Value::Null) => Ok(default),
         Some(value) => {
@@ -88,7 +213,15 @@ fn numcodec(id: &str, parameters: &Map<String, Value>, item: usize, doc: Doc<'_>
             let initial = integer("initval", 0)? as u32;
             Step::Checksum { sum: Sum::Lookup3 { initial }, at_start: false }
         }
-        "packbits" => Step::PackBits,
+        "packbits" => Step::PackBits(PackBits::BOOLEANS),
+        "lzma" => return lzma(parameters, doc),
+        "pcodec" => {
+            let level = usize::try_from(integer("level", 8)?).ok().filter(|level| *level <= 12);
+            let level = level.ok_or_else(|| doc.corrupt("level of codec \"pcodec\""))?;
+            Step::Pcodec { number: pcodec_number(subject, doc)?, level }
+        }
+        "zfpy" => Step::Zfpy,
+        "base64" => Step::Base64,
         "delta" | "fixedscaleoffset" | "quantize" | "bitround" | "astype" => {
             return numbers(id, parameters, doc);
         }

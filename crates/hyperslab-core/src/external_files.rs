@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use hyperslab_core::{Blob, LocalStorage, Result, Storage};
+use crate::{Blob, LocalStorage, Result, Storage};
 
 /// Finds the other files that a file refers to.
 pub trait Externals: Send + Sync + Debug {
@@ -130,6 +130,16 @@ impl Externals for Anywhere {
             None => Ok(None),
         }
     }
+}
+
+/// Opens bytes at other locations: URLs of web servers and buckets.
+pub trait Locations: Send + Sync + Debug {
+    /// The object at this URL; `None` when there is none.
+    ///
+    /// # Errors
+    ///
+    /// When it is there and cannot be opened, or the URL is of no storage that is known.
+    fn open(&self, url: &str) -> Result<Option<Arc<dyn Blob>>>;
 }
 
 #[cfg(test)]

@@ -1,0 +1,19 @@
+//! `tet references`: where the chunks of a file are, as a Zarr store that others open.
+
+use hyperslab::Result;
+use hyperslab::references::{self, Options};
+
+use crate::args::ReferencesArgs;
+use crate::{Answer, output};
+
+pub(crate) fn run(args: &ReferencesArgs) -> Result<Answer> {
+    let store = super::open(&args.open)?;
+    let mut options = Options::new(&store);
+    options.url = args.url.clone().unwrap_or(options.url);
+    options.inline_limit = args.inline_limit.unwrap_or(options.inline_limit);
+    match &args.output {
+        Some(target) => references::write(&store, &options, target, args.force)?,
+        None => output::print_json(&references::to_json(&store, &options)?)?,
+    }
+    Ok(Answer::Yes)
+}

@@ -1,0 +1,322 @@
+//! References: a Zarr store whose chunks are byte ranges of other files, as kerchunk describes them in JSON.
+//!
+//! A document maps each key of the store to bytes of its own, or to a file and a range of it. Files are opened by the caller's
+//! policy for external files alone: those beside the document unless it says otherwise.
+
+mod export;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Blob, BlobPart, Capabilities, Content, Error, Externals, FormatDriver, FormatInfo, Glimpse, Locations,
+    MemoryBlob, ObjectRange, ObjectStat, OpenContext, Recognition, Result, Storage, StorageEntry, Store,
+};
+use serde_json::{Map, Value};
+
+use crate::fill::decode_base64;
+use crate::json::Doc;
+pub use export::{ExportOptions, array_references, group_references, to_json as references_to_json};
+
+/// Documents are looked for in so many of the first bytes of a JSON file.
+const LOOKED_AT: u64 = 64 << 10;
+
+/// What one key of a store stands for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reference {
+    /// These bytes.
+    Inline(Bytes),
+    /// Bytes of another file: from an offset on, so many; or all of them.
+    Target {
+        /// A path or a URL.
+        url: Arc<str>,
+        /// Offset and length; `None` for the whole file.
+        range: Option<(u64, u64)>,
+    },
+}
+
+/// The references of a document, and how their targets are opened.
+#[derive(Debug)]
+pub(crate) struct ReferenceStorage {
+    name: Arc<str>,
+    references: BTreeMap<String, Reference>,
+    externals: Arc<dyn Externals>,
+    locations: Option<Arc<dyn Locations>>,
+    opened: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
+    /// Are there targets on other machines?
+    remote: bool,
+}
+
+impl ReferenceStorage {
+    pub(crate) fn new(
+        name: Arc<str>,
+        references: BTreeMap<String, Reference>,
+        context: &OpenContext<'_>,
+    ) -> Self {
+        let remote = references.values().any(|reference| match reference {
+            Reference::Target { url, .. } => local_path(url).is_none(),
+            Reference::Inline(_) => false,
+        });
+        let (externals, locations) = (context.externals(), context.locations.clone());
+        Self { name, references, externals, locations, opened: Mutex::default(), remote }
+    }
+
+    /// The file of a reference, opened once.
+    fn target(&self, url: &Arc<str>) -> Result<Arc<dyn Blob>> {
+        let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(blob) = opened().get(url) {
+            return Ok(Arc::clone(blob));
+        }
+        let found = match (local_path(url), &self.locations) {
+            (Some(path), _) => self.externals.open(path)?.map(|external| external.blob),
+            (None, Some(locations)) => locations.open(url)?,
+            (None, None) => None,
+        };
+        let missing = || {
+            let what = format!("the target {url}, by the rule for external files (none, beside or any)");
+            Error::not_found(Arc::clone(&self.name), what)
+        };
+        let blob = found.ok_or_else(missing)?;
+        opened().insert(Arc::clone(url), Arc::clone(&blob));
+        Ok(blob)
+    }
+}
+
+/// The path of a target of this machine; `None` for the URL of another storage.
+fn local_path(url: &str) -> Option<&str> {
+    match url.split_once("://") {
+        Some(("file" | "local", path)) => Some(path),
+        Some(_) => None,
+        None => Some(url),
+    }
+}
+
+impl Storage for ReferenceStorage {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
+        Ok(match self.references.get(key) {
+            None => None,
+            Some(Reference::Inline(bytes)) => {
+                let name = format!("{}/{key}", self.name);
+                Some(Arc::new(MemoryBlob::new(name.as_str(), bytes.clone())))
+            }
+            Some(Reference::Target { url, range: None }) => Some(self.target(url)?),
+            Some(Reference::Target { url, range: Some((offset, length)) }) => {
+                let name = format!("{}/{key}", self.name);
+                Some(Arc::new(BlobPart::new(name, self.target(url)?, *offset, *length)?))
+            }
+        })
+    }
+
+    fn stat(&self, key: &str) -> Result<Option<ObjectStat>> {
+        let size = match self.references.get(key) {
+            None => return Ok(None),
+            Some(Reference::Inline(bytes)) => bytes.len() as u64,
+            Some(Reference::Target { range: Some((_, length)), .. }) => *length,
+            Some(Reference::Target { url, range: None }) => self.target(url)?.len()?,
+        };
+        Ok(Some(ObjectStat { size, version: 0 }))
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<StorageEntry>> {
+        let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
+        let mut entries: BTreeMap<&str, bool> = BTreeMap::new();
+        let below = self.references.range(prefix.clone()..).take_while(|(own, _)| own.starts_with(&prefix));
+        for (own, _) in below {
+            let rest = &own[prefix.len()..];
+            let (name, is_directory) =
+                rest.split_once('/').map_or((rest, false), |(folder, _)| (folder, true));
+            *entries.entry(name).or_default() |= is_directory;
+        }
+        let entry = |(name, is_directory): (&str, bool)| StorageEntry {
+            name: name.to_owned(),
+            is_directory,
+            size: None,
+        };
+        Ok(entries.into_iter().map(entry).collect())
+    }
+
+    /// All ranges of one target in one call.
+    fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
+        let mut found: Vec<Option<Bytes>> = vec![None; requests.len()];
+        let mut by_target: BTreeMap<&Arc<str>, Vec<(usize, std::ops::Range<u64>)>> = BTreeMap::new();
+        for (number, request) in requests.iter().enumerate() {
+            match (self.references.get(request.key), &request.range) {
+                (
+                    Some(Reference::Target { url, range: Some((offset, length)) }),
+                    hyperslab_core::ByteRange::Whole,
+                ) => {
+                    let end = offset.checked_add(*length);
+                    let end =
+                        end.ok_or_else(|| Error::invalid(format!("{}: a range past the end", request.key)))?;
+                    by_target.entry(url).or_default().push((number, *offset..end));
+                }
+                _ => found[number] = self.read_one(request)?,
+            }
+        }
+        for (url, wanted) in by_target {
+            let ranges: Vec<_> = wanted.iter().map(|(_, range)| range.clone()).collect();
+            for ((number, _), bytes) in wanted.into_iter().zip(self.target(url)?.read(&ranges)?) {
+                found[number] = Some(bytes);
+            }
+        }
+        Ok(found)
+    }
+
+    fn is_remote(&self) -> bool {
+        self.remote
+    }
+}
+
+/// The references of a JSON document, version 0 or 1.
+pub(crate) fn parse(text: &[u8], doc: Doc<'_>) -> Result<BTreeMap<String, Reference>> {
+    let value: Value = serde_json::from_slice(text).map_err(|error| doc.corrupt(error.to_string()))?;
+    let document = doc.object(&value, "references")?;
+    let templates = document.get("templates").and_then(Value::as_object);
+    if document.get("gen").and_then(Value::as_array).is_some_and(|list| !list.is_empty()) {
+        return Err(doc.unsupported("generated references (\"gen\")"));
+    }
+    let references = match document.get("version") {
+        None => document,
+        Some(version) if version.as_u64() == Some(1) => doc.object(doc.field(document, "refs")?, "refs")?,
+        Some(other) => return Err(doc.unsupported(format!("references of version {other}"))),
+    };
+    let one = |(key, value): (&String, &Value)| Ok((key.clone(), reference(key, value, templates, doc)?));
+    references.iter().map(one).collect()
+}
+
+fn reference(
+    key: &str,
+    value: &Value,
+    templates: Option<&Map<String, Value>>,
+    doc: Doc<'_>,
+) -> Result<Reference> {
+    let wrong = || doc.corrupt(format!("the reference {key:?} is {value}"));
+    Ok(match value {
+        Value::String(text) => Reference::Inline(match text.strip_prefix("base64:") {
+            Some(digits) => decode_base64(digits).ok_or_else(wrong)?.into(),
+            None => expanded(text, templates, doc)?.into(),
+        }),
+        Value::Array(parts) => match parts.as_slice() {
+            [Value::String(url)] => {
+                Reference::Target { url: expanded(url, templates, doc)?.into(), range: None }
+            }
+            [Value::String(url), offset, length] => {
+                let range = offset.as_u64().zip(length.as_u64()).ok_or_else(wrong)?;
+                Reference::Target { url: expanded(url, templates, doc)?.into(), range: Some(range) }
+            }
+            _ => return Err(wrong()),
+        },
+        // Documents may stand as they are.
+        Value::Object(_) => Reference::Inline(value.to_string().into()),
+        _ => return Err(wrong()),
+    })
+}
+
+/// A text with its `{{names}}` replaced.
+fn expanded(text: &str, templates: Option<&Map<String, Value>>, doc: Doc<'_>) -> Result<String> {
+    let Some(templates) = templates.filter(|_| text.contains("{{")) else { return Ok(text.to_owned()) };
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some((before, after)) = rest.split_once("{{") {
+        let Some((name, after)) = after.split_once("}}") else { break };
+        let value = templates.get(name.trim()).and_then(Value::as_str);
+        out.push_str(before);
+        out.push_str(value.ok_or_else(|| doc.unsupported(format!("the template {name:?}")))?);
+        rest = after;
+    }
+    out.push_str(rest);
+    Ok(out)
+}
+
+/// kerchunk's references as a format of the engine.
+#[derive(Debug)]
+pub struct ReferencesDriver;
+
+static INFO: FormatInfo = FormatInfo {
+    capabilities: Capabilities {
+        several_arrays: true,
+        attributes: true,
+        fill_values: true,
+        ..Capabilities::NONE
+    },
+    ..FormatInfo::new("references")
+};
+
+impl FormatDriver for ReferencesDriver {
+    fn info(&self) -> &'static FormatInfo {
+        &INFO
+    }
+
+    fn recognise(&self, glimpse: &Glimpse<'_>) -> Result<Recognition> {
+        let is_json = glimpse.head().trim_ascii_start().starts_with(b"{");
+        let Some(blob) = glimpse.blob().filter(|_| is_json) else { return Ok(Recognition::No) };
+        let head = blob.read_range(0..blob.len()?.min(LOOKED_AT))?;
+        let has = |text: &str| head.windows(text.len()).any(|window| window == text.as_bytes());
+        let names = [".zgroup\"", ".zarray\"", "zarr.json\"", ".zmetadata\""];
+        Ok(names.iter().any(|name| has(name)).into())
+    }
+
+    fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
+        let blob = content.into_file(&INFO)?;
+        let name = Arc::clone(blob.name());
+        let text = blob.read_range(0..blob.len()?)?;
+        let references = parse(&text, Doc { store: &name, key: "references" })?;
+        let storage = ReferenceStorage::new(name, references, context);
+        let store = crate::open_with(Arc::new(storage), !context.unconsolidated)?;
+        Ok(Arc::new(store.named(INFO.name)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DOC: Doc<'_> = Doc { store: "r.json", key: "references" };
+
+    #[test]
+    fn every_form_of_a_reference_is_understood() -> Result<()> {
+        let text = r#"{"version": 1, "templates": {"u": "data/x.bin"}, "refs": {
+            ".zgroup": "{\"zarr_format\": 2}", "t/.zarray": {"zarr_format": 2}, "t/0": ["{{u}}", 4, 5],
+            "t/1": ["s3://b/k"], "t/2": "base64:aGk="}}"#;
+        let references = parse(text.as_bytes(), DOC)?;
+        let target = |url: &str, range| Reference::Target { url: url.into(), range };
+        assert_eq!(references["t/0"], target("data/x.bin", Some((4, 5))));
+        assert_eq!(references["t/1"], target("s3://b/k", None));
+        assert_eq!(references["t/2"], Reference::Inline("hi".into()));
+        assert_eq!(references[".zgroup"], Reference::Inline("{\"zarr_format\": 2}".into()));
+        assert_eq!(parse(br#"{".zgroup": "{}"}"#, DOC)?.len(), 1);
+        let storage = ReferenceStorage::new("r".into(), references, &OpenContext::default());
+        assert!(storage.is_remote());
+        let names: Vec<_> =
+            storage.list("")?.into_iter().map(|entry| (entry.name, entry.is_directory)).collect();
+        assert_eq!(names, [(".zgroup".to_owned(), false), ("t".to_owned(), true)]);
+        assert!(storage.open("t/0").unwrap_err().to_string().contains("data/x.bin"));
+        Ok(())
+    }
+
+    #[test]
+    fn wrong_documents_are_refused() {
+        for text in [
+            "[]",
+            r#"{"version": 1}"#,
+            r#"{"version": 1, "refs": {"a": 1}}"#,
+            r#"{"version": 1, "refs": {"a": ["x", -1, 3]}}"#,
+            r#"{"version": 1, "refs": {"a": ["x", 1]}}"#,
+            r#"{"a": "base64:*"}"#,
+            "{",
+        ] {
+            assert!(parse(text.as_bytes(), DOC).unwrap_err().is_corrupt(), "{text}");
+        }
+        for text in [
+            r#"{"version": 2, "refs": {}}"#,
+            r#"{"version": 1, "gen": [1], "refs": {}}"#,
+            r#"{"version": 1, "templates": {}, "refs": {"a": ["{{f(c=1)}}"]}}"#,
+        ] {
+            assert!(parse(text.as_bytes(), DOC).unwrap_err().is_unsupported(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,413 @@
+//! Arrays of any format as references: a Zarr v2 document, and where its chunks are.
+//!
+//! A chunk is referred to where numcodecs can decode its stored bytes as they are. Others (a filter that was skipped, a chunk
+//! that is clipped at the edge, texts) are copied into the document.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hyperslab_core::{
+    Array, Attributes, BlobKey, ByteOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Extents, Fill,
+    Layout, Positions, Region, Result, StoredClass, StoredStep, copy_box, product, read_serial, swap_bytes,
+};
+use serde_json::{Value, json};
+
+use super::Reference;
+use crate::attributes;
+use crate::codec::{Blosc, Step, Sum};
+use crate::dtype;
+use crate::fill;
+use crate::vlen;
+
+/// How references are made.
+#[derive(Debug, Clone)]
+pub struct ExportOptions {
+    /// Where readers find the file.
+    pub url: String,
+    /// The most bytes of one array that are copied into the document.
+    pub inline_limit: u64,
+}
+
+/// The references of a group.
+#[must_use]
+pub fn group_references(prefix: &str, attributes: &Attributes) -> Vec<(String, Reference)> {
+    let mut found = vec![document(prefix, ".zgroup", &json!({"zarr_format": 2}))];
+    let own = attributes::to_json(attributes);
+    if !own.is_empty() {
+        found.push(document(prefix, ".zattrs", &Value::Object(own)));
+    }
+    found
+}
+
+/// References as kerchunk's JSON, version 1: texts as they are, other bytes in base64.
+#[must_use]
+pub fn to_json(references: &BTreeMap<String, Reference>) -> Value {
+    let one = |(key, reference): (&String, &Reference)| {
+        let value = match reference {
+            Reference::Target { url, range: None } => json!([**url]),
+            Reference::Target { url, range: Some((offset, length)) } => json!([**url, offset, length]),
+            Reference::Inline(bytes) => match std::str::from_utf8(bytes) {
+                Ok(text) if key.rsplit('/').next().is_some_and(|name| name.starts_with(".z")) => json!(text),
+                _ => json!(format!("base64:{}", fill::encode_base64(bytes))),
+            },
+        };
+        (key.clone(), value)
+    };
+    let refs: serde_json::Map<String, Value> = references.iter().map(one).collect();
+    json!({"version": 1, "refs": refs})
+}
+
+fn document(prefix: &str, name: &str, value: &Value) -> (String, Reference) {
+    let text = crate::json::to_text(name, value).unwrap_or_default();
+    (format!("{prefix}{name}"), Reference::Inline(text.into()))
+}
+
+/// The references of an array, whose keys begin with `prefix`.
+///
+/// # Errors
+///
+/// [`Unsupported`](Error::Unsupported) when more than the limit would have to be copied, or for elements that Zarr v2 lacks.
+pub fn array_references(
+    array: &dyn Array,
+    prefix: &str,
+    options: &ExportOptions,
+) -> Result<BTreeMap<String, Reference>> {
+    let mut chunks = Vec::new();
+    array.visit_chunks(&mut |coord, reference| {
+        chunks.push((coord, reference));
+        Ok(ControlFlow::Continue(()))
+    })?;
+    let export = Export::new(array, chunks, options)?;
+    export.references(prefix)
+}
+
+/// An array on its way out.
+#[derive(Debug)]
+struct Export<'a> {
+    array: &'a dyn Array,
+    options: &'a ExportOptions,
+    chunks: Vec<(ChunkCoord, ChunkRef)>,
+    chunk_shape: Extents,
+    /// The elements are stored with the high byte first.
+    big: bool,
+    steps: Vec<Step>,
+    /// Why nothing can be referred to, where that is so.
+    reason: Option<String>,
+    /// All of the array as one chunk that is stored in one piece.
+    whole: Option<(BlobKey, u64, u64)>,
+}
+
+impl<'a> Export<'a> {
+    fn new(
+        array: &'a dyn Array,
+        chunks: Vec<(ChunkCoord, ChunkRef)>,
+        options: &'a ExportOptions,
+    ) -> Result<Self> {
+        let schema = array.schema();
+        if schema.nullable || dtype::to_v2(&schema.dtype).is_none() {
+            let what = format!("references to elements of type {} that may be missing", schema.dtype);
+            return Err(Error::unsupported(array.name().to_owned(), what));
+        }
+        let chunk_shape = Extents::from_slice(schema.grid.chunk_shape());
+        let mut export = Self {
+            array,
+            options,
+            chunks,
+            chunk_shape,
+            big: false,
+            steps: Vec::new(),
+            reason: None,
+            whole: None,
+        };
+        if schema.dtype.is_fixed() {
+            export.find_form()?;
+            export.find_whole();
+        } else {
+            export.reason = Some(format!("elements of type {}", schema.dtype));
+        }
+        Ok(export)
+    }
+
+    /// What numcodecs must undo, from the first chunk that is stored whole.
+    fn find_form(&mut self) -> Result<()> {
+        let mut found = None;
+        for (coord, reference) in &self.chunks {
+            if let Some(form) = self.form(coord, reference)? {
+                found = Some(form);
+                break;
+            }
+        }
+        match found {
+            Some((big, steps)) => (self.big, self.steps) = (big, steps),
+            None if self.chunks.is_empty() => {}
+            None => self.reason = Some("stored bytes that no Zarr codec reads".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// Byte order and codecs of a chunk's stored bytes; `None` when no codec reads them.
+    fn form(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<Option<(bool, Vec<Step>)>> {
+        let schema = self.array.schema();
+        let one = reference.layers.len() == 1 && reference.spans().count() == 1;
+        if !one {
+            return Ok(None);
+        }
+        let Some(form) = self.array.stored_form(coord, reference) else {
+            return Ok(self.is_big_endian(coord, reference)?.then(|| (true, Vec::new())));
+        };
+        let (big, steps) = match form.steps.split_first() {
+            Some((StoredStep::Typed, rest)) if self.is_stored_big() => (true, rest),
+            Some((StoredStep::Typed, _)) => return Ok(None),
+            _ => (false, form.steps.as_slice()),
+        };
+        let item = schema.dtype.size().unwrap_or(1);
+        let steps: Option<Vec<Step>> = steps.iter().map(|step| numcodecs_step(*step, item)).collect();
+        Ok(steps.map(|steps| (big, steps)))
+    }
+
+    /// Is the stored type that of the elements, but for the order of its bytes?
+    fn is_stored_big(&self) -> bool {
+        let schema = self.array.schema();
+        let (Some(stored), Some(size)) = (schema.stored.dtype.as_ref(), schema.dtype.size()) else {
+            return false;
+        };
+        let bits = u16::try_from(8 * size).unwrap_or(0);
+        stored.size == size
+            && match &stored.class {
+                StoredClass::Integer(layout) => {
+                    layout.order == ByteOrder::Big && layout.precision == bits && schema.dtype.is_integer()
+                }
+                StoredClass::Float(layout) => {
+                    let exponent = match size {
+                        2 => 5,
+                        4 => 8,
+                        _ => 11,
+                    };
+                    let usual = layout.precision == bits && layout.exponent.1 == exponent && layout.norm == 2;
+                    layout.order == ByteOrder::Big && usual && schema.dtype.is_float()
+                }
+                _ => false,
+            }
+    }
+
+    /// Are the stored bytes the elements with their bytes the other way round?
+    fn is_big_endian(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<bool> {
+        let schema = self.array.schema();
+        let (Some(unit), Some(bytes)) = (schema.dtype.swap_unit(), schema.decoded_bytes(coord)) else {
+            return Ok(false);
+        };
+        let Some(span) = reference.spans().next().filter(|span| unit > 1 && span.length == bytes as u64)
+        else {
+            return Ok(false);
+        };
+        let Some(Some(stored)) = self.array.fetch(&[span])?.into_iter().next() else { return Ok(false) };
+        let mut swapped = stored.to_vec();
+        swap_bytes(unit, &mut swapped);
+        let mut decoded = vec![0; bytes];
+        self.array.decode(coord, reference, &[stored], &mut decoded)?;
+        Ok(decoded == swapped)
+    }
+
+    /// An array whose slabs follow each other in one blob is one chunk, so that none is clipped.
+    fn find_whole(&mut self) {
+        let schema = self.array.schema();
+        let (shape, chunk) = (schema.shape(), schema.grid.chunk_shape());
+        let clipped = shape.iter().zip(chunk).any(|(extent, chunk)| !extent.is_multiple_of(*chunk));
+        let slabs = shape.iter().zip(chunk).skip(1).all(|(extent, chunk)| extent == chunk);
+        if !clipped || !slabs || !self.steps.is_empty() || self.reason.is_some() {
+            return;
+        }
+        let mut sorted: Vec<_> = self.chunks.iter().collect();
+        sorted.sort_by(|a, b| a.0.cmp(&b.0));
+        let mut whole: Option<(BlobKey, u64, u64)> = None;
+        for (_, reference) in sorted {
+            let mut spans = reference.spans();
+            let (Some(span), None) = (spans.next(), spans.next()) else { return };
+            whole = match whole {
+                None => Some((span.blob.clone(), span.offset, span.length)),
+                Some((blob, start, length)) if blob == span.blob && start + length == span.offset => {
+                    Some((blob, start, length + span.length))
+                }
+                Some(_) => return,
+            };
+        }
+        let bytes =
+            product(shape).zip(schema.dtype.size()).and_then(|(cells, item)| cells.checked_mul(item as u64));
+        if let Some(whole) = whole.filter(|(_, _, length)| Some(*length) == bytes) {
+            self.chunk_shape = shape.into();
+            self.whole = Some(whole);
+        }
+    }
+
+    fn references(self, prefix: &str) -> Result<BTreeMap<String, Reference>> {
+        let schema = self.array.schema();
+        let names: Vec<Option<String>> = (0..schema.grid.rank())
+            .map(|axis| {
+                let named = schema.dimensions.get(axis).and_then(Option::as_deref);
+                let last = named.and_then(|name| name.rsplit('/').next()).map(str::to_owned);
+                let own = prefix.trim_end_matches('/').rsplit('/').next().filter(|name| !name.is_empty());
+                Some(last.unwrap_or_else(|| format!("{}_{axis}", own.unwrap_or("data"))))
+            })
+            .collect();
+        let (attributes, marker) = attributes::to_v2(&schema.attributes, &schema.dtype, &names);
+        let mut found = BTreeMap::from([
+            document(prefix, ".zattrs", &Value::Object(attributes)),
+            document(prefix, ".zarray", &self.zarray(marker)),
+        ]);
+        let key = |coord: &[u64]| {
+            let parts: Vec<String> = coord.iter().map(u64::to_string).collect();
+            let name = if parts.is_empty() { "0".to_owned() } else { parts.join(".") };
+            format!("{prefix}{name}")
+        };
+        if let Some((blob, offset, length)) = &self.whole {
+            let origin: Extents = self.chunk_shape.iter().map(|_| 0).collect();
+            found.insert(key(&origin), self.target(blob, Some((*offset, *length))));
+            return Ok(found);
+        }
+        let mut copied = 0_u64;
+        for (coord, reference) in &self.chunks {
+            let reference = match self.referred(coord, reference)? {
+                Some(reference) => reference,
+                None => {
+                    let bytes = self.inline(coord)?;
+                    copied = copied.saturating_add(bytes.len() as u64);
+                    if copied > self.options.inline_limit {
+                        let why = self.reason.as_deref().unwrap_or("chunks that cannot be referred to");
+                        let what = format!(
+                            "references: {why}, and more than {} bytes would be copied",
+                            self.options.inline_limit
+                        );
+                        return Err(Error::unsupported(self.array.name().to_owned(), what));
+                    }
+                    Reference::Inline(bytes)
+                }
+            };
+            found.insert(key(coord), reference);
+        }
+        Ok(found)
+    }
+
+    /// Readers take the fill value of v2 for the marker of missing values, so it is that, or null where every chunk is there.
+    fn zarray(&self, marker: Option<Elements>) -> Value {
+        let schema = self.array.schema();
+        let all = schema.grid.chunks() == Some(self.chunks.len() as u64);
+        let fill_value = match (marker, &schema.fill) {
+            (Some(marker), _) => fill::to_json(&Fill::Element(marker), &schema.dtype),
+            (None, fill @ Fill::Element(_)) if !all => fill::to_json(fill, &schema.dtype),
+            _ => Value::Null,
+        };
+        let mut data_type = dtype::to_v2(&schema.dtype).unwrap_or(Value::Null);
+        if let (true, Value::String(text)) = (self.big, &mut data_type) {
+            *text = text.replace('<', ">");
+        }
+        let mut filters: Vec<Value> = self.steps.iter().map(Step::to_v2).collect();
+        match &schema.dtype {
+            DType::Bytes => filters.insert(0, json!({"id": "vlen-bytes"})),
+            dtype if !dtype.is_fixed() => filters.insert(0, json!({"id": "vlen-utf8"})),
+            _ => {}
+        }
+        json!({
+            "zarr_format": 2, "shape": schema.shape(), "chunks": self.chunk_shape, "dtype": data_type,
+            "order": "C", "fill_value": fill_value, "compressor": null,
+            "filters": if filters.is_empty() { Value::Null } else { Value::Array(filters) },
+        })
+    }
+
+    fn target(&self, blob: &BlobKey, range: Option<(u64, u64)>) -> Reference {
+        let url: Arc<str> = match blob {
+            BlobKey::Main => self.options.url.as_str().into(),
+            BlobKey::Named(name) => format!("{}/{name}", self.options.url.trim_end_matches('/')).into(),
+        };
+        Reference::Target { url, range }
+    }
+
+    /// A reference to the stored bytes, where they decode as the document says.
+    fn referred(&self, coord: &ChunkCoord, reference: &ChunkRef) -> Result<Option<Reference>> {
+        if self.reason.is_some() {
+            return Ok(None);
+        }
+        let whole = self.array.schema().decoded_shape(coord) == self.chunk_shape;
+        let same =
+            whole && self.form(coord, reference)?.is_some_and(|form| form == (self.big, self.steps.clone()));
+        let Some(span) = reference.spans().next().filter(|_| same) else { return Ok(None) };
+        let range = (!span.is_whole()).then_some((span.offset, span.length));
+        Ok(Some(self.target(&span.blob, range)))
+    }
+
+    /// What the codecs turn into this chunk, padded where the array ends.
+    fn inline(&self, coord: &ChunkCoord) -> Result<Bytes> {
+        let schema = self.array.schema();
+        let region = schema.grid.region(coord);
+        let values = read_serial(self.array, Positions::region(&region))?;
+        let cells = product(&self.chunk_shape).and_then(|cells| usize::try_from(cells).ok());
+        let too_large = || Error::invalid(format!("{}: a chunk larger than memory", self.array.name()));
+        let cells = cells.ok_or_else(too_large)?;
+        let failed = |error: hyperslab_codec::CodecError| {
+            Error::unsupported(self.array.name().to_owned(), error.to_string())
+        };
+        let mut bytes = match (values.elements.as_fixed(), schema.dtype.size()) {
+            (Some(part), Some(item)) => {
+                let mut out = vec![0; cells.checked_mul(item).ok_or_else(too_large)?];
+                let from = Layout::packed(&region.shape, item);
+                let to = Layout::packed(&self.chunk_shape, item);
+                copy_box(part, &from, &mut out, &to, &region.shape, item)?;
+                if self.big {
+                    dtype::apply_swaps(&dtype::all_swaps(&schema.dtype), item, &mut out);
+                }
+                out
+            }
+            _ => {
+                let places = padded_places(&self.chunk_shape, &region);
+                let element =
+                    |place: &Option<usize>| place.map_or(Some(&[][..]), |at| values.elements.variable_at(at));
+                vlen::encode(places.iter().map(element)).ok_or_else(too_large)?
+            }
+        };
+        for step in &self.steps {
+            let mut encoded = Vec::new();
+            step.encode(&bytes, &mut encoded).map_err(failed)?;
+            bytes = encoded;
+        }
+        Ok(bytes.into())
+    }
+}
+
+/// For each cell of a whole chunk the place of its element in the clipped one; `None` outside the array.
+fn padded_places(chunk: &[u64], region: &Region) -> Vec<Option<usize>> {
+    let cells = product(chunk).unwrap_or(0);
+    let place = |mut number: u64| {
+        let (mut at, mut stride, mut inside) = (0, 1, true);
+        for (extent, clipped) in chunk.iter().zip(&region.shape).rev() {
+            let own = number % extent;
+            number /= extent;
+            inside &= own < *clipped;
+            at += own * stride;
+            stride *= clipped;
+        }
+        inside.then_some(at as usize)
+    };
+    (0..cells).map(place).collect()
+}
+
+/// The codec of numcodecs that undoes a step.
+fn numcodecs_step(step: StoredStep, item: usize) -> Option<Step> {
+    Some(match step {
+        StoredStep::Shuffle(size) => Step::Shuffle { size },
+        StoredStep::Zlib => Step::Zlib { level: 1 },
+        StoredStep::Gzip => Step::Gzip { level: 1 },
+        StoredStep::Zstd => Step::Zstd { level: 1, checksum: false },
+        StoredStep::Bzip2 => Step::Bz2 { level: 1 },
+        StoredStep::Blosc => Step::Blosc(Blosc {
+            cname: "lz4".to_owned(),
+            clevel: 5,
+            shuffle: 1,
+            typesize: item,
+            blocksize: 0,
+        }),
+        StoredStep::Crc32c => Step::Checksum { sum: Sum::Crc32c, at_start: false },
+        StoredStep::Fletcher32 => Step::Checksum { sum: Sum::Fletcher32, at_start: false },
+        _ => return None,
+    })
+}

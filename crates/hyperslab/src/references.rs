@@ -1,0 +1,96 @@
+//! References to the chunks of a store: a Zarr store that other programs open without copying anything.
+//!
+//! ```no_run
+//! let store = hyperslab::open("climate.h5")?;
+//! let options = hyperslab::references::Options::new(&store);
+//! hyperslab::references::write(&store, &options, "climate.json".as_ref(), false)?;
+//! # Ok::<(), hyperslab::Error>(())
+//! ```
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+
+use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::{Error, Node, Result};
+use hyperslab_zarr::{ExportOptions, Reference, array_references, group_references, references_to_json};
+use serde_json::Value;
+
+use crate::{OpenStore, absolute_location};
+
+/// The most bytes of one array that are copied into the document unless somebody says otherwise.
+const INLINE_LIMIT: u64 = 64 << 20;
+
+/// How references are made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Where readers find the file: a path or a URL.
+    pub url: String,
+    /// The most bytes of one array that may be copied into the document.
+    pub inline_limit: u64,
+}
+
+impl Options {
+    /// References to where the store is now, from anywhere on this machine.
+    #[must_use]
+    pub fn new(store: &OpenStore) -> Self {
+        Self { url: absolute_location(store.path()).display().to_string(), inline_limit: INLINE_LIMIT }
+    }
+}
+
+/// The references of all groups and arrays of a store, by the key of the Zarr store that they make.
+///
+/// # Errors
+///
+/// [`Unsupported`](Error::Unsupported), with the array's name, where chunks cannot be referred to and are too large to be
+/// copied.
+pub fn references(store: &OpenStore, options: &Options) -> Result<BTreeMap<String, Reference>> {
+    let export = ExportOptions { url: options.url.clone(), inline_limit: options.inline_limit };
+    let mut found = BTreeMap::new();
+    store.walk(&mut |path, node| {
+        let key = path.trim_matches('/');
+        let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
+        match node? {
+            Node::Group(attributes) => found.extend(group_references(&prefix, &attributes)),
+            Node::Array(array) => found.extend(array_references(&*array, &prefix, &export)?),
+            other => {
+                let what = format!("references to a {} ({path})", other.kind());
+                return Err(Error::unsupported(store.path().display().to_string(), what));
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// The references as kerchunk's JSON document, version 1.
+///
+/// # Errors
+///
+/// As [`references`].
+pub fn to_json(store: &OpenStore, options: &Options) -> Result<Value> {
+    Ok(references_to_json(&references(store, options)?))
+}
+
+/// Writes the references to a file of kerchunk's JSON, whole or not at all.
+///
+/// # Errors
+///
+/// As [`references`]; [`Exists`](Error::Exists) when the file exists and is not to be replaced,
+/// [`Unsupported`](Error::Unsupported) for an extension other than `.json`.
+pub fn write(store: &OpenStore, options: &Options, target: &Path, replace: bool) -> Result<()> {
+    if target.extension().is_none_or(|extension| extension != "json") {
+        let what = "references in another form than .json";
+        return Err(Error::unsupported(target.display().to_string(), what));
+    }
+    let document = to_json(store, options)?;
+    if replace {
+        crate::formats::check_replaceable_file(target)?;
+    }
+    let staged = StagedFile::create(target, StageOptions::default().with_replace(replace))?;
+    let mut out = std::io::BufWriter::new(staged.file());
+    serde_json::to_writer(&mut out, &document).map_err(|error| staged.failed(error.into()))?;
+    out.flush().map_err(|error| staged.failed(error))?;
+    drop(out);
+    staged.publish()
+}

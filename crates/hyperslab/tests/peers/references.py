@@ -1,0 +1,71 @@
+"""Makes files whose chunks are referred to, kerchunk's own references to one, and reads ours with zarr.
+
+    references.py make FOLDER       sources, and `kerchunk.json` by kerchunk itself
+    references.py check FOLDER      every `NAME.json` beside its source, as zarr reads it, against `NAME.npz`
+"""
+
+import json
+import pathlib
+import sys
+
+import fsspec
+import h5py
+import numpy as np
+import scipy.io
+import zarr
+from zarr.storage import FsspecStore
+
+command, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+
+
+def make():
+    rng = np.random.default_rng(5)
+    smooth = np.cumsum(rng.standard_normal((37, 20)), axis=1)
+    with h5py.File(folder / "a.h5", "w") as file:
+        file.attrs["title"] = "referred to"
+        for name, dtype, options in [
+            ("gzip", "<f4", {"compression": "gzip", "shuffle": True}),
+            ("fletcher", "<i8", {"fletcher32": True, "compression": "gzip"}),
+            ("big", ">f8", {"compression": "gzip"}),
+            ("plain", "<i2", {}),
+            ("lzf", "<i4", {"compression": "lzf"}),
+        ]:
+            file.create_dataset(f"g/{name}", data=(smooth * 100).astype(dtype), chunks=(8, 6), **options).attrs["units"] = "K"
+        file["contiguous"] = smooth
+        file["scalar"] = np.int32(7)
+        masked = file.create_dataset("masked", shape=(8, 6), chunks=(4, 6), dtype="<i4", compression="gzip")
+        masked[...] = 3
+        masked.id.write_direct_chunk((4, 0), np.full((4, 6), 9, "<i4").tobytes(), filter_mask=1)
+    with scipy.io.netcdf_file(folder / "b.nc", "w") as file:
+        file.createDimension("y", 37)
+        file.createDimension("x", 20)
+        file.createVariable("v", "f8", ("y", "x"))[:] = smooth
+    values = {"b": {"v": smooth}, "a": {}}
+    with h5py.File(folder / "a.h5") as file:
+        file.visititems(lambda name, node: values["a"].update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
+    for name, arrays in values.items():
+        np.savez(folder / f"{name}.npz", **{path.replace("/", "~"): value for path, value in arrays.items()})
+    from kerchunk.hdf import SingleHdf5ToZarr
+
+    with h5py.File(folder / "k.h5", "w") as file:
+        file.create_dataset("g/t", data=smooth.astype("<f4"), chunks=(8, 6), compression="gzip", shuffle=True)
+        file.create_dataset("small", data=np.arange(5))
+    document = SingleHdf5ToZarr(str(folder / "k.h5"), inline_threshold=100).translate()
+    (folder / "kerchunk.json").write_text(json.dumps(document, default=str))
+
+
+def check():
+    for name in ("a", "b"):
+        document = json.loads((folder / f"{name}.json").read_text())
+        filesystem = fsspec.filesystem("reference", fo=document, asynchronous=True, remote_protocol="file")
+        group = zarr.open_group(FsspecStore(filesystem, read_only=True), mode="r", zarr_format=2)
+        expected = np.load(folder / f"{name}.npz")
+        for key in expected.files:
+            array = group[key.replace("~", "/")]
+            found = array[...] if array.shape else np.asarray(array[()])
+            assert found.dtype.newbyteorder("=") == expected[key].dtype.newbyteorder("="), (name, key, found.dtype)
+            assert np.array_equal(found, expected[key]), (name, key)
+        assert dict(group.attrs) == ({"title": "referred to"} if name == "a" else dict(group.attrs))
+
+
+make() if command == "make" else check()

@@ -1,0 +1,87 @@
+//! References to chunks: zarr reads the files through ours, and we read them through ours and through kerchunk's.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+
+use hyperslab::references::{Options, to_json, write};
+use hyperslab::{ExternalFiles, OpenOptions};
+
+fn script(command: &str, folder: &Path) {
+    let python = std::env::var("HYPERSLAB_PEERS")
+        .expect("HYPERSLAB_PEERS names an interpreter with zarr and kerchunk");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/references.py");
+    let output = Command::new(python).arg(script).arg(command).arg(folder).output().unwrap();
+    assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// Every array of both stores, compared by its values.
+fn same_values(source: &Path, through: &Path) {
+    let (a, b) = (hyperslab::open(source).unwrap(), hyperslab::open(through).unwrap());
+    let mut compared = 0;
+    a.walk(&mut |path, node| {
+        if let Ok(hyperslab::Node::Array(_)) = node {
+            let all = "[...]".parse()?;
+            let (ours, theirs) = (a.array(path)?.read(&all)?, b.array(path)?.read(&all)?);
+            assert_eq!(ours.to_json(), theirs.to_json(), "{} {path}", source.display());
+            compared += 1;
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert!(compared > 0);
+}
+
+#[test]
+fn reading_through_references_equals_reading_the_source() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    script("make", folder.path());
+    for (source, target) in [("a.h5", "a.json"), ("b.nc", "b.json")] {
+        let store = hyperslab::open(at(source)).unwrap();
+        write(&store, &Options::new(&store), &at(target), false).unwrap();
+        assert!(
+            write(&store, &Options::new(&store), &at(target), false).is_err(),
+            "an existing file is kept"
+        );
+        same_values(&at(source), &at(target));
+    }
+    script("check", folder.path());
+    same_values(&at("k.h5"), &at("kerchunk.json"));
+}
+
+#[test]
+fn chunks_that_no_codec_reads_are_copied_up_to_a_limit() {
+    let folder = tempfile::tempdir().unwrap();
+    script("make", folder.path());
+    let store = hyperslab::open(folder.path().join("a.h5")).unwrap();
+    let document = to_json(&store, &Options::new(&store)).unwrap();
+    let refs = document["refs"].as_object().unwrap();
+    assert!(refs["g/gzip/0.0"].is_array() && refs["contiguous/0.0"].is_array());
+    // A skipped filter, and one that numcodecs lacks.
+    assert!(refs["masked/0.0"].is_array() && refs["masked/1.0"].is_string() && refs["g/lzf/0.0"].is_string());
+    let options = Options { inline_limit: 100, ..Options::new(&store) };
+    let error = to_json(&store, &options).unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("100 bytes"), "{error}");
+}
+
+#[test]
+fn targets_are_opened_by_the_rule_for_external_files() {
+    let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    script("make", folder.path());
+    let store = hyperslab::open(folder.path().join("b.nc")).unwrap();
+    let target = other.path().join("b.json");
+    write(&store, &Options::new(&store), &target, false).unwrap();
+    let read = |external| {
+        let options = OpenOptions { external, ..OpenOptions::default() };
+        hyperslab::open_with(&target, &options)?.array("/v")?.read(&"[0, 0]".parse()?)
+    };
+    for rule in [ExternalFiles::None, ExternalFiles::Beside] {
+        assert!(read(rule).unwrap_err().to_string().contains("b.nc"));
+    }
+    assert!(read(ExternalFiles::Any).is_ok());
+    // A file that is too short is an error, not a missing chunk.
+    std::fs::write(folder.path().join("b.nc"), b"CDF\x01").unwrap();
+    assert!(read(ExternalFiles::Any).unwrap_err().is_corrupt());
+}

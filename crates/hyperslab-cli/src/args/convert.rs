@@ -61,7 +61,7 @@ pub(crate) struct ConvertArgs {
     pub(crate) node: Option<String>,
 
     /// Multiscale images: convert only this level; 0 is the finest
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", conflicts_with = "concat")]
     pub(crate) level: Option<usize>,
 
     /// Convert only this part; repeatable

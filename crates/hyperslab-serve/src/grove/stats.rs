@@ -45,7 +45,11 @@ impl Stats {
     fn to_json(&self, whole: bool) -> Value {
         // Integers are told as integers, truncated as Python does.
         let told = |number: Option<f64>| match number {
-            Some(number) if whole => json!(number.trunc() as i128 as i64),
+            Some(number) if whole => {
+                let whole = number.trunc() as i128;
+                i64::try_from(whole)
+                    .map_or_else(|_| u64::try_from(whole).map_or(json!(number), Value::from), Value::from)
+            }
             Some(number) => json!(number),
             None => Value::Null,
         };

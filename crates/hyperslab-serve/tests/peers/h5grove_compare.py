@@ -53,7 +53,7 @@ def make(folder: pathlib.Path) -> None:
         texts.create_dataset("ascii", data="plain", dtype=h5py.string_dtype("ascii"))
         texts.create_dataset("many", data=np.array(["a", "", "xyz ü"], dtype=object), dtype=h5py.string_dtype())
         texts["fixed"] = np.array([b"ab", b"abcd"], dtype="S4")
-        texts.create_dataset("utf8", data=np.array(["ä", "bc"], dtype=object), dtype=h5py.string_dtype("utf-8", 6))
+        texts.create_dataset("utf8", data=np.array(["ä".encode(), b"bc"], dtype=h5py.string_dtype("utf-8", 6)))
         others = file.create_group("others")
         row = np.dtype([("a", "<i4"), ("b", "<f8"), ("c", "S3"), ("d", "<f4", (2,))])
         rows = np.zeros(3, row)
@@ -68,7 +68,7 @@ def make(folder: pathlib.Path) -> None:
         others.create_dataset("text_rows", data=filled, dtype=text_rows)
         lists = others.create_dataset("lists", (3,), dtype=h5py.vlen_dtype("<i4"))
         lists[0], lists[1], lists[2] = [1, 2], [], [3]
-        others.create_dataset("small", data=np.arange(12, dtype="f4").reshape(2, 2, 3), dtype=np.dtype(("f4", (3,))), shape=(2, 2))
+        others.create_dataset("small", (2, 2), dtype=np.dtype(("f4", (3,))))[...] = np.arange(12, dtype="f4").reshape(2, 2, 3)
         others["opaque"] = np.array([b"abcd", b"efgh"], dtype="V4")
         file["named"] = np.dtype([("x", "<f4"), ("n", "<i2")])
         file["named"].attrs["what"] = "a type"
@@ -107,7 +107,9 @@ def requests(folder: pathlib.Path):
             yield "data", {"file": name, "path": path, "format": "npy"}
             yield "data", {"file": name, "path": path, "format": "csv"}
             yield "data", {"file": name, "path": path, "format": "bin"}
-            yield "stats", {"file": name, "path": path}
+            # Of complex numbers h5grove drops the imaginary part; we refuse.
+            if "complex" not in path:
+                yield "stats", {"file": name, "path": path}
     cube = {"file": "tree.h5", "path": "/z/deep/cube"}
     for selection in ["0,:,:", "1", "0,2:5,::7", ":,3,4", "5,29,39", "1:3", ":,:,39"]:
         for form in ["json", "bin", "npy", "tiff"]:

@@ -8,13 +8,13 @@ use std::process::Command;
 use hyperslab_serve::{ServeOptions, Server};
 
 /// A server that runs until it is dropped.
-pub struct Running {
+pub(crate) struct Running {
     pub url: String,
     _runtime: tokio::runtime::Runtime,
 }
 
 /// Starts a server of a location.
-pub fn serve(location: &Path, options: ServeOptions) -> Running {
+pub(crate) fn serve(location: &Path, options: ServeOptions) -> Running {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let server = Server::new(location, options).unwrap();
     let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
@@ -24,7 +24,7 @@ pub fn serve(location: &Path, options: ServeOptions) -> Running {
 }
 
 /// What a script of the peers prints.
-pub fn script(name: &str, words: &[&str]) -> String {
+pub(crate) fn script(name: &str, words: &[&str]) -> String {
     let python =
         std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with the peers");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers").join(name);

@@ -112,7 +112,7 @@ impl SmallFloat {
     }
 
     /// The nearest code, ties to even; `None` where the type has nothing for the value.
-    fn from_f32(self, value: f32) -> Option<u8> {
+    fn nearest(self, value: f32) -> Option<u8> {
         let sign_bit = 1_u32 << (self.exponent + self.mantissa);
         let nan = match self.specials {
             Specials::Ieee => Some(self.largest() + 1 + (1 << (self.mantissa - 1))),
@@ -291,7 +291,7 @@ impl Narrow {
                 Self::BFloat16 => bf16::from_f32(value).to_bits(),
                 Self::Float16 => f16::from_f32(value).to_bits(),
                 Self::Small(small) => {
-                    out.push(small.from_f32(value).ok_or_else(|| none(value.to_string()))?);
+                    out.push(small.nearest(value).ok_or_else(|| none(value.to_string()))?);
                     continue;
                 }
                 Self::Int(_) | Self::UInt(_) => continue,

@@ -27,7 +27,8 @@ const END: &str = "<!-- /bench -->";
 
 /// The table of headlines; a case that was never measured is left out.
 pub(crate) fn table(lines: &[Line]) -> Outcome<String> {
-    let mut text = String::from("| 1 GiB unless named, two cores | ours | peer | ratio |\n|---|---|---|---|\n");
+    let mut text =
+        String::from("| 1 GiB unless named, two cores | ours | peer | ratio |\n|---|---|---|---|\n");
     for (what, case, peer) in HEADLINES {
         let Some(line) = lines.iter().find(|line| line.case == *case) else { continue };
         let Some(seconds) = line.seconds.get(*peer) else { continue };

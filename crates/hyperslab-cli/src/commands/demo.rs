@@ -49,7 +49,7 @@ fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
     step("Mend it.", &["repair"], &[&damaged])?;
     output::print(|out| {
         writeln!(out, "\nThe samples are in {}. Try next:", paint::strong(folder.display()))?;
-        for next in ["info --json", "read", "query --max 0", "info --all"] {
+        for next in ["info --json", "read", "query --max 0", "plot '[0]'", "info --all"] {
             let (command, rest) = next.split_once(' ').unwrap_or((next, ""));
             let text = format!("tet {command} {} {rest}", tet.display());
             writeln!(out, "  {}", paint::command(text.trim_end()))?;

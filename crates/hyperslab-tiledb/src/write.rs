@@ -8,6 +8,7 @@ mod consolidate;
 mod dense;
 mod fragment;
 mod grow;
+mod locks;
 mod metadata;
 mod repair;
 mod sparse;

@@ -14,6 +14,16 @@ pub(crate) fn power(words: &[String]) -> Outcome {
     campaign(&["power"], words)
 }
 
+/// Processes that grow one array at once; words go to the campaign.
+pub(crate) fn race(words: &[String]) -> Outcome {
+    campaign(&["race"], words)
+}
+
+/// Many readers beside a writer; words go to the campaign.
+pub(crate) fn load(words: &[String]) -> Outcome {
+    campaign(&["load"], words)
+}
+
 /// Built with the features of the tests, so that nothing is built twice.
 fn campaign(own: &[&str], words: &[String]) -> Outcome {
     let mut crash = cargo();

@@ -4,6 +4,8 @@
 //! cargo xtask test      everything: unit, golden, property, peer, documentation and Python tests, the layers of the house
 //! cargo xtask crash     every writer, killed again and again; `--kills N`, `--seed S`, `--only TEXT`
 //! cargo xtask power     what a power cut can leave of every writer; `--samples N`, `--seed S`, `--only TEXT`
+//! cargo xtask race      processes that grow one array at once; `--processes N`, `--rows N`, `--only TEXT`
+//! cargo xtask load      readers beside a writer; `--processes N`, `--threads N`, `--seconds S`, `--only TEXT`
 //! cargo xtask soak      the offline tests again and again, each time with new random cases
 //! cargo xtask peers     only make the Python environment of the peers, under target/peers
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
@@ -12,7 +14,7 @@
 //! cargo xtask bench     us and the peers on the same work, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
 //! cargo xtask features  does every set of features compile, and do the fuzz targets?
-//! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz and a nightly toolchain)
+//! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz)
 //! ```
 
 mod bench;
@@ -37,6 +39,8 @@ fn main() -> ExitCode {
         Some("test") => test::run(&words[1..]),
         Some("crash") => crash::kill(&words[1..]),
         Some("power") => crash::power(&words[1..]),
+        Some("race") => crash::race(&words[1..]),
+        Some("load") => crash::load(&words[1..]),
         Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
@@ -47,7 +51,7 @@ fn main() -> ExitCode {
         Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, crash, power, soak, peers, page, browse, python, bench, layers, features or fuzz",
+            "{}: expected test, crash, power, race, load, soak, peers, page, browse, python, bench, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

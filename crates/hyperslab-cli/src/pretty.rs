@@ -166,7 +166,8 @@ fn shown(extent: u64, edges: bool) -> Vec<Option<u64>> {
 
 fn each_shown(shape: &[u64], edges: bool, base: usize, visit: &mut impl FnMut(usize)) {
     let [extent, inner @ ..] = shape else { return visit(base) };
-    let stride = inner.iter().product::<u64>() as usize;
+    // Values of this shape are in memory, unless an extent is zero.
+    let stride = hyperslab::product(inner).unwrap_or(0) as usize;
     for at in shown(*extent, edges).into_iter().flatten() {
         each_shown(inner, edges, base + at as usize * stride, visit);
     }

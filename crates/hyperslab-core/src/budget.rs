@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::{Corrupt, Error, Result};
+use crate::{Corrupt, Error, Place, Result};
 
 /// Work that every operation may do, and the additional work per stored byte.
 const WORK: u64 = 256 << 20;
@@ -14,6 +14,66 @@ const MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
 /// Allocations up to this size are not expected to fail.
 const ORDINARY: usize = 16 << 20;
+
+/// Something may claim to hold this much whatever is stored of it; beyond, not more than [`MAX_EXPANSION`] times its stored
+/// bytes. No filter expands real data further, so the claim is false.
+const PLAUSIBLE_BYTES: u64 = 1 << 30;
+const MAX_EXPANSION: u64 = 1 << 17;
+
+/// May so many stored bytes hold what they claim?
+///
+/// ```
+/// use hyperslab_core::is_plausible;
+/// assert!(is_plausible(1 << 20, 10) && is_plausible(1 << 40, 1 << 30));
+/// assert!(!is_plausible(1 << 40, 7_600));
+/// ```
+#[must_use]
+pub const fn is_plausible(claimed: u64, stored: u64) -> bool {
+    claimed <= PLAUSIBLE_BYTES || claimed / MAX_EXPANSION <= stored
+}
+
+/// Most elements of no bytes that an array may claim: they cost nothing to store, and each costs something to read.
+const MOST_EMPTY: u64 = 1 << 24;
+
+/// Refuses an array that claims more elements of no bytes than anyone has.
+///
+/// # Errors
+///
+/// [`Corrupt`](Error::Corrupt) for more than 2^24 of them.
+pub fn check_empty_elements(item: Option<usize>, shape: &[u64], place: Place<'_>) -> Result<()> {
+    if item == Some(0) && crate::product(shape).is_none_or(|cells| cells > MOST_EMPTY) {
+        return Err(place.corrupt(format!("{shape:?} elements of no bytes")));
+    }
+    Ok(())
+}
+
+/// Zeroed memory of a size that a file claims, for something of which so many bytes are stored. Every allocation that no
+/// [`Budget`] covers goes through here.
+///
+/// # Errors
+///
+/// [`Corrupt`](Error::Corrupt) for a claim that is not [plausible](is_plausible), [`Invalid`](Error::Invalid) when the system has
+/// no such memory to give.
+pub fn claimed_memory(claimed: usize, stored: u64, place: Place<'_>) -> Result<Vec<u8>> {
+    if !is_plausible(claimed as u64, stored) {
+        return Err(place.corrupt(format!("{stored} stored bytes cannot hold {claimed}")));
+    }
+    zeroed_memory(claimed, || format!("{}: {}", place.store, place.structure))
+}
+
+/// Zeroed memory, or an error where the system has none to give.
+fn zeroed_memory(bytes: usize, what: impl FnOnce() -> String) -> Result<Vec<u8>> {
+    // The system zeroes fresh memory at no cost, but a failure ends the process: only for sizes that any system has.
+    if bytes <= ORDINARY {
+        return Ok(vec![0; bytes]);
+    }
+    let mut memory = Vec::new();
+    memory
+        .try_reserve_exact(bytes)
+        .map_err(|_| Error::invalid(format!("{}: no memory for {bytes} bytes", what())))?;
+    memory.resize(bytes, 0);
+    Ok(memory)
+}
 
 /// The work and the memory that one operation on a store may still cost.
 ///
@@ -114,16 +174,7 @@ impl Budget {
     /// As [`allocate`](Self::allocate); [`Invalid`](Error::Invalid) when the system has no such memory to give.
     pub fn zeroed(&self, bytes: usize, what: &'static str) -> Result<Vec<u8>> {
         self.allocate(bytes as u64, what)?;
-        // The system zeroes fresh memory at no cost, but a failure ends the process: only for sizes that any system has.
-        if bytes <= ORDINARY {
-            return Ok(vec![0; bytes]);
-        }
-        let mut memory = Vec::new();
-        memory
-            .try_reserve_exact(bytes)
-            .map_err(|_| Error::invalid(format!("{}: {what}: no memory for {bytes} bytes", self.store)))?;
-        memory.resize(bytes, 0);
-        Ok(memory)
+        zeroed_memory(bytes, || format!("{}: {what}", self.store))
     }
 
     /// Runs `work`, then gives back the memory that it drew: for a part of an operation that keeps nothing.
@@ -172,6 +223,17 @@ mod tests {
         assert!(budget.allocate(1601, "a").is_err());
         assert!(budget.zeroed(1, "a").is_err());
         budget.spend(WORK, "a").unwrap();
+    }
+
+    #[test]
+    fn claims_are_compared_with_what_is_stored() {
+        let place = Place::new("x", "tile", 0);
+        assert_eq!(claimed_memory(5, 0, place).unwrap(), [0; 5]);
+        assert!(claimed_memory(64 << 30, 7_600, place).unwrap_err().is_corrupt());
+        assert!(check_empty_elements(Some(0), &[1 << 62], place).unwrap_err().is_corrupt());
+        assert!(check_empty_elements(Some(0), &[1 << 40, 1 << 40], place).is_err());
+        assert!(check_empty_elements(Some(0), &[1 << 62, 0], place).is_ok());
+        assert!(check_empty_elements(Some(4), &[1 << 62], place).is_ok());
     }
 
     #[test]

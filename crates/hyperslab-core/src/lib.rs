@@ -90,7 +90,9 @@ pub use array::{
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{Blob, BlobPart, BlobReader, FileBlob, MappedBlob, MemoryBlob};
-pub use budget::Budget;
+#[cfg(unix)]
+pub use blob::{guard_mapped_files, lost_mapped_pages};
+pub use budget::{Budget, check_empty_elements, claimed_memory, is_plausible};
 pub use buffer::Buffer;
 pub use calendar::{Calendar, Rebase, TimeAxis, date_tick};
 pub use check::{check_chunk, check_in_order, chunk_weight, touch};

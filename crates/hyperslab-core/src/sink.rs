@@ -153,6 +153,11 @@ pub trait ArraySink: Send + Sync + Debug {
     /// The grid in which chunks are expected.
     fn grid(&self) -> &Grid;
 
+    /// The shape before it grew, of an array that was there already: what the writer found when it had the store for itself.
+    fn grown_from(&self) -> Option<&[u64]> {
+        None
+    }
+
     /// A chunk's elements (C order, native byte order, clipped to the array) to the bytes that will be stored.
     ///
     /// # Errors

@@ -40,6 +40,11 @@
 //! alive hold an advisory lock on theirs, so they are left alone. A file system without locks keeps its leftovers: no one
 //! can tell whether their writer is alive.
 //!
+//! # One writer at a time
+//!
+//! Writers that change something in place hold an advisory lock: [`LocalFile::open_locked`] on the file, [`StoreLock`] on the
+//! folder. Who comes second gets an error. A file system without locks keeps no one away.
+//!
 //! Files and folders get the permissions that the process's umask gives to new ones.
 
 mod change;
@@ -47,6 +52,7 @@ mod file;
 mod folder;
 mod leftovers;
 mod local;
+mod lock;
 mod objects;
 mod system;
 mod trace;
@@ -57,6 +63,7 @@ pub use file::StagedFile;
 pub use folder::StagedFolder;
 pub use leftovers::{Leftover, LeftoverState, clean_leftovers};
 pub use local::LocalFile;
+pub use lock::StoreLock;
 pub use objects::{
     ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
     StorageEntry, read_spans,

@@ -6,7 +6,7 @@ use std::path::Path;
 use hyperslab::{Depth, Node, OpenOptions, OpenStore, Result, hash, open_with};
 
 /// The endings of files that are no stores.
-const PLAIN: [&str; 4] = ["csv", "json", "arrow", "parquet"];
+const PLAIN: [&str; 6] = ["csv", "json", "arrow", "parquet", "ply", "obj"];
 
 /// What is at a path, by our reader: every node with its type, shape, attributes and the hash of its values, after a deep check.
 /// What the reader refuses is told by its bytes, so that one damaged file is not taken for another.

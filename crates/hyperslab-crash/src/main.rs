@@ -4,26 +4,59 @@
 //! crash kill --python PYTHON [--kills N] [--seed S] [--only TEXT]
 //! crash power [--samples N] [--seed S] [--only TEXT]
 //! crash full [--only TEXT]               a file system that is full after 0, 4, 8 … KiB (needs the right to mount)
+//! crash race [--processes N] [--rows N] [--only TEXT]     processes that grow one array at once
+//! crash load [--processes N] [--threads N] [--seconds S] [--only TEXT]   many readers beside a writer
 //! crash write NAME TARGET SOURCES [small]   one writer, to be killed
 //! ```
 
 use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use hyperslab_crash::kill::{self, Campaign, Tally};
 use hyperslab_crash::limit::{self, Limit};
+use hyperslab_crash::load::{self, Load};
 #[cfg(unix)]
 use hyperslab_crash::power;
+use hyperslab_crash::race;
 use hyperslab_crash::writers::{self, Scale};
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let outcome = match words.first().map(String::as_str) {
+    match dispatch(&words) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            let _ = writeln!(std::io::stderr(), "crash: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(words: &[String]) -> Result<(), String> {
+    match words.first().map(String::as_str) {
         Some("kill") => kill_writers(&words[1..]),
         #[cfg(unix)]
         Some("power") => cut_power(&words[1..]),
         Some("full") => fill_disk(&words[1..]),
+        Some("race") => run_races(&words[1..]),
+        Some("load") => put_under_load(&words[1..]),
+        Some("extend") => match &words[1..] {
+            [name, target, process, rows] => {
+                let (process, rows) = (parsed(process)? as u32, parsed(rows)? as u32);
+                race::extend_rows(name, Path::new(target), process, rows).map(|count| say(&count.to_string()))
+            }
+            _ => Err("expected extend FORMAT TARGET PROCESS ROWS".to_owned()),
+        },
+        Some("readers") => match &words[1..] {
+            [target, threads, milliseconds, seed] => {
+                let duration = Duration::from_millis(parsed(milliseconds)?);
+                let reads =
+                    load::read_all(Path::new(target), parsed(threads)? as u32, duration, parsed(seed)?);
+                reads.map(|(reads, refused)| say(&format!("{reads} {refused}")))
+            }
+            _ => Err("expected readers TARGET THREADS MILLISECONDS SEED".to_owned()),
+        },
         Some("write") => match &words[1..] {
             [name, target, sources, small @ ..] => {
                 let scale = if small.is_empty() { Scale::LARGE } else { Scale::SMALL };
@@ -31,14 +64,7 @@ fn main() -> ExitCode {
             }
             _ => Err("expected write NAME TARGET SOURCES".to_owned()),
         },
-        _ => Err("expected kill, power, full or write".to_owned()),
-    };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            let _ = writeln!(std::io::stderr(), "crash: {why}");
-            ExitCode::FAILURE
-        }
+        _ => Err("expected kill, power, full, race, load or write".to_owned()),
     }
 }
 
@@ -51,8 +77,35 @@ fn option<'a>(words: &'a [String], name: &str) -> Result<Option<&'a str>, String
 }
 
 fn number(words: &[String], name: &str, otherwise: u64) -> Result<u64, String> {
-    option(words, name)?
-        .map_or(Ok(otherwise), |word| word.parse().map_err(|error| format!("{name} {word}: {error}")))
+    option(words, name)?.map_or(Ok(otherwise), parsed)
+}
+
+fn parsed(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|error| format!("{word}: {error}"))
+}
+
+fn run_races(words: &[String]) -> Result<(), String> {
+    let (processes, rows) = (number(words, "--processes", 8)?, number(words, "--rows", 50)?);
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let only = option(words, "--only")?.unwrap_or_default();
+    for race in race::run(&program, processes as u32, rows as u32, only)? {
+        say(&format!("{:<14} {:>6} rows, {:>6} times refused", race.name, race.rows, race.refused));
+    }
+    Ok(())
+}
+
+fn put_under_load(words: &[String]) -> Result<(), String> {
+    let load = Load {
+        processes: number(words, "--processes", 16)? as u32,
+        threads: number(words, "--threads", 4)? as u32,
+        duration: Duration::from_secs(number(words, "--seconds", 60)?),
+    };
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    for tally in load::run(&program, load, option(words, "--only")?.unwrap_or_default())? {
+        let load::Tally { name, reads, refused, appends } = tally;
+        say(&format!("{name:<14} {reads:>8} reads, {appends:>6} appends, {refused:>6} times opened again"));
+    }
+    Ok(())
 }
 
 fn say(line: &str) {

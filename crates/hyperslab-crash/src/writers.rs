@@ -1,5 +1,8 @@
 //! The writers of every format: what was there before, and what each one does.
 
+mod shapes;
+mod sparse;
+
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -13,7 +16,7 @@ use hyperslab::{
 use hyperslab_zvf::{PyramidOptions, build_pyramid};
 
 /// Cells of a row.
-const COLUMNS: u64 = 64;
+pub(crate) const COLUMNS: u64 = 64;
 
 /// Where a writer works.
 #[derive(Debug, Clone)]
@@ -77,11 +80,11 @@ impl fmt::Debug for Writer {
 
 /// A format in which arrays are stored.
 #[derive(Debug, Clone, Copy)]
-struct Kind {
-    name: &'static str,
+pub(crate) struct Kind {
+    pub(crate) name: &'static str,
     /// The name of the format or variant.
     format: &'static str,
-    target: &'static str,
+    pub(crate) target: &'static str,
     peer: &'static str,
     shards: bool,
 }
@@ -125,7 +128,30 @@ fn numbers(rows: u64, first: u32) -> Result<Values> {
     Values::new(DType::Int32, &[rows, COLUMNS], Elements::fixed(bytes))
 }
 
+/// Formats whose arrays grow.
+const GROWING: [&str; 7] = ["tet", "hdf5", "netcdf4", "netcdf3", "zarr", "zarr2", "tiledb"];
+
 impl Kind {
+    /// Those whose arrays grow.
+    pub(crate) fn growing() -> impl Iterator<Item = Self> {
+        KINDS.into_iter().filter(|kind| GROWING.contains(&kind.format))
+    }
+
+    /// A new store with one array that can grow.
+    pub(crate) fn make(&self, places: &Places, scale: Scale, first: u32) -> Result<()> {
+        self.create(places, scale, How::New, first)
+    }
+
+    /// The format.
+    pub(crate) fn driver(&self) -> Result<Format> {
+        Ok(format_named(self.format)?.0)
+    }
+
+    /// The options of a sink that adds.
+    pub(crate) fn appending() -> CreateOptions {
+        CreateOptions { append: true, ..CreateOptions::default() }
+    }
+
     fn options(&self, how: How, scale: Scale) -> Result<(Format, CreateOptions)> {
         let (format, variant) = format_named(self.format)?;
         let shard_shape = self.shards.then(|| vec![scale.chunk * 4, COLUMNS]);
@@ -143,8 +169,7 @@ impl Kind {
     }
 
     fn append(&self, places: &Places) -> Result<Box<dyn Sink>> {
-        let (format, _) = format_named(self.format)?;
-        create(&places.target, format, &CreateOptions { append: true, ..CreateOptions::default() })
+        create(&places.target, self.driver()?, &Self::appending())
     }
 
     fn grow(&self, places: &Places, scale: Scale) -> Result<()> {
@@ -218,13 +243,13 @@ pub fn all() -> Vec<Writer> {
         writers.push(
             kind.writer("replace", |kind, places, scale| kind.create(places, scale, How::Replace, 700)),
         );
-        if ["tet", "hdf5", "netcdf4", "netcdf3", "zarr", "tiledb"].contains(&kind.format) {
+        if GROWING.contains(&kind.format) {
             writers.push(kind.writer("append", Kind::grow));
         }
-        if ["hdf5", "zarr", "tiledb"].contains(&kind.format) && !kind.shards {
+        if ["hdf5", "zarr", "zarr2", "tiledb"].contains(&kind.format) && !kind.shards {
             writers.push(kind.writer("attribute", |kind, places, _| kind.attribute(places)));
         }
-        if ["tet", "hdf5", "zarr"].contains(&kind.format) && !kind.shards {
+        if ["tet", "hdf5", "zarr", "zarr2"].contains(&kind.format) && !kind.shards {
             writers.push(kind.writer("add array", Kind::add_array));
         }
         if kind.format == "tet" {
@@ -232,9 +257,12 @@ pub fn all() -> Vec<Writer> {
         }
         if kind.format == "tiledb" {
             writers.extend(fragments(kind));
+            writers.push(gone(kind));
         }
     }
+    writers.push(sparse::append());
     writers.extend(geometry());
+    writers.extend(shapes::all());
     for (name, target, peer) in ROWS {
         writers.extend(rows(name, target, peer));
     }
@@ -252,6 +280,23 @@ fn repair(kind: Kind) -> Writer {
         let mut bytes = std::fs::read(&places.target).map_err(failed)?;
         bytes.truncate(bytes.len() - 40);
         std::fs::write(&places.target, bytes).map_err(failed)
+    });
+    writer
+}
+
+/// A TileDB array with the commit of a fragment that is gone.
+fn gone(kind: Kind) -> Writer {
+    let mut writer = kind.writer("repair", |_, places, _| {
+        repair_path(&places.target, &OpenOptions::default(), false).map(|_| ())
+    });
+    writer.before = Box::new(move |places, scale| {
+        kind.create(places, scale, How::New, 1)?;
+        // The array of the group's only node.
+        let array = places.target.join("t");
+        let commits = if array.is_dir() { array } else { places.target.clone() }.join("__commits");
+        let failed = |source| Error::io(commits.display().to_string(), source);
+        let name = "__9_9_0123456789abcdef0123456789abcdef_22.wrt";
+        std::fs::write(commits.join(name), []).map_err(failed)
     });
     writer
 }

@@ -54,10 +54,7 @@ impl Netcdf3Append {
     /// another writer has it.
     pub(crate) fn open(target: &Path) -> Result<Self> {
         let name = target.display().to_string();
-        let file = LocalFile::open(target)?;
-        if !file.try_lock()? {
-            return Err(Error::invalid(format!("{name} is being written by another process")));
-        }
+        let file = LocalFile::open_locked(target)?;
         let header = Header::read(&FileBlob::open(target)?)?;
         let length = file.length()?;
         let layout = Layout::new(&header, length, &name)?;
@@ -136,6 +133,7 @@ impl Sink for Netcdf3Append {
             spec: ArraySpec::new(variable.kind.dtype(), grid),
             place: self.place(number, records),
             unit: item as usize,
+            old: own.shape.to_vec(),
             kept: if is_record { self.layout.records } else { own.shape.first().copied().unwrap_or(1) },
         }))
     }
@@ -206,11 +204,17 @@ struct GrownSink {
     unit: usize,
     /// Rows that are there and stay.
     kept: u64,
+    /// The shape before.
+    old: Vec<u64>,
 }
 
 impl ArraySink for GrownSink {
     fn grid(&self) -> &Grid {
         &self.spec.grid
+    }
+
+    fn grown_from(&self) -> Option<&[u64]> {
+        Some(&self.old)
     }
 
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {

@@ -77,6 +77,7 @@ impl NpyArray {
         let end = end.map_or_else(|| blob.len(), Ok)?;
         let (header, length) = Header::read(&*blob, offset..end, place)?;
         let schema = header.schema();
+        hyperslab_core::check_empty_elements(schema.dtype.size(), schema.shape(), place)?;
         let room = end.saturating_sub(offset + length);
         match schema.bytes() {
             Some(bytes) if bytes == room => {}

@@ -299,6 +299,22 @@ fn struct_descr(fields: &StructType) -> Result<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn endless_elements_of_no_bytes_are_refused() {
+        let header = |count| Header {
+            dtype: DType::FixedBytes(0),
+            swapped: false,
+            fortran: false,
+            shape: vec![count],
+        };
+        let open = |count| {
+            let blob = hyperslab_core::MemoryBlob::new("x.npy", header(count).encode().unwrap());
+            crate::array::NpyArray::open(std::sync::Arc::new(blob), 0, None, "x.npy".into())
+        };
+        assert!(open(3).is_ok());
+        assert!(open(1 << 62).unwrap_err().is_corrupt());
+    }
+
     fn round_trip(dtype: DType, shape: &[u64]) {
         let header = Header { dtype, swapped: false, fortran: false, shape: shape.to_vec() };
         let bytes = header.encode().unwrap();

@@ -69,10 +69,7 @@ impl TetAppend {
         recover(path)?;
         // The redo file is beside the file itself, whatever link led to it.
         let path = &real_path(path);
-        let target = Disk::open(path)?;
-        if !target.try_lock()? {
-            return Err(Error::invalid(format!("{}: another append is at work", path.display())));
-        }
+        let target = Disk::open_locked(path)?;
         let old = crate::store::open(Arc::new(hyperslab_core::MappedBlob::open(path)?))?;
         if let FooterState::Damaged { error, .. } = old.footer_state() {
             return Err(Error::invalid(format!("{error}; repair the file before appending to it")));

@@ -29,6 +29,11 @@ impl Disk {
         Ok(Self::new(LocalFile::open(path)?))
     }
 
+    /// An existing file, to be changed by this writer alone.
+    pub(crate) fn open_locked(path: &Path) -> Result<Self> {
+        Ok(Self::new(LocalFile::open_locked(path)?))
+    }
+
     const fn new(file: LocalFile) -> Self {
         Self {
             file,

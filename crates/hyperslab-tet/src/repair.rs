@@ -13,7 +13,7 @@
 
 use std::path::{Path, PathBuf};
 
-use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::storage::{StageOptions, StagedFile, StoreLock};
 use hyperslab_core::{Depth, Error, Report, Result, Store};
 use serde::Serialize;
 
@@ -135,6 +135,7 @@ impl RepairPlan {
         if self.fixes.iter().all(|fix| fix.code == PENDING) {
             return Ok(());
         }
+        let _lock = StoreLock::exclusive(&self.path, |_| false)?;
         let store = crate::package::open_path(&self.path)?;
         let path = self.path.canonicalize().unwrap_or_else(|_| self.path.clone());
         let staged = StagedFile::create(&path, StageOptions::default().with_replace(true))?;

@@ -7,7 +7,7 @@ mod decode;
 mod encode;
 mod strings;
 
-use hyperslab_core::{Fields, Place, Result};
+use hyperslab_core::{Fields, Place, Result, claimed_memory};
 
 pub(crate) use decode::{no_key, not_encrypted};
 
@@ -166,7 +166,7 @@ impl TileCodec {
     /// A whole tile of exactly `expected` bytes.
     pub(crate) fn decode_tile(&self, tile: &[u8], expected: usize, place: Place<'_>) -> Result<Vec<u8>> {
         let chunks = TileChunks::parse_exact(tile, expected, place)?;
-        let mut out = vec![0; chunks.total];
+        let mut out = claimed_memory(chunks.total, tile.len() as u64, place)?;
         self.decode_chunks(&chunks, &mut out, place)?;
         Ok(out)
     }

@@ -10,6 +10,7 @@ mod dense;
 mod enumeration;
 mod fragment;
 mod grow;
+mod locks;
 mod metadata;
 mod repair;
 mod sparse;

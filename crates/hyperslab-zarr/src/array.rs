@@ -10,7 +10,7 @@ use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ByteRange, CellOrder, ChunkCoord, ChunkRef, Coverage, Edges, Elements,
     Error, Extents, Fill, Grid, ObjectRange, PartialOutput, Place, PlannedChunk, Result, Span, Storage,
-    StoredForm, UNKNOWN_LENGTH, product, read_spans,
+    StoredForm, UNKNOWN_LENGTH, claimed_memory, product, read_spans,
 };
 
 use crate::elements::ElementStream;
@@ -22,6 +22,9 @@ use crate::pipeline::{Cells, Pipeline, Serializer, cell_order, compose, permuted
 use crate::rectilinear::Rectilinear;
 use crate::shard::{IndexFormat, ShardIndex};
 use crate::vlen;
+
+/// Larger elements are refused: a document of a few bytes could claim any size, and a fill value is as large.
+const LARGEST_ELEMENT: usize = 16 << 20;
 
 /// Shards whose indexes are kept, and how many bytes of them.
 const KEPT_SHARDS: usize = 512;
@@ -143,7 +146,13 @@ impl ZarrArray {
             _ => None,
         };
         schema.fill = fill;
-        let fill = fill_bytes.unwrap_or_else(|| vec![0; item.unwrap_or(0)]);
+        // Elements can be as large as a document claims.
+        let place = Place::new(doc.store, "element", 0);
+        hyperslab_core::check_empty_elements(item, &shape, place)?;
+        if let Some(item) = item.filter(|item| *item > LARGEST_ELEMENT) {
+            return Err(doc.unsupported(format!("elements of {item} bytes")));
+        }
+        let fill = fill_bytes.map_or_else(|| claimed_memory(item.unwrap_or(0), 0, place), Ok)?;
         let name = if key.is_empty() {
             Arc::clone(directory.name())
         } else {

@@ -154,7 +154,7 @@ impl Step {
             None => Err(corrupt(sum.name(), format!("{} bytes, with no room for a checksum", src.len()))),
             Some((stored, data)) => {
                 let (stored, computed) = (u32::from_le_bytes(*stored), sum.of(data));
-                if stored == computed {
+                if checksum::agree(computed, stored) {
                     Ok(data)
                 } else {
                     let (computed, stored) = (computed.into(), stored.into());

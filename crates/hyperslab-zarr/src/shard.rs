@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use hyperslab_codec::checksum::crc32c;
+use hyperslab_codec::checksum::{agree, crc32c};
 use hyperslab_core::{Place, Result};
 use serde_json::{Map, Value, json};
 
@@ -88,7 +88,7 @@ impl ShardIndex {
                 return Err(place.corrupt("an index without a checksum"));
             };
             let (computed, stored) = (crc32c(body), u32::from_le_bytes(*stored));
-            if computed != stored {
+            if !agree(computed, stored) {
                 return Err(
                     place.corrupt(format!("shard index checksum {computed:#010x}, stored {stored:#010x}"))
                 );

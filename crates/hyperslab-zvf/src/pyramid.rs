@@ -15,7 +15,7 @@ mod objects;
 use std::path::Path;
 use std::sync::Arc;
 
-use hyperslab_core::storage::{StageOptions, StagedFile};
+use hyperslab_core::storage::{StageOptions, StagedFile, StoreLock};
 use hyperslab_core::{Error, LocalStorage, Result, Sink, Storage, Store};
 use hyperslab_zarr::{WriteOptions as ZarrOptions, ZarrSink};
 use serde_json::{Map, Value, json};
@@ -69,6 +69,7 @@ impl PyramidOptions {
 /// [`Corrupt`](Error::Corrupt) when what is stored cannot be read.
 pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Result<()> {
     let folder = store.as_ref();
+    let _lock = StoreLock::exclusive(folder, |_| false)?;
     let opened = store::open_path(folder)?;
     let mut root = root_document(folder)?;
     let bins = bins(&opened, &root, options)?;

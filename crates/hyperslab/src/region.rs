@@ -52,7 +52,15 @@ pub fn extend(
     shape[axis] = old_end
         .checked_add(values.shape[axis])
         .ok_or_else(|| Error::invalid(format!("{path}: axis {axis} cannot be that long")))?;
-    let target = RegionWriter::new(sink.grow(path, &shape)?, schema.dtype.clone(), schema.fill.clone());
+    let grown = sink.grow(path, &shape)?;
+    // The sink has the store for itself; the reader may be older than what another writer added.
+    if let Some(now) = grown.grown_from().filter(|now| *now != schema.shape()) {
+        return Err(Error::invalid(format!(
+            "{path} has grown from {:?} to {now:?} since it was opened; open it again",
+            schema.shape()
+        )));
+    }
+    let target = RegionWriter::new(grown, schema.dtype.clone(), schema.fill.clone());
     // The chunks that the old edge cut are stored anew, with what they held.
     let cut = old_end - old_end % target.grid().chunk_shape()[axis];
     let mut edge = Region::whole(schema.shape());

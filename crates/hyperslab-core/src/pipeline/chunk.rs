@@ -8,13 +8,8 @@ use smallvec::SmallVec;
 use super::{OutputSlot, with_scratch};
 use crate::{
     Array, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, ChunkStatistics, Coverage, Elements, Error, Fill,
-    Layout, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm,
+    Layout, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm, is_plausible,
 };
-
-/// A chunk may decode to this much whatever is stored of it; beyond, it must not be more than
-/// [`MAX_EXPANSION`] times its stored bytes. No filter expands real data further, so the claim is false.
-const PLAUSIBLE_BYTES: u64 = 1 << 30;
-const MAX_EXPANSION: u64 = 1 << 17;
 
 /// The blob of the last chunk: chunks that follow each other share it, and looking it up takes longer than copying a
 /// small chunk.
@@ -224,6 +219,11 @@ impl<'a> Chunk<'a> {
                 Fill::Zero => Elements::zero(&schema.dtype),
                 Fill::Element(element) => element.clone(),
             };
+            // Nothing is stored of them: a long fill value times many cells can be any size.
+            let each = element.variable_at(0).map_or(0, <[u8]>::len) + size_of::<(usize, usize)>();
+            if !cells.checked_mul(each).is_some_and(|bytes| is_plausible(bytes as u64, 0)) {
+                return Err(too_large(array, self.coord));
+            }
             return Elements::gather(&schema.dtype, &[&element], &vec![(0, 0); cells]);
         };
         let stored = self.fetch_whole(reference)?;
@@ -378,7 +378,7 @@ fn check_expansion(
 ) -> Result<usize> {
     let bytes = array.schema().decoded_bytes(chunk).ok_or_else(|| too_large(array, chunk))?;
     let spans = reference.spans().next();
-    if bytes as u64 > PLAUSIBLE_BYTES && bytes as u64 / MAX_EXPANSION > stored && spans.is_some() {
+    if !is_plausible(bytes as u64, stored) && spans.is_some() {
         return Err(Place::new(array.name(), "chunk", spans.map_or(0, |span| span.offset)).corrupt(format!(
             "{stored} stored bytes cannot hold the {bytes} bytes of chunk {:?}",
             chunk.as_slice()

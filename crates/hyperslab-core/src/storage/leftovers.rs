@@ -102,6 +102,8 @@ fn create(target: &Path, make: impl Fn(&Path) -> io::Result<File>) -> Result<(Fi
         let path = folder.join(own);
         let file = match make(&path) {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => continue,
+            // A cleaner took the new folder for a leftover before it was opened.
+            Err(source) if source.kind() == ErrorKind::NotFound && folder.is_dir() => continue,
             made => made.map_err(|source| failed(folder, source))?,
         };
         // A cleaner may take it for a leftover before it is locked.
@@ -284,7 +286,7 @@ fn random() -> u64 {
 
 /// Does the path still lead to this file?
 #[cfg(unix)]
-fn is_same(file: &File, path: &Path) -> bool {
+pub(super) fn is_same(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
     match (file.metadata(), path.symlink_metadata()) {
         (Ok(own), Ok(there)) => (own.dev(), own.ino()) == (there.dev(), there.ino()),
@@ -293,7 +295,7 @@ fn is_same(file: &File, path: &Path) -> bool {
 }
 
 #[cfg(not(unix))]
-fn is_same(_: &File, _: &Path) -> bool {
+pub(super) fn is_same(_: &File, _: &Path) -> bool {
     true
 }
 

@@ -4,12 +4,17 @@ use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
+use super::leftovers::is_same;
+use super::lock::busy;
 use super::trace::{Step, record};
 use super::{StagedFile, failed, parent_of, system};
 use crate::{Error, Result};
 
 /// Bytes that are copied at once.
 const PIECE: usize = 1 << 20;
+
+/// How often a lock is tried on a file that is replaced meanwhile.
+const LOCK_ATTEMPTS: usize = 16;
 
 /// A file that is read and written by position, from any thread: one that is changed in place, or one that is staged.
 #[derive(Debug)]
@@ -30,6 +35,25 @@ impl LocalFile {
         let file =
             File::options().read(true).write(true).open(path).map_err(|source| failed(path, source))?;
         Ok(Self { file, path: path.to_owned(), shown: path.to_owned() })
+    }
+
+    /// An existing file, to be changed by this writer alone: others who lock it are kept away until this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when another writer has it; otherwise as [`open`](Self::open).
+    pub fn open_locked(path: &Path) -> Result<Self> {
+        for _ in 0..LOCK_ATTEMPTS {
+            let own = Self::open(path)?;
+            if !own.try_lock()? {
+                return Err(busy(path));
+            }
+            // A file that was replaced between opening and locking is not the one that others see.
+            if path.canonicalize().is_ok_and(|path| is_same(&own.file, &path)) {
+                return Ok(own);
+            }
+        }
+        Err(busy(path))
     }
 
     /// Another handle on a staged file. It stays valid when the file is published.

@@ -95,10 +95,7 @@ impl Hdf5Append {
     /// [`Corrupt`](Error::Corrupt) when it is not whole.
     pub fn open(path: &Path, options: AppendOptions) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
-        let target = LocalFile::open(path)?;
-        if !target.try_lock()? {
-            return Err(Error::invalid(format!("{name}: another program has it open")));
-        }
+        let target = LocalFile::open_locked(path)?;
         let blob = Arc::new(FileBlob::open(path)?);
         let file = Arc::new(File::open(blob, Arc::new(NoExternals), 0)?);
         let mut superblock = file.superblock.clone();

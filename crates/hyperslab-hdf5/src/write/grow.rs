@@ -61,6 +61,10 @@ impl ArraySink for GrownArray {
         self.existing.array.grid()
     }
 
+    fn grown_from(&self) -> Option<&[u64]> {
+        Some(self.old.shape())
+    }
+
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
         self.existing.array.encode(chunk, elements)
     }

@@ -89,11 +89,12 @@ impl Stage {
         let mut state = self.state();
         let id = state.arrays.len();
         let own = Arc::clone(&array.array);
+        let old = array.old.as_ref().map(|(_, _, grid)| grid.clone());
         state.arrays.push(array);
         if state.started {
             state.lay_out(id);
         }
-        Arc::new(TetArraySink { stage: Arc::clone(self), id, array: own, grid })
+        Arc::new(TetArraySink { stage: Arc::clone(self), id, array: own, grid, old })
     }
 
     /// Ends the writing.
@@ -284,11 +285,17 @@ struct TetArraySink {
     id: usize,
     array: Arc<Dimensioned>,
     grid: Grid,
+    /// As it was in the existing file.
+    old: Option<Grid>,
 }
 
 impl ArraySink for TetArraySink {
     fn grid(&self) -> &Grid {
         &self.grid
+    }
+
+    fn grown_from(&self) -> Option<&[u64]> {
+        self.old.as_ref().map(Grid::shape)
     }
 
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {

@@ -7,7 +7,7 @@ use hyperslab_codec::tiledb::{
     StringDictionary, StringRuns, decode_string_dictionary, decode_string_runs, encode_string_dictionary,
     encode_string_runs,
 };
-use hyperslab_core::{Fields, Place, Result};
+use hyperslab_core::{Fields, Place, Result, claimed_memory};
 
 use super::decode::codec;
 use super::encode::Chunk;
@@ -24,7 +24,7 @@ impl TileCodec {
         place: Place<'_>,
     ) -> Result<(Vec<u8>, Vec<u64>)> {
         let chunks = TileChunks::parse_exact(tile, expected, place)?;
-        let mut values = vec![0; chunks.total];
+        let mut values = claimed_memory(chunks.total, tile.len() as u64, place)?;
         let mut offsets = Vec::new();
         for chunk in &chunks.chunks {
             let out = &mut values[chunk.start..chunk.end()];

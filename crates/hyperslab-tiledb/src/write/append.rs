@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use hyperslab_core::storage::{StageWriter, StagedChange};
+use hyperslab_core::storage::{StageWriter, StagedChange, StoreLock};
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Region,
     Result, Sink, join_inside, normal_path,
@@ -19,8 +19,8 @@ use super::dense::{Parts, State};
 use super::fragment::{Extra, FieldFiles};
 use super::grow::{GrowSink, Growth, place};
 use super::{
-    FieldTile, FragmentWriter, TileStats, WriteOptions, key_in, metadata, put_commit, put_schema, schema_key,
-    schema_to_write,
+    FieldTile, FragmentWriter, TileStats, WriteOptions, key_in, locks, metadata, put_commit, put_schema,
+    schema_key, schema_to_write,
 };
 use crate::array::OpenArray;
 use crate::field::FieldCodecs;
@@ -42,6 +42,8 @@ pub struct TileDbAppend {
     metadata: BTreeMap<String, Vec<(String, Attributes)>>,
     /// Keys of metadata to delete, by the key of their node.
     deleted: BTreeMap<String, Vec<String>>,
+    /// By the key of their array: held from the moment on at which its end is looked at.
+    locks: Mutex<BTreeMap<String, StoreLock>>,
 }
 
 /// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
@@ -54,7 +56,8 @@ pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
     crate::open_path(path, open)?;
     let change = StagedChange::open(path)?;
     let (arrays, metadata, deleted) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    Ok(TileDbAppend { path: path.to_owned(), options, change, arrays, metadata, deleted })
+    let locks = Mutex::default();
+    Ok(TileDbAppend { path: path.to_owned(), options, change, arrays, metadata, deleted, locks })
 }
 
 impl TileDbAppend {
@@ -92,8 +95,18 @@ impl TileDbAppend {
         let key = array.prefix.trim_end_matches('/').to_owned();
         // Opened at its own folder: names in its fragments count from there.
         let folder = join_inside(&self.path, &key)?;
+        self.lock(&key, &folder)?;
         let array = open(&folder, self.options.key.as_ref(), TimeWindow::default())?;
         Ok(Some((key, array, index)))
+    }
+
+    /// Keeps others away that continue the same array.
+    fn lock(&self, key: &str, folder: &Path) -> Result<()> {
+        let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
+        if !locks.contains_key(key) {
+            locks.insert(key.to_owned(), locks::continuing(folder)?);
+        }
+        Ok(())
     }
 
     fn no_array(&self, path: &str) -> Error {
@@ -215,7 +228,7 @@ impl Sink for TileDbAppend {
 
     /// Fragments first, which nobody sees behind an array's end; then how far each array reaches.
     fn commit(self: Box<Self>) -> Result<()> {
-        let Self { options, change, arrays, metadata, deleted, .. } = *self;
+        let Self { options, change, arrays, metadata, deleted, locks: _locks, .. } = *self;
         let (mut visible, mut schemas) = (Vec::new(), Vec::new());
         for (array_key, (array, mut sinks)) in arrays {
             sinks.sort_by_key(|sink| sink.index);

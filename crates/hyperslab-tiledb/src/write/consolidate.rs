@@ -88,6 +88,7 @@ pub(super) fn arrays(path: &Path, key: Option<&Key>) -> Result<Vec<String>> {
 
 fn consolidate_array(store: &Path, key: &str, options: &ConsolidateOptions<'_>) -> Result<usize> {
     let path = &join_inside(store, key)?;
+    let _lock = super::locks::maintaining(path)?;
     let (mut replaced, mut total) = (0, None);
     loop {
         let array = open(path, options.key.as_ref(), TimeWindow::default())?;

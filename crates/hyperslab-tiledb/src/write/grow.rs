@@ -71,6 +71,8 @@ pub(super) struct Growth {
     grid: Grid,
     /// The first chunk of the box.
     first: ChunkCoord,
+    /// The shape before.
+    old: Vec<u64>,
 }
 
 impl Growth {
@@ -112,7 +114,8 @@ impl Growth {
                 ));
             }
         }
-        Ok(Self { spec, cells, grid, first })
+        let old = old.to_vec();
+        Ok(Self { spec, cells, grid, first, old })
     }
 }
 
@@ -142,6 +145,10 @@ impl GrowSink {
 impl ArraySink for GrowSink {
     fn grid(&self) -> &Grid {
         &self.place.grid
+    }
+
+    fn grown_from(&self) -> Option<&[u64]> {
+        Some(&self.place.old)
     }
 
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {

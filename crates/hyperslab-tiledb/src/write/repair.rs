@@ -7,7 +7,7 @@ use hyperslab_core::{Result, join_inside};
 
 use super::consolidate::{arrays, open};
 use super::vacuum::ignore;
-use super::{WriteOptions, timed_name};
+use super::{WriteOptions, locks, timed_name};
 use crate::TimeWindow;
 use crate::stale::{self, Mend};
 
@@ -21,7 +21,9 @@ use crate::stale::{self, Mend};
 pub fn repair(path: &Path, options: &WriteOptions, dry_run: bool) -> Result<Vec<(&'static str, String)>> {
     let mut fixes = Vec::new();
     for key in arrays(path, options.key.as_ref())? {
-        let array = open(&join_inside(path, &key)?, options.key.as_ref(), TimeWindow::default())?;
+        let folder = join_inside(path, &key)?;
+        let _locks = if dry_run { [None, None] } else { locks::alone(&folder)? };
+        let array = open(&folder, options.key.as_ref(), TimeWindow::default())?;
         let stale = stale::find(&array)?;
         if !dry_run {
             mend(path, &key, stale.iter().map(|stale| &stale.mend))?;

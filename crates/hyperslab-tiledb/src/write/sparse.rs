@@ -46,6 +46,7 @@ pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Re
 /// coordinates in an array that does not allow it.
 pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -> Result<()> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
+    let _lock = super::locks::adding(path)?;
     let directory = Arc::new(hyperslab_core::LocalStorage::new(path));
     let array = crate::array::OpenArray::open(directory, String::new(), open)?;
     let schema = Arc::clone(&array.schema);

@@ -7,7 +7,7 @@ use hyperslab_core::storage::{StagedChange, remove_inside};
 use hyperslab_core::{Result, join_inside};
 
 use super::consolidate::{arrays, open};
-use super::{WriteOptions, key_in, timed_name};
+use super::{WriteOptions, key_in, locks, timed_name};
 use crate::array::OpenArray;
 
 /// Removes the fragments that consolidated ones replaced, in an array or in all arrays of a group. Returns how many.
@@ -27,6 +27,7 @@ pub fn vacuum(path: &Path, options: &WriteOptions) -> Result<usize> {
 
 fn vacuum_array(store: &Path, key: &str, options: &WriteOptions) -> Result<usize> {
     let path = &join_inside(store, key)?;
+    let _lock = locks::maintaining(path)?;
     let array = open(path, options.key.as_ref(), crate::TimeWindow::default())?;
     let commits = array.commits()?;
     let mut removed = HashSet::new();

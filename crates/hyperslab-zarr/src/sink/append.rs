@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyperslab_core::storage::StoreLock;
 use hyperslab_core::{
     Array, ArraySink, ArraySpec, Attributes, ChunkCoord, Error, Grid, Result, Sink, join_inside,
 };
@@ -30,6 +31,10 @@ pub struct ZarrAppend {
     new: ZarrSink,
     /// Documents of nodes that are there, with what changes in them, by key.
     changed: BTreeMap<String, Value>,
+    /// The same documents as they were read; `None` for one that was not there.
+    read: BTreeMap<String, Option<Value>>,
+    /// Dropped last: held until everything is published.
+    _lock: StoreLock,
 }
 
 /// An array as it was before it became larger.
@@ -41,6 +46,11 @@ pub(crate) struct Before {
 }
 
 impl Before {
+    /// The shape of the array.
+    pub(crate) fn shape(&self) -> &[u64] {
+        self.array.schema().shape()
+    }
+
     /// Is this a chunk of the old array that the old edge did not cut?
     pub(crate) fn stays(&self, chunk: &[u64]) -> bool {
         let old = &self.array.schema().grid;
@@ -61,6 +71,11 @@ impl Before {
     }
 }
 
+/// Is a folder a group, so that what is in it is part of the same store?
+fn is_group(folder: &Path) -> bool {
+    ["zarr.json", ".zgroup"].iter().any(|name| folder.join(name).is_file())
+}
+
 impl ZarrAppend {
     /// Opens the store at `target`; new arrays have shards as the options say.
     ///
@@ -69,6 +84,8 @@ impl ZarrAppend {
     /// As [`open_path`]; [`Io`](Error::Io) when its folder cannot be written.
     pub fn open(target: impl AsRef<Path>, shard_shape: Option<Vec<u64>>) -> Result<Self> {
         let target = target.as_ref();
+        // Before anything is read: what is read then stays as it is.
+        let lock = StoreLock::exclusive(target, is_group)?;
         let old = open_path(target)?;
         let format = match old.own_document("")? {
             Some(Document::V3(_)) | None => ZarrFormat::V3,
@@ -76,7 +93,8 @@ impl ZarrAppend {
         };
         let options = WriteOptions { format, shard_shape, ..WriteOptions::default() };
         let new = ZarrSink::change(target, options)?;
-        Ok(Self { target: target.to_owned(), old, new, changed: BTreeMap::new() })
+        let (changed, read) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Self { target: target.to_owned(), old, new, changed, read, _lock: lock })
     }
 
     fn missing(&self, path: &str) -> Error {
@@ -86,10 +104,8 @@ impl ZarrAppend {
     /// The document with this key, as it is now, to be changed.
     fn document(&mut self, key: String) -> Result<&mut Map<String, Value>> {
         if !self.changed.contains_key(&key) {
-            let read = match key.rsplit_once('/') {
-                Some((node, name)) => self.old.json(node, name)?,
-                None => self.old.json("", &key)?,
-            };
+            let read = self.old.json("", &key)?;
+            self.read.insert(key.clone(), read.clone());
             self.changed.insert(key.clone(), read.unwrap_or_else(|| Value::Object(Map::new())));
         }
         let corrupt = Error::invalid(format!("{}/{key} is no object", self.new.name));
@@ -186,6 +202,20 @@ impl ZarrAppend {
         Ok(())
     }
 
+    /// Are the documents that change still the ones that were read? Locks see to that where a file system has them, and
+    /// among writers that take them.
+    fn check_unchanged(&self) -> Result<()> {
+        for (key, read) in &self.read {
+            if self.old.json("", key)? != *read {
+                return Err(Error::invalid(format!(
+                    "{}/{key} was changed by another writer meanwhile; nothing was changed, try again",
+                    self.new.name
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<()> {
         for array in self.new.arrays.drain(..) {
             array.finish()?;
@@ -196,6 +226,7 @@ impl ZarrAppend {
             }
         }
         self.gather()?;
+        self.check_unchanged()?;
         let (root, others): (Vec<_>, Vec<_>) =
             std::mem::take(&mut self.changed).into_iter().partition(|(key, _)| !key.contains('/'));
         let mut last = Vec::new();

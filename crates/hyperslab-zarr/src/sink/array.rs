@@ -60,6 +60,10 @@ impl ArraySink for ZarrArraySink {
         &self.plan.spec.grid
     }
 
+    fn grown_from(&self) -> Option<&[u64]> {
+        self.old.as_deref().map(Before::shape)
+    }
+
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk> {
         self.plan.spec.check_chunk(chunk, elements)?;
         // An object that stands there would be read instead.

@@ -130,7 +130,7 @@ pub(crate) enum Command {
     /// Reduce, group, window and filter values; also runs query documents
     Query(Box<QueryArgs>),
     /// Convert any format to any other
-    Convert(ConvertArgs),
+    Convert(Box<ConvertArgs>),
     /// Add files to the end of a store, along a dimension
     Append(AppendArgs),
     /// Show, set and delete attributes

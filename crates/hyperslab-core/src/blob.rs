@@ -1,8 +1,6 @@
 //! Bytes that can be read at any offset.
 
 mod file;
-#[cfg(unix)]
-mod guard;
 mod mapped;
 mod memory;
 mod part;
@@ -16,8 +14,6 @@ use bytes::Bytes;
 
 pub use file::FileBlob;
 pub(crate) use file::{read_exact_at, read_part, read_whole};
-#[cfg(unix)]
-pub use guard::{guard_mapped_files, lost_mapped_pages};
 pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;
 pub use part::{BlobPart, BlobReader};

@@ -90,8 +90,6 @@ pub use array::{
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{Blob, BlobPart, BlobReader, FileBlob, MappedBlob, MemoryBlob};
-#[cfg(unix)]
-pub use blob::{guard_mapped_files, lost_mapped_pages};
 pub use budget::{Budget, check_empty_elements, claimed_memory, is_plausible};
 pub use buffer::Buffer;
 pub use calendar::{Calendar, Rebase, TimeAxis, date_tick};

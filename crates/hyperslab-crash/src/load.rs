@@ -177,7 +177,7 @@ fn read_some(
         }
     }
     // Now and then: old readers are the ones that meet changed files.
-    if kept.is_none() || random.number() % 8 == 0 {
+    if kept.is_none() || random.number().is_multiple_of(8) {
         *kept = Some((opened, rows));
     }
     Ok(())

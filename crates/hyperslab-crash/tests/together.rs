@@ -1,6 +1,5 @@
 //! Writers and readers of one store at the same time, as processes.
 #![cfg(unix)]
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::time::Duration;

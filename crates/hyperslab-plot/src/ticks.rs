@@ -44,7 +44,7 @@ pub(crate) fn degrees(low: f64, high: f64, most: usize) -> Vec<f64> {
 
 fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     let (first, last) = ((low / step - 1e-9).ceil(), (high / step + 1e-9).floor());
-    if !(last - first < 1000.0) {
+    if !(0.0..1000.0).contains(&(last - first)) {
         return Vec::new();
     }
     (0..=(last - first) as usize).map(|number| (first + number as f64) * step).collect()

@@ -115,7 +115,8 @@ fn types_and_codecs_beyond_the_standard_ones_are_written() {
     let small: Vec<u8> = (0..60_u32).flat_map(|i| (i as f32 / 4.0 - 7.0).to_le_bytes()).collect();
     let nibbles: Vec<u8> =
         (0..60_u32).map(|i| (i % 16) as u8 as i8 as u8).map(|n| n.wrapping_sub(8)).collect();
-    let cases: Vec<(&str, DType, &[u8], Vec<Filter>, &str, ZarrFormat)> = vec![
+    type Case<'a> = (&'a str, DType, &'a [u8], Vec<Filter>, &'a str, ZarrFormat);
+    let cases: Vec<Case<'_>> = vec![
         (
             "zarr3",
             DType::Float32,
@@ -134,7 +135,7 @@ fn types_and_codecs_beyond_the_standard_ones_are_written() {
     for (number, (reader, dtype, bytes, filters, name, format)) in cases.into_iter().enumerate() {
         let (source, target) =
             (folder.path().join(format!("in-{number}")), folder.path().join(format!("out-{number}")));
-        make(&source, &dtype, &[6, 10], &[4, 5], bytes);
+        make(&source, &dtype, &[6, 10], &[4, 5], bytes).unwrap();
         let store = hyperslab_zarr::open_path(&source).unwrap();
         let array = store.array("/").unwrap();
         let options = WriteOptions { format, ..WriteOptions::default() };
@@ -151,21 +152,26 @@ fn types_and_codecs_beyond_the_standard_ones_are_written() {
 }
 
 /// A new store whose root is an array of these elements, in chunks without filters.
-fn make(target: &Path, dtype: &DType, shape: &[u64], chunk: &[u64], elements: &[u8]) {
-    let grid = Grid::new(shape, chunk).unwrap();
-    let mut sink: Box<dyn Sink> = Box::new(ZarrSink::create(target, WriteOptions::default()).unwrap());
-    let array = sink.array("/", &ArraySpec::new(dtype.clone(), grid.clone())).unwrap();
-    let whole = Elements::fixed(elements.to_vec());
-    let item = dtype.size().unwrap();
-    for number in 0..grid.chunks().unwrap() {
+fn make(
+    target: &Path,
+    dtype: &DType,
+    shape: &[u64],
+    chunk: &[u64],
+    elements: &[u8],
+) -> hyperslab_core::Result<()> {
+    let grid = Grid::new(shape, chunk)?;
+    let mut sink: Box<dyn Sink> = Box::new(ZarrSink::create(target, WriteOptions::default())?);
+    let array = sink.array("/", &ArraySpec::new(dtype.clone(), grid.clone()))?;
+    let item = dtype.size().unwrap_or(1);
+    for number in 0..grid.chunks().unwrap_or(0) {
         let coord = grid.coord(number);
         let region = grid.region(&coord);
         let mut part = Vec::new();
         for row in 0..region.shape[0] {
             let at = ((region.start[0] + row) * shape[1] + region.start[1]) as usize * item;
-            part.extend_from_slice(&whole.as_fixed().unwrap()[at..at + region.shape[1] as usize * item]);
+            part.extend_from_slice(&elements[at..at + region.shape[1] as usize * item]);
         }
-        array.write(&coord, array.encode(&coord, &Elements::fixed(part)).unwrap()).unwrap();
+        array.write(&coord, array.encode(&coord, &Elements::fixed(part))?)?;
     }
-    sink.commit().unwrap();
+    sink.commit()
 }

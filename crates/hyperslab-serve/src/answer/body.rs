@@ -49,9 +49,12 @@ impl http_body::Body for HeldBody {
     }
 }
 
+/// Makes the next block of an answer.
+type NextBlock = dyn FnMut(&Arc<Progress>) -> Option<Result<Bytes>> + Send;
+
 /// The blocks of a large answer, each made when the one before is on its way.
 pub(crate) struct Blocks {
-    next: Box<dyn FnMut(&Arc<Progress>) -> Option<Result<Bytes>> + Send>,
+    next: Box<NextBlock>,
 }
 
 impl Blocks {

@@ -104,8 +104,11 @@ pub(crate) fn mask_path(path: &str, taken: &dyn Fn(&str) -> bool) -> String {
     mask
 }
 
-/// The nodes that stand for an array in a target, parents first, and what changed in words; `None` when the array is stored
-/// as it is. `taken` tells which paths other nodes have.
+/// Nodes by path, parents first, and a description of the change.
+pub(crate) type StoredNodes = (Vec<(String, Node)>, String);
+
+/// The nodes that represent an array in a target; `None` if the array is stored as it is. `taken` tells which paths other nodes
+/// have.
 ///
 /// # Errors
 ///
@@ -115,7 +118,7 @@ pub(crate) fn stored_arrays(
     array: &Arc<dyn Array>,
     holds: &Holds<'_>,
     taken: &dyn Fn(&str) -> bool,
-) -> Result<Option<(Vec<(String, Node)>, String)>> {
+) -> Result<Option<StoredNodes>> {
     let own = array.schema();
     let Some(mut form) = ArrayForm::new(array.name(), &own.dtype, own.nullable, holds)? else {
         return Ok(None);

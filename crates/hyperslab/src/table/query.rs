@@ -212,6 +212,6 @@ fn makes_groups(dtype: &DType) -> bool {
 }
 
 fn numeric_example(columns: &[Column]) -> &str {
-    let numeric = columns.iter().filter(|column| column.dtype.is_numeric());
-    numeric.last().map_or("COLUMN", |column| column.name.as_str())
+    let mut numeric = columns.iter().filter(|column| column.dtype.is_numeric());
+    numeric.next_back().map_or("COLUMN", |column| column.name.as_str())
 }

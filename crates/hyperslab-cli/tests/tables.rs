@@ -61,7 +61,7 @@ fn structs_are_read_as_columns() {
     assert!(
         told(folder.path(), 2, &["read", "s.npy", "--columns", "q"]).contains("no column q; there are n, t")
     );
-    assert!(told(folder.path(), 2, &["read", "s.npy", "--level", "1"]).contains("for a geometry"));
+    assert!(told(folder.path(), 2, &["read", "s.npy", "--level", "1"]).contains("levels are of geometries"));
 }
 
 #[test]

@@ -14,9 +14,9 @@ fn face() -> Option<&'static Face<'static>> {
     FACE.get_or_init(|| Face::parse(FONT, 0).ok()).as_ref()
 }
 
-/// A character's glyph; the font's own sign for those that it lacks.
+/// A character's glyph; a question mark for those that the font lacks.
 fn glyph(face: &Face<'_>, character: char) -> GlyphId {
-    face.glyph_index(character).unwrap_or(GlyphId(0))
+    face.glyph_index(character).or_else(|| face.glyph_index('?')).unwrap_or(GlyphId(0))
 }
 
 /// The width of a text in logical pixels.
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_characters_are_drawn_as_a_box() {
+    fn unknown_characters_are_drawn_as_question_marks() {
         assert!(outline("\u{1F600}", 10.0).is_some());
         for character in ['é', 'µ', '°', '²', '⁻', 'σ', 'Ж', '→', '…', '×'] {
             assert!(face().is_some_and(|face| face.glyph_index(character).is_some()), "{character}");

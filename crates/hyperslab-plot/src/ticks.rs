@@ -54,7 +54,11 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
 pub(crate) fn texts(numbers: &[f64]) -> Vec<String> {
     let largest = numbers.iter().fold(0.0_f64, |largest, number| largest.max(number.abs()));
     let gap = numbers.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(f64::INFINITY, f64::min);
-    let gap = if gap.is_finite() && gap > 0.0 { gap } else { largest.max(1e-300) };
+    let gap = match gap {
+        gap if gap.is_finite() && gap > 0.0 => gap,
+        _ if largest > 0.0 => largest,
+        _ => 1.0,
+    };
     if largest >= 1e6 || (largest > 0.0 && largest < 1e-3) {
         let power = largest.log10().floor();
         let digits = (power - (gap * 1.000_001).log10().floor()).clamp(0.0, 12.0) as usize;
@@ -268,7 +272,7 @@ mod tests {
         let calendar = Calendar::Standard;
         assert_eq!(
             dates(calendar, "2000-01-15", "2001-02-01", 6),
-            ["2000-04", "2000-07", "2000-10", "2001-01"]
+            ["2000-03", "2000-05", "2000-07", "2000-09", "2000-11", "2001-01"]
         );
         assert_eq!(dates(calendar, "1999-06", "2003-06", 5), ["2000", "2001", "2002", "2003"]);
         assert_eq!(

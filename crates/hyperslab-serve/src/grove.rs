@@ -6,7 +6,14 @@
 //! |---|---|---|
 //! | external links, external and virtual sources in other files | followed | never followed: `external_link`; the fill value |
 //! | `/data` and `/stats` of a group, a bad selection, too many axes | 500, text | 422, `message` |
-//! | `/stats` of `float32` | sums in single precision | sums in double precision |
+//! | `/stats` of `float16` and `float32` | sums in the precision of the type, `null` where they overflow | sums in double precision |
+//! | `/stats` of 64-bit integers | exact extremes | extremes as doubles |
+//! | `/stats` of an array type | of all its elements | 422, `message` |
+//! | `float16` in JSON | the last digit rounded to even | the last digit rounded up |
+//! | `float32` inside a compound in JSON | the shortest text of a single | the shortest text of a double |
+//! | a link to a group that holds it | the group again | `soft_link` |
+//! | `resolve_links=none` | links as links | links that lead somewhere as their targets |
+//! | the message about a wrong `resolve_links` | Python's names | the values |
 //! | object and region references in JSON | `<HDF5 object reference>` | the path that they refer to |
 //! | `npy` of big-endian data | big-endian | little-endian, same values |
 //! | `tiff` of `float16` | half precision | single precision |

@@ -89,7 +89,9 @@ impl FormatDriver for TileDbDriver {
     }
 
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
-        crate::write::datatype(dtype).is_some()
+        // The integers of a TileDB enumeration count its values from zero.
+        let named = !matches!(dtype, DType::Enum(named) if !named.is_numbered());
+        named && crate::write::datatype(dtype).is_some()
     }
 
     fn create_table(

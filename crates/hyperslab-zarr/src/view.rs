@@ -120,7 +120,10 @@ fn spec_of(schema: &ArraySchema) -> ArraySpec {
     let mut spec = ArraySpec::new(schema.dtype.clone(), schema.grid.clone());
     spec.nullable = schema.nullable;
     spec.fill = schema.fill.clone();
-    spec.dimensions.clone_from(&schema.dimensions);
+    // Readers refuse two dimensions of one name.
+    let is_unique =
+        |name: &Option<String>| schema.dimensions.iter().filter(|other| *other == name).count() == 1;
+    spec.dimensions = schema.dimensions.iter().map(|name| name.clone().filter(|_| is_unique(name))).collect();
     spec.attributes = schema.attributes.clone();
     spec
 }

@@ -69,5 +69,7 @@ fn text(attributes: &Attributes, name: &str) -> Option<String> {
 /// The number of an attribute; formats that only know text hold it as text.
 fn number(attributes: &Attributes, name: &str) -> Option<u64> {
     let value = attributes.get(name)?.to_json();
+    // NetCDF's attributes are always lists.
+    let value = value.as_array().and_then(|list| list.first()).unwrap_or(&value);
     value.as_u64().or_else(|| value.as_str()?.parse().ok())
 }

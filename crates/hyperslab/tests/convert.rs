@@ -177,8 +177,9 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     let source = folder.path().join("both.zarr");
     let mut sink = hyperslab::create(&source, Format::ZARR, &CreateOptions::default()).unwrap();
     sink.group("/", &Attributes::new()).unwrap();
-    for (path, dtype) in [("/flags", DType::Bool), ("/numbers", DType::UInt8)] {
-        let array = sink.array(path, &ArraySpec::new(dtype, Grid::new(&[3], &[3]).unwrap())).unwrap();
+    // `.tet` has at most eight dimensions.
+    for (path, shape) in [("/deep", &[3, 1, 1, 1, 1, 1, 1, 1, 1][..]), ("/numbers", &[3])] {
+        let array = sink.array(path, &ArraySpec::new(DType::UInt8, Grid::single(shape))).unwrap();
         let (chunk, elements) = (array.grid().coord(0), Elements::fixed(vec![0, 1, 1]));
         array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
     }
@@ -188,12 +189,12 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     assert!(to(&source, &target, &strict).is_err());
     assert!(!target.exists());
     // Alone, it is the answer.
-    let alone = ConvertOptions { node: Some("/flags".to_owned()), ..ConvertOptions::default() };
+    let alone = ConvertOptions { node: Some("/deep".to_owned()), ..ConvertOptions::default() };
     assert!(to(&source, &target, &alone).unwrap_err().is_unsupported());
     let report = to(&source, &target, &ConvertOptions::default()).unwrap();
     assert_eq!(report.arrays, 1);
     assert!(
-        report.notes().iter().any(|note| note.starts_with("/flags: not converted")),
+        report.notes().iter().any(|note| note.starts_with("/deep: not converted")),
         "{:?}",
         report.notes()
     );

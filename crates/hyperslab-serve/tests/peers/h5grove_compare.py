@@ -204,10 +204,27 @@ def compare(folder: pathlib.Path, url: str) -> None:
             same = left == right or (isinstance(left, float) and math.isclose(left, right))
             if not same:
                 theirs, ours = (theirs[0], left), (ours[0], right)
+        if not same and (endpoint, parameters["path"], parameters.get("resolve_links")) in KNOWN:
+            continue
         if not same:
             differences.append(f"{endpoint} {parameters}\n  h5grove {str(theirs)[:700]}\n  ours    {str(ours)[:700]}")
     print(f"{count} requests, {refused} on which h5grove fails")
     sys.stdout.write("\n".join(differences))
+
+
+# Differences that `src/grove.rs` lists, by the request that shows them.
+KNOWN = {
+    ("data", "/numbers/f2", None),
+    ("stats", "/numbers/f2", None),
+    ("stats", "/numbers/large", None),
+    ("stats", "/numbers/singles", None),
+    ("data", "/others/row", None),
+    ("data", "/others/rows", None),
+    ("stats", "/others/small", None),
+    ("meta", "/hard", None),
+    ("meta", "/", "none"),
+    ("meta", "/", "wrong"),
+}
 
 
 def is_object_bytes(endpoint: str, parameters: dict, folder: pathlib.Path) -> bool:

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use hyperslab_core::storage::{StageOptions, StageWriter, StagedFolder};
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents, Fields, Grid,
-    Labels, Layout, Place, Result, Sink, Validity, copy_box,
+    Labels, Layout, Place, Result, Sink, Validity, child_path, copy_box,
 };
 
 use super::enumeration::{self, NewEnumeration};
@@ -133,17 +133,31 @@ impl Sink for TileDbSink {
         for (parent, name) in groups.keys().filter(|path| *path != "/").map(|path| split(path)) {
             groups_below.entry(parent).or_default().push(name);
         }
+        // A group whose members are alike and that has no groups below is one array, and its parent must say so.
+        let is_array = |path: &str| {
+            let own = members.get(path).map_or(&[][..], Vec::as_slice);
+            // An array with one field of its own name is an array in the place of the group.
+            let named_alike = own.len() == 1 && own[0].0 == split(path).1;
+            !own.is_empty() && !groups_below.contains_key(path) && !named_alike && one_array(own)
+        };
+        let arrays: std::collections::BTreeSet<String> =
+            groups.keys().filter(|path| is_array(path)).cloned().collect();
         for (path, attributes) in &groups {
             let folder = staged.writer().below(path.trim_start_matches('/'))?;
             let own = members.remove(path).unwrap_or_default();
             let below = groups_below.remove(path).unwrap_or_default();
-            // An array with one field of its own name is an array that stands where the group does.
-            let named_alike = own.len() == 1 && own[0].0 == split(path).1;
-            if !own.is_empty() && below.is_empty() && !named_alike && one_array(&own) {
+            if arrays.contains(path) {
                 put_array(&folder, &own, attributes, at, &options)?;
                 continue;
             }
-            let mut listed: Vec<(String, u8)> = below.into_iter().map(|name| (name, 1)).collect();
+            let kind = |name: &str| if arrays.contains(&child_path(path, name)) { 2 } else { 1 };
+            let mut listed: Vec<(String, u8)> = below
+                .into_iter()
+                .map(|name| {
+                    let kind = kind(&name);
+                    (name, kind)
+                })
+                .collect();
             for (name, sink) in own {
                 let own = [(name.clone(), sink)];
                 put_array(&folder.below(&name)?, &own, &Attributes::new(), at, &options)?;

@@ -135,7 +135,7 @@ fn fixed_data(
             let bits = BooleanBuffer::collect_bool(length, |index| bytes[index] != 0);
             builder.add_buffer(bits.into_inner()).build()
         }
-        DType::Enum(named) => names(builder, named, bytes, validity, length),
+        DType::Enum(named) if named.is_numbered() => names(builder, named, bytes, validity, length),
         DType::Float128 => {
             let elements = Elements::fixed(bytes);
             let number = |index| match element_to_json(dtype, &elements, index) {
@@ -174,7 +174,7 @@ fn fixed_data(
     }
 }
 
-/// Enumerations as dictionaries of their names. The keys are places in the dictionary, which is the same for every batch.
+/// Enumerations that number their members from zero, as dictionaries of the names. The dictionary is the same for every batch.
 fn names(
     builder: ArrayDataBuilder,
     named: &EnumType,
@@ -184,14 +184,7 @@ fn names(
 ) -> Result<ArrayData> {
     let size = named.base.size().unwrap_or(1);
     let base = &named.base;
-    let place_of: std::collections::HashMap<i128, usize> = match named.is_numbered() {
-        true => std::collections::HashMap::new(),
-        false => named.members.iter().enumerate().map(|(place, (_, value))| (*value, place)).collect(),
-    };
-    let place = |value: i128| match named.is_numbered() {
-        true => usize::try_from(value).ok().filter(|place| *place < named.members.len()),
-        false => place_of.get(&value).copied(),
-    };
+    let place = |value: i128| usize::try_from(value).ok().filter(|place| *place < named.members.len());
     let places: Vec<Option<usize>> = (0..length)
         .map(|index| {
             let there = validity.is_none_or(|validity| validity.get(index));
@@ -213,7 +206,7 @@ fn names(
     builder.nulls(Some(NullBuffer::new(nulls))).add_buffer(Buffer::from(keys)).add_child_data(names).build()
 }
 
-/// A place as an integer of so many bytes.
+/// A place as an integer of this many bytes.
 fn key(place: usize, size: usize) -> impl Iterator<Item = u8> {
     let bytes = (place as u64).to_ne_bytes();
     let from = if cfg!(target_endian = "little") { 0 } else { 8 - size };

@@ -42,8 +42,10 @@ pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, forms: Forms) 
         }
         _ => {}
     }
-    // "Not a time" is null in Arrow, and so is an integer that no member of an enumeration has.
-    let nullable = nullable || matches!(dtype, DType::DateTime(_) | DType::Duration(_) | DType::Enum(_));
+    // "Not a time" is null in Arrow, and so is a code past the end of an enumeration, as of cells never written in TileDB.
+    let nullable = nullable
+        || matches!(dtype, DType::DateTime(_) | DType::Duration(_))
+        || matches!(dtype, DType::Enum(named) if named.is_numbered());
     Field::new(name, data_type(dtype, forms), nullable).with_metadata(metadata)
 }
 
@@ -102,9 +104,11 @@ pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
             timestamp(*unit, forms).map_or(DataType::Int64, |(unit, _)| DataType::Timestamp(unit, None))
         }
         DType::Duration(unit) => duration(*unit).map_or(DataType::Int64, DataType::Duration),
-        DType::Enum(named) => {
+        DType::Enum(named) if named.is_numbered() => {
             DataType::Dictionary(Box::new(data_type(&named.base, forms)), Box::new(DataType::Utf8))
         }
+        // Codes of their own may lack a name: they stay integers, and the field's metadata has the names.
+        DType::Enum(named) => data_type(&named.base, forms),
         DType::Struct(fields) => {
             let member = |member: &hyperslab_core::Member| field_in(&member.name, &member.dtype, true, forms);
             DataType::Struct(fields.members.iter().map(member).collect())

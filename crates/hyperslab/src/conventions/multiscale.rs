@@ -146,7 +146,9 @@ pub fn level_path(store: &OpenStore, node: Option<&str>, level: usize) -> Result
     }
     let name = store.path().display();
     match found.as_slice() {
-        [] => Err(Error::invalid(format!("{name}: there is no multiscale image; --level needs one"))),
+        [] => Err(Error::invalid(format!(
+            "{name}: levels are of geometries and multiscale images, and it has neither"
+        ))),
         [(path, image), ..] if found.len() == 1 || node.is_some() => {
             let level = image.levels.get(level).ok_or_else(|| {
                 Error::invalid(format!("{name}: {path} has the levels 0 to {}", image.levels.len() - 1))

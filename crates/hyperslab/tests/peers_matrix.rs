@@ -51,6 +51,39 @@ const EXCEPTIONS: &[(&str, &str, Expected)] = &[
     ("types.nc", "netcdf3", Expected::Refused("group /point in NetCDF classic")),
 ];
 
+/// What is different in the end, by the start of the sentence that tells it. Each must occur.
+const DIFFERENT: &[&str] = &[
+    // HDF5 has text of a fixed number of bytes, not of characters.
+    "types.npz to hdf5: /text: The types differ",
+    "types.npz to hdf5 and back: /text: The types differ",
+    // Only HDF5 has named types; elements keep theirs.
+    "types.nc to zarr2: /point_t: There is a type that only the first has",
+    "types.nc to zarr2: /state_t: There is a type that only the first has",
+    "types.nc to zarr3: /point_t: There is a type that only the first has",
+    "types.nc to zarr3: /state_t: There is a type that only the first has",
+    "types.nc to tiledb: /point_t: There is a type that only the first has",
+    "types.nc to tiledb: /state_t: There is a type that only the first has",
+    "types.nc to tet: /point_t: There is a type that only the first has",
+    "types.nc to tet: /state_t: There is a type that only the first has",
+    // TileDB has no arrays without dimensions; .tet has them as arrays of one element.
+    "types.nc to tiledb: /one: not converted",
+    "types.nc to tiledb: /one: There is an array that only the first has",
+    "types.nc to tiledb and back: /one: There is an array that only the first has",
+    "types.nc~.tiledb: /one is missing",
+    "types.nc to tet: /one: The shapes differ",
+    "types.nc to tet and back: /one: The shapes differ",
+    // NumPy's files have the mask beside the values, and nothing that says so.
+    "nullable.tiledb~.npz: /a: ",
+    "nullable.tiledb~.npz: /f: ",
+    // Text of a column is bytes along one more axis, which only we put together again.
+    "table.tiledb~.nc3: rows ",
+    // The members of a struct are attributes of one array.
+    "types.h5~.tiledb: /point is missing",
+    "types.nc~.tiledb: /point is missing",
+    // The library's Python module does not read UCS-4 text.
+    "types.npz~.tiledb: TileDBError: Unimplemented UCS2 or UCS4",
+];
+
 fn expected(source: &str, target: &str) -> &'static Expected {
     let found = EXCEPTIONS.iter().find(|(own, to, _)| *own == source && *to == target);
     found.map_or(&Expected::Kept, |(.., expected)| expected)
@@ -130,6 +163,13 @@ fn every_format_to_every_format_and_back() {
             }
         }
     }
-    wrong.extend(script("compare", folder.path()).lines().map(str::to_owned));
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // Sentences are lines that start with the name of a source; others go on with the one before.
+    let compared = script("compare", folder.path());
+    let starts = |line: &&str| sources.iter().any(|name| line.starts_with(name.as_str()));
+    wrong.extend(compared.lines().filter(starts).map(str::to_owned));
+    let (told, unexpected): (Vec<_>, Vec<_>) =
+        wrong.into_iter().partition(|line| DIFFERENT.iter().any(|start| line.starts_with(start)));
+    let stale = DIFFERENT.iter().filter(|start| !told.iter().any(|line| line.starts_with(**start)));
+    let stale: Vec<_> = stale.map(|start| format!("no longer so: {start}")).collect();
+    assert!(unexpected.is_empty() && stale.is_empty(), "{}", [unexpected, stale].concat().join("\n"));
 }

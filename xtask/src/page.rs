@@ -62,7 +62,8 @@ fn installed(folder: &Path) -> Outcome {
     if std::fs::read_to_string(&stamp).is_ok_and(|own| own == wanted) {
         return Ok(());
     }
-    run(npm(folder).args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]))?;
+    // Not `ci`, which refuses a lock file without the optional packages of other platforms.
+    run(npm(folder).args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error"]))?;
     std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
 }
 
@@ -87,6 +88,8 @@ fn chromium() -> Result<PathBuf, String> {
     }
     if !Path::new(CHROMIUM).exists() {
         say("installing Chromium for the tests of the pages");
+        // A list that is missing or old is made anew first; whether that worked shows in the next step.
+        let _ = Command::new("apt-get").args(["update", "-qq"]).stdout(Stdio::null()).status();
         let install =
             Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();
         if !matches!(install, Ok(status) if status.success()) || !Path::new(CHROMIUM).exists() {

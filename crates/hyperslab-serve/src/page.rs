@@ -39,6 +39,11 @@ const BUILT: &[PageFile] = &[];
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
     script-src 'self'; worker-src 'self' blob:; connect-src 'self' blob: data:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'";
 
+/// As [`POLICY`], for H5Web, whose array library compiles its loops at run time.
+const BUILT_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
+    script-src 'self' 'unsafe-eval'; worker-src 'self' blob:; connect-src 'self' blob: data:; object-src 'none'; base-uri 'none'; \
+    frame-ancestors 'self'";
+
 /// The page for people, `ok` for programs.
 pub(crate) async fn root(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
@@ -73,6 +78,14 @@ pub(crate) async fn other(Shared(state): Shared<Arc<State>>, uri: Uri, headers: 
 }
 
 async fn built(state: &Arc<State>, name: &str, headers: &HeaderMap) -> Response {
+    let mut response = built_file(state, name, headers).await;
+    if response.headers().contains_key(header::CONTENT_SECURITY_POLICY) {
+        put(response.headers_mut(), header::CONTENT_SECURITY_POLICY, BUILT_POLICY);
+    }
+    response
+}
+
+async fn built_file(state: &Arc<State>, name: &str, headers: &HeaderMap) -> Response {
     let Some(folder) = &state.options.page else { return of(BUILT, name, headers) };
     let plain = Path::new(name).components().all(|part| matches!(part, Component::Normal(_)));
     if !plain || name.contains(['\\', '\0']) {

@@ -26,7 +26,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Answer> {
         let failed = |source| Error::io(address.to_string(), source);
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let page = page_address(listener.local_addr().map_err(failed)?, token.as_deref());
-        tell(&server, &path, &page)?;
+        // Whoever reads the address may close the pipe; the server goes on.
+        let _ = tell(&server, &path, &page);
         if args.open {
             open_browser(&page);
         }

@@ -1,6 +1,8 @@
 //! Writers that are killed, or whose power is cut.
 
-use crate::run::{cargo, run};
+use std::process::Command;
+
+use crate::run::{cargo, run, target};
 use crate::{Outcome, peers};
 
 /// Kills the writers of every format; words go to the campaign.
@@ -26,7 +28,7 @@ pub(crate) fn load(words: &[String]) -> Outcome {
 
 /// Built with the features of the tests, so that nothing is built twice.
 fn campaign(own: &[&str], words: &[String]) -> Outcome {
-    let mut crash = cargo();
-    crash.args(["run", "--quiet", "--workspace", "--features", "peers", "--bin", "crash", "--"]);
-    run(crash.args(own).args(words))
+    run(cargo().args(["build", "--quiet", "--workspace", "--features", "peers", "--bin", "crash"]))?;
+    let crash = target().join("debug").join(if cfg!(windows) { "crash.exe" } else { "crash" });
+    run(Command::new(crash).args(own).args(words))
 }

@@ -167,9 +167,10 @@ fn cross_sink(
     Ok(Some((ZarrSink::create(target, durable())?, path)))
 }
 
-/// What is added to a store is durable before the root names it.
+/// What is added to a store is durable before the root names it. A level that the root does not name was left by a killed
+/// writer and is replaced.
 fn durable() -> ZarrOptions {
-    ZarrOptions { sync: true, ..ZarrOptions::default() }
+    ZarrOptions { sync: true, replace: true, ..ZarrOptions::default() }
 }
 
 /// Where records wait that are too many for memory: beside the store.

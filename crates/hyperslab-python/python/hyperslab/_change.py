@@ -48,7 +48,7 @@ def concat(
 
 
 def append_along(sources: Path | Sequence[Path], target: Path, dim: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Adds stores to the end of another, along a dimension: all arrays that have it become longer, or none does.
+    """Adds stores to the end of another, along a dimension: all arrays that have it become longer.
 
     >>> import hyperslab, numpy as np
     >>> folder = getfixture("tmp_path")

@@ -48,7 +48,7 @@ pub struct AppendReport {
 }
 
 /// Adds stores to the end of another, along a dimension. Every array of the target that has the dimension becomes longer, or
-/// none does.
+/// none does. HDF5 and Zarr commit each array by itself: a kill during the commit can leave arrays of different lengths.
 ///
 /// # Errors
 ///

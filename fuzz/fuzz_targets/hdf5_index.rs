@@ -1,21 +1,14 @@
-//! Chunk indexes and the structures of groups: known files with a few bytes of one structure changed.
+//! Chunk indexes and the structures of groups: small known files with a few bytes of one structure changed.
 //!
-//! The first byte chooses the file, then each five bytes a structure by its signature, a place in it and a value. (The
+//! The first byte chooses the file, then each four bytes a structure, a place in it and a value. (The
 //! checksums of mutated structures are not compared in a build for a fuzzer.)
 #![no_main]
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use hyperslab_core::MemoryBlob;
 use hyperslab_hdf5::NoExternals;
 use libfuzzer_sys::fuzz_target;
-
-const FILES: [&[u8]; 4] = [
-    include_bytes!("../../crates/hyperslab-hdf5/tests/golden/earliest.h5"),
-    include_bytes!("../../crates/hyperslab-hdf5/tests/golden/latest.h5"),
-    include_bytes!("../../crates/hyperslab-hdf5/tests/golden/netcdf.h5"),
-    include_bytes!("../../crates/hyperslab-hdf5/tests/golden/v110.h5"),
-];
 
 /// Extensible and fixed arrays, trees, heaps, headers, symbol nodes.
 const SIGNATURES: [&[u8; 4]; 20] = [
@@ -23,21 +16,31 @@ const SIGNATURES: [&[u8; 4]; 20] = [
     b"HEAP", b"FRHP", b"FHIB", b"FHDB", b"GCOL", b"OHDR", b"OCHK", b"SMTB", b"SMLI",
 ];
 
+/// Files with one kind of index or heap each, and where their structures begin.
+static FILES: LazyLock<Vec<(Vec<u8>, Vec<usize>)>> = LazyLock::new(|| {
+    let mut files = hyperslab_fuzz::seeds("hdf5");
+    files.retain(|(name, _)| name.ends_with(".h5"));
+    let starts = |bytes: &[u8]| {
+        let signed = |four: &[u8]| SIGNATURES.iter().any(|signature| four == *signature);
+        bytes.windows(4).enumerate().filter(|(_, four)| signed(four)).map(|(at, _)| at).collect()
+    };
+    files
+        .into_iter()
+        .map(|(_, bytes)| (starts(&bytes), bytes))
+        .map(|(starts, bytes)| (bytes, starts))
+        .collect()
+});
+
 fuzz_target!(|input: &[u8]| {
     let [first, patches @ ..] = input else { return };
-    let mut bytes = FILES[usize::from(*first) % FILES.len()].to_vec();
-    for patch in patches.chunks_exact(5).take(16) {
-        let signature = SIGNATURES[usize::from(patch[0]) % SIGNATURES.len()];
-        let places: Vec<usize> =
-            bytes.windows(4).enumerate().filter(|(_, four)| four == signature).map(|(at, _)| at).collect();
-        if places.is_empty() {
-            continue;
-        }
-        let at = places[usize::from(patch[1]) % places.len()]
-            + 4
-            + usize::from(u16::from_le_bytes([patch[2], patch[3]]) % 1024);
+    let (file, starts) = &FILES[usize::from(*first) % FILES.len()];
+    let mut bytes = file.clone();
+    for patch in patches.as_chunks::<4>().0.iter().take(16) {
+        let [structure, low, high, value] = *patch;
+        let Some(start) = starts.get(usize::from(structure) % starts.len().max(1)) else { continue };
+        let at = start + 4 + usize::from(u16::from_le_bytes([low, high]) % 512);
         if let Some(byte) = bytes.get_mut(at) {
-            *byte = patch[4];
+            *byte = value;
         }
     }
     let blob = Arc::new(MemoryBlob::new("fuzz.h5", bytes));

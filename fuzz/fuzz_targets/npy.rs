@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use hyperslab::npy::{NpyStore, NpzStore};
 use hyperslab_core::MemoryBlob;
+use hyperslab_npy::{NpyStore, NpzStore};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! What the other checks do not build: the library with few features, and the fuzz targets.
+//! Builds what the other checks do not: the library with few features, and the fuzz targets.
 
 use crate::Outcome;
 use crate::run::{cargo, root, say};

@@ -3,7 +3,7 @@
 mod seeds;
 
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::Outcome;
@@ -12,23 +12,24 @@ use crate::run::{root, say};
 /// The most memory that a target may take, and the most at once, in MiB; the most seconds that one input may take.
 const LIMITS: [&str; 3] = ["-rss_limit_mb=2048", "-malloc_limit_mb=1024", "-timeout=10"];
 
-/// What is wanted of a campaign.
+/// One codegen unit, which cargo-fuzz asks for, makes the build several times as long and the targets hardly faster.
+const UNITS: &str = "8";
+
+/// The options of a campaign.
 #[derive(Debug)]
 struct Campaign<'a> {
     seconds: &'a str,
     sanitizer: &'a str,
+    corpus: PathBuf,
     nightly: bool,
 }
 
 /// Runs each target for the given seconds (60 when left out); further words choose targets. `--sanitizer none` leaves
-/// AddressSanitizer out, which makes targets two to three times as fast.
+/// AddressSanitizer out, which makes targets two to three times as fast; `--corpus FOLDER` keeps what is found elsewhere.
 pub(crate) fn run(words: &[String]) -> Outcome {
     let mut words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let mut sanitizer = "address";
-    if let Some(at) = words.iter().position(|word| *word == "--sanitizer") {
-        sanitizer = words.get(at + 1).ok_or("--sanitizer needs a value")?;
-        words.drain(at..at + 2);
-    }
+    let sanitizer = option(&mut words, "--sanitizer")?.unwrap_or("address");
+    let corpus = option(&mut words, "--corpus")?.map_or_else(|| root().join("fuzz/corpus"), PathBuf::from);
     let (seconds, chosen) = match words.split_first() {
         Some((first, rest)) if first.parse::<u32>().is_ok() => (*first, rest),
         _ => ("60", words.as_slice()),
@@ -41,7 +42,7 @@ pub(crate) fn run(words: &[String]) -> Outcome {
         .filter(|target| chosen.is_empty() || chosen.contains(&target.as_str()))
         .collect();
     targets.sort();
-    let campaign = Campaign { seconds, sanitizer, nightly: has_nightly() };
+    let campaign = Campaign { seconds, sanitizer, corpus, nightly: has_nightly() };
     let mut counts = Vec::new();
     for target in targets {
         let count = one(&target, &campaign)?;
@@ -55,7 +56,15 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     Ok(())
 }
 
-/// Is there a nightly compiler? Without one the stable compiler is told to accept what fuzzing needs.
+/// Takes an option and its value out of the words.
+fn option<'a>(words: &mut Vec<&'a str>, name: &str) -> Result<Option<&'a str>, String> {
+    let Some(at) = words.iter().position(|word| *word == name) else { return Ok(None) };
+    let value = words.get(at + 1).copied().ok_or(format!("{name} needs a value"))?;
+    words.drain(at..at + 2);
+    Ok(Some(value))
+}
+
+/// Returns true if there is a nightly compiler. Without one, the stable compiler is told to accept what fuzzing needs.
 fn has_nightly() -> bool {
     let mut rustc = Command::new("rustc");
     rustc.args(["+nightly", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
@@ -64,7 +73,7 @@ fn has_nightly() -> bool {
 
 /// Runs one target; answers how often it was executed.
 fn one(target: &str, campaign: &Campaign<'_>) -> Result<u64, String> {
-    let corpus = root().join("fuzz/corpus").join(target);
+    let corpus = campaign.corpus.join(target);
     std::fs::create_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
     seeds::plant(target, &corpus).map_err(|error| format!("seeds of {target}: {error}"))?;
     let mut fuzz = Command::new("cargo");
@@ -75,7 +84,11 @@ fn one(target: &str, campaign: &Campaign<'_>) -> Result<u64, String> {
         fuzz.env("RUSTC_BOOTSTRAP", "1");
     }
     // There is unsafe code of ours: mapped files, SIMD kernels, calls of C codecs.
-    fuzz.args(["fuzz", "run", "--sanitizer", campaign.sanitizer, target]).arg(&corpus);
+    // Debug assertions and overflow checks are on for our own crates by the profile, and nowhere else. Each sanitizer has its
+    // own folder, or the next would rebuild everything.
+    let folder = format!("fuzz/target/{}", campaign.sanitizer);
+    fuzz.args(["fuzz", "run", "--release", "--codegen-units", UNITS, "--target-dir", &folder]);
+    fuzz.args(["--sanitizer", campaign.sanitizer, target]).arg(&corpus);
     fuzz.arg("--").args(LIMITS).arg(format!("-max_total_time={}", campaign.seconds));
     // Threads of a pool live as long as the process, which is no leak.
     fuzz.args(["-print_final_stats=1", "-detect_leaks=0", "-len_control=20"]);

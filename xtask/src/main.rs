@@ -11,6 +11,7 @@
 //! cargo xtask python    the Python module: build the wheel, install it, run its tests
 //! cargo xtask page      build H5Web as the page of `tet serve`, into target/page (needs Node.js)
 //! cargo xtask browse    both pages in headless Chromium, on a store of every format
+//! cargo xtask pictures  the pictures of the README, drawn anew; `--check`: are they current?
 //! cargo xtask bench     us and the peers on the same work, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
 //! cargo xtask features  does every set of features compile, and do the fuzz targets?
@@ -24,6 +25,7 @@ mod fuzz;
 mod layers;
 mod page;
 mod peers;
+mod pictures;
 mod python;
 mod run;
 mod test;
@@ -46,12 +48,13 @@ fn main() -> ExitCode {
         Some("bench") => bench::run(&words[1..]),
         Some("page") => page::build(),
         Some("browse") => page::browse(),
+        Some("pictures") => pictures::run(&words[1..]),
         Some("python") => python::run_tests(&words[1..]),
         Some("layers") => layers::run(),
         Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, crash, power, race, load, soak, peers, page, browse, python, bench, layers, features or fuzz",
+            "{}: expected test, crash, power, race, load, soak, peers, page, browse, pictures, python, bench, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

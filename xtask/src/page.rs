@@ -39,7 +39,8 @@ pub(crate) fn browse() -> Outcome {
         std::fs::copy(source.join(name), folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
     }
     installed(&folder)?;
-    run(cargo().args(["build", "-p", "hyperslab-cli"]))?;
+    // The features of the tests, so that nothing is built twice.
+    run(cargo().args(["build", "--quiet", "--workspace", "--features", "peers", "--bin", "tet"]))?;
     let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
     let samples = folder.join("samples");
     run(Command::new(&python).arg(source.join("samples.py")).arg(&samples).arg(&tet))?;
@@ -81,14 +82,14 @@ fn node() -> Outcome {
     }
 }
 
-/// The browser: `CHROMIUM` of the environment, or Debian's, which is installed where that is allowed.
+/// The browser: `CHROMIUM` from the environment, or Debian's, which is installed if permitted.
 fn chromium() -> Result<PathBuf, String> {
     if let Some(own) = std::env::var_os("CHROMIUM") {
         return Ok(own.into());
     }
     if !Path::new(CHROMIUM).exists() {
         say("installing Chromium for the tests of the pages");
-        // A list that is missing or old is made anew first; whether that worked shows in the next step.
+        // Refresh a missing or old package list first; the next step shows whether that worked.
         let _ = Command::new("apt-get").args(["update", "-qq"]).stdout(Stdio::null()).status();
         let install =
             Command::new("apt-get").args(["install", "-y", "-qq", "chromium"]).stdout(Stdio::null()).status();

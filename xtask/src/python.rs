@@ -1,4 +1,4 @@
-//! The Python module: built, installed into an environment of its own, tested.
+//! Builds the Python module, installs it into its own environment, and tests it.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -20,7 +20,7 @@ pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> 
 
 /// Builds and tests the module; further words go to pytest.
 pub(crate) fn run_tests(words: &[String]) -> Outcome {
-    // What `cargo test` has built already is taken as it is: tests need no optimised wheel.
+    // Reuse what `cargo test` has built: tests need no optimised wheel.
     let python = environment("python-tests", "dev")?;
     let folder = root().join("crates/hyperslab-python");
     run(Command::new(&python).current_dir(&folder).args(["-m", "pytest", "tests"]).args(words))

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
-use crate::{Outcome, crash, features, layers, page, peers, python};
+use crate::{Outcome, crash, features, layers, page, peers, pictures, python};
 
 /// The variable from which proptest takes the seed of its cases.
 const SEED: &str = "PROPTEST_RNG_SEED";
@@ -35,10 +35,11 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     }
     crash::kill(&["--kills".to_owned(), KILLS.to_owned()])?;
     page::browse()?;
+    pictures::run(&["--check".to_owned()])?;
     python::run_tests(&[])
 }
 
-/// Runs the offline tests with new random cases, as often as the first word says (10 times when left out).
+/// Runs the offline tests with new random cases, as often as the first word says (10 times by default).
 pub(crate) fn soak(words: &[String]) -> Outcome {
     let rounds = words.first().map_or("10", String::as_str);
     let rounds: u64 = rounds.parse().map_err(|error| format!("{rounds}: {error}"))?;

@@ -42,7 +42,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
 /// Converts to a new place.
 fn once(source: &Path, target: &Path, format: Format, options: &ConvertOptions) -> Outcome<ConvertReport> {
     // As the command does it: read by position.
-    let store = hyperslab::open_with(source, &OpenOptions { mapped: false, ..OpenOptions::default() })?;
+    let store = hyperslab::open_with(source, &OpenOptions::default().with_mapped(false))?;
     Ok(convert(&store, target, format, options, &Progress::default())?)
 }
 
@@ -73,7 +73,7 @@ fn stored(bench: &mut Bench, line: &str, source: &str, format: Format) -> Outcom
             if status.success() { Ok(()) } else { Err("cp failed".into()) }
         },
     )?;
-    // A copy that is on the disk when it is done, which neither ours nor the first is.
+    // A copy that is on disk when it is done, unlike ours and the first.
     let synced = timed_prepared(
         "cp and sync",
         || clear(&copy),
@@ -93,7 +93,7 @@ fn recoded(bench: &mut Bench, line: &str) -> Outcome {
     let source = file(bench, "hdf5_gzip")?;
     let target = target_of(bench, Format::ZARR);
     let filters = Some(vec![Filter::new("zstd").with("level", 3)]);
-    let options = ConvertOptions { filters, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_filters(filters);
     let ours =
         timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::ZARR, &options).map(drop))?;
     clear(&target)?;
@@ -130,11 +130,7 @@ fn gdal(source: &Path, target: &Path) -> Outcome<Option<(String, f64)>> {
 fn rechunked(bench: &mut Bench, line: &str) -> Outcome {
     let source = file(bench, "raw.tet")?;
     let target = target_of(bench, Format::TET);
-    let options = ConvertOptions {
-        chunk_shape: Some(vec![1, 512, 512]),
-        memory: 512 << 20,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default().with_chunk_shape(vec![1, 512, 512]).with_memory(512 << 20);
     let watch = Watch::start();
     let ours =
         timed_prepared(OURS, || clear(&target), || once(&source, &target, Format::TET, &options).map(drop))?;

@@ -10,7 +10,7 @@ use crate::harness::Outcome;
 pub(crate) const CHUNK: [u64; 3] = [64, 64, 64];
 /// Boxes of all lines: 32³.
 pub(crate) const BOX: u64 = 32;
-/// How many boxes.
+/// The number of boxes.
 pub(crate) const BOXES: usize = 100;
 
 /// The shape of a field of this many bytes of float32: 512 × 512 planes.

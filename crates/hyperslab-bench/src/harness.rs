@@ -62,7 +62,7 @@ impl Bench {
         self.words.is_empty() || self.words.iter().any(asked)
     }
 
-    /// Runs an area. What fails is said, and the others go on.
+    /// Runs an area. A failure is reported, and the other areas continue.
     pub(crate) fn area(&mut self, name: &'static str, run: fn(&mut Self) -> Outcome) -> bool {
         self.area = name;
         if self.wants(name) {
@@ -102,7 +102,7 @@ impl Bench {
         }
     }
 
-    /// Writes the table and the picture, and removes what was put aside.
+    /// Writes the table and the chart, and removes temporary files.
     pub(crate) fn finish(&self) -> Outcome {
         let aside = self.files.join(ASIDE);
         if aside.exists() {

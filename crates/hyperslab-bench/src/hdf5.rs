@@ -26,14 +26,14 @@ const FIELDS: [(&str, &str); 3] =
 const FIELD_CASES: [(&str, &str); 3] =
     [("full read, new buffer", "full"), ("full read, reused buffer", "into"), ("100 boxes of 32³", "boxes")];
 
-/// 200,000 chunks of 16 int32 in an extensible array. Every run opens the file anew.
+/// 200,000 chunks of 16 int32 in an extensible array. Every run opens the file again.
 const CHUNK_CASES: [(&str, &str); 3] = [
     ("hdf5 200,000 chunks: open, first element", "first"),
     ("hdf5 200,000 chunks: open, all of it", "all"),
     ("hdf5 200,000 chunks: open, list their references", "references"),
 ];
 
-/// 100,000 small datasets in one group. Every run opens the file anew.
+/// 100,000 small datasets in one group. Every run opens the file again.
 const NAME_CASES: [(&str, &str); 2] = [("open, read one by name", "one"), ("open, list all names", "names")];
 
 /// The first word of a contender's process.
@@ -96,7 +96,7 @@ fn made(bench: &Bench, name: &str, case: &str) -> Outcome<PathBuf> {
     Ok(path)
 }
 
-/// Everybody on the same case, each in a process of its own; who cannot do it is named.
+/// Runs all contenders on the same case, each in its own process. Those that cannot do it are named.
 fn compare(bench: &mut Bench, line: &str, case: &str, file: &Path) -> Outcome {
     let (mut seconds, mut notes) = (Vec::new(), Vec::new());
     for contender in contender::all(bench) {

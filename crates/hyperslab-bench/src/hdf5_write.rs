@@ -60,13 +60,11 @@ fn field(bench: &mut Bench, line: &str, case: &str, filters: &[Filter]) -> Outco
     let bytes = bench.bytes;
     let source = bench.file("field.npy", |path| data::write_npy(bytes, path))?;
     let target = bench.files.join("written.h5");
-    let options = ConvertOptions {
-        chunk_shape: Some(data::CHUNK.to_vec()),
-        filters: Some(filters.to_vec()),
-        replace: true,
-        memory: MEMORY,
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default()
+        .with_chunk_shape(data::CHUNK.to_vec())
+        .with_filters(filters.to_vec())
+        .with_replace(true)
+        .with_memory(MEMORY);
     let watch = Watch::start();
     let ours = timed(OURS, || {
         // Removed by the clock, as h5py empties it by the clock.

@@ -33,7 +33,7 @@ use harness::{Bench, Outcome};
 /// An area's name and what measures it.
 type Area = (&'static str, fn(&mut Bench) -> Outcome);
 
-/// What is measured, in the order of the table.
+/// The measured cases, in table order.
 const AREAS: &[Area] = &[
     ("tet", tet::run),
     ("hdf5", hdf5::run),

@@ -1,4 +1,4 @@
-//! How much memory of its own the process takes while something runs. Pages of mapped files are the system's and do not
+//! The private memory of the process while something runs. Pages of mapped files belong to the system and do not
 //! count.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ impl Watch {
         Self { before: own(), peak, stop, thread }
     }
 
-    /// The most that was taken on top of what was there before; `None` where the system does not tell.
+    /// The most that was taken on top of what was there before; `None` if the system does not tell.
     pub(crate) fn peak(self) -> Option<u64> {
         self.stop.store(true, Ordering::Relaxed);
         let _ = self.thread.join();

@@ -6,12 +6,12 @@ use std::process::Command;
 
 use crate::harness::{Bench, Outcome, say};
 
-/// Runs a case of `peers.py` on a file; `None` when the peer failed, which is said.
+/// Runs a case of `peers.py` on a file; `None` if the peer failed, which is said.
 pub(crate) fn timed(bench: &Bench, name: &str, case: &str, file: &Path) -> Outcome<Option<(String, f64)>> {
     timed_in(bench, "peers.py", name, case, [file])
 }
 
-/// Runs a case of an area's own script, which prints the seconds; `None` when the peer failed, which is said.
+/// Runs a case of an area's own script, which prints the seconds; `None` if the peer failed, which is said.
 pub(crate) fn timed_in<A: AsRef<OsStr>>(
     bench: &Bench,
     script: &str,

@@ -1,4 +1,4 @@
-//! The ratios as a picture: one row a case, one mark a contender, times on a logarithmic axis where ours is 1.
+//! The ratios as a chart: one row per case, one mark per contender, times on a logarithmic axis where ours is 1.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ const MARGIN: f64 = 24.0;
 const LOW: f64 = -1.0;
 const HIGH: f64 = 3.0;
 
-/// The picture of all lines that have a ratio.
+/// The chart of all lines that have a ratio.
 pub(crate) fn draw(lines: &[Line]) -> String {
     let shown: Vec<&Line> =
         lines.iter().filter(|line| !line.peers().is_empty() && line.ours() > 0.0).collect();
@@ -62,7 +62,7 @@ fn row(svg: &mut String, y: f64, line: &Line) {
         "<line x1=\"{:.1}\" x2=\"{slowest:.1}\" y1=\"{middle:.1}\" y2=\"{middle:.1}\" stroke=\"#06c\" stroke-opacity=\"0.25\" stroke-width=\"5\"/>",
         place(1.0)
     );
-    // Named is the fastest who does the same; a bound only where there is nobody.
+    // Name the fastest contender that does the same work; a bound only if there is none.
     if let Some((name, seconds)) = peers.iter().find(|(name, _)| !is_bound(name)).or(peers.first()) {
         let label = format!("{name} {:.2}×", seconds / line.ours());
         text(svg, slowest + 8.0, middle + 4.0, "fill=\"#555\" font-size=\"10\"", &label);
@@ -93,7 +93,7 @@ fn axis(svg: &mut String, height: f64) {
     }
 }
 
-/// Where a ratio stands on the axis.
+/// The position of a ratio on the axis.
 fn place(ratio: f64) -> f64 {
     let share = (ratio.max(f64::MIN_POSITIVE).log10().clamp(LOW, HIGH) - LOW) / (HIGH - LOW);
     LABELS + share * (WIDTH - LABELS - 130.0)

@@ -53,7 +53,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// One of the field's files, made when it is not there.
+/// One of the field's files, created if it is missing.
 pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
     let bytes = bench.bytes;
     let source = bench.file("field.npy", |path| data::write_npy(bytes, path))?;
@@ -77,13 +77,12 @@ pub(crate) fn file(bench: &Bench, name: &str) -> Outcome<PathBuf> {
 }
 
 fn chunked(source: &Path, path: &Path, format: Format, chunks: &[u64], filters: Vec<Filter>) -> Outcome {
-    let options = ConvertOptions {
-        chunk_shape: Some(chunks.to_vec()),
-        filters: Some(filters),
-        // Nobody keeps 65,536 objects of 256 bytes.
-        shard_shape: (chunks == TINY_CHUNK).then(|| vec![64]),
-        ..ConvertOptions::default()
-    };
+    // Nobody keeps 65,536 objects of 256 bytes.
+    let shards = (chunks == TINY_CHUNK).then(|| vec![64]);
+    let options = ConvertOptions::default()
+        .with_chunk_shape(chunks.to_vec())
+        .with_filters(filters)
+        .with_shard_shape(shards);
     convert(&hyperslab::open(source)?, path, format, &options, &Progress::default())?;
     Ok(())
 }
@@ -149,7 +148,7 @@ fn decoded(bench: &mut Bench, line: &str, format: &str, file: &Path) -> Outcome 
     let array = reader.inner();
     let mut stored = Vec::new();
     array.visit_chunks(&mut |coord, reference| {
-        let bytes = hyperslab::fetch(&**array, &reference.spans().collect::<Vec<_>>())?;
+        let bytes = hyperslab::driver::fetch(&**array, &reference.spans().collect::<Vec<_>>())?;
         stored.push((coord, reference, bytes));
         Ok(ControlFlow::Continue(()))
     })?;

@@ -1,4 +1,4 @@
-//! What all areas read: arrays of files, and the boxes that everybody takes out of them.
+//! The common inputs of all areas: arrays of files, and the boxes read from them.
 
 use std::path::Path;
 

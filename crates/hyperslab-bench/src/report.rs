@@ -1,4 +1,4 @@
-//! The table in Markdown, and the picture for the front page.
+//! The table in Markdown, and the chart for the front page.
 
 use std::fmt::Write;
 use std::path::Path;

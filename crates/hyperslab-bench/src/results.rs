@@ -48,7 +48,7 @@ impl Line {
         if own { "as named".to_owned() } else { format!("{} MiB", self.mebibytes) }
     }
 
-    /// Our time; not a number when we did not run.
+    /// Our time; NaN if we did not run.
     pub(crate) fn ours(&self) -> f64 {
         self.seconds.get(OURS).copied().unwrap_or(f64::NAN)
     }
@@ -87,7 +87,7 @@ pub(crate) struct Results {
 }
 
 impl Results {
-    /// What earlier runs left in a folder.
+    /// The results of earlier runs in a folder.
     pub(crate) fn open(folder: &Path) -> Outcome<Self> {
         let path = folder.join("results.jsonl");
         let text = if path.exists() { std::fs::read_to_string(path)? } else { String::new() };

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::harness::Outcome;
 use crate::results::{Line, time};
 
-/// What people do, the case that measures it, and the peer.
+/// A common task, the case that measures it, and the peer.
 const HEADLINES: &[(&str, &str, &str)] = &[
     ("HDF5, gzip: read all of it", "hdf5 shuffle gzip-4 full read, new buffer", "h5py"),
     ("HDF5, 200,000 chunks: open, one element", "hdf5 200,000 chunks: open, first element", "h5py"),
@@ -38,7 +38,7 @@ pub(crate) fn table(lines: &[Line]) -> Outcome<String> {
     Ok(text)
 }
 
-/// The page with its table replaced; unchanged where it has no place for one.
+/// The page with its table replaced; unchanged if it has no place for one.
 pub(crate) fn replaced(page: &str, table: &str) -> String {
     let found = page.split_once(START).and_then(|(before, rest)| Some((before, rest.split_once(END)?.1)));
     match found {

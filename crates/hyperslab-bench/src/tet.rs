@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::path::Path;
 
 use hyperslab::convert::{ConvertOptions, Progress, convert};
-use hyperslab::{Buffer, Filter, Format, Selection, export};
+use hyperslab::driver::Buffer;
+use hyperslab::{Filter, Format, Selection, export};
 use rayon::prelude::*;
 
 use crate::data;
@@ -42,11 +43,9 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
 }
 
 fn make(source: &Path, path: &Path, level: Option<i64>) -> Outcome {
-    let options = ConvertOptions {
-        chunk_shape: Some(data::CHUNK.to_vec()),
-        filters: Some(level.map(|level| Filter::new("zstd").with("level", level)).into_iter().collect()),
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default().with_chunk_shape(data::CHUNK.to_vec()).with_filters(
+        level.map(|level| Filter::new("zstd").with("level", level)).into_iter().collect::<Vec<_>>(),
+    );
     convert(&hyperslab::open(source)?, path, Format::TET, &options, &Progress::default())?;
     Ok(())
 }
@@ -85,8 +84,7 @@ fn full(bench: &mut Bench, raw: &Path) -> Outcome {
 fn view(bench: &mut Bench, npy: &Path) -> Outcome {
     let path = bench.file("planes.tet", |path| {
         let shape = data::shape(std::fs::metadata(npy)?.len());
-        let options =
-            ConvertOptions { chunk_shape: Some(vec![1, shape[1], shape[2]]), ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_chunk_shape(vec![1, shape[1], shape[2]]);
         convert(&hyperslab::open(npy)?, path, Format::TET, &options, &Progress::default())?;
         Ok(())
     })?;
@@ -128,7 +126,7 @@ fn compressed(bench: &mut Bench, zstd: &Path) -> Outcome {
         let size = reader.schema().decoded_bytes(&coord).unwrap_or(0);
         frames.push((
             size,
-            hyperslab::fetch(&**reader.inner(), &reference.spans().collect::<Vec<_>>())?.remove(0),
+            hyperslab::driver::fetch(&**reader.inner(), &reference.spans().collect::<Vec<_>>())?.remove(0),
         ));
         Ok(std::ops::ControlFlow::Continue(()))
     })?;
@@ -163,7 +161,7 @@ fn open(bench: &mut Bench) -> Outcome {
         )?;
         let npy = path.with_extension("npy");
         export::write(&values, &npy, true)?;
-        let options = ConvertOptions { chunk_shape: Some(vec![1]), ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_chunk_shape(vec![1]);
         convert(&hyperslab::open(&npy)?, path, Format::TET, &options, &Progress::default())?;
         Ok(())
     })?;

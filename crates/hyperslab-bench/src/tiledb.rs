@@ -27,7 +27,7 @@ const DENSE: [(&str, &str, Ours); 3] = [
 const POINTS: usize = 5_000_000;
 const SIDE: f64 = 1000.0;
 const SPARSE_BOX: f64 = 20.0;
-/// Runs of what is prepared anew each time.
+/// The number of runs of a case that is prepared again each time.
 const RUNS: usize = 3;
 /// The word by which the bench starts itself to consolidate in a process of its own, whose memory is then its own.
 pub(crate) const CONSOLIDATE: &str = "--consolidate";
@@ -62,7 +62,7 @@ fn make(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome {
     peers::make_in(bench, "tiledb_peer.py", case, arguments)
 }
 
-/// The library's median of a case that also tells on its error output how much memory it took, in KiB.
+/// The library's median of a case that also prints its memory in KiB to stderr.
 fn peer_with_memory(bench: &Bench, case: &str, arguments: &[&Path]) -> Outcome<Option<((String, f64), u64)>> {
     let Some(python) = &bench.python else { return Ok(None) };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tiledb_peer.py");
@@ -127,11 +127,9 @@ fn write(bench: &mut Bench, name: &str, source: &Path, filters: &str, ours: Ours
         Some(level) => Filter::new(name).with("level", level),
         None => Filter::new(name),
     };
-    let options = ConvertOptions {
-        chunk_shape: Some(data::CHUNK.to_vec()),
-        filters: Some(ours.iter().map(filter).collect()),
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default()
+        .with_chunk_shape(data::CHUNK.to_vec())
+        .with_filters(ours.iter().map(filter).collect::<Vec<_>>());
     let store = hyperslab::open(source)?;
     let ours = timed_prepared(
         OURS,
@@ -253,7 +251,7 @@ fn fragments(bench: &mut Bench) -> Outcome {
     Ok(())
 }
 
-/// Each consolidation in a process of its own, so that its memory is known.
+/// Each consolidation in its own process, so that its memory is known.
 fn consolidate(bench: &mut Bench, name: &str, source: &Path) -> Outcome {
     let target = bench.files.join("tiledb-fragments-copy");
     let (mut seconds, mut most) = (Vec::new(), 0);

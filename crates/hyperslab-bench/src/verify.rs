@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use hyperslab::{Buffer, Depth, OpenOptions, Selection};
+use hyperslab::driver::Buffer;
+use hyperslab::{Depth, OpenOptions, Selection};
 
 use crate::harness::{Bench, OURS, Outcome, timed_in_turn};
 use crate::query::file;
@@ -29,7 +30,7 @@ pub(crate) fn run(bench: &mut Bench) -> Outcome {
         let path = file(bench, name)?;
         let mut verify = || {
             // As the command does it: read by position.
-            let options = OpenOptions { mapped: false, ..OpenOptions::default() };
+            let options = OpenOptions::default().with_mapped(false);
             let report = hyperslab::open_with(&path, &options)?.verify(Depth::Deep)?;
             if report.ok() { Ok(()) } else { Err(format!("{report:?}").into()) }
         };

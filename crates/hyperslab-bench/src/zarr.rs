@@ -11,7 +11,7 @@ use crate::harness::{Bench, Outcome, clear, timed, timed_prepared};
 use crate::peers;
 use crate::reads::{array, box_selections};
 
-/// Not `zarr.py`: that would stand for the library in every other script.
+/// Not `zarr.py`, which would shadow the library in every other script.
 const SCRIPT: &str = "zarr_peer.py";
 /// Cells of a shard per axis.
 const SHARD: u64 = 256;
@@ -94,12 +94,10 @@ fn boxes(bench: &mut Bench, line: &str, file: &Path) -> Outcome {
 fn write(bench: &mut Bench, line: &str, kind: &str, source: &Path, file: &Path) -> Outcome {
     let target: PathBuf = bench.files.join("zarr-written");
     let level = kind.contains("zstd").then(|| Filter::new("zstd").with("level", 3));
-    let options = ConvertOptions {
-        chunk_shape: Some(data::CHUNK.to_vec()),
-        shard_shape: kind.contains("shards").then(|| vec![SHARD; 3]),
-        filters: Some(level.into_iter().collect()),
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default()
+        .with_chunk_shape(data::CHUNK.to_vec())
+        .with_shard_shape(kind.contains("shards").then(|| vec![SHARD; 3]))
+        .with_filters(level.into_iter().collect::<Vec<_>>());
     let field = hyperslab::open(source)?;
     let mut times = vec![timed_prepared(
         "hyperslab",

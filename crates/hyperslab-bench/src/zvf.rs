@@ -1,10 +1,11 @@
-//! Zarr Vectors stores that zarr-vectors wrote, asked and written anew, against that library.
+//! Zarr Vectors stores written by zarr-vectors, queried and rewritten, compared with that library.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use hyperslab::{DType, Geometry, GeometryQuery, Values};
+use hyperslab::driver::Geometry;
+use hyperslab::{DType, GeometryQuery, Values};
 use hyperslab_core::Place;
 use hyperslab_zvf::{
     ColumnSpec, FragmentIndex, GeometrySpec, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid,
@@ -102,7 +103,7 @@ fn boxes(inputs: &Path) -> Outcome<Vec<[Vec<f64>; 2]>> {
     Ok(numbers.chunks_exact(6).map(|pair| [pair[..3].to_vec(), pair[3..].to_vec()]).collect())
 }
 
-/// Every run opens the store anew: nothing is kept from the run before.
+/// Every run opens the store again, so nothing is cached from the previous run.
 fn asked(path: &Path, queries: &[GeometryQuery]) -> Outcome<(u64, (String, f64))> {
     let mut found = 0;
     let time = timed("hyperslab", || {
@@ -208,7 +209,7 @@ fn pyramids(bench: &mut Bench, inputs: &Path) -> Outcome {
         seconds.remove(0);
         seconds.sort_by(f64::total_cmp);
         let (base, added) = (size(&copy.join("0"))?, size(&copy.join("1"))? + size(&copy.join("2"))?);
-        // A figure in the name would make every run a case of its own.
+        // A number in the name would make every run a separate case.
         say(&format!("{line}: {:.1} % more bytes", added as f64 * 100.0 / base as f64));
         against(bench, line, ("hyperslab".to_owned(), seconds[2]), 2, "pyramid", [inputs, &path])?;
     }

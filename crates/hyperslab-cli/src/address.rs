@@ -1,10 +1,10 @@
-//! NODE and SELECTION among the words after PATH.
+//! Parses NODE and SELECTION from the words after PATH.
 
 use hyperslab::conventions::level_path;
 use hyperslab::{Node, OpenStore, Result, Selection};
 
-/// The node and the selections that the words name. A word that starts with a slash is a node; any other is a selection when
-/// it reads as one; the first that does not is the node.
+/// The node and the selections named by these words. A word that starts with a slash is a node. Any other word is a selection if
+/// it parses as one; the first that does not is the node.
 pub(crate) fn node_and_selection(words: &[String]) -> Result<(Option<String>, Selection)> {
     let (mut node, mut selection) = (None, Selection::all());
     for word in words {
@@ -18,8 +18,8 @@ pub(crate) fn node_and_selection(words: &[String]) -> Result<(Option<String>, Se
     Ok((node, selection))
 }
 
-/// The named node, or the only one. Names may have brackets: only where there is no node of the whole name is its end a
-/// selection, as in `/t[0:5]`.
+/// The named node, or the only one. Names may contain brackets: only if no node has the full name is its end a selection, as in
+/// `/t[0:5]`.
 pub(crate) fn chosen_node(
     store: &OpenStore,
     named: Option<String>,
@@ -35,7 +35,8 @@ pub(crate) fn chosen_node(
     }
 }
 
-/// As [`chosen_node`]; a level chooses one of the arrays of a multiscale image. The levels of a geometry are left to it.
+/// Like [`chosen_node`], but a level chooses one of the arrays of a multiscale image. Levels of a geometry are left to the
+/// geometry.
 pub(crate) fn chosen_level(
     store: &OpenStore,
     (named, selection): (Option<String>, Selection),

@@ -1,4 +1,4 @@
-//! The arguments of every command, a module each. Help, completions and the manual page come from here.
+//! The arguments of every command, one module each. Help, completions and the manual page are generated from them.
 
 mod append;
 mod clean;
@@ -30,7 +30,7 @@ pub(crate) use convert::ConvertArgs;
 pub(crate) use demo::DemoArgs;
 pub(crate) use diff::DiffArgs;
 pub(crate) use edit::{AttrsArgs, ChangeArgs, RenameArgs, RmArgs};
-pub(crate) use fragments::{ConsolidateArgs, DeleteArgs, VacuumArgs};
+pub(crate) use fragments::{ConsolidateArgs, DeleteArgs, EvolveArgs, VacuumArgs};
 pub(crate) use hash::HashArgs;
 pub(crate) use info::InfoArgs;
 pub(crate) use plot::PlotArgs;
@@ -43,20 +43,20 @@ pub(crate) use serve::ServeArgs;
 pub(crate) use shell::CompletionsArgs;
 pub(crate) use verify::VerifyArgs;
 
-/// One engine for chunked arrays, whatever file they are in.
+/// One engine for chunked arrays in any file format.
 #[derive(Debug, Parser)]
 #[command(name = "tet", version, about, propagate_version = true, max_term_width = 100)]
 #[command(before_help = "\
 Examples:
-  tet demo                                 make samples and walk through everything
-  tet info data.h5                         what is in it?
-  tet read data.tet /t '[0, 10:20]'        values of a slice
-  tet query data.tet /t --mean time        reductions, groups, windows, filters
-  tet plot data.tet /t 'time[0]'           a picture of it
-  tet convert data.npy data.tet            any format to any other
-  tet diff data.npy data.tet               same values?
-  tet verify data.tet --deep               is it whole?
-  tet serve data.h5 --open                 look at it in a browser")]
+  tet demo                                 create samples and walk through the commands
+  tet info data.h5                         list the contents
+  tet read data.tet /t '[0, 10:20]'        print the values of a slice
+  tet query data.tet /t --mean time        reduce, group, window and filter
+  tet plot data.tet /t 'time[0]'           draw a figure
+  tet convert data.npy data.tet            convert between formats
+  tet diff data.npy data.tet               compare values
+  tet verify data.tet --deep               check for damage
+  tet serve data.h5 --open                 view it in a browser")]
 pub(crate) struct Args {
     /// Number of threads [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "HYPERSLAB_NUM_THREADS", hide_env = true)]
@@ -67,7 +67,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// How many threads were asked for.
+    /// The requested number of threads.
     pub(crate) const fn threads(&self) -> Option<usize> {
         self.threads
     }
@@ -95,12 +95,12 @@ impl Args {
         open.into_iter().map(|path| path.display().to_string()).collect()
     }
 
-    /// Is a node named by an option, not by a word behind the path?
+    /// Returns true if a node is named by an option and not by a word after the path.
     pub(crate) const fn has_node_option(&self) -> bool {
         matches!(self.command, Command::Convert(_))
     }
 
-    /// Where requests to remote storage are counted, when they are to be told.
+    /// The counter for requests to remote storage, if they are to be printed.
     pub(crate) fn meter(&self) -> Option<Meter> {
         let storage = match &self.command {
             Command::Info(args) => &args.open.storage,
@@ -139,17 +139,17 @@ pub(crate) enum Command {
     Rename(RenameArgs),
     /// Remove nodes
     Rm(RmArgs),
-    /// Compare two files, whatever their formats and chunks
+    /// Compare two files of any format and chunking
     Diff(DiffArgs),
     /// Print a hash of the values, the same in every format and chunking
     Hash(HashArgs),
-    /// Write references to the chunks of a file, which kerchunk and Zarr readers open
+    /// Write references to a file's chunks, for kerchunk and Zarr readers
     References(ReferencesArgs),
     /// Check a file for damage
     Verify(VerifyArgs),
-    /// Apply the fixes that are safe
+    /// Apply safe fixes
     Repair(RepairArgs),
-    /// Remove what killed writers left in a folder
+    /// Remove leftovers of killed writers from a folder
     Clean(CleanArgs),
     /// Serve a file, a folder or a URL to browsers and Zarr readers
     #[cfg(feature = "serve")]
@@ -160,6 +160,8 @@ pub(crate) enum Command {
     Vacuum(VacuumArgs),
     /// Delete the rows of a sparse TileDB array that meet a condition
     Delete(DeleteArgs),
+    /// Add fields to a TileDB array, or drop some
+    Evolve(EvolveArgs),
     /// Create small samples and walk through the commands
     Demo(DemoArgs),
     /// Print a completion script for a shell
@@ -168,7 +170,7 @@ pub(crate) enum Command {
     Man,
 }
 
-/// The store that a command opens, and how.
+/// The store that a command opens, and options for opening it.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenArgs {
     /// File, directory or URL (https://…, s3://bucket/…)
@@ -187,7 +189,7 @@ impl std::ops::Deref for OpenArgs {
     }
 }
 
-/// How a store is opened.
+/// Options for opening a store.
 #[derive(Debug, Clone, ClapArgs)]
 pub(crate) struct OpenOptionsArgs {
     /// Override format detection
@@ -206,7 +208,7 @@ pub(crate) struct OpenOptionsArgs {
     #[arg(long)]
     pub(crate) no_consolidated: bool,
 
-    /// Which other files an HDF5 file may lead to: external data, virtual sources and links
+    /// Which other files an HDF5 file may refer to: external data, virtual sources and links
     #[arg(long, value_name = "RULE", value_parser = ["none", "beside", "any"], default_value = "beside")]
     pub(crate) external: String,
 
@@ -214,7 +216,7 @@ pub(crate) struct OpenOptionsArgs {
     pub(crate) storage: StorageArgs,
 }
 
-/// How remote storage is reached.
+/// Options for remote storage.
 #[derive(Debug, Clone, Default, ClapArgs)]
 pub(crate) struct StorageArgs {
     /// Setting of the remote storage, such as endpoint_url=URL or region=NAME (repeatable)
@@ -225,11 +227,11 @@ pub(crate) struct StorageArgs {
     #[arg(long)]
     pub(crate) anonymous: bool,
 
-    /// Tell on stderr how many requests and bytes remote storage took
+    /// Print the number of requests and bytes of remote storage to stderr
     #[arg(short, long)]
     pub(crate) verbose: bool,
 
-    /// Counts them.
+    /// Counts requests and bytes.
     #[arg(skip)]
     pub(crate) meter: Meter,
 }

@@ -1,4 +1,4 @@
-//! One module a command. None has logic that the library lacks: they read arguments and show answers.
+//! One module per command. Commands parse arguments and print results; all logic is in the library.
 
 mod append;
 mod clean;
@@ -25,7 +25,7 @@ use hyperslab::{EncryptionKey, Error, OpenOptions, OpenStore, RemoteOptions, Res
 use crate::Answer;
 use crate::args::{Args, Command, OpenArgs, OpenOptionsArgs, StorageArgs};
 
-/// Runs what was asked for.
+/// Runs the requested command.
 pub(crate) fn run(args: Args) -> Result<Answer> {
     match args.command {
         Command::Info(args) => info::run(&args),
@@ -48,15 +48,16 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Consolidate(args) => fragments::consolidate(&args),
         Command::Vacuum(args) => fragments::vacuum(&args),
         Command::Delete(args) => fragments::delete(&args),
+        Command::Evolve(args) => fragments::evolve(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
         Command::Man => shell::manual(),
     }
 }
 
-/// How to open what is named without options of its own.
+/// Default options for opening a store.
 fn default_options() -> Result<OpenOptions> {
-    Ok(OpenOptions { key: EncryptionKey::from_environment()?, ..OpenOptions::default() })
+    Ok(OpenOptions::default().with_key(EncryptionKey::from_environment()?))
 }
 
 fn open_options(args: &OpenOptionsArgs) -> Result<OpenOptions> {
@@ -65,10 +66,17 @@ fn open_options(args: &OpenOptionsArgs) -> Result<OpenOptions> {
     let key = EncryptionKey::from_environment()?;
     let (external, remote) = (args.external.parse()?, remote_options(&args.storage)?);
     let (mapped, consolidated) = (!args.no_map, !args.no_consolidated);
-    Ok(OpenOptions { format, mapped, at, key, consolidated, external, remote, ..OpenOptions::default() })
+    Ok(OpenOptions::default()
+        .with_format(format)
+        .with_mapped(mapped)
+        .with_at(at)
+        .with_key(key)
+        .with_consolidated(consolidated)
+        .with_external(external)
+        .with_remote(remote))
 }
 
-/// How remote storage is reached.
+/// Options for remote storage.
 fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
     let mut options = RemoteOptions::default().with_anonymous(args.anonymous).with_meter(args.meter.clone());
     for option in &args.storage_options {
@@ -80,9 +88,9 @@ fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
     Ok(options)
 }
 
-/// As [`open`], but nothing is mapped.
+/// Like [`open`], without mapping.
 fn open_unmapped(args: &OpenArgs) -> Result<OpenStore> {
-    hyperslab::open_with(&args.path, &OpenOptions { mapped: false, ..open_options(args)? })
+    hyperslab::open_with(&args.path, &open_options(args)?.with_mapped(false))
 }
 
 fn open(args: &OpenArgs) -> Result<OpenStore> {

@@ -1,4 +1,4 @@
-//! `tet`: look into, slice, check, mend and convert chunked arrays of any format.
+//! `tet`: inspect, slice, check, repair and convert chunked arrays of any format.
 
 #[cfg(unix)]
 mod truncated;
@@ -16,16 +16,16 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-/// How a command ended when it could do its work.
+/// The outcome of a command that ran to its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Done.
     Yes,
-    /// The answer is no: damage was found, or differences.
+    /// The answer is no: damage or differences were found.
     No,
 }
 
-/// Names, documents and footers are many small pieces of memory, taken and given back on several threads.
+/// Names, documents and footers are many small allocations, made and freed on several threads.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -34,7 +34,7 @@ fn main() -> ExitCode {
     #[cfg(unix)]
     truncated::handle();
     if let Some(threads) = args.threads() {
-        // Fails only when the pool exists already, which nothing before this makes.
+        // Fails only if the pool already exists, which cannot happen here.
         let _ = rayon::ThreadPoolBuilder::new().num_threads(threads).build_global();
     }
     let (stores, meter, node_option) = (args.stores(), args.meter(), args.has_node_option());

@@ -1,4 +1,4 @@
-//! What goes to the terminal: data to stdout, complaints to stderr.
+//! Terminal output: data to stdout, messages to stderr.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ pub(crate) fn print(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Resu
     work(&mut out).and_then(|()| out.flush()).map_err(|source| Error::io("standard output", source))
 }
 
-/// Writes text to stdout as it is: what draws in a terminal says itself whether it is in colour.
+/// Writes text to stdout unchanged. Terminal graphics decide themselves about colour.
 pub(crate) fn print_raw(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -21,13 +21,13 @@ pub(crate) fn print_raw(text: &str) -> Result<()> {
         .map_err(|source| Error::io("standard output", source))
 }
 
-/// Writes to stderr through `work`: what was done, as opposed to the data that was asked for.
+/// Writes to stderr through `work`: a report of what was done, as opposed to requested data.
 pub(crate) fn report(work: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut err = anstream::stderr();
     work(&mut err).map_err(|source| Error::io("standard error", source))
 }
 
-/// As [`print`], for work that fails in other ways than writing does.
+/// Like [`print`], for work that can fail in other ways than writing.
 pub(crate) fn print_through(work: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let mut out = io::BufWriter::new(anstream::AutoStream::auto(io::stdout().lock()));
     work(&mut out)?;
@@ -42,14 +42,14 @@ pub(crate) fn print_json(document: &Value) -> Result<()> {
     })
 }
 
-/// Did the reader of our output go away? That is no error of ours.
+/// Returns true if the reader of our output went away, which is not our error.
 pub(crate) fn is_closed_pipe(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
 }
 
-/// Says what went wrong, and the next step where there is an obvious one. With `node_option`, the command has `--node`.
+/// Prints an error, and the next step if there is an obvious one. With `node_option`, the command has `--node`.
 pub(crate) fn complain(error: &Error, stores: &[String], node_option: bool) {
-    // Nothing can be done about a stderr that is gone.
+    // If stderr is closed, there is nothing left to do.
     let mut err = anstream::stderr();
     let _ = writeln!(err, "{}: {error}", paint::bad("error"));
     if let Some(step) = next_step(error, stores, node_option) {
@@ -57,20 +57,20 @@ pub(crate) fn complain(error: &Error, stores: &[String], node_option: bool) {
     }
 }
 
-/// What remote storage took, in one line.
+/// Prints the traffic of remote storage in one line.
 pub(crate) fn tell_traffic(traffic: Traffic) {
     let received = pretty::bytes(traffic.bytes);
     let sent =
         if traffic.sent > 0 { format!(", {} sent", pretty::bytes(traffic.sent)) } else { String::new() };
     let (requests, rounds) = (traffic.requests, traffic.rounds);
     let line = format!("{requests} requests in {rounds} rounds, {received} received{sent}");
-    // Nothing can be done about a stderr that is gone.
+    // If stderr is closed, there is nothing left to do.
     let _ = writeln!(anstream::stderr(), "{}", paint::dim(line));
 }
 
-/// `stores` are those that the command reads.
+/// `stores` are the stores that the command reads.
 fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<String> {
-    // Damage is reported with the node or the file inside a store; commands take the store.
+    // Errors name the node or the file inside a store, but commands take the store.
     let store_of = |name: &str| {
         let own = stores.iter().find(|store| name.starts_with(store.as_str()));
         own.map_or_else(|| name.to_owned(), Clone::clone)

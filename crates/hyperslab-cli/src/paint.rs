@@ -1,4 +1,4 @@
-//! Colours, few and quiet. They are taken out again when the output is no terminal.
+//! Sparse colours. They are stripped if the output is not a terminal.
 
 use std::fmt::{self, Display};
 
@@ -24,17 +24,17 @@ pub(crate) const fn dim<T: Display>(text: T) -> Painted<T> {
     Painted(Style::new().dimmed(), text)
 }
 
-/// All is well.
+/// Success.
 pub(crate) const fn good<T: Display>(text: T) -> Painted<T> {
     Painted(AnsiColor::Green.on_default(), text)
 }
 
-/// Not as it should be.
+/// A warning.
 pub(crate) const fn doubtful<T: Display>(text: T) -> Painted<T> {
     Painted(AnsiColor::Yellow.on_default(), text)
 }
 
-/// Wrong.
+/// An error.
 pub(crate) const fn bad<T: Display>(text: T) -> Painted<T> {
     Painted(AnsiColor::Red.on_default().bold(), text)
 }

@@ -1,20 +1,21 @@
-//! Sizes, shapes, tables and arrays as people like to see them.
+//! Formats sizes, shapes, tables and arrays for reading.
 
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use hyperslab::{DType, Error, Result, Values, element_to_text};
+use hyperslab::driver::element_to_text;
+use hyperslab::{DType, Error, Result, Values};
 
 use crate::paint;
 
-/// Arrays with more elements than this are shown by their edges.
+/// Larger arrays are shown by their edges.
 const MOST_ELEMENTS: usize = 1000;
 /// Elements shown at each end of a long axis.
 const EDGE: u64 = 3;
-/// Elements of a row are wrapped at this width.
+/// Rows of elements are wrapped at this width.
 const WIDTH: usize = 100;
 
-/// Bytes in the unit that suits them: `1.5 GiB`.
+/// Bytes in a suitable unit: `1.5 GiB`.
 pub(crate) fn bytes(count: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     if count < 1024 {
@@ -32,7 +33,7 @@ pub(crate) fn bytes(count: u64) -> String {
     if value < 10.0 { format!("{value:.2} {unit}") } else { format!("{value:.1} {unit}") }
 }
 
-/// A number with its thousands set apart: `81,408`.
+/// A number with thousands separators: `81,408`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -45,7 +46,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// A size as people write it: `4GiB`, `256 MB`, `1000`.
+/// Parses a size: `4GiB`, `256 MB`, `1000`.
 pub(crate) fn parse_bytes(text: &str) -> Result<u64> {
     let text = text.trim();
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -67,7 +68,7 @@ pub(crate) fn parse_bytes(text: &str) -> Result<u64> {
     Ok((number * factor) as u64)
 }
 
-/// Extents joined by crosses: `365 × 720`; a single value has none.
+/// Extents joined by crosses: `365 × 720`; empty for a scalar.
 pub(crate) fn shape(extents: &[u64]) -> String {
     if extents.is_empty() {
         return "scalar".to_owned();
@@ -91,7 +92,7 @@ impl Table {
         }
     }
 
-    /// The same, with columns that are empty in every row.
+    /// Keeps columns that are empty in every row.
     pub(crate) fn with_empty_columns(mut self) -> Self {
         self.empty_columns = true;
         self
@@ -131,11 +132,11 @@ impl Table {
     }
 }
 
-/// Values in brackets, as NumPy prints them; long arrays by their edges unless `full`.
+/// Values in brackets, as in NumPy; long arrays by their edges unless `full`.
 pub(crate) fn write_values(values: &Values, full: bool, out: &mut dyn Write) -> io::Result<()> {
     let edges = !full && values.len() > MOST_ELEMENTS;
     let mut width = 0;
-    // Structs and texts differ too much in width to be aligned.
+    // Structs and texts vary too much in width to be aligned.
     if values.dtype.is_numeric() || matches!(values.dtype, DType::Bool) {
         each_shown(&values.shape, edges, 0, &mut |index| width = width.max(text(values, index).len()));
     }
@@ -156,7 +157,7 @@ fn text(values: &Values, index: usize) -> String {
     }
 }
 
-/// The positions of an axis that are shown: all, or both ends with a gap.
+/// The positions of an axis to show: all, or both ends with a gap.
 fn shown(extent: u64, edges: bool) -> Vec<Option<u64>> {
     if !edges || extent <= 2 * EDGE + 1 {
         return (0..extent).map(Some).collect();
@@ -167,7 +168,7 @@ fn shown(extent: u64, edges: bool) -> Vec<Option<u64>> {
 fn each_shown(shape: &[u64], edges: bool, base: usize, visit: &mut impl FnMut(usize)) {
     let [extent, inner @ ..] = shape else { return visit(base) };
     // Values of this shape are in memory, unless an extent is zero.
-    let stride = hyperslab::product(inner).unwrap_or(0) as usize;
+    let stride = hyperslab::driver::product(inner).unwrap_or(0) as usize;
     for at in shown(*extent, edges).into_iter().flatten() {
         each_shown(inner, edges, base + at as usize * stride, visit);
     }

@@ -8,12 +8,21 @@ use std::time::Duration;
 use hyperslab::convert::Progress;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// Runs `work` while a bar, if wanted, follows its progress. Ctrl-C asks the work to stop.
+/// The exit code of a program that Ctrl-C ended.
+const INTERRUPTED: i32 = 130;
+
+/// Runs `work` while a bar, if wanted, follows its progress. Ctrl-C asks the work to stop, and ends reads that wait for a
+/// server; the work then takes back what it has written. A second Ctrl-C does not wait for that.
 pub(crate) fn with_bar<T>(wanted: bool, work: impl FnOnce(&Progress) -> T) -> T {
     let progress = Arc::new(Progress::default());
     let stopping = Arc::clone(&progress);
     // A handler that cannot be set leaves the system's own, which ends us: nothing is left behind either way.
-    let _ = ctrlc::set_handler(move || stopping.stop.store(true, Ordering::Relaxed));
+    let _ = ctrlc::set_handler(move || {
+        if stopping.stop.swap(true, Ordering::Relaxed) {
+            std::process::exit(INTERRUPTED);
+        }
+        hyperslab::interrupt_reads();
+    });
     if !wanted || !std::io::stderr().is_terminal() {
         return work(&progress);
     }

@@ -1,13 +1,13 @@
-//! Points in time as people write them.
+//! Parses points in time.
 
 use hyperslab::{Calendar, Error, Result};
 
-/// `T` or `FROM:TO` as milliseconds since 1970; `T` alone means everything up to then.
+/// `T` or `FROM:TO` as milliseconds since 1970. `T` alone means everything up to then.
 pub(crate) fn window(text: &str) -> Result<(u64, u64)> {
     if let Some(at) = moment(text) {
         return Ok((0, at));
     }
-    // Times hold colons themselves: try each as the one between two times.
+    // Times contain colons themselves, so try each colon as the separator.
     let split = text.match_indices(':').find_map(|(at, _)| {
         let (from, to) = (&text[..at], &text[at + 1..]);
         let from = if from.is_empty() { Some(0) } else { moment(from) };
@@ -38,7 +38,7 @@ fn moment(text: &str) -> Option<u64> {
     u64::try_from(days * 86_400_000 + time_of_day(time)?).ok()
 }
 
-/// Milliseconds of a time of day, less its offset from UTC.
+/// Milliseconds of a time of day, minus its offset from UTC.
 fn time_of_day(text: &str) -> Option<i64> {
     let zone = text.find(['Z', 'z', '+', '-']).unwrap_or(text.len());
     let (clock, zone) = text.split_at(zone);

@@ -1,4 +1,4 @@
-//! A mapped file that another program truncates. Touching the missing part raises `SIGBUS`, which ends a process without a
+//! Handles mapped files that another program truncates. Touching the missing part raises `SIGBUS`, which ends a process without a
 //! message unless it is handled.
 
 #![expect(unsafe_code, reason = "a signal handler can be set in no other way")]
@@ -6,8 +6,8 @@
 const TEXT: &[u8] =
     b"error: a file was truncated while it was read; --no-map reads by position and names the file\n";
 
-/// Handles `SIGBUS`: prints what happened and exits with the code of an error. Commands that write do not map what they
-/// read, so nothing half-written is left behind.
+/// Handles `SIGBUS`: prints a message and exits with the code of an error. Commands that write do not map their input, so nothing
+/// half-written is left behind.
 pub(crate) fn handle() {
     let handler: extern "C" fn(libc::c_int) = on_signal;
     // SAFETY: the handler only makes calls that may be made from a handler.

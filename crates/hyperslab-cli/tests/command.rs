@@ -118,7 +118,7 @@ fn fragments_are_added_put_together_and_removed() {
     assert_eq!(values(&["--at", &time]), first);
     let report = json(folder.path(), 0, &["consolidate", "a.tiledb", "--json"]);
     assert_eq!((&report["replaced"], values(&[])), (&2.into(), second.clone()));
-    assert!(told(folder.path(), 0, &["consolidate", "a.tiledb"]).contains("nothing to put together"));
+    assert!(told(folder.path(), 0, &["consolidate", "a.tiledb"]).contains("nothing to merge"));
     assert!(told(folder.path(), 0, &["vacuum", "a.tiledb"]).contains("2 fragments removed"));
     assert_eq!(json(folder.path(), 0, &["vacuum", "a.tiledb", "--json"])["removed"], 0);
     assert_eq!(values(&[]), second);

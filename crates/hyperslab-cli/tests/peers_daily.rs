@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+#[path = "peers/formats.rs"]
+mod formats;
+
 use std::path::Path;
 use std::process::{Command, Output};
 

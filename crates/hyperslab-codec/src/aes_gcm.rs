@@ -11,7 +11,7 @@ const CODEC: &str = "AES-256-GCM";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) when the tag does not prove the bytes: the key is wrong or they were
+/// [`Corrupt`](crate::CodecError::Corrupt) if the tag does not prove the bytes: the key is wrong or they were
 /// altered. Nothing of them is in `out` then.
 pub fn open(key: &[u8; 32], iv: &[u8; 12], tag: &[u8; 16], src: &[u8], out: &mut [u8]) -> Result<()> {
     let (found, expected) = (src.len(), out.len());
@@ -27,7 +27,7 @@ pub fn open(key: &[u8; 32], iv: &[u8; 12], tag: &[u8; 16], src: &[u8], out: &mut
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) when the lengths differ.
+/// [`Size`](crate::CodecError::Size) if the lengths differ.
 pub fn seal(key: &[u8; 32], iv: &[u8; 12], src: &[u8], out: &mut [u8]) -> Result<[u8; 16]> {
     let (found, expected) = (src.len(), out.len());
     let buffer = InOutBuf::new(src, out).map_err(|_| size(CODEC, expected, found))?;

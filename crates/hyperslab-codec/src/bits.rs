@@ -1,13 +1,13 @@
-//! Bits in a row, the highest bit of a byte first.
+//! Bit streams, highest bit of a byte first.
 
 use crate::error::{Result, corrupt};
 
-/// Takes bits from the front of a slice.
+/// Reads bits from the front of a slice.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     codec: &'static str,
     rest: &'a [u8],
-    /// Bits not yet taken, at the top; zeros below them.
+    /// Unread bits, at the top; zeros below them.
     held: u64,
     count: u32,
 }
@@ -73,7 +73,7 @@ impl<'a> BitReader<'a> {
         Ok(value)
     }
 
-    /// The number of zeros before the next one, which is taken too.
+    /// The number of zeros before the next one, which is consumed too.
     #[inline]
     pub(crate) fn get_unary(&mut self) -> Result<u32> {
         let mut zeros = 0;
@@ -98,11 +98,11 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// Appends bits to those in a vector.
+/// Appends bits to a vector.
 #[derive(Debug)]
 pub(crate) struct BitWriter<'a> {
     out: &'a mut Vec<u8>,
-    /// Bits not yet put, at the bottom.
+    /// Bits not yet written, at the bottom.
     held: u64,
     count: u32,
 }
@@ -112,7 +112,7 @@ impl<'a> BitWriter<'a> {
         Self { out, held: 0, count: 0 }
     }
 
-    /// Puts the low `n` bits of `value`, at most 56.
+    /// Writes the low `n` bits of `value`, at most 56.
     #[inline]
     pub(crate) fn put(&mut self, value: u64, n: u32) {
         if n == 0 {
@@ -126,7 +126,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Puts the low `n` bits of `value`, at most 128.
+    /// Writes the low `n` bits of `value`, at most 128.
     pub(crate) fn put_wide(&mut self, value: u128, n: u32) {
         let mut left = n;
         while left > 0 {
@@ -136,7 +136,7 @@ impl<'a> BitWriter<'a> {
         }
     }
 
-    /// Puts the last bits, padded with zeros to a byte.
+    /// Writes the last bits, padded with zeros to a byte.
     pub(crate) fn finish(mut self) {
         if self.count > 0 {
             let pad = 8 - self.count;

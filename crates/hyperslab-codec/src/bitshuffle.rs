@@ -103,7 +103,7 @@ fn check_block(size: usize, src: &[u8], out: &[u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `src` is not such a multiple, [`Size`](crate::CodecError::Size) where
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is not such a multiple, [`Size`](crate::CodecError::Size) where
 /// the lengths differ.
 pub fn encode_block(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     check_block(size, src, out)?;
@@ -192,8 +192,8 @@ fn geometry(size: usize, block: usize, len: usize) -> Result<(usize, usize)> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `size` is 0 or `block` no multiple of 8,
-/// [`Size`](crate::CodecError::Size) where the lengths differ.
+/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0 or `block` no multiple of 8,
+/// [`Size`](crate::CodecError::Size) if the lengths differ.
 pub fn encode(size: usize, block: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     check(size, src, out)?;
     let (bytes, body) = geometry(size, block, src.len())?;
@@ -235,7 +235,7 @@ pub enum Inner {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where the stream is shorter than its header.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the stream is shorter than its header.
 pub fn stream_len(src: &[u8]) -> Result<u64> {
     Reader::new(CODEC, src).u64_be()
 }
@@ -244,7 +244,7 @@ pub fn stream_len(src: &[u8]) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where it is damaged or cut off, [`Size`](crate::CodecError::Size) where it
+/// [`Corrupt`](crate::CodecError::Corrupt) if it is damaged or cut off, [`Size`](crate::CodecError::Size) if it
 /// decodes to any other size.
 pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if size == 0 {
@@ -289,7 +289,7 @@ pub fn decode_stream(inner: Inner, size: usize, src: &[u8], out: &mut [u8]) -> R
 ///
 /// # Errors
 ///
-/// As [`decode_stream`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode_stream`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_stream_vec(
     inner: Inner,
     size: usize,
@@ -308,7 +308,7 @@ pub fn decode_stream_vec(
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `size` is 0, `src` no multiple of it, `block` no multiple of 8, or a block
+/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0, `src` no multiple of it, `block` no multiple of 8, or a block
 /// longer than 32 bits can say.
 pub fn encode_stream(inner: Inner, size: usize, block: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if size == 0 || !src.len().is_multiple_of(size) {

@@ -71,8 +71,8 @@ impl<'a> Chunk<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where the header is impossible or `src` is cut off,
-    /// [`Unsupported`](crate::CodecError::Unsupported) where it asks for codecs or filters that are not built in.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if the header is impossible or `src` is cut off,
+    /// [`Unsupported`](crate::CodecError::Unsupported) if it asks for codecs or filters that are not built in.
     pub fn parse(src: &'a [u8]) -> Result<Self> {
         let header = Header::parse(src)?;
         let bytes = src.get(..header.stored_len).ok_or_else(|| {
@@ -113,7 +113,7 @@ impl<'a> Chunk<'a> {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is of another length, [`Corrupt`](crate::CodecError::Corrupt) where the
+    /// [`Size`](crate::CodecError::Size) if `out` is of another length, [`Corrupt`](crate::CodecError::Corrupt) if the
     /// block is damaged.
     pub fn decode_block(&self, block: usize, out: &mut [u8]) -> Result<()> {
         let range = self.block_range(block);
@@ -251,7 +251,7 @@ impl<'a> Chunk<'a> {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is of another length, [`Corrupt`](crate::CodecError::Corrupt) where the
+    /// [`Size`](crate::CodecError::Size) if `out` is of another length, [`Corrupt`](crate::CodecError::Corrupt) if the
     /// chunk is damaged.
     pub fn decode(&self, out: &mut [u8]) -> Result<()> {
         if out.len() != self.header.decoded_len {
@@ -270,7 +270,7 @@ impl<'a> Chunk<'a> {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where the chunk is shorter than that, [`Corrupt`](crate::CodecError::Corrupt) where
+    /// [`Size`](crate::CodecError::Size) if the chunk is shorter than that, [`Corrupt`](crate::CodecError::Corrupt) where
     /// a block is damaged.
     pub fn decode_range(&self, start: usize, out: &mut [u8]) -> Result<()> {
         let end = start.checked_add(out.len()).filter(|&end| end <= self.header.decoded_len);
@@ -333,7 +333,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let chunk = Chunk::parse(src)?;
     if chunk.header.decoded_len > limit {

@@ -23,8 +23,8 @@ const CODEC: &str = "blosc2";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where the frame is damaged or cut off, [`Size`](crate::CodecError::Size) where it
-/// decodes to any other size, [`Unsupported`](crate::CodecError::Unsupported) where it needs what is not built in.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the frame is damaged or cut off, [`Size`](crate::CodecError::Size) if it
+/// decodes to any other size, [`Unsupported`](crate::CodecError::Unsupported) if it needs what is not built in.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     let frame = Frame::parse(src)?;
     let len = frame.decoded_len()?;
@@ -38,7 +38,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let frame = Frame::parse(src)?;
     let len = frame.decoded_len()?;

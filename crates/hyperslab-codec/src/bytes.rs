@@ -1,8 +1,8 @@
-//! Reading numbers from claims: a cursor over untrusted bytes, and buffers that grow up to a limit.
+//! Reads untrusted bytes: a checked cursor, and buffers that grow up to a limit.
 
 use crate::error::{Result, corrupt, too_long};
 
-/// Reads a slice from the front to the back and never past it.
+/// Reads a slice from front to back and never past it.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader<'a> {
     codec: &'static str,
@@ -22,7 +22,7 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
-    /// The next `n` bytes; an error when there are fewer.
+    /// The next `n` bytes; an error if there are fewer.
     pub(crate) fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         match self.rest.split_at_checked(n) {
             Some((head, tail)) => {
@@ -30,7 +30,7 @@ impl<'a> Reader<'a> {
                 Ok(head)
             }
             None => {
-                Err(corrupt(self.codec, format!("ends early: {n} bytes expected, {} there", self.rest.len())))
+                Err(corrupt(self.codec, format!("ends early: {n} bytes expected, {} left", self.rest.len())))
             }
         }
     }
@@ -42,7 +42,7 @@ impl<'a> Reader<'a> {
                 Ok(*head)
             }
             None => {
-                Err(corrupt(self.codec, format!("ends early: {N} bytes expected, {} there", self.rest.len())))
+                Err(corrupt(self.codec, format!("ends early: {N} bytes expected, {} left", self.rest.len())))
             }
         }
     }
@@ -68,10 +68,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Appends to `out` what `decode` produces, without knowing its size beforehand.
+/// Appends the output of `decode` to `out`, without knowing its size in advance.
 ///
-/// `decode` is given a zeroed buffer and returns the number of bytes written, or `None` when the buffer is too
-/// small; it is then called again with a larger one, at most `limit` bytes. On an error `out` is as it was.
+/// `decode` is given a zeroed buffer and returns the number of bytes written, or `None` if the buffer is too small. It is then
+/// called again with a larger one of at most `limit` bytes. On an error, `out` is unchanged.
 pub(crate) fn decode_growing(
     codec: &'static str,
     guess: usize,
@@ -102,8 +102,8 @@ pub(crate) fn decode_growing(
     }
 }
 
-/// Copies `len` bytes from `distance` back to `out[at..]`, as Lempel-Ziv codes mean it: where the distance is shorter
-/// than the length, the bytes just written repeat.
+/// Copies `len` bytes from `distance` back to `out[at..]`, with Lempel-Ziv semantics: if the distance is shorter than the length,
+/// the bytes just written repeat.
 ///
 /// The caller has checked `1 <= distance <= at` and `len <= out.len() - at`.
 pub(crate) fn copy_back(out: &mut [u8], at: usize, distance: usize, len: usize) {

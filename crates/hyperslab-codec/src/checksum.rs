@@ -115,7 +115,7 @@ pub const fn agree(computed: u32, stored: u32) -> bool {
 ///
 /// # Errors
 ///
-/// [`Checksum`](CodecError::Checksum) where it is neither.
+/// [`Checksum`](CodecError::Checksum) if it is neither.
 pub fn verify_fletcher32(bytes: &[u8], stored: u32) -> Result<()> {
     let computed = fletcher32(bytes);
     let [a, b, c, d] = computed.to_be_bytes();

@@ -136,8 +136,8 @@ fn decode_some(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<Option<us
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where the stream is damaged or cut off,
-/// [`Size`](crate::CodecError::Size) where it decodes to any other size.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the stream is damaged or cut off,
+/// [`Size`](crate::CodecError::Size) if it decodes to any other size.
 pub fn decode(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(wrapper, src, out)? {
         Some(n) if n == out.len() => Ok(()),
@@ -150,7 +150,7 @@ pub fn decode(wrapper: Wrapper, src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(wrapper: Wrapper, src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let guess = src.len().saturating_mul(4);
     decode_growing(wrapper.codec(), guess, limit, out, |room| decode_some(wrapper, src, room))

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 /// A kernel's result.
 pub type Result<T> = std::result::Result<T, CodecError>;
 
-/// Why a kernel failed. Every variant names the codec; the caller knows the file, the structure and the byte.
+/// Why a kernel failed. Every variant names the codec; the caller adds the file, the structure and the byte.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
@@ -17,16 +17,16 @@ pub enum CodecError {
         /// The problem with the bytes.
         reason: Cow<'static, str>,
     },
-    /// The bytes decode to another size than they must.
+    /// The decoded size differs from the expected one.
     #[error("{codec}: decoded to {} bytes, expected {expected}", Found(*found, *at_least))]
     Size {
         /// The kernel's name.
         codec: &'static str,
-        /// The size that was to be filled, or the limit.
+        /// The expected size, or the limit.
         expected: usize,
-        /// The size that the bytes have; see `at_least`.
+        /// The decoded size; see `at_least`.
         found: usize,
-        /// Decoding stopped when `found` was reached: the true size is not known.
+        /// Whether decoding stopped at `found`, so that the true size is not known.
         at_least: bool,
     },
     /// The checksum does not match the bytes.
@@ -34,17 +34,17 @@ pub enum CodecError {
     Checksum {
         /// The kernel's name.
         codec: &'static str,
-        /// Checksum of the bytes that are there.
+        /// The checksum of the actual bytes.
         computed: u64,
-        /// Checksum that was stored with them.
+        /// The stored checksum.
         stored: u64,
     },
-    /// The bytes are right, and this build does not read them.
+    /// The bytes are valid, but this build does not read them.
     #[error("{codec}: {feature} is not supported")]
     Unsupported {
         /// The kernel's name.
         codec: &'static str,
-        /// What would be needed.
+        /// The missing feature.
         feature: Cow<'static, str>,
     },
     /// The caller's parameters are wrong.
@@ -57,7 +57,7 @@ pub enum CodecError {
     },
 }
 
-/// Prints a size, or that it is only a lower bound.
+/// Prints a size, or that it is a lower bound.
 struct Found(usize, bool);
 
 impl std::fmt::Display for Found {
@@ -78,12 +78,12 @@ pub(crate) fn unsupported(codec: &'static str, feature: impl Into<Cow<'static, s
     CodecError::Unsupported { codec, feature: feature.into() }
 }
 
-/// The output did not come out at the size that was asked for.
+/// The output does not have the expected size.
 pub(crate) fn size(codec: &'static str, expected: usize, found: usize) -> CodecError {
     CodecError::Size { codec, expected, found, at_least: false }
 }
 
-/// The output did not fit into `limit` bytes.
+/// The output does not fit in `limit` bytes.
 pub(crate) fn too_long(codec: &'static str, limit: usize) -> CodecError {
     CodecError::Size { codec, expected: limit, found: limit.saturating_add(1), at_least: true }
 }

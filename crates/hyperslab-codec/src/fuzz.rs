@@ -3,12 +3,17 @@
 //! A decoder that has parameters takes them from the first bytes. None may panic, and none may write or allocate out of
 //! proportion to `limit`. Results are thrown away.
 
+mod round_trips;
+
 use crate::blosc::{self, Chunk};
+use crate::narrow::Narrow;
 use crate::tiledb::{self, Integer, StringDictionary, StringRuns};
 use crate::{
-    bitshuffle, blosc2, bzip2, deflate, hdf5_lz4, lz4, lzf, lzma, nbit, numcodecs, pcodec, scale_offset,
-    shuffle, snappy, szip, zfp, zstd,
+    aes_gcm, bitshuffle, blosc2, bzip2, deflate, hdf5_lz4, lz4, lzf, lzma, nbit, numcodecs, pcodec,
+    scale_offset, shuffle, snappy, szip, zfp, zstd,
 };
+
+pub use round_trips::{ROUND_TRIPS, RoundTrip};
 
 /// A name, and a function of arbitrary bytes and of the most bytes that may come out.
 pub type Decoder = (&'static str, fn(&[u8], usize));
@@ -83,6 +88,19 @@ pub const DECODERS: &[Decoder] = &[
         }
     }),
     ("pcodec", |src, limit| drop(pcodec::decode(pcodec::Number::F32, src, &mut vec![0; limit & !3]))),
+    ("narrow", |src, limit| {
+        with_bytes(src, |[kind, big], src| {
+            let names =
+                ["int2", "int4", "uint2", "uint4", "bfloat16", "float8_e4m3", "float8_e5m2", "float4_e2m1fn"];
+            let Some(narrow) = Narrow::parse(names[usize::from(kind) % names.len()]) else { return };
+            drop(narrow.decode(big & 1 != 0, src, &mut vec![0; src.len().min(limit) * 4]));
+        });
+    }),
+    ("aes-gcm", |src, limit| {
+        with_bytes(src, |tag: [u8; 16], src| {
+            drop(aes_gcm::open(&[7; 32], &[1; 12], &tag, src, &mut room(src, limit)))
+        });
+    }),
     ("zfp", |src, limit| drop(zfp::decode_vec(src, limit, &mut Vec::new()))),
     ("tiledb integers", tiledb_integers),
     ("tiledb strings", tiledb_strings),

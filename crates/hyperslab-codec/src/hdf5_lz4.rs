@@ -16,7 +16,7 @@ pub const DEFAULT_BLOCK: usize = 1 << 30;
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where the stream is shorter than its header.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the stream is shorter than its header.
 pub fn stream_len(src: &[u8]) -> Result<u64> {
     Reader::new(CODEC, src).u64_be()
 }
@@ -25,7 +25,7 @@ pub fn stream_len(src: &[u8]) -> Result<u64> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where it is damaged or cut off, [`Size`](crate::CodecError::Size) where it
+/// [`Corrupt`](crate::CodecError::Corrupt) if it is damaged or cut off, [`Size`](crate::CodecError::Size) if it
 /// decodes to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = Reader::new(CODEC, src);
@@ -53,7 +53,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let total = usize::try_from(stream_len(src)?).ok().filter(|&n| n <= limit);
     let total = total.ok_or_else(|| too_long(CODEC, limit))?;
@@ -66,7 +66,7 @@ pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where a block is longer than LZ4 allows.
+/// [`Invalid`](crate::CodecError::Invalid) if a block is longer than LZ4 allows.
 pub fn encode(src: &[u8], block: usize, out: &mut Vec<u8>) -> Result<()> {
     let block = if block == 0 { DEFAULT_BLOCK } else { block }.min(src.len().max(1));
     let stated = u32::try_from(block).map_err(|_| invalid(CODEC, format!("a block of {block} bytes")))?;

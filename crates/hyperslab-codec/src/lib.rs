@@ -48,6 +48,7 @@
 //! | [`numcodecs`] | delta, fixed scale and offset, quantize, packbits | | | the same |
 //! | [`narrow`] | bfloat16, small floats, small integers | | | (data types) |
 //! | [`pcodec`] | Pcodec | | | `pcodec` |
+//! | [`webp`] | WebP images | | 18 | |
 //! | [`zfp`] | zfp, read only | 32013 | | `zfp`, `zfpy` |
 //! | [`tiledb`] | deltas, bit widths, run lengths, dictionaries, … | | 4, 6, 7, 10, 14–16, 19 | |
 //! | [`checksum`] | CRC-32, CRC-32C, Adler, Fletcher, lookup3, MD5, SHA-256 | 3, metadata | 12, 13 | `crc32c`, … |
@@ -95,6 +96,7 @@ pub mod szip;
 #[cfg(test)]
 mod testing;
 pub mod tiledb;
+pub mod webp;
 pub mod zfp;
 pub mod zstd;
 

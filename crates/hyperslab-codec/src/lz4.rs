@@ -22,8 +22,8 @@ fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where the block is damaged or cut off,
-/// [`Size`](crate::CodecError::Size) where it decodes to any other size.
+/// [`Corrupt`](crate::CodecError::Corrupt) if the block is damaged or cut off,
+/// [`Size`](crate::CodecError::Size) if it decodes to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(src, out)? {
         Some(n) if n == out.len() => Ok(()),
@@ -36,7 +36,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     decode_growing(CODEC, src.len().saturating_mul(4), limit, out, |room| decode_some(src, room))
 }
@@ -45,7 +45,7 @@ pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `src` is longer than a block may be (2 113 929 216 bytes).
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is longer than a block may be (2 113 929 216 bytes).
 pub fn encode(src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if src.len() > 0x7e00_0000 {
         return Err(invalid(CODEC, format!("{} bytes are too many for one block", src.len())));

@@ -51,8 +51,8 @@ fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is damaged or cut off,
-/// [`Size`](crate::CodecError::Size) where it decodes to any other size.
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off,
+/// [`Size`](crate::CodecError::Size) if it decodes to any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(src, out)? {
         Some(n) if n == out.len() => Ok(()),
@@ -65,7 +65,7 @@ pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     decode_growing(CODEC, src.len().saturating_mul(4), limit, out, |room| decode_some(src, room))
 }

@@ -88,7 +88,7 @@ fn fill(reader: &mut dyn Read, out: &mut [u8]) -> Result<usize> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is damaged or cut off, [`Size`](crate::CodecError::Size) where it
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off, [`Size`](crate::CodecError::Size) if it
 /// decodes to any other size.
 pub fn decode(container: Container, src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = reader(container, src)?;
@@ -106,7 +106,7 @@ pub fn decode(container: Container, src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`.
 pub fn decode_vec(container: Container, src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let start = out.len();
     let room = u64::try_from(limit).unwrap_or(u64::MAX).saturating_add(1);

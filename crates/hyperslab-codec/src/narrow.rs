@@ -242,7 +242,7 @@ impl Narrow {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where there are more or fewer, [`Corrupt`](crate::CodecError::Corrupt) where the last is cut off.
+    /// [`Size`](crate::CodecError::Size) if there are more or fewer, [`Corrupt`](crate::CodecError::Corrupt) if the last is cut off.
     pub fn decode(self, big: bool, src: &[u8], out: &mut [u8]) -> Result<()> {
         self.check(src.len(), out.len())?;
         if !self.is_float() {

@@ -213,8 +213,8 @@ impl NBit {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where they describe no type,
-    /// [`Unsupported`](crate::CodecError::Unsupported) where a number is longer than 16 bytes.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if they describe no type,
+    /// [`Unsupported`](crate::CodecError::Unsupported) if a number is longer than 16 bytes.
     pub fn parse(client: &[u32]) -> Result<Self> {
         let mut parameters = Parameters { rest: client.iter(), kinds: 0 };
         let (_count, plain, elements) = (parameters.next()?, parameters.next()?, parameters.next()?);
@@ -232,8 +232,8 @@ impl NBit {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not [`decoded_len`](Self::decoded_len) bytes,
-    /// [`Corrupt`](crate::CodecError::Corrupt) where `src` is cut off.
+    /// [`Size`](crate::CodecError::Size) if `out` is not [`decoded_len`](Self::decoded_len) bytes,
+    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is cut off.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         if self.decoded_len() != Some(out.len()) {
             return Err(size_error(CODEC, out.len(), self.decoded_len().unwrap_or(usize::MAX)));
@@ -283,7 +283,7 @@ impl NBit {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) where `src` is not [`decoded_len`](Self::decoded_len) bytes.
+    /// [`Invalid`](crate::CodecError::Invalid) if `src` is not [`decoded_len`](Self::decoded_len) bytes.
     pub fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.decoded_len() != Some(src.len()) {
             return Err(invalid(

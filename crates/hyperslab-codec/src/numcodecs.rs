@@ -131,7 +131,7 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not as many differences.
+    /// [`Size`](crate::CodecError::Size) if `out` is not as many differences.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.decoded, src, self.stored, out)?;
         let mut last = Wide::Integer(0);
@@ -154,7 +154,7 @@ impl Delta {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not as many numbers.
+    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.stored, src, self.decoded, out)?;
         let (mut integer, mut float, mut single) = (0i64, 0f64, 0f32);
@@ -201,7 +201,7 @@ impl FixedScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not as many numbers.
+    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.decoded, src, self.stored, out)?;
         let (scale, offset) = (self.scale as f32, self.offset as f32);
@@ -221,7 +221,7 @@ impl FixedScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not as many numbers.
+    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         check(self.stored, src, self.decoded, out)?;
         let (scale, offset) = (self.scale as f32, self.offset as f32);
@@ -261,7 +261,7 @@ impl Quantize {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not as many numbers, [`Invalid`](crate::CodecError::Invalid) where
+    /// [`Size`](crate::CodecError::Size) if `out` is not as many numbers, [`Invalid`](crate::CodecError::Invalid) where
     /// a type is not a float.
     pub fn encode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         self.check()?;
@@ -310,7 +310,7 @@ pub fn pack_bits(src: &[u8], out: &mut Vec<u8>) {
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) where there are more or fewer bits, [`Corrupt`](crate::CodecError::Corrupt) where more
+/// [`Size`](crate::CodecError::Size) if there are more or fewer bits, [`Corrupt`](crate::CodecError::Corrupt) if more
 /// than a byte is padding.
 pub fn unpack_bits(src: &[u8], out: &mut [u8]) -> Result<()> {
     let (&padding, bytes) = src.split_first().ok_or_else(|| corrupt(CODEC, "packbits: no padding byte"))?;

@@ -61,8 +61,8 @@ native!(i16: 2, i32: 4, i64: 8, u16: 2, u32: 4, u64: 8, half::f16: 2, f32: 4, f6
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is damaged or holds numbers of another type,
-/// [`Size`](crate::CodecError::Size) where it holds more or fewer.
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or holds numbers of another type,
+/// [`Size`](crate::CodecError::Size) if it holds more or fewer.
 pub fn decode(number: Number, src: &[u8], out: &mut [u8]) -> Result<()> {
     match number {
         Number::I16 => decode_as::<i16, 2>(src, out),

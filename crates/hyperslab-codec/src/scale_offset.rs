@@ -38,7 +38,7 @@ impl ScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where they describe no type,
+    /// [`Corrupt`](crate::CodecError::Corrupt) if they describe no type,
     /// [`Unsupported`](crate::CodecError::Unsupported) for methods that libhdf5 does not have either.
     pub fn parse(client: &[u32]) -> Result<Self> {
         let client: &[u32; PARAMETERS] = client
@@ -101,8 +101,8 @@ impl ScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where `out` is not [`decoded_len`](Self::decoded_len) bytes,
-    /// [`Corrupt`](crate::CodecError::Corrupt) where `src` is damaged or cut off.
+    /// [`Size`](crate::CodecError::Size) if `out` is not [`decoded_len`](Self::decoded_len) bytes,
+    /// [`Corrupt`](crate::CodecError::Corrupt) if `src` is damaged or cut off.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         if self.decoded_len() != Some(out.len()) {
             return Err(size_error(CODEC, out.len(), self.decoded_len().unwrap_or(usize::MAX)));
@@ -151,7 +151,7 @@ impl ScaleOffset {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) where `src` is not [`decoded_len`](Self::decoded_len) bytes.
+    /// [`Invalid`](crate::CodecError::Invalid) if `src` is not [`decoded_len`](Self::decoded_len) bytes.
     pub fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         if self.decoded_len() != Some(src.len()) {
             return Err(invalid(

@@ -27,7 +27,7 @@ fn check(size: usize, src: &[u8], out: &[u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `size` is 0, [`Size`](crate::CodecError::Size) where the lengths differ.
+/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0, [`Size`](crate::CodecError::Size) if the lengths differ.
 pub fn encode(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     check(size, src, out)?;
     let n = src.len() / size;
@@ -68,7 +68,7 @@ pub fn encode(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `size` is 0, [`Size`](crate::CodecError::Size) where the lengths differ.
+/// [`Invalid`](crate::CodecError::Invalid) if `size` is 0, [`Size`](crate::CodecError::Size) if the lengths differ.
 pub fn decode(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     check(size, src, out)?;
     let n = src.len() / size;

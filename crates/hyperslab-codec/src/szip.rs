@@ -42,7 +42,7 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where they are impossible.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if they are impossible.
     pub fn parse(client: &[u32]) -> Result<Self> {
         let &[mask, block, bits, line] =
             client.first_chunk::<4>().ok_or_else(|| corrupt(CODEC, "fewer than 4 parameters"))?;
@@ -68,7 +68,7 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// [`Size`](crate::CodecError::Size) where the chunk states another size, [`Corrupt`](crate::CodecError::Corrupt) where
+    /// [`Size`](crate::CodecError::Size) if the chunk states another size, [`Corrupt`](crate::CodecError::Corrupt) where
     /// it is damaged or cut off.
     pub fn decode(&self, src: &[u8], out: &mut [u8]) -> Result<()> {
         let (stated, stream) =
@@ -93,7 +93,7 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// As [`decode`](Self::decode); [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then
+    /// As [`decode`](Self::decode); [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then
     /// as it was.
     pub fn decode_vec(&self, src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
         let stated = src.first_chunk::<4>().ok_or_else(|| corrupt(CODEC, "ends early: no size"))?;

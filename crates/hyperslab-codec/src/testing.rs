@@ -1,4 +1,4 @@
-//! Helpers of the tests.
+//! Test helpers.
 
 /// Bytes from hexadecimal digits; blanks are skipped.
 pub(crate) fn hex(digits: &str) -> Vec<u8> {
@@ -10,7 +10,7 @@ pub(crate) fn hex(digits: &str) -> Vec<u8> {
     digits.chunks_exact(2).map(|pair| pair[0] << 4 | pair[1]).collect()
 }
 
-/// Bytes that neither repeat nor depend on a generator's version.
+/// Reproducible bytes without repetition.
 pub(crate) fn noise(len: usize) -> Vec<u8> {
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
     (0..len)
@@ -23,17 +23,17 @@ pub(crate) fn noise(len: usize) -> Vec<u8> {
         .collect()
 }
 
-/// What the `steps.*` files hold: 300 little-endian integers in runs of seven.
+/// The content of the `steps.*` files: 300 little-endian integers in runs of seven.
 pub(crate) fn steps() -> Vec<u8> {
     (0..300i32).flat_map(|i| (i / 7 * 3).to_le_bytes()).collect()
 }
 
-/// What the `ramp*` files hold: `n` little-endian numbers of `size` bytes that grow and wobble.
+/// The content of the `ramp*` files: `n` little-endian numbers of `size` bytes that grow with small variations.
 pub(crate) fn ramp(n: u64, size: usize) -> Vec<u8> {
     (0..n).flat_map(|i| (i * 37 + (i * i) % 101).to_le_bytes().into_iter().take(size)).collect()
 }
 
-/// What the `stair*` files hold: `n` little-endian numbers of `size` bytes, each three times.
+/// The content of the `stair*` files: `n` little-endian numbers of `size` bytes, each three times.
 pub(crate) fn stair(n: u64, size: usize) -> Vec<u8> {
     (0..n).flat_map(|i| (i / 3 * 5).to_le_bytes().into_iter().take(size)).collect()
 }

@@ -1,8 +1,8 @@
-//! The transforms that only TileDB has: windows of fewer bits or of differences, packed second differences, runs and
-//! dictionaries of strings, scaled floats.
+//! Transforms that only TileDB has: bit-width reduction and deltas in windows, packed double deltas, runs and dictionaries of
+//! strings, scaled floats.
 //!
-//! All are on parts of a chunk: bytes whose framing the format's crate knows. Numbers are little-endian, but
-//! for the lengths and ids inside runs and dictionaries, which are big-endian.
+//! All work on parts of a chunk, whose framing the format crate handles. Numbers are little-endian, except for the lengths and
+//! ids inside runs and dictionaries, which are big-endian.
 
 mod delta;
 mod double_delta;

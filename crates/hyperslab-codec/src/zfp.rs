@@ -11,7 +11,7 @@ mod block;
 mod order;
 
 use crate::error::{Result, corrupt, invalid, size, too_long, unsupported};
-use block::{BitReader, Lane};
+use block::{BitReader, BlockInteger};
 
 pub(crate) const CODEC: &str = "zfp";
 
@@ -205,7 +205,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where there is none, [`Unsupported`](crate::CodecError::Unsupported) for another version of
+    /// [`Corrupt`](crate::CodecError::Corrupt) if there is none, [`Unsupported`](crate::CodecError::Unsupported) for another version of
     /// the code.
     pub fn parse(src: &[u8]) -> Result<Self> {
         let [b'z', b'f', b'p', version, _, ..] = *src else {
@@ -240,7 +240,7 @@ impl Header {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is cut off, [`Size`](crate::CodecError::Size) where the field has another size.
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is cut off, [`Size`](crate::CodecError::Size) if the field has another size.
 pub fn decode(field: &Field, mode: Mode, src: &[u8], out: &mut [u8]) -> Result<()> {
     decode_from(field, mode.check()?, BitReader::new(src, 0), out)
 }
@@ -259,7 +259,7 @@ pub fn decode_with_header(src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// As [`decode_with_header`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`.
+/// As [`decode_with_header`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let header = Header::parse(src)?;
     let bytes = header.field.bytes().filter(|bytes| *bytes <= limit).ok_or_else(|| too_long(CODEC, limit))?;
@@ -285,7 +285,7 @@ fn decode_from(field: &Field, mode: Mode, reader: BitReader<'_>, out: &mut [u8])
 }
 
 /// Decodes block after block and puts each in its place.
-fn blocks<L: Lane, const SIZE: usize>(
+fn blocks<L: BlockInteger, const SIZE: usize>(
     field: &Field,
     mut reader: BitReader<'_>,
     out: &mut [u8],

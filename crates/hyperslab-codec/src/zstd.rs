@@ -64,7 +64,7 @@ fn decode_some(src: &[u8], out: &mut [u8]) -> Result<Option<usize>> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) where `src` is not a sequence of frames, [`Size`](crate::CodecError::Size) where it decodes to
+/// [`Corrupt`](crate::CodecError::Corrupt) if `src` is not a sequence of frames, [`Size`](crate::CodecError::Size) if it decodes to
 /// any other size.
 pub fn decode(src: &[u8], out: &mut [u8]) -> Result<()> {
     match decode_some(src, out)? {
@@ -113,7 +113,7 @@ fn front(context: &mut DCtx<'_>, src: &[u8], out: &mut [u8]) -> bool {
 ///
 /// # Errors
 ///
-/// As [`decode`]; [`Size`](crate::CodecError::Size) where the result is longer than `limit`. `out` is then as it was.
+/// As [`decode`]; [`Size`](crate::CodecError::Size) if the result is longer than `limit`. `out` is then as it was.
 pub fn decode_vec(src: &[u8], limit: usize, out: &mut Vec<u8>) -> Result<()> {
     let guess = match zstd_safe::get_frame_content_size(src) {
         Ok(Some(n)) => usize::try_from(n).unwrap_or(usize::MAX).min(src.len().saturating_mul(256)),
@@ -167,7 +167,7 @@ const fn longest_block(level: i32) -> u32 {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where the library refuses, which it does only for want of memory.
+/// [`Invalid`](crate::CodecError::Invalid) if the library refuses, which it does only for want of memory.
 pub fn encode(src: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
     let base = out.len();
     out.reserve(zstd_safe::compress_bound(src.len()));

@@ -15,38 +15,37 @@ use crate::{
 
 /// A dense array of some format.
 ///
-/// A format says where chunks are stored and how stored bytes become elements. Planning, fetching in
-/// parallel, assembling and reducing are the engine's.
+/// A format locates chunks and decodes stored bytes to elements. The engine does the planning, parallel fetching, assembling and
+/// reducing.
 pub trait Array: Send + Sync + Debug {
-    /// What the array is.
+    /// The array's schema.
     fn schema(&self) -> &ArraySchema;
 
     /// The store and node, for messages: `volume.h5/t`.
     fn name(&self) -> &str;
 
-    /// Where these chunks are stored. `None`: never written, so the fill value. Takes many coordinates at
-    /// once, so that an index block is read once, not once per chunk; never loads a whole index to find one.
+    /// Locates chunks. `None` means never written, so that the chunk holds the fill value. Takes many coordinates at once, so
+    /// that an index block is read only once; never loads a whole index to find one chunk.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the index is damaged, or a chunk is missing in a format without a
-    /// fill value.
+    /// [`Corrupt`](Error::Corrupt) if the index is damaged, or a chunk is missing in a format without a fill value.
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>>;
 
     /// The blob with this key.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) or [`NotFound`](Error::NotFound) when it cannot be opened.
+    /// [`Io`](Error::Io) or [`NotFound`](Error::NotFound) if it cannot be opened.
     fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>>;
 
-    /// Stored bytes (one slice per span of the reference) back to elements: native byte order, in the schema's
-    /// cell order. `out` has exactly the chunk's size: clipped to the array where [`Edges`] says so.
+    /// Decodes stored bytes (one slice per span of the reference) to elements: native byte order, in the schema's cell order.
+    /// `out` has exactly the chunk's size: clipped to the array if [`Edges`] says so.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the bytes do not decode to exactly that many;
-    /// [`Unsupported`](Error::Unsupported) for an unsupported filter.
+    /// [`Corrupt`](Error::Corrupt) if the bytes do not decode to exactly that size; [`Unsupported`](Error::Unsupported) for an
+    /// unsupported filter.
     fn decode(
         &self,
         chunk: &ChunkCoord,
@@ -55,8 +54,8 @@ pub trait Array: Send + Sync + Debug {
         out: &mut [u8],
     ) -> Result<()>;
 
-    /// Decodes less than the whole chunk, where the format can: the wanted cells straight into their slot, or the front of
-    /// the chunk. Says which of the two it did; after [`Coverage::Nothing`] the caller decodes the whole chunk.
+    /// Decodes less than the whole chunk, if the format can: the wanted cells directly into their slot, or the front of the
+    /// chunk. Returns which of the two it did; after [`Coverage::Nothing`] the caller decodes the whole chunk.
     ///
     /// # Errors
     ///
@@ -71,8 +70,8 @@ pub trait Array: Send + Sync + Debug {
         Ok(Coverage::Nothing)
     }
 
-    /// As [`decode`](Self::decode), for elements of variable length or that may be missing: all cells of the
-    /// chunk, in C order, clipped to the array.
+    /// Like [`decode`](Self::decode), for variable-length or nullable elements: all cells of the chunk, in C order, clipped to
+    /// the array.
     ///
     /// # Errors
     ///
@@ -86,8 +85,7 @@ pub trait Array: Send + Sync + Debug {
         Err(Error::unsupported(self.name(), format!("reading elements of type {}", self.schema().dtype)))
     }
 
-    /// Visits every stored chunk, in the order of the index. Walks the index, never the grid, which a hostile
-    /// file can make endless.
+    /// Visits every stored chunk, in index order. Walks the index, never the grid, which a hostile file can make endless.
     ///
     /// # Errors
     ///
@@ -97,13 +95,13 @@ pub trait Array: Send + Sync + Debug {
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
     ) -> Result<()>;
 
-    /// Does [`visit_chunks`](Self::visit_chunks) visit every chunk that [`locate`](Self::locate) finds? Only then is a chunk
-    /// that was not visited known to hold the fill value.
+    /// Returns true if [`visit_chunks`](Self::visit_chunks) visits every chunk that [`locate`](Self::locate) finds. Only then
+    /// does a chunk that was not visited hold the fill value.
     fn visits_every_chunk(&self) -> bool {
         true
     }
 
-    /// How many chunks are stored, in how many bytes. Formats that know without a walk say so.
+    /// The number of stored chunks and their size. Formats that know this without a walk override it.
     ///
     /// # Errors
     ///
@@ -118,8 +116,8 @@ pub trait Array: Send + Sync + Debug {
         Ok(usage)
     }
 
-    /// Statistics that the format stores for these chunks; `None` where it stores none, and for chunks that were
-    /// never written. Only what is stored: no chunk is read for it.
+    /// Statistics that the format stores for these chunks; `None` if it stores none, and for chunks that were never written. No
+    /// chunk is read for them.
     ///
     /// # Errors
     ///
@@ -128,8 +126,8 @@ pub trait Array: Send + Sync + Debug {
         Ok(vec![None; chunks.len()])
     }
 
-    /// The chunk's stored bytes in terms that formats share, for callers that copy them to another store unchanged;
-    /// `None` if no such terms exist. Unfiltered chunks have them in every format.
+    /// A format-independent description of the chunk's stored bytes, for copying them to another store unchanged; `None` if there
+    /// is none. Unfiltered chunks have one in every format.
     fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
         let schema = self.schema();
         let whole = reference.as_plain()?.length == schema.decoded_bytes(chunk)? as u64;
@@ -138,19 +136,19 @@ pub trait Array: Send + Sync + Debug {
         (whole && shared).then(|| StoredForm { shape: schema.decoded_shape(chunk), steps: Vec::new() })
     }
 
-    /// Is everything that [`statistics`](Self::statistics) returns a [hint](ChunkStatistics::hint)? Callers that do not
-    /// trust hints can skip the call.
+    /// Returns true if everything that [`statistics`](Self::statistics) returns is a [hint](ChunkStatistics::hint). Callers that
+    /// do not trust hints can skip the call.
     fn statistics_are_hints(&self) -> bool {
         false
     }
 
-    /// Are the stored bytes on another machine, so that a request takes as long as many bytes?
+    /// Returns true if the stored bytes are on another machine, where each request has a high latency.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// The stored bytes of these spans; `None` for a span of an object that is not there, which only arrays that locate
-    /// chunks without looking ([`Span::is_whole`]) return. Neighbours in one blob are read in one call.
+    /// The stored bytes of these spans. `None` for a span of a missing object, which only arrays that locate chunks without a
+    /// lookup ([`Span::is_whole`]) return. Neighbours in one blob are read in one call.
     ///
     /// # Errors
     ///
@@ -160,7 +158,7 @@ pub trait Array: Send + Sync + Debug {
     }
 }
 
-/// Fetches spans from the [blobs](Array::blob) of an array: what [`Array::fetch`] does unless a format knows better.
+/// Fetches spans from the [blobs](Array::blob) of an array: the default of [`Array::fetch`].
 ///
 /// # Errors
 ///
@@ -182,20 +180,20 @@ pub fn fetch_from_blobs<A: Array + ?Sized>(array: &A, spans: &[&Span]) -> Result
     Ok(fetched)
 }
 
-/// Where a part of a chunk can be decoded to.
+/// The destination of a partial decode.
 #[derive(Debug)]
 pub struct PartialOutput<'o, 's> {
-    /// The slot of the wanted cells in the result, where there is one.
+    /// The slot of the wanted cells in the result, if there is one.
     pub slot: Option<&'o mut OutputSlot<'s>>,
-    /// The front of the decoded chunk, up to the last wanted element, where decoding can usefully end there. It may be
-    /// written to even when it is not completed.
+    /// The front of the decoded chunk, up to the last wanted element, if it is useful to stop there. It may be written to even if
+    /// it is not completed.
     pub front: Option<&'o mut [u8]>,
 }
 
 /// The result of a partial decode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Coverage {
-    /// Nothing: the whole chunk is to be decoded.
+    /// Nothing: the whole chunk must be decoded.
     Nothing,
     /// The wanted cells are in their slot.
     Slot,
@@ -203,39 +201,38 @@ pub enum Coverage {
     Front,
 }
 
-/// A number, exactly as an array of its kind holds it.
+/// A number, exactly as held by an array of its kind.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Number {
     /// Of an integer, boolean or time type.
     Integer(i128),
-    /// Of a floating-point type; `float16` and `float32` widened, which loses nothing.
+    /// Of a floating-point type; `float16` and `float32` are widened without loss.
     Float(f64),
 }
 
-/// Statistics of the values of one chunk. They cover the cells that are neither missing nor
-/// not-a-number, and only of those inside the array.
+/// Statistics of the values of one chunk. They cover the cells inside the array that are neither missing nor NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct ChunkStatistics {
-    /// The smallest value, or one below it.
+    /// The smallest value, or a lower bound.
     pub min: Option<Number>,
-    /// The largest value, or one above it.
+    /// The largest value, or an upper bound.
     pub max: Option<Number>,
     /// The sum of the values.
     pub sum: Option<Number>,
-    /// How many cells are missing or not a number.
+    /// The number of cells that are missing or NaN.
     pub nulls: Option<u64>,
-    /// The claims are the values themselves, not only bounds: the smallest and the largest value are in the chunk, and the
-    /// sum is that of all of them.
+    /// Whether the statistics are exact and not only bounds: the smallest and largest values occur in the chunk, and the sum is
+    /// that of all values.
     pub exact: bool,
-    /// Nothing ties these claims to the stored values (writers may leave them stale, no checksum covers them): they may
-    /// decide what is read first, but a result relies on them only if the caller asks for it.
+    /// Whether the statistics are not verifiably tied to the stored values (writers may leave them stale, and no checksum covers
+    /// them). They may decide what is read first, but a result relies on them only if the caller allows it.
     pub hint: bool,
 }
 
 /// How much of an array is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Usage {
-    /// Chunks that were written.
+    /// The number of written chunks.
     pub chunks: u64,
     /// Their stored bytes.
     pub bytes: u64,
@@ -246,39 +243,39 @@ pub struct Usage {
 pub struct ArraySchema {
     /// The type of an element.
     pub dtype: DType,
-    /// Shape and chunks.
+    /// The shape and the chunks.
     pub grid: Grid,
-    /// How far each dimension may grow: `None` without end. As long as the shape.
+    /// The limit to which each dimension may grow; `None` for unlimited. One entry per dimension.
     pub max_shape: Vec<Option<u64>>,
     /// The order of the cells in a decoded chunk.
     pub order: CellOrder,
     /// The contents of a chunk at the edge of the array.
     pub edges: Edges,
-    /// May elements be missing?
+    /// Whether elements may be missing.
     pub nullable: bool,
     /// The value of a cell that was never written.
     pub fill: Fill,
-    /// A name per dimension, where it has one. As long as the shape.
+    /// Dimension names, where they exist. One entry per dimension.
     pub dimensions: Vec<Option<String>>,
-    /// Labels along each dimension. As long as the shape.
+    /// Labels along each dimension. One entry per dimension.
     pub labels: Vec<Labels>,
     /// The attributes of the array.
     pub attributes: Attributes,
-    /// The pipeline, in the order of writing.
+    /// The pipeline, in writing order.
     pub filters: Vec<Filter>,
-    /// What finds a chunk, in the format's own words: "extensible array", "contiguous", "object names".
+    /// The kind of chunk index, in the format's own terms: "extensible array", "contiguous", "object names".
     pub chunk_index: String,
-    /// Did the writer cut the array into chunks? If not, the grid is ours and is not shown.
+    /// Whether the writer divided the array into chunks. If not, the grid is ours and is not shown.
     pub chunked: bool,
-    /// Does it only declare a dimension of its name and length, as NetCDF-4's dimensions without a variable do? Its
-    /// values mean nothing.
+    /// Whether it only declares a dimension of its name and length, like NetCDF-4 dimensions without a variable. Its values are
+    /// meaningless.
     pub is_dimension: bool,
-    /// How the format stores it, in more detail than the fields above say.
+    /// How the format stores it, in more detail than the fields above.
     pub stored: StoredArray,
 }
 
 impl ArraySchema {
-    /// An array without filters, names, labels and attributes, in C order.
+    /// An array without filters, dimension names, labels or attributes, in C order.
     #[must_use]
     pub fn new(dtype: DType, grid: Grid) -> Self {
         let rank = grid.rank();
@@ -307,7 +304,7 @@ impl ArraySchema {
         self.grid.shape()
     }
 
-    /// Cells of a decoded chunk, per dimension: clipped to the array where the format stores it so.
+    /// The shape of a decoded chunk, clipped to the array if the format stores it so.
     #[must_use]
     pub fn decoded_shape(&self, chunk: &[u64]) -> crate::Extents {
         match self.edges {
@@ -316,14 +313,14 @@ impl ArraySchema {
         }
     }
 
-    /// Bytes of a decoded chunk; `None` when elements have no fixed size or it passes `usize`.
+    /// The size of a decoded chunk in bytes; `None` if elements have no fixed size or on overflow of `usize`.
     #[must_use]
     pub fn decoded_bytes(&self, chunk: &[u64]) -> Option<usize> {
         let cells = usize::try_from(crate::product(&self.decoded_shape(chunk))?).ok()?;
         cells.checked_mul(self.dtype.size()?)
     }
 
-    /// The whole array's bytes; `None` when elements have no fixed size or it passes `u64`.
+    /// The size of the whole array in bytes; `None` if elements have no fixed size or on overflow of `u64`.
     #[must_use]
     pub fn bytes(&self) -> Option<u64> {
         crate::product(self.shape())?.checked_mul(self.dtype.size()? as u64)
@@ -333,7 +330,7 @@ impl ArraySchema {
 /// The contents of a chunk at the edge of the array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Edges {
-    /// As many cells as any other; those outside the array mean nothing.
+    /// As many cells as any other chunk; those outside the array are meaningless.
     Padded,
     /// Only the cells inside the array.
     Clipped,
@@ -342,7 +339,7 @@ pub enum Edges {
 /// The value of a cell that was never written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Fill {
-    /// Nothing: the format has no fill value, and `locate` refuses a missing chunk.
+    /// None: the format has no fill value, and `locate` refuses a missing chunk.
     Refused,
     /// Zeros (empty text, an empty list).
     Zero,
@@ -368,10 +365,10 @@ pub enum Labels {
     Node(String),
 }
 
-/// One filter of a pipeline, as it is shown: a name and parameters.
+/// One filter of a pipeline, as shown to users: a name and parameters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Filter {
-    /// The name that people know: `gzip`, `shuffle`, `zstd`.
+    /// The usual name: `gzip`, `shuffle`, `zstd`.
     pub name: String,
     /// `level`, `element_size` and the like.
     pub parameters: Map<String, Value>,
@@ -383,14 +380,14 @@ impl Filter {
         Self { name: name.into(), parameters: Map::new() }
     }
 
-    /// The same, with one more parameter.
+    /// Adds a parameter.
     #[must_use]
     pub fn with(mut self, parameter: &str, value: impl Into<Value>) -> Self {
         self.parameters.insert(parameter.to_owned(), value.into());
         self
     }
 
-    /// Refuses a level that the filter does not have, which some libraries clamp and others misread.
+    /// Refuses an invalid level, which some libraries clamp and others misread.
     ///
     /// ```
     /// use hyperslab_core::Filter;
@@ -421,7 +418,16 @@ impl Filter {
         Ok(())
     }
 
-    /// A pipeline as people write it: `shuffle,zstd:3`; `none` is one without filters.
+    /// The filter in short form: `shuffle`, `gzip:4`.
+    #[must_use]
+    pub fn short(&self) -> String {
+        match self.parameters.get("level") {
+            Some(level) => format!("{}:{level}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Parses a pipeline: `shuffle,zstd:3`; `none` is one without filters.
     ///
     /// ```
     /// use hyperslab_core::Filter;
@@ -432,7 +438,7 @@ impl Filter {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for an empty name or a level that is no number.
+    /// [`Invalid`](Error::Invalid) for an empty name or a level that is not a number.
     pub fn parse_list(text: &str) -> Result<Vec<Self>> {
         if text == "none" {
             return Ok(Vec::new());
@@ -450,7 +456,7 @@ impl Filter {
         text.split(',').map(one).collect()
     }
 
-    /// As JSON: `{"name": "gzip", "level": 4}`.
+    /// Converts to JSON: `{"name": "gzip", "level": 4}`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = Map::from_iter([("name".to_owned(), Value::from(self.name.as_str()))]);

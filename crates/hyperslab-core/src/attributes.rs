@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde_json::{Map, Value};
 
-use crate::{StoredAttribute, Values};
+use crate::{DType, Elements, StoredAttribute, Values};
 
 /// One attribute.
 #[derive(Debug, Clone, PartialEq)]
@@ -12,14 +12,14 @@ use crate::{StoredAttribute, Values};
 pub enum Attribute {
     /// A typed value: a scalar or a small array.
     Values(Values),
-    /// A document, as formats that keep their attributes in JSON have it.
+    /// A JSON document, from formats that store attributes as JSON.
     Json(Value),
-    /// An attribute whose bytes are damaged or of an unsupported type: the reason.
+    /// An attribute that is damaged or has an unsupported type, with the reason.
     Unreadable(String),
 }
 
 impl Attribute {
-    /// As JSON; an unreadable one is an object with the reason.
+    /// Converts to JSON. An unreadable attribute becomes an object that holds the reason.
     #[must_use]
     pub fn to_json(&self) -> Value {
         match self {
@@ -29,11 +29,145 @@ impl Attribute {
         }
     }
 
-    /// The text, when it is one.
+    /// The text, if the attribute is a text.
     #[must_use]
     pub fn as_text(&self) -> Option<String> {
         self.to_json().as_str().map(str::to_owned)
     }
+}
+
+impl Attribute {
+    /// As typed values. A document is the nearest typed value: numbers are 64-bit integers or floats, and what has no type
+    /// is its text. `None` for an unreadable one.
+    #[must_use]
+    pub fn to_values(&self) -> Option<Values> {
+        match self {
+            Self::Values(values) => Some(values.clone()),
+            Self::Json(document) => Some(from_document(document)),
+            Self::Unreadable(_) => None,
+        }
+    }
+
+    /// The name of the type that the JSON of this attribute does not tell: formats that keep attributes as JSON keep it
+    /// beside, and read the attribute again with [`from_json_of_type`](Self::from_json_of_type). `None` for documents and
+    /// for text.
+    #[must_use]
+    pub fn type_beside_json(&self) -> Option<String> {
+        let Self::Values(values) = self else { return None };
+        let is_text = values.dtype == DType::String && values.shape.is_empty();
+        let name = values.dtype.to_string();
+        let again = Self::from_json_of_type(&self.to_json(), &name);
+        // Not-a-number is not equal to itself.
+        let same = |again: &Self| matches!(again, Self::Values(own) if own.dtype == values.dtype && own.shape == values.shape);
+        (!is_text && again.is_some_and(|again| same(&again))).then_some(name)
+    }
+
+    /// The attribute that has this JSON and this [type](Self::type_beside_json); `None` where they do not fit.
+    #[must_use]
+    pub fn from_json_of_type(document: &Value, name: &str) -> Option<Self> {
+        let dtype = TYPES_BESIDE.into_iter().find(|dtype| dtype.to_string() == name)?;
+        let (mut shape, mut level) = (Vec::new(), document);
+        while let Value::Array(items) = level {
+            shape.push(items.len() as u64);
+            match items.first() {
+                Some(first) => level = first,
+                None => break,
+            }
+        }
+        if matches!(dtype, DType::Complex64 | DType::Complex128) {
+            shape.pop();
+        }
+        let mut leaves = Vec::new();
+        flatten(document, &mut leaves);
+        let elements = if dtype == DType::String {
+            Elements::variable(leaves.iter().map(|leaf| leaf.as_str()).collect::<Option<Vec<_>>>()?)
+        } else {
+            let bytes = leaves.iter().map(|leaf| number_bytes(leaf, &dtype)).collect::<Option<Vec<_>>>()?;
+            Elements::fixed(bytes.concat())
+        };
+        Values::new(dtype, &shape, elements).ok().map(Self::Values)
+    }
+}
+
+/// Types of attributes that JSON does not tell.
+const TYPES_BESIDE: [DType; 15] = [
+    DType::Bool,
+    DType::Int8,
+    DType::Int16,
+    DType::Int32,
+    DType::Int64,
+    DType::UInt8,
+    DType::UInt16,
+    DType::UInt32,
+    DType::UInt64,
+    DType::Float16,
+    DType::Float32,
+    DType::Float64,
+    DType::Complex64,
+    DType::Complex128,
+    DType::String,
+];
+
+fn flatten<'v>(document: &'v Value, leaves: &mut Vec<&'v Value>) {
+    match document {
+        Value::Array(items) => items.iter().for_each(|item| flatten(item, leaves)),
+        leaf => leaves.push(leaf),
+    }
+}
+
+/// One number, or a part of a complex one, as bytes.
+fn number_bytes(value: &Value, dtype: &DType) -> Option<Vec<u8>> {
+    let float = || match value {
+        Value::String(text) => text.replace("Infinity", "inf").parse::<f64>().ok(),
+        number => number.as_f64(),
+    };
+    macro_rules! integer {
+        ($type:ty) => {{
+            let wide = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from))?;
+            <$type>::try_from(wide).ok()?.to_ne_bytes().to_vec()
+        }};
+    }
+    Some(match dtype {
+        DType::Bool => vec![u8::from(value.as_bool()?)],
+        DType::Int8 => integer!(i8),
+        DType::Int16 => integer!(i16),
+        DType::Int32 => integer!(i32),
+        DType::Int64 => integer!(i64),
+        DType::UInt8 => integer!(u8),
+        DType::UInt16 => integer!(u16),
+        DType::UInt32 => integer!(u32),
+        DType::UInt64 => integer!(u64),
+        DType::Float16 => half::f16::from_f64(float()?).to_ne_bytes().to_vec(),
+        DType::Float32 | DType::Complex64 => (float()? as f32).to_ne_bytes().to_vec(),
+        DType::Float64 | DType::Complex128 => float()?.to_ne_bytes().to_vec(),
+        _ => return None,
+    })
+}
+
+/// A document as the nearest typed value; what has none is kept as its text.
+fn from_document(document: &Value) -> Values {
+    let of = |name: &str| match Attribute::from_json_of_type(document, name) {
+        Some(Attribute::Values(values)) => Some(values),
+        _ => None,
+    };
+    let typed = match document {
+        Value::String(text) => Some(Values::text(text)),
+        Value::Bool(_) => of("bool"),
+        Value::Number(number) if number.is_u64() && number.as_i64().is_none() => of("uint64"),
+        Value::Number(number) if number.is_i64() => of("int64"),
+        Value::Number(_) => of("float64"),
+        Value::Array(items) if !items.is_empty() && items.iter().all(|item| !item.is_array()) => {
+            if items.iter().all(Value::is_string) {
+                of("string")
+            } else if items.iter().all(Value::is_number) {
+                of("int64").or_else(|| of("float64"))
+            } else {
+                None
+            }
+        }
+        _ => None,
+    };
+    typed.unwrap_or_else(|| Values::text(&document.to_string()))
 }
 
 impl From<&str> for Attribute {
@@ -54,7 +188,7 @@ impl From<Values> for Attribute {
     }
 }
 
-/// From this many attributes on, names are looked up in a map.
+/// With this many attributes or more, lookups go through a hash map.
 const INDEXED_FROM: usize = 64;
 
 /// Attributes by name, in the file's order.
@@ -63,7 +197,7 @@ pub struct Attributes {
     entries: Vec<(String, Attribute)>,
     /// The position of each name in `entries`; built once there are many.
     index: Option<HashMap<String, usize>>,
-    /// How attributes were stored, where their format keeps more than their values.
+    /// How attributes were stored, for formats that keep more than the value.
     stored: BTreeMap<String, StoredAttribute>,
 }
 
@@ -74,18 +208,18 @@ impl PartialEq for Attributes {
 }
 
 impl Attributes {
-    /// None.
+    /// An empty set of attributes.
     #[must_use]
     pub const fn new() -> Self {
         Self { entries: Vec::new(), index: None, stored: BTreeMap::new() }
     }
 
-    /// Sets an attribute; one of the same name is replaced in its place.
+    /// Sets an attribute. An existing attribute of the same name is replaced and keeps its position.
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Attribute>) {
         let (name, value) = (name.into(), value.into());
         self.stored.remove(&name);
         if self.index.is_none() && self.entries.len() >= INDEXED_FROM {
-            // The first of a name counts, as in a search from the front.
+            // If a name occurs twice, the first one wins, as in a search from the front.
             let names = self.entries.iter().enumerate().rev();
             self.index = Some(names.map(|(at, (name, _))| (name.clone(), at)).collect());
         }
@@ -107,24 +241,24 @@ impl Attributes {
         }
     }
 
-    /// The attribute of this name.
+    /// The attribute with this name.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.position(name).map(|at| &self.entries[at].1)
     }
 
-    /// How an attribute was stored, where its format keeps more than its values.
+    /// How an attribute was stored, for formats that keep more than the value.
     #[must_use]
     pub fn stored(&self, name: &str) -> Option<&StoredAttribute> {
         self.stored.get(name)
     }
 
-    /// Notes how an attribute was stored. [`set`](Self::set) forgets it.
+    /// Records how an attribute was stored. [`set`](Self::set) discards this.
     pub fn set_stored(&mut self, name: impl Into<String>, stored: StoredAttribute) {
         self.stored.insert(name.into(), stored);
     }
 
-    /// Those that `keep` chooses, as they are stored.
+    /// The attributes that `keep` accepts, including how they were stored.
     #[must_use]
     pub fn filtered(&self, mut keep: impl FnMut(&str, &Attribute) -> bool) -> Self {
         let mut kept: Self = self
@@ -140,24 +274,24 @@ impl Attributes {
         kept
     }
 
-    /// All of them, in order.
+    /// Iterates over all attributes, in order.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Attribute)> {
         self.entries.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// How many.
+    /// The number of attributes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Are there none?
+    /// Returns true if there are no attributes.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// As a JSON object.
+    /// Converts to a JSON object.
     #[must_use]
     pub fn to_json(&self) -> Map<String, Value> {
         self.iter().map(|(name, value)| (name.to_owned(), value.to_json())).collect()
@@ -167,7 +301,7 @@ impl Attributes {
 impl<N: Into<String>, A: Into<Attribute>> FromIterator<(N, A)> for Attributes {
     fn from_iter<I: IntoIterator<Item = (N, A)>>(entries: I) -> Self {
         let mut attributes = Self::new();
-        // Names are unique in every format, so nothing is searched for here.
+        // Names are unique in every format, so duplicates are not checked here.
         attributes.entries = entries.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
         attributes
     }
@@ -177,7 +311,7 @@ impl<N: Into<String>, A: Into<Attribute>> FromIterator<(N, A)> for Attributes {
 mod tests {
     use super::*;
 
-    /// A few attributes are searched, many are looked up: both give the same result and keep the order.
+    /// Small sets are searched and large ones looked up; both give the same result and keep the order.
     #[test]
     fn many_attributes_are_as_few() {
         let mut attributes = Attributes::new();

@@ -1,6 +1,8 @@
 //! Bytes that can be read at any offset.
 
 mod file;
+#[cfg(unix)]
+mod guard;
 mod mapped;
 mod memory;
 mod part;
@@ -14,6 +16,8 @@ use bytes::Bytes;
 
 pub use file::FileBlob;
 pub(crate) use file::{read_exact_at, read_part, read_whole};
+#[cfg(unix)]
+pub use guard::{guard_mappings, guarded};
 pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;
 pub use part::{BlobPart, BlobReader};
@@ -22,17 +26,17 @@ use crate::{Error, Result};
 
 /// Bytes that can be read at any offset: a mapped file, memory, an object in a bucket.
 pub trait Blob: Send + Sync + Debug {
-    /// What to call it in messages: a path or an address.
+    /// The name to use in messages: a path or URL.
     fn name(&self) -> &Arc<str>;
 
-    /// How many bytes there are now.
+    /// The current length in bytes.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system cannot tell.
+    /// [`Io`](Error::Io) if the system cannot determine the length.
     fn len(&self) -> Result<u64>;
 
-    /// Is there nothing in it?
+    /// Returns true if the blob is empty.
     ///
     /// # Errors
     ///
@@ -41,12 +45,12 @@ pub trait Blob: Send + Sync + Debug {
         Ok(self.len()? == 0)
     }
 
-    /// The bytes of all ranges, in one call so that a remote blob can merge and overlap its requests. Without
-    /// a copy when the blob is mapped or in memory. For data: a remote blob keeps nothing of it.
+    /// Reads all ranges in one call, so that a remote blob can merge and overlap its requests. Mapped and in-memory blobs do not
+    /// copy. Use this for data: a remote blob does not cache the result.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when a range reaches past the end, [`Io`](Error::Io) when reading fails.
+    /// [`Corrupt`](Error::Corrupt) if a range reaches past the end, [`Io`](Error::Io) if reading fails.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
 
     /// The whole blob without a copy, when it is mapped or in memory.
@@ -54,18 +58,18 @@ pub trait Blob: Send + Sync + Debug {
         None
     }
 
-    /// Is it on another machine?
+    /// Returns true if the blob is on another machine.
     fn is_remote(&self) -> bool {
         false
     }
 
-    /// Says that these ranges will be read one by one soon. A remote blob requests them all at once and keeps them; others do
-    /// nothing. Errors are left to the reads.
+    /// Announces that these ranges will soon be read one by one. A remote blob requests them all at once and caches them; other
+    /// blobs do nothing. Errors are left to the reads.
     fn prefetch(&self, ranges: &[Range<u64>]) {
         let _ = ranges;
     }
 
-    /// The bytes of one range. For structures that describe data: a remote blob keeps what it read.
+    /// Reads one range. Use this for metadata: a remote blob caches the result.
     ///
     /// # Errors
     ///
@@ -78,7 +82,7 @@ pub trait Blob: Send + Sync + Debug {
         parts.pop().ok_or_else(|| Error::invalid("a blob returned nothing for one range"))
     }
 
-    /// `length` bytes at `offset`.
+    /// Reads `length` bytes at `offset`.
     ///
     /// # Errors
     ///
@@ -89,23 +93,26 @@ pub trait Blob: Send + Sync + Debug {
     }
 }
 
-/// A range of shared bytes, without a copy.
+/// A slice of shared bytes, without a copy.
 fn slice(name: &Arc<str>, bytes: &Bytes, range: &Range<u64>) -> Result<Bytes> {
     let length = bytes.len() as u64;
     if range.start > range.end || range.end > length {
         return Err(past_end(name, range, length));
     }
-    // Both fit: they are at most the length of bytes that are in memory.
+    // Both bounds fit in `usize`: they are at most the length of bytes in memory.
     Ok(bytes.slice(range.start as usize..range.end as usize))
 }
 
-/// The error of a range that reaches past the end.
+/// The error for a range that reaches past the end.
 pub(crate) fn past_end(name: &Arc<str>, range: &Range<u64>, length: u64) -> Error {
     Error::Corrupt(Box::new(crate::Corrupt {
         store: Arc::clone(name),
         structure: "bytes".into(),
         offset: Some(range.start),
-        problem: format!("{} expected, the file ends at {length:#x}", range.end.saturating_sub(range.start)),
+        problem: format!(
+            "{} bytes expected, but the file ends at {length:#x}",
+            range.end.saturating_sub(range.start)
+        ),
     }))
 }
 
@@ -145,7 +152,7 @@ mod tests {
         Ok(())
     }
 
-    /// A sparse file can have any size.
+    /// A sparse file can claim any size.
     #[test]
     #[cfg(target_os = "linux")]
     fn more_than_memory_is_an_error() -> Result<()> {
@@ -156,7 +163,7 @@ mod tests {
         }
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hole");
-        // File systems without such sizes need no test.
+        // Skip file systems that cannot hold files of this size.
         if std::fs::File::create(&path).unwrap().set_len(SIZE).is_ok() {
             assert!(FileBlob::open(&path)?.read_range(0..SIZE).is_err());
             let directory = LocalStorage::new(folder.path()).unmapped();

@@ -1,4 +1,4 @@
-//! The cost that one operation on a store may have, in proportion to the store's size.
+//! Budgets: limits on the cost of one operation, in proportion to the store's size.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,21 +6,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::{Corrupt, Error, Place, Result};
 
-/// Work that every operation may do, and the additional work per stored byte.
+/// The work allowed for every operation, and the additional work per stored byte.
 const WORK: u64 = 256 << 20;
 const WORK_PER_BYTE: u64 = 64;
-/// Memory that every operation may take, and the additional memory per stored byte.
+/// The memory allowed for every operation, and the additional memory per stored byte.
 const MEMORY: u64 = 512 << 20;
 const MEMORY_PER_BYTE: u64 = 16;
-/// Allocations up to this size are not expected to fail.
-const ORDINARY: usize = 16 << 20;
 
-/// Something may claim to hold this much whatever is stored of it; beyond, not more than [`MAX_EXPANSION`] times its stored
-/// bytes. No filter expands real data further, so the claim is false.
+/// Up to this size, any claim is accepted; beyond it, at most [`MAX_EXPANSION`] times the stored bytes. No filter expands real
+/// data further, so a larger claim is false.
 const PLAUSIBLE_BYTES: u64 = 1 << 30;
 const MAX_EXPANSION: u64 = 1 << 17;
 
-/// May so many stored bytes hold what they claim?
+/// Returns true if this many stored bytes can plausibly hold what they claim.
 ///
 /// ```
 /// use hyperslab_core::is_plausible;
@@ -32,28 +30,29 @@ pub const fn is_plausible(claimed: u64, stored: u64) -> bool {
     claimed <= PLAUSIBLE_BYTES || claimed / MAX_EXPANSION <= stored
 }
 
-/// Most elements of no bytes that an array may claim: they cost nothing to store, and each costs something to read.
+/// The maximum number of zero-size elements that an array may claim: they cost nothing to store, but each costs something to
+/// read.
 const MOST_EMPTY: u64 = 1 << 24;
 
-/// Refuses an array that claims more elements of no bytes than anyone has.
+/// Refuses an array that claims an implausible number of zero-size elements.
 ///
 /// # Errors
 ///
 /// [`Corrupt`](Error::Corrupt) for more than 2^24 of them.
 pub fn check_empty_elements(item: Option<usize>, shape: &[u64], place: Place<'_>) -> Result<()> {
     if item == Some(0) && crate::product(shape).is_none_or(|cells| cells > MOST_EMPTY) {
-        return Err(place.corrupt(format!("{shape:?} elements of no bytes")));
+        return Err(place.corrupt(format!("{shape:?} elements of zero bytes")));
     }
     Ok(())
 }
 
-/// Zeroed memory of a size that a file claims, for something of which so many bytes are stored. Every allocation that no
+/// Allocates zeroed memory of a size claimed by a file, for data of which `stored` bytes exist. Every allocation that no
 /// [`Budget`] covers goes through here.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) for a claim that is not [plausible](is_plausible), [`Invalid`](Error::Invalid) when the system has
-/// no such memory to give.
+/// [`Corrupt`](Error::Corrupt) for a claim that is not [plausible](is_plausible), [`Invalid`](Error::Invalid) if the system
+/// cannot provide the memory.
 pub fn claimed_memory(claimed: usize, stored: u64, place: Place<'_>) -> Result<Vec<u8>> {
     if !is_plausible(claimed as u64, stored) {
         return Err(place.corrupt(format!("{stored} stored bytes cannot hold {claimed}")));
@@ -61,38 +60,30 @@ pub fn claimed_memory(claimed: usize, stored: u64, place: Place<'_>) -> Result<V
     zeroed_memory(claimed, || format!("{}: {}", place.store, place.structure))
 }
 
-/// Zeroed memory, or an error where the system has none to give.
+/// Zeroed memory, or an error if the system has none. The system zeroes large allocations only as they are touched, so that a
+/// false claim costs nothing.
 fn zeroed_memory(bytes: usize, what: impl FnOnce() -> String) -> Result<Vec<u8>> {
-    // The system zeroes fresh memory at no cost, but a failure ends the process: only for sizes that any system has.
-    if bytes <= ORDINARY {
-        return Ok(vec![0; bytes]);
-    }
-    let mut memory = Vec::new();
-    memory
-        .try_reserve_exact(bytes)
-        .map_err(|_| Error::invalid(format!("{}: no memory for {bytes} bytes", what())))?;
-    memory.resize(bytes, 0);
-    Ok(memory)
+    bytemuck::allocation::try_zeroed_vec(bytes)
+        .map_err(|()| Error::invalid(format!("{}: cannot allocate {bytes} bytes", what())))
 }
 
-/// The work and the memory that one operation on a store may still cost.
+/// The remaining work and memory that one operation on a store may cost.
 ///
-/// A file can claim anything: that a tree's children are its own parents, that a million names are the same megabyte,
-/// that a chunk of 7 KB holds 64 GB. No single check finds all such claims, but all have the same effect: the operation
-/// costs far more than the file's size can justify. A budget bounds that cost. A reader draws on it for whatever a
-/// file's claims make it do, and fails with [`Corrupt`](Error::Corrupt) when nothing is left.
+/// A file can claim anything: that a tree's children are its own parents, that a million names are the same megabyte, that a
+/// chunk of 7 KB holds 64 GB. No single check finds all such claims, but all have the same effect: the operation costs far more
+/// than the file's size can justify. A budget bounds that cost. A reader draws on it for all work caused by a file's claims, and
+/// fails with [`Corrupt`](Error::Corrupt) when nothing is left.
 ///
 /// # One budget per operation
 ///
-/// A budget belongs to one call into the store (list a group, open a node, locate some chunks, decode one chunk), never
-/// to the store itself: a reader that lives for months starts each call with a full budget. Everything that a call does
-/// on behalf of its caller draws on the same budget, also in other files that the store refers to, so that nesting
-/// multiplies nothing.
+/// A budget belongs to one call into the store (list a group, open a node, locate some chunks, decode one chunk), never to the
+/// store itself: a long-lived reader starts each call with a full budget. Everything that a call does on behalf of its caller
+/// draws on the same budget, including work in other files that the store refers to, so that nesting multiplies nothing.
 ///
 /// # Units
 ///
-/// One unit of work is about what it takes to look at a stored byte. Reading a structure costs its bytes and a constant;
-/// both limits are a generous floor plus a multiple of the store's bytes, far above what any writer's files need.
+/// One unit of work is about the cost of processing a stored byte. Reading a structure costs its bytes and a constant. Both
+/// limits are a generous minimum plus a multiple of the store's size, far above what real files need.
 ///
 /// ```
 /// use hyperslab_core::Budget;
@@ -116,8 +107,8 @@ impl Budget {
         Self::repeated(store, length, 1)
     }
 
-    /// As [`new`](Self::new), with work for `times` as many bytes: for an operation that looks at every object of a
-    /// store, some of them several times.
+    /// Like [`new`](Self::new), with work for `times` as many bytes: for an operation that visits every object of a store, some
+    /// of them several times.
     #[must_use]
     pub fn repeated(store: &Arc<str>, length: u64, times: u64) -> Self {
         let work = length.saturating_mul(WORK_PER_BYTE).saturating_add(WORK).saturating_mul(times);
@@ -125,7 +116,7 @@ impl Budget {
         Self { store: Arc::clone(store), work: AtomicU64::new(work), memory: AtomicU64::new(memory) }
     }
 
-    /// Another file of `length` bytes takes part in the operation.
+    /// Adds another file of `length` bytes to the operation.
     pub fn extend(&self, length: u64) {
         let add = |left: &AtomicU64, more: u64| {
             let _ = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |own| {
@@ -137,7 +128,7 @@ impl Budget {
         add(&self.memory, length.saturating_mul(MEMORY_PER_BYTE));
     }
 
-    /// Adds units of work: for what the caller asks for beyond the store's size.
+    /// Adds units of work, for requests beyond the store's size.
     #[must_use]
     pub fn with_work(mut self, units: u64) -> Self {
         let work = self.work.get_mut();
@@ -149,18 +140,18 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt), naming `what` the work was for, when fewer are left. Everything after that fails too.
+    /// [`Corrupt`](Error::Corrupt), naming `what` the work was for, if fewer are left. Everything after that fails too.
     pub fn spend(&self, units: u64, what: &'static str) -> Result<()> {
         draw(&self.work, units).map_err(|()| {
             self.exhausted(what, "the file leads to far more work than its size can justify".to_owned())
         })
     }
 
-    /// Draws memory, before it is taken.
+    /// Draws memory, before it is allocated.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt), naming `what` the memory was for, when less is left.
+    /// [`Corrupt`](Error::Corrupt), naming `what` the memory was for, if less is left.
     pub fn allocate(&self, bytes: u64, what: &'static str) -> Result<()> {
         draw(&self.memory, bytes).map_err(|()| {
             self.exhausted(what, format!("{bytes} more bytes of memory than the file's size can justify"))
@@ -171,13 +162,13 @@ impl Budget {
     ///
     /// # Errors
     ///
-    /// As [`allocate`](Self::allocate); [`Invalid`](Error::Invalid) when the system has no such memory to give.
+    /// As [`allocate`](Self::allocate); [`Invalid`](Error::Invalid) if the system cannot provide the memory.
     pub fn zeroed(&self, bytes: usize, what: &'static str) -> Result<Vec<u8>> {
         self.allocate(bytes as u64, what)?;
         zeroed_memory(bytes, || format!("{}: {what}", self.store))
     }
 
-    /// Runs `work`, then gives back the memory that it drew: for a part of an operation that keeps nothing.
+    /// Runs `work`, then returns the memory that it drew: for a part of an operation that keeps nothing.
     pub fn releasing<T>(&self, work: impl FnOnce() -> T) -> T {
         let before = self.memory.load(Ordering::Relaxed);
         let result = work();
@@ -195,7 +186,7 @@ impl Budget {
     }
 }
 
-/// Draws from the remainder; takes all of it if that is too little.
+/// Draws from the remainder, or takes all of it if it is insufficient.
 fn draw(left: &AtomicU64, amount: u64) -> Result<(), ()> {
     let drawn = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |own| own.checked_sub(amount));
     if drawn.is_err() {

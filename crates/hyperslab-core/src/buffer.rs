@@ -1,15 +1,15 @@
-//! Memory for results: zeroed, aligned for every element type, in huge pages where that is faster.
+//! Memory for results: zeroed, aligned for every element type, backed by huge pages where that is faster.
 
 use bytes::Bytes;
 use memmap2::MmapMut;
 
 use crate::{Error, Result};
 
-/// Results of at least this size are mapped, so that the system can back them with huge pages: a gigabyte then
-/// takes 512 page faults, not 262,144.
+/// Results of at least this size are memory-mapped so that the system can use huge pages: a gigabyte then takes 512 page faults
+/// instead of 262,144.
 const MAPPED_FROM: usize = 4 << 20;
 
-/// A zeroed buffer, aligned to at least 8 bytes. Turned into [`Bytes`] without a copy.
+/// A zeroed buffer, aligned to at least 8 bytes. It converts to [`Bytes`] without a copy.
 #[derive(Debug)]
 pub struct Buffer {
     memory: Memory,
@@ -23,18 +23,18 @@ enum Memory {
 }
 
 impl Buffer {
-    /// `length` zero bytes.
+    /// Allocates `length` zero bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the system has no such memory to give.
+    /// [`Invalid`](Error::Invalid) if the system cannot provide the memory.
     pub fn zeroed(length: usize) -> Result<Self> {
         let memory = if length < MAPPED_FROM {
             Memory::Words(vec![0; length.div_ceil(8)])
         } else {
             let mapped = MmapMut::map_anon(length)
                 .map_err(|source| Error::invalid(format!("cannot allocate {length} bytes: {source}")))?;
-            // Advice only: a system without huge pages gives ordinary ones.
+            // Advice only: a system without huge pages uses ordinary ones.
             #[cfg(target_os = "linux")]
             let _ = mapped.advise(memmap2::Advice::HugePage);
             Memory::Mapped(mapped)
@@ -50,7 +50,7 @@ impl Buffer {
         }
     }
 
-    /// The bytes, shared and read-only from now on.
+    /// Freezes the buffer into shared, read-only bytes.
     #[must_use]
     pub fn freeze(self) -> Bytes {
         Bytes::from_owner(self)

@@ -1,13 +1,13 @@
-//! Calendars: those of the CF conventions, dates as people write them, and times counted from a date.
+//! Calendars: the CF calendars, dates in their usual text form, and time axes that count from a date.
 //!
-//! Instants are attoseconds since 1970-01-01 in their calendar, as `i128`: exact for every unit that a format has.
+//! An instant is an `i128` of attoseconds since 1970-01-01 in its calendar. This is exact for every unit that a format has.
 
 use crate::TimeUnit;
 
-/// Attoseconds (the shortest ticks of any format) in a second.
+/// Attoseconds per second. The attosecond is the shortest tick of any format.
 const PER_SECOND: i128 = 1_000_000_000_000_000_000;
 const PER_DAY: i128 = 86_400 * PER_SECOND;
-/// The first day of the Gregorian calendar, 1582-10-15, and the last of the Julian one.
+/// The first day of the Gregorian calendar, 1582-10-15. Days before it are Julian.
 const FIRST_GREGORIAN: (i128, i128, i128) = (1582, 10, 15);
 const LAST_JULIAN: (i128, i128, i128) = (1582, 10, 4);
 /// Days before each month of a year without a leap day.
@@ -33,7 +33,7 @@ pub enum Calendar {
 }
 
 impl Calendar {
-    /// The calendar of this name; CF's default, `standard`, for an empty one.
+    /// The calendar with this name. An empty name means `standard`, the CF default.
     ///
     /// ```
     /// use hyperslab_core::Calendar;
@@ -53,7 +53,7 @@ impl Calendar {
         })
     }
 
-    /// Days from 1970-01-01 to a date; `None` for a date that the calendar does not have.
+    /// Days from 1970-01-01 to a date, or `None` if the calendar has no such date.
     #[must_use]
     pub fn day(self, year: i128, month: i128, day: i128) -> Option<i128> {
         if !(1..=12).contains(&month) || !(1..=31).contains(&day) || year.abs() > 1 << 62 {
@@ -80,7 +80,7 @@ impl Calendar {
         })
     }
 
-    /// The year, month and day of a day counted from 1970-01-01.
+    /// The year, month and day of a day number counted from 1970-01-01.
     #[must_use]
     pub fn date(self, day: i128) -> (i128, i128, i128) {
         let (first, last) = (gregorian(1582, 10, 15), |days: &[i128; 12], of_year: i128, leap: i128| {
@@ -107,9 +107,9 @@ impl Calendar {
         }
     }
 
-    /// The time that a label names: its first instant and the first one after it.
+    /// The period that a label names: its first instant and the first instant after it.
     ///
-    /// A label is `2020`, `2020-02`, `2020-02-29`, `2020-02-29T12`, … `2020-02-29T12:00:00.5`, with a `Z` at its end or not.
+    /// A label is `2020`, `2020-02`, `2020-02-29`, `2020-02-29T12`, … `2020-02-29T12:00:00.5`, with an optional trailing `Z`.
     #[must_use]
     pub fn span(self, label: &str) -> Option<(i128, i128)> {
         let label = label.trim().trim_end_matches(['Z', 'z']);
@@ -135,7 +135,7 @@ impl Calendar {
         Some((start, start + length))
     }
 
-    /// An instant as text, as short as its precision allows: `2000-01-05`, `2000-01-05T06:00`.
+    /// Formats an instant as short text without losing precision: `2000-01-05`, `2000-01-05T06:00`.
     #[must_use]
     pub fn text(self, instant: i128) -> String {
         let (year, month, day) = self.date(instant.div_euclid(PER_DAY));
@@ -158,18 +158,18 @@ impl Calendar {
     }
 }
 
-/// Numbers that count time from a date: `hours since 1990-01-01`, in a calendar.
+/// A time axis: numbers that count time from a date (`hours since 1990-01-01`) in a calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeAxis {
     calendar: Calendar,
-    /// Where counting starts.
+    /// The instant from which time is counted.
     epoch: i128,
-    /// Attoseconds of a unit.
+    /// Attoseconds per unit.
     unit: i128,
 }
 
 impl TimeAxis {
-    /// From CF's `units` and `calendar`; `None` where the units do not count time from a date, or the calendar is unknown.
+    /// Parses CF's `units` and `calendar`. Returns `None` if the units do not count time from a date, or the calendar is unknown.
     ///
     /// ```
     /// use hyperslab_core::TimeAxis;
@@ -191,7 +191,7 @@ impl TimeAxis {
             }
             "microseconds" | "microsecond" | "microsecs" | "microsec" => PER_SECOND / 1_000_000,
             "nanoseconds" | "nanosecond" | "nanosecs" | "nanosec" => PER_SECOND / 1_000_000_000,
-            // A month has a length of its own in one calendar alone.
+            // Months have a fixed length in this calendar only.
             "months" | "month" if calendar == Calendar::Days360 => 30 * PER_DAY,
             _ => return None,
         };
@@ -204,7 +204,7 @@ impl TimeAxis {
         self.calendar
     }
 
-    /// The instant of a number, to the microsecond: fractional days are rarely exact.
+    /// The instant of a number, rounded to the microsecond: fractional days are rarely exact.
     #[must_use]
     pub fn instant(&self, number: f64) -> Option<i128> {
         const MICROSECOND: i128 = PER_SECOND / 1_000_000;
@@ -217,7 +217,7 @@ impl TimeAxis {
         Some(self.epoch + whole as i128 * self.unit + fraction)
     }
 
-    /// How numbers that count this time become numbers that count the other; `None` where the calendars differ.
+    /// The conversion from this axis's numbers to those of `other`, or `None` if the calendars differ.
     ///
     /// ```
     /// use hyperslab_core::TimeAxis;
@@ -234,42 +234,42 @@ impl TimeAxis {
         (self.calendar == other.calendar).then_some(Rebase { unit: self.unit, shift, other: other.unit })
     }
 
-    /// A number as text; the number itself if it is not a valid time.
+    /// Formats a number as a date, or as the number itself if it is not a valid time.
     #[must_use]
     pub fn text(&self, number: f64) -> String {
         self.instant(number).map_or_else(|| number.to_string(), |instant| self.calendar.text(instant))
     }
 }
 
-/// Turns numbers that count time from one date into numbers that count it from another.
+/// Converts numbers of one time axis to those of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rebase {
-    /// Attoseconds of a unit of the numbers that are given.
+    /// Attoseconds per input unit.
     unit: i128,
-    /// Attoseconds from the other start to their own.
+    /// Attoseconds from the output epoch to the input epoch.
     shift: i128,
-    /// Attoseconds of a unit of the result.
+    /// Attoseconds per output unit.
     other: i128,
 }
 
 impl Rebase {
-    /// Do both count alike, so that every number stays as it is?
+    /// Returns true if both axes count alike, so that no number changes.
     #[must_use]
     pub const fn is_identity(&self) -> bool {
         self.shift == 0 && self.unit == self.other
     }
 
-    /// An integer; `None` where the result is none.
+    /// Converts an integer, or returns `None` if the result is not an integer.
     #[must_use]
     pub fn integer(&self, number: i64) -> Option<i64> {
         let instant = i128::from(number).checked_mul(self.unit)?.checked_add(self.shift)?;
         (instant % self.other == 0).then(|| i64::try_from(instant / self.other).ok())?
     }
 
-    /// A float.
+    /// Converts a float.
     #[must_use]
     pub fn float(&self, number: f64) -> f64 {
-        // Whole units are shifted exactly; only the rest is rounded.
+        // Whole units are shifted exactly; only the remainder is rounded.
         let (whole, rest) = (self.shift.div_euclid(self.other), self.shift.rem_euclid(self.other));
         let scaled =
             if self.unit == self.other { number } else { number * (self.unit as f64 / self.other as f64) };
@@ -277,13 +277,13 @@ impl Rebase {
     }
 }
 
-/// The instant from which time is counted: a date with or without a time and an offset from UTC.
+/// Parses the instant from which time is counted: a date with an optional time and UTC offset.
 fn reference(text: &str, calendar: Calendar) -> Option<i128> {
     let (date, rest) = match text.find(['T', 't', ' ']) {
         Some(at) => (&text[..at], text[at + 1..].trim()),
         None => (text, ""),
     };
-    // Years of fewer than four digits are common here: `days since 1-1-1`.
+    // Years with fewer than four digits are common here: `days since 1-1-1`.
     let (negative, date) = date.strip_prefix('-').map_or((false, date), |date| (true, date));
     let mut parts = date.split('-');
     let year = number(parts.next()?, 1..=12)? * if negative { -1 } else { 1 };
@@ -308,8 +308,9 @@ fn reference(text: &str, calendar: Calendar) -> Option<i128> {
     Some(start + clock - offset * 60 * PER_SECOND)
 }
 
-/// The tick that bounds a range at a label: the first that is not before it, or with `high` the last inside the year,
-/// month, day, hour, minute or second that it names. `None` if the label is not a date. In the calendar of NumPy's dates.
+/// The tick that bounds a range at a label: the first tick at or after the label, or with `high`, the last tick inside the year,
+/// month, day, hour, minute or second that the label names. `None` if the label is not a date. Uses the calendar of NumPy's
+/// dates.
 #[must_use]
 pub fn date_tick(label: &str, unit: TimeUnit, high: bool) -> Option<i128> {
     let calendar = Calendar::ProlepticGregorian;
@@ -322,11 +323,11 @@ pub fn date_tick(label: &str, unit: TimeUnit, high: bool) -> Option<i128> {
             _ => instant.div_euclid(length(unit)),
         }
     };
-    // The first tick that is not before: the one after the last that ends before.
+    // The first tick at or after `start` follows the last tick before it.
     Some(if high { floor(end - 1) } else { floor(start - 1) + 1 })
 }
 
-/// Attoseconds of a tick that always has the same length.
+/// Attoseconds per tick, for units of constant length.
 const fn length(unit: TimeUnit) -> i128 {
     match unit {
         TimeUnit::Year | TimeUnit::Month | TimeUnit::Week => 7 * PER_DAY,
@@ -343,7 +344,7 @@ const fn length(unit: TimeUnit) -> i128 {
     }
 }
 
-/// A time of day and how long what it names lasts.
+/// Parses a time of day. Returns it with the length of the interval that it names.
 fn time_of_day(text: &str) -> Option<(i128, i128)> {
     let mut parts = text.split(':');
     let hour = within(parts.next()?, 0..=23)? * 3600 * PER_SECOND;
@@ -373,12 +374,12 @@ fn within(text: &str, range: std::ops::RangeInclusive<i128>) -> Option<i128> {
     number(text, 1..=2).filter(|number| range.contains(number))
 }
 
-/// A year as text, with four digits at least.
+/// Formats a year with at least four digits.
 pub(crate) fn year_text(year: i128) -> String {
     if year < 0 { format!("-{:04}", -year) } else { format!("{year:04}") }
 }
 
-/// Days of a year that starts in March, so that the leap day is its last.
+/// Day number in a year that starts in March, so that the leap day comes last.
 fn of_march_year(month: i128, day: i128) -> i128 {
     (153 * ((month + 9) % 12) + 2) / 5 + day - 1
 }

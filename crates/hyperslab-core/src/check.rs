@@ -1,4 +1,4 @@
-//! Deep checks on all cores: chunks found by walking an index are checked in batches and reported in the order of the walk.
+//! Deep checks on all cores. Chunks found by walking an index are checked in batches and reported in walk order.
 
 use std::hint::black_box;
 
@@ -7,28 +7,28 @@ use rayon::prelude::*;
 use crate::pipeline::{BlobCache, fetch};
 use crate::{Array, ArraySchema, Blob, Chunk, ChunkCoord, ChunkRef, Result, Span, product};
 
-/// Batch size: enough for all cores, small enough that a large index is never held as a whole.
+/// Batch size: enough to keep all cores busy, small enough that a large index is never held in memory as a whole.
 const BATCH: usize = 1024;
-/// A batch of fewer decoded bytes is checked on the caller's thread: waking others would take longer.
+/// A batch with fewer decoded bytes is checked on the caller's thread, because waking other threads would take longer.
 const SMALL: u64 = 128 << 10;
-/// What any check costs, in bytes that are decoded in the same time.
+/// The fixed cost of a check, as the number of bytes decoded in the same time.
 const EACH: u64 = 512;
-/// The smallest pages that systems have: one byte of each is looked at.
+/// The smallest page size in use. Checks touch one byte of each page.
 const PAGE: usize = 4096;
 /// Plain chunks of up to this many bytes are fetched as for reading.
 const AT_ONCE: u64 = 16 << 20;
 /// Unmapped blobs are read in pieces of this many bytes.
 const PIECE: u64 = 1 << 20;
 
-/// Runs `check` on everything that `walk` puts, on the cores of the pool that the caller is in, and gives the outcomes to
-/// `tell` in the order in which they were added: a report does not depend on the number of threads. `each` is about how many
-/// bytes there are to look at in one of them.
+/// Runs `check` on every item that `walk` adds, on the caller's thread pool, and passes the outcomes to `tell` in the order in
+/// which the items were added. The report therefore does not depend on the number of threads. `each` is the approximate number of
+/// bytes to check per item.
 ///
-/// If the walk fails, everything that it added before is checked and reported first.
+/// If the walk fails, the items it added before are checked and reported first.
 ///
 /// # Errors
 ///
-/// Whatever `walk` says.
+/// Any error from `walk`.
 pub fn check_in_order<T: Send, R: Send>(
     each: u64,
     walk: impl FnOnce(&mut dyn FnMut(T)) -> Result<()>,
@@ -54,21 +54,21 @@ pub fn check_in_order<T: Send, R: Send>(
     walked
 }
 
-/// About how many bytes a chunk of the array decodes to, for [`check_in_order`].
+/// The approximate number of bytes that a chunk of the array decodes to, for [`check_in_order`].
 #[must_use]
 pub fn chunk_weight(schema: &ArraySchema) -> u64 {
-    /// Of an element of variable length: its place and a short text.
+    /// Estimate for a variable-length element: its offset and a short text.
     const VARIABLE: usize = 32;
     let cells = product(schema.grid.chunk_shape()).unwrap_or(u64::MAX);
     cells.saturating_mul(schema.dtype.size().unwrap_or(VARIABLE) as u64)
 }
 
-/// Can the chunk be read? Whatever is coded is decoded, into scratch memory that the thread keeps; of a chunk that is
-/// stored as it is, every page is looked at and nothing is copied.
+/// Checks that a chunk can be read. Encoded bytes are decoded into the thread's scratch memory. For a chunk stored as is, every
+/// page is touched and nothing is copied.
 ///
 /// # Errors
 ///
-/// Whatever fetching and decoding say.
+/// Any error from fetching or decoding.
 pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
     let mut blobs = BlobCache::default();
     Chunk::new(array, 0, chunk, Some(reference), None, &mut blobs).check(|span| {
@@ -80,7 +80,7 @@ pub fn check_chunk(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) 
     })
 }
 
-/// Are the bytes of the span there, and can the system read them?
+/// Checks that the bytes of the span exist and that the system can read them.
 fn check_readable(blob: &dyn Blob, span: &Span) -> Result<()> {
     if blob.mapped().is_some() {
         touch(&blob.read_at(span.offset, span.length)?);
@@ -95,7 +95,7 @@ fn check_readable(blob: &dyn Blob, span: &Span) -> Result<()> {
     Ok(())
 }
 
-/// Looks at a byte of every page, so that the system reads them all.
+/// Reads one byte of every page, so that the system loads them all.
 pub fn touch(bytes: &[u8]) {
     let pages = bytes.iter().step_by(PAGE).chain(bytes.last());
     black_box(pages.fold(0, |seen, byte| seen ^ byte));

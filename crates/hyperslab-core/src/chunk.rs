@@ -1,4 +1,4 @@
-//! Chunk references: where a chunk's bytes are, as plain data.
+//! Chunk references: where a chunk's bytes are stored, as plain data.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use smallvec::{SmallVec, smallvec};
 
 use crate::Region;
 
-/// Which blob of a store.
+/// Identifies a blob of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum BlobKey {
     /// The store's own file.
@@ -36,20 +36,20 @@ impl fmt::Display for BlobKey {
 /// Stored bytes: a blob, an offset, a length.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Span {
-    /// The blob.
+    /// The blob that holds the bytes.
     pub blob: BlobKey,
-    /// Where they start.
+    /// Where the bytes start.
     pub offset: u64,
-    /// How many; [`UNKNOWN_LENGTH`] for all bytes of an object that was not looked at.
+    /// The number of bytes, or [`UNKNOWN_LENGTH`] for a whole object whose size has not been looked up.
     pub length: u64,
 }
 
-/// The length of a span that is a whole object of unknown size. It may not even be there: the chunk was then never written.
-/// Remote storage is read so, because looking takes as long as reading.
+/// The length of a span that is a whole object of unknown size. The object may not exist; the chunk was then never written.
+/// Remote storage uses such spans because looking up the size costs as much as reading.
 pub const UNKNOWN_LENGTH: u64 = u64::MAX;
 
 impl Span {
-    /// Is it a whole object of unknown size?
+    /// Returns true if the span is a whole object of unknown size.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.length == UNKNOWN_LENGTH
@@ -63,9 +63,9 @@ pub struct Layer {
     pub spans: SmallVec<[Span; 1]>,
     /// Bit `i`: filter `i` of the pipeline was skipped for this chunk.
     pub filter_mask: u32,
-    /// The stored bytes are the elements: native byte order, in the schema's cell order, nothing to decode.
+    /// The stored bytes are the elements: native byte order, the schema's cell order, nothing to decode.
     pub plain: bool,
-    /// The cells it covers, counted from the chunk's own start; `None` for all of them, which is most often so.
+    /// The cells it covers, relative to the chunk's start. `None`, the usual case, means all of them.
     pub region: Option<Box<Region>>,
     /// For the format's own use (a fragment's or tile's number).
     pub tag: u64,
@@ -74,7 +74,7 @@ pub struct Layer {
 /// Where one chunk is stored: one layer for most formats, several where writes overlap, oldest first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ChunkRef {
-    /// Oldest first; later ones win.
+    /// The layers, oldest first. Later layers win.
     pub layers: SmallVec<[Layer; 1]>,
 }
 
@@ -86,7 +86,7 @@ impl ChunkRef {
         Self { layers: smallvec![Layer { spans, filter_mask, plain: false, region: None, tag: 0 }] }
     }
 
-    /// One span that holds the elements as they are.
+    /// One span that holds the elements as is.
     #[must_use]
     pub fn plain(blob: BlobKey, offset: u64, length: u64) -> Self {
         let mut chunk = Self::encoded(blob, offset, length, 0);
@@ -94,7 +94,7 @@ impl ChunkRef {
         chunk
     }
 
-    /// The only span, when it holds the elements as they are.
+    /// The only span, if it holds the elements as is.
     #[must_use]
     pub fn as_plain(&self) -> Option<&Span> {
         match self.layers.as_slice() {
@@ -108,7 +108,7 @@ impl ChunkRef {
         self.layers.iter().flat_map(|layer| &layer.spans)
     }
 
-    /// How many bytes are stored, as far as is known.
+    /// The number of stored bytes, not counting spans of unknown length.
     #[must_use]
     pub fn stored_bytes(&self) -> u64 {
         let known = self.spans().filter(|span| !span.is_whole());

@@ -1,4 +1,4 @@
-//! Copying boxes of cells between two strided layouts: the one loop that assembling, slicing and rechunking share.
+//! Copies boxes of cells between two strided layouts. Assembling, slicing and rechunking share this loop.
 
 #![expect(
     unsafe_code,
@@ -9,12 +9,12 @@ use smallvec::SmallVec;
 
 use crate::{Error, Result, copy_swapped};
 
-/// A box of cells inside a buffer: where its first cell is and how far apart neighbours are, in bytes.
+/// The layout of a box of cells in a buffer: the offset of its first cell and the byte stride of each axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// Byte offset of the first cell.
     pub offset: usize,
-    /// Bytes from a cell to its neighbour, per axis; negative walks backwards.
+    /// Bytes from a cell to the next, per axis. A negative stride walks backwards.
     pub strides: SmallVec<[isize; 4]>,
 }
 
@@ -31,7 +31,7 @@ impl Layout {
         Self { offset: 0, strides }
     }
 
-    /// The range of bytes that a box of `counts` cells of `item` bytes touches; `None` when it overflows.
+    /// The range of bytes that a box of `counts` cells of `item` bytes touches; `None` on overflow.
     fn reach(&self, counts: &[u64], item: usize) -> Option<(usize, usize)> {
         let (mut low, mut high) = (self.offset as i128, self.offset as i128);
         for (stride, count) in self.strides.iter().zip(counts) {
@@ -55,7 +55,7 @@ impl Layout {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the box reaches outside either buffer.
+/// [`Invalid`](Error::Invalid) if the box reaches outside either buffer.
 pub fn copy_box(
     source: &[u8],
     from: &Layout,
@@ -74,13 +74,13 @@ pub fn copy_box(
     unsafe { copy_box_to(source, from, target.as_mut_ptr(), to, counts, item, Writes::default()) }
 }
 
-/// How bytes get to the target.
+/// How bytes are written to the target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Writes {
-    /// Past the caches, for targets that are far larger than they are: a line that is written whole need not be read
+    /// Bypass the caches, for targets much larger than they are. A cache line that is written as a whole then need not be read
     /// from memory first.
     pub(crate) streamed: bool,
-    /// The bytes of each number of this many are reversed on the way; 0 for none. Cells are whole numbers.
+    /// Reverse the bytes of each number of this size; 0 to keep them. Cells consist of whole numbers.
     pub(crate) swap: usize,
 }
 
@@ -126,7 +126,7 @@ pub(crate) unsafe fn copy_box_to(
     Ok(())
 }
 
-/// One axis of a box: how many cells and how far apart they are on either side.
+/// One axis of a box: the number of cells and the stride on either side.
 #[derive(Debug, Clone, Copy)]
 struct Axis {
     count: usize,
@@ -134,7 +134,7 @@ struct Axis {
     to: isize,
 }
 
-/// The axes of the box, slowest in the target first, neighbours merged where both sides run on.
+/// The axes of the box, slowest in the target first, merged where both sides are contiguous.
 fn merged_axes(from: &Layout, to: &Layout, counts: &[u64], item: usize) -> SmallVec<[Axis; 5]> {
     let mut axes: SmallVec<[Axis; 5]> = counts
         .iter()
@@ -156,14 +156,14 @@ fn merged_axes(from: &Layout, to: &Layout, counts: &[u64], item: usize) -> Small
             _ => merged.push(axis),
         }
     }
-    // Cells that follow each other on both sides are one run of bytes.
+    // Cells that are adjacent on both sides form one run of bytes.
     if merged.last().is_none_or(|axis| axis.from != item as isize || axis.to != item as isize) {
         merged.push(Axis { count: 1, from: item as isize, to: item as isize });
     }
     merged
 }
 
-/// Runs over the outer axes; the innermost one is a run of bytes, or single cells when that run is one cell.
+/// Walks the outer axes. The innermost axis is a run of bytes, or single cells if that run is one cell.
 ///
 /// # Safety
 ///
@@ -197,7 +197,7 @@ unsafe fn walk(outer: &[Axis], inner: Axis, source: *const u8, target: *mut u8, 
     }
 }
 
-/// Copies a run of numbers and reverses the bytes of each.
+/// Copies a run of numbers, reversing the bytes of each.
 ///
 /// # Safety
 ///
@@ -207,7 +207,7 @@ unsafe fn copy_run_swapped(source: *const u8, target: *mut u8, length: usize, wr
     let from = unsafe { std::slice::from_raw_parts(source, length) };
     #[cfg(target_arch = "x86_64")]
     if writes.streamed && 4096 % writes.swap == 0 {
-        // Pieces that fit in the cache are swapped there.
+        // Swap in blocks that fit in the cache.
         let mut piece = [0_u8; 4096];
         for (number, part) in from.chunks(piece.len()).enumerate() {
             copy_swapped(writes.swap, part, &mut piece);
@@ -223,7 +223,7 @@ unsafe fn copy_run_swapped(source: *const u8, target: *mut u8, length: usize, wr
     copy_swapped(writes.swap, from, to);
 }
 
-/// Copies single cells along one axis and reverses the bytes of each of their numbers.
+/// Copies single cells along one axis, reversing the bytes of each number.
 ///
 /// # Safety
 ///
@@ -260,7 +260,7 @@ unsafe fn copy_cells_swapped(axis: Axis, source: *const u8, target: *mut u8, ite
     }
 }
 
-/// Copies a run of bytes past the caches where whole cache lines are written, through them where not.
+/// Copies a run of bytes, bypassing the caches for whole cache lines.
 ///
 /// # Safety
 ///
@@ -270,7 +270,7 @@ unsafe fn stream(source: *const u8, target: *mut u8, length: usize) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
     const LINE: usize = 64;
     const WORD: usize = size_of::<__m128i>();
-    // Lines that are written in part would be written twice.
+    // A partially written line would be written twice.
     let whole = if target.align_offset(LINE) == 0 { length / LINE * LINE } else { 0 };
     for at in (0..whole).step_by(WORD) {
         // SAFETY: `at` is inside the run.
@@ -335,7 +335,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Against a cell-by-cell copy: any permutation of axes, any direction, any item size.
+        /// Compares with a cell-by-cell copy: any permutation of axes, any direction, any item size.
         #[test]
         fn boxes_are_copied_cell_by_cell(
             counts in prop::collection::vec(1_u64..6, 0..4),
@@ -376,7 +376,7 @@ mod tests {
 
     const STREAMED: Writes = Writes { streamed: true, swap: 0 };
 
-    /// Runs and single cells, streamed or not, against swapping after a plain copy.
+    /// Compares with swapping after a plain copy: runs and single cells, streamed or not.
     #[test]
     fn swapped_boxes_are_boxes_of_swapped_numbers() {
         let source: Vec<u8> = (0..60_000_u32).map(|i| (i * 31 % 251) as u8).collect();

@@ -1,13 +1,13 @@
-//! Element types, and the names by which people know them.
+//! Element types and their usual names.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The type of one element, after decoding: native byte order, no padding inside numbers.
+/// The type of one element after decoding: native byte order, no padding inside numbers.
 ///
-/// Its [`Display`](fmt::Display) is the name used on the command line and in JSON.
+/// [`Display`](fmt::Display) gives the name used on the command line and in JSON.
 ///
 /// ```
 /// use hyperslab_core::{DType, StructType};
@@ -43,7 +43,7 @@ pub enum DType {
     DateTime(TimeUnit),
     /// A span of ticks as `int64`.
     Duration(TimeUnit),
-    /// This many bytes, padded with zeros: text or not.
+    /// This many bytes, padded with zeros. They may be text.
     FixedBytes(usize),
     /// This many UTF-32 code points, padded with zeros.
     FixedText(usize),
@@ -65,12 +65,12 @@ pub enum DType {
     Reference,
 }
 
-/// Opaque bytes: how many, and the tag that the file gives them.
+/// Opaque bytes: their number, and the tag that the file gives them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OpaqueType {
     /// Bytes in an element.
     pub size: usize,
-    /// The writer's tag for them.
+    /// The writer's tag for the bytes.
     pub tag: String,
 }
 
@@ -84,10 +84,10 @@ pub struct EnumType {
 }
 
 impl EnumType {
-    /// The name of a value; `None` for a value that has none.
+    /// The name of a value, or `None` if it has no name.
     #[must_use]
     pub fn name_of(&self, value: i128) -> Option<&str> {
-        // Values are most often the places of their names.
+        // Values usually equal the positions of their names.
         let place = usize::try_from(value).ok().and_then(|place| self.members.get(place));
         let found = match place {
             Some((name, own)) if *own == value => Some(name),
@@ -96,7 +96,7 @@ impl EnumType {
         found.map(String::as_str)
     }
 
-    /// Are the values the places of their names, from zero on?
+    /// Returns true if each value equals the position of its name, counted from zero.
     #[must_use]
     pub fn is_numbered(&self) -> bool {
         self.members.iter().zip(0..).all(|((_, value), place)| *value == place)
@@ -108,7 +108,7 @@ impl EnumType {
 pub struct Member {
     /// Its name.
     pub name: String,
-    /// Where it starts in the element; meaningless when the struct has a member of variable length.
+    /// Its byte offset in the element. Meaningless if the struct has a variable-length member.
     pub offset: usize,
     /// Its type.
     pub dtype: DType,
@@ -119,7 +119,7 @@ pub struct Member {
 pub struct StructType {
     /// The members, in the file's order.
     pub members: Vec<Member>,
-    /// Bytes in an element, gaps included; 0 when a member has variable length.
+    /// Bytes per element, including padding; 0 if a member has variable length.
     pub size: usize,
 }
 
@@ -204,7 +204,7 @@ impl TimeUnit {
 }
 
 impl DType {
-    /// Bytes in one element; `None` when elements differ in length.
+    /// Bytes per element; `None` if the length varies.
     #[must_use]
     pub fn size(&self) -> Option<usize> {
         Some(match self {
@@ -235,14 +235,14 @@ impl DType {
         })
     }
 
-    /// Does every element have the same number of bytes?
+    /// Returns true if every element has the same number of bytes.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         self.size().is_some()
     }
 
-    /// Bytes that swap together when the byte order changes: the size of the number that elements are made of
-    /// (4 for `complex64`, 1 for bytes). `None` for a struct, whose members differ.
+    /// The number of bytes that swap together when the byte order changes: the size of the numbers that elements consist of (4
+    /// for `complex64`, 1 for bytes). `None` for a struct, whose members differ.
     #[must_use]
     pub fn swap_unit(&self) -> Option<usize> {
         match self {
@@ -256,13 +256,13 @@ impl DType {
         }
     }
 
-    /// Is it a number that can be added and compared (bool and enum are not)?
+    /// Returns true for a number that can be added and compared. Bool and enum are not numeric.
     #[must_use]
     pub const fn is_numeric(&self) -> bool {
         self.is_integer() || self.is_float()
     }
 
-    /// Is it a signed or unsigned integer?
+    /// Returns true for a signed or unsigned integer.
     #[must_use]
     pub const fn is_integer(&self) -> bool {
         matches!(
@@ -278,7 +278,7 @@ impl DType {
         )
     }
 
-    /// Is it a real floating-point number?
+    /// Returns true for a real floating-point number.
     #[must_use]
     pub const fn is_float(&self) -> bool {
         matches!(self, Self::Float16 | Self::Float32 | Self::Float64 | Self::Float128)

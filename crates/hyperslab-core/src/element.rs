@@ -2,14 +2,14 @@
 
 use crate::DType;
 
-/// A Rust type that elements of some data types are.
+/// A Rust type that can represent elements of some data types.
 ///
-/// Integers also represent what is stored as one: `u8` for booleans, `i64` for times, any integer for enumerations.
+/// Integers also represent types stored as integers: `u8` for booleans, `i64` for times, any integer for enumerations.
 pub trait Element: bytemuck::Pod {
     /// The name of the type, for messages.
     const NAME: &'static str;
 
-    /// Are elements of this data type values of the Rust type?
+    /// Returns true if elements of this data type are values of the Rust type.
     fn is(dtype: &DType) -> bool;
 }
 

@@ -1,5 +1,5 @@
-//! Elements in memory, held as Arrow holds them: fixed-size ones as plain bytes, others as offsets and bytes,
-//! missing ones marked in a bitmap.
+//! Elements in memory, in Arrow's layout: fixed-size elements as plain bytes, others as offsets and bytes, missing ones marked in
+//! a bitmap.
 
 mod gather;
 mod json;
@@ -10,51 +10,51 @@ pub use json::{element_to_json, element_to_text, time_text};
 
 use crate::{DType, Element, Error, Extents, Result, product};
 
-/// A row of elements of one type. The type is kept separately, in a [`Values`], a schema or a column.
+/// A sequence of elements of one type. The type is kept separately, in a [`Values`], a schema or a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Elements {
     /// The elements.
     pub data: Data,
-    /// Which of them are there; `None` when all are.
+    /// Which elements are present; `None` if all are.
     pub validity: Option<Validity>,
 }
 
-/// The elements' bytes, by how the type is held.
+/// The elements' bytes. The variant depends on the type.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Data {
     /// Fixed-size elements, back to back, in native byte order.
     Fixed(Bytes),
     /// Text, bytes and references: element `i` is `bytes[offsets[i]..offsets[i + 1]]`.
     Variable {
-        /// One more than there are elements, never decreasing.
+        /// One entry more than there are elements, never decreasing.
         offsets: Vec<u64>,
         /// All elements' bytes.
         bytes: Bytes,
     },
     /// Lists: element `i` is `items[offsets[i]..offsets[i + 1]]`.
     List {
-        /// One more than there are elements, never decreasing.
+        /// One entry more than there are elements, never decreasing.
         offsets: Vec<u64>,
         /// All lists' items.
         items: Box<Elements>,
     },
-    /// Small arrays of a variable-length type: element `i` is the `each` items from `i * each` on.
+    /// Fixed-size arrays of a variable-length type: element `i` is the `each` items starting at `i * each`.
     FixedList {
         /// Items in an element.
         each: usize,
         /// All elements' items.
         items: Box<Elements>,
     },
-    /// A struct with a member of variable length: one row of elements per member.
+    /// A struct with a variable-length member: one sequence of elements per member.
     Struct {
-        /// How many structs.
+        /// The number of structs.
         length: usize,
         /// In the order of the type's members.
         members: Vec<Elements>,
     },
 }
 
-/// Which elements are there: one bit each, lowest first, as in Arrow.
+/// Which elements are present: one bit per element, lowest first, as in Arrow.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Validity {
     bits: Bytes,
@@ -62,7 +62,7 @@ pub struct Validity {
 }
 
 impl Validity {
-    /// From one flag per element.
+    /// Builds a bitmap from one flag per element.
     pub fn from_flags(flags: impl IntoIterator<Item = bool>) -> Self {
         let (mut bits, mut length) = (Vec::new(), 0);
         for flag in flags {
@@ -77,7 +77,7 @@ impl Validity {
         Self { bits: bits.into(), length }
     }
 
-    /// Is element `index` there?
+    /// Returns true if element `index` is present.
     #[must_use]
     pub fn get(&self, index: usize) -> bool {
         index < self.length && self.bits[index / 8] >> (index % 8) & 1 == 1
@@ -89,19 +89,19 @@ impl Validity {
         &self.bits
     }
 
-    /// Number of elements.
+    /// The number of elements.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.length
     }
 
-    /// Is it empty?
+    /// Returns true if there are no elements.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// How many are missing.
+    /// The number of missing elements.
     #[must_use]
     pub fn missing(&self) -> usize {
         (0..self.length).filter(|&index| !self.get(index)).count()
@@ -109,12 +109,12 @@ impl Validity {
 }
 
 impl Elements {
-    /// Fixed-size elements, all there.
+    /// Fixed-size elements, none missing.
     pub fn fixed(bytes: impl Into<Bytes>) -> Self {
         Self { data: Data::Fixed(bytes.into()), validity: None }
     }
 
-    /// Texts or byte strings, all there.
+    /// Texts or byte strings, none missing.
     pub fn variable<T: AsRef<[u8]>>(items: impl IntoIterator<Item = T>) -> Self {
         let (mut offsets, mut bytes) = (vec![0], Vec::new());
         for item in items {
@@ -124,7 +124,7 @@ impl Elements {
         Self { data: Data::Variable { offsets, bytes: bytes.into() }, validity: None }
     }
 
-    /// The same elements, with these missing.
+    /// Replaces the validity bitmap.
     #[must_use]
     pub fn with_validity(mut self, validity: Option<Validity>) -> Self {
         self.validity = validity;
@@ -148,7 +148,7 @@ impl Elements {
         Self { data, validity: None }
     }
 
-    /// One element of this type that is all zeros: empty text, an empty list.
+    /// One element of this type with value zero: an empty text, an empty list.
     #[must_use]
     pub fn zero(dtype: &DType) -> Self {
         let data = match dtype {
@@ -172,7 +172,7 @@ impl Elements {
         Self { data, validity: None }
     }
 
-    /// How many elements of this type there are.
+    /// The number of elements of this type.
     #[must_use]
     pub fn len(&self, dtype: &DType) -> usize {
         match &self.data {
@@ -195,7 +195,7 @@ impl Elements {
         }
     }
 
-    /// The bytes of element `index` of a variable-length row; `None` when it is missing or not held so.
+    /// The bytes of variable-length element `index`; `None` if it is missing or has another layout.
     #[must_use]
     pub fn variable_at(&self, index: usize) -> Option<&[u8]> {
         let Data::Variable { offsets, bytes } = &self.data else { return None };
@@ -203,7 +203,7 @@ impl Elements {
         if self.is_missing(index) { None } else { bytes.get(start..end) }
     }
 
-    /// About how many bytes they take in memory.
+    /// The approximate number of bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         let offsets = |offsets: &Vec<u64>| offsets.len() as u64 * 8;
@@ -217,14 +217,14 @@ impl Elements {
         data + self.validity.as_ref().map_or(0, |validity| validity.bits.len() as u64)
     }
 
-    /// Is element `index` missing?
+    /// Returns true if element `index` is missing.
     #[must_use]
     pub fn is_missing(&self, index: usize) -> bool {
         self.validity.as_ref().is_some_and(|validity| !validity.get(index))
     }
 }
 
-/// An array of values in memory: the result of a read, an attribute.
+/// An array of values in memory, such as the result of a read or an attribute.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Values {
     /// The type of each element.
@@ -236,17 +236,19 @@ pub struct Values {
 }
 
 impl Values {
-    /// Puts type, shape and elements together.
+    /// Combines type, shape and elements.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there are more or fewer elements than the shape says.
+    /// [`Invalid`](Error::Invalid) if the number of elements does not match the shape.
     pub fn new(dtype: DType, shape: &[u64], elements: Elements) -> Result<Self> {
         let shape = Extents::from_slice(shape);
         let length = elements.len(&dtype) as u64;
-        // Elements of no bytes (an empty string type) cannot be counted.
+        // Elements of zero bytes (an empty string type) cannot be counted.
         if product(&shape) != Some(length) && dtype.size() != Some(0) {
-            return Err(Error::invalid(format!("{length} elements of {dtype} for the shape {shape:?}")));
+            return Err(Error::invalid(format!(
+                "{length} elements of {dtype} do not match the shape {shape:?}"
+            )));
         }
         Ok(Self { dtype, shape, elements })
     }
@@ -262,7 +264,7 @@ impl Values {
         Self { dtype: DType::String, shape: Extents::new(), elements: Elements::variable([text]) }
     }
 
-    /// The same values, with each float that is not a number marked as missing.
+    /// Marks every NaN as missing.
     #[must_use]
     pub fn with_nan_missing(mut self) -> Self {
         let Some(bytes) = self.elements.as_fixed() else { return self };
@@ -287,13 +289,13 @@ impl Values {
         self
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     #[must_use]
     pub fn len(&self) -> usize {
         product(&self.shape).and_then(|cells| usize::try_from(cells).ok()).unwrap_or(0)
     }
 
-    /// Are there none?
+    /// Returns true if there are no elements.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
@@ -309,7 +311,8 @@ impl Values {
     /// # Ok::<(), hyperslab_core::Error>(())
     /// ```
     ///
-    /// `None` when elements are of another type, or unaligned in a mapped file; [`to_vec`](Self::to_vec) copies them then.
+    /// Returns `None` if elements have another type, or are unaligned in a mapped file; use [`to_vec`](Self::to_vec) to copy
+    /// them.
     #[must_use]
     pub fn as_slice<T: Element>(&self) -> Option<&[T]> {
         if !T::is(&self.dtype) {
@@ -322,15 +325,16 @@ impl Values {
         }
     }
 
-    /// The elements as numbers, in memory of their own.
+    /// Copies the elements into a vector of numbers.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when elements are of another type.
+    /// [`Invalid`](Error::Invalid) if elements have another type.
     pub fn to_vec<T: Element>(&self) -> Result<Vec<T>> {
         let bytes = self.elements.as_fixed().filter(|_| T::is(&self.dtype));
-        let bytes = bytes
-            .ok_or_else(|| Error::invalid(format!("elements of type {} are not {}", self.dtype, T::NAME)))?;
+        let bytes = bytes.ok_or_else(|| {
+            Error::invalid(format!("elements of type {} cannot be read as {}", self.dtype, T::NAME))
+        })?;
         let mut numbers = vec![T::zeroed(); bytes.len() / size_of::<T>().max(1)];
         let used = numbers.len() * size_of::<T>();
         bytemuck::cast_slice_mut::<T, u8>(&mut numbers).copy_from_slice(&bytes[..used]);

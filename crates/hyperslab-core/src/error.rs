@@ -1,9 +1,8 @@
-//! What can go wrong, and where.
+//! Errors: the problem and its location.
 //!
-//! Three kinds are kept apart because they call for different next steps: [`Error::Corrupt`] (the bytes are
-//! wrong), [`Error::Unsupported`] (the bytes are right, and we do not read them yet) and [`Error::Invalid`]
-//! (the caller asked for something that cannot be). Parsers build them through a [`Place`], so that every
-//! message names the store, the structure and the byte.
+//! Three kinds are kept apart because they call for different next steps: [`Error::Corrupt`] (the bytes are wrong),
+//! [`Error::Unsupported`] (the bytes are valid, but we do not read them) and [`Error::Invalid`] (the request is impossible).
+//! Parsers build errors through a [`Place`], so that every message names the store, the structure and the byte.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,28 +10,28 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The result of everything in Hyperslab.
+/// The result type of all Hyperslab functions.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, and where.
+/// An error: the problem and its location.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The bytes are wrong.
     #[error("{0}")]
     Corrupt(Box<Corrupt>),
-    /// The bytes are right, and this build does not read or write them.
+    /// The bytes are valid, but this build does not read or write them.
     #[error("{store}: {feature} is not supported")]
     Unsupported {
         /// The store that needs the feature.
         store: Arc<str>,
-        /// The feature, by the name that the format gives it.
+        /// The feature, by the format's own name for it.
         feature: String,
     },
-    /// The caller asked for something that cannot be.
+    /// The request is impossible.
     #[error("{0}")]
     Invalid(String),
-    /// A node, column or file that is not there.
+    /// A node, column or file that does not exist.
     #[error("{store}: {what} not found")]
     NotFound {
         /// The store that was searched.
@@ -43,28 +42,28 @@ pub enum Error {
     /// The operation was cancelled.
     #[error("stopped before the end")]
     Cancelled,
-    /// The target of a writer is there, and is not to be replaced.
+    /// The target already exists, and the caller did not allow replacing it.
     #[error("{path} already exists")]
     Exists {
         /// The file or directory.
         path: Arc<str>,
     },
-    /// The operating system said no.
+    /// The operating system reported an error.
     #[error("{path}: {source}")]
     Io {
         /// The file or directory.
         path: Arc<str>,
-        /// The system's own words.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Wrong bytes: which store, which structure, at which byte, and what is wrong with them.
+/// Wrong bytes: the store, the structure, the byte and the problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corrupt {
     /// The file or object.
     pub store: Arc<str>,
-    /// The structure, in the words of its format: "chunk index header", "extensible array data block".
+    /// The structure, in the format's own terms: "chunk index header", "extensible array data block".
     pub structure: Cow<'static, str>,
     /// Where the structure, or the field inside it, starts in the file.
     pub offset: Option<u64>,
@@ -93,7 +92,7 @@ impl Error {
         Self::Unsupported { store: store.into(), feature: feature.into() }
     }
 
-    /// An [`Error::NotFound`] that names the store and what was looked for.
+    /// An [`Error::NotFound`] that names the store and the missing item.
     pub fn not_found(store: impl Into<Arc<str>>, what: impl Into<String>) -> Self {
         Self::NotFound { store: store.into(), what: what.into() }
     }
@@ -109,19 +108,19 @@ impl Error {
         Self::Io { path: path.into(), source }
     }
 
-    /// Are the bytes wrong?
+    /// Returns true if the bytes are wrong.
     #[must_use]
     pub const fn is_corrupt(&self) -> bool {
         matches!(self, Self::Corrupt(_))
     }
 
-    /// Do we know what this is, and not read it?
+    /// Returns true if the feature is known but not supported.
     #[must_use]
     pub const fn is_unsupported(&self) -> bool {
         matches!(self, Self::Unsupported { .. })
     }
 
-    /// Is the thing that was asked for simply not there?
+    /// Returns true if the requested item does not exist.
     #[must_use]
     pub fn is_not_found(&self) -> bool {
         match self {
@@ -132,7 +131,7 @@ impl Error {
     }
 }
 
-/// Where a parser is: store, structure and byte. Made once per structure, it makes the structure's errors.
+/// A parser's location: store, structure and byte. It is created once per structure and creates that structure's errors.
 ///
 /// ```
 /// use hyperslab_core::Place;
@@ -146,9 +145,9 @@ impl Error {
 pub struct Place<'a> {
     /// The file or object.
     pub store: &'a str,
-    /// The structure, in the words of its format.
+    /// The structure, in the format's own terms.
     pub structure: &'static str,
-    /// Where it starts.
+    /// Where the structure starts.
     pub offset: u64,
 }
 
@@ -165,7 +164,7 @@ impl<'a> Place<'a> {
         Self { offset: self.offset.saturating_add(by), ..self }
     }
 
-    /// The bytes here are wrong in this way.
+    /// An error that reports this problem here.
     #[must_use]
     pub fn corrupt(self, problem: impl Into<String>) -> Error {
         Error::Corrupt(Box::new(Corrupt {

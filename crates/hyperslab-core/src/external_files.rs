@@ -1,4 +1,4 @@
-//! Other files that a file refers to: external links, external raw data, sources of virtual datasets.
+//! Files that a file refers to: external links, external raw data, sources of virtual datasets.
 
 use std::fmt::Debug;
 use std::path::{Path, PathBuf};
@@ -6,27 +6,27 @@ use std::sync::Arc;
 
 use crate::{Blob, LocalStorage, Result, Storage};
 
-/// Finds the other files that a file refers to.
+/// Opens the files that a file refers to.
 pub trait Externals: Send + Sync + Debug {
-    /// The file of this name, as it is written in the file that refers to it; `None` when there is none, or
-    /// none that may be opened.
+    /// Opens the file with this name, as written in the file that refers to it. Returns `None` if it does not exist or may not be
+    /// opened.
     ///
     /// # Errors
     ///
-    /// When it is there and cannot be opened.
+    /// If the file exists but cannot be opened.
     fn open(&self, name: &str) -> Result<Option<External>>;
 }
 
-/// Another file, and how names in *it* are found.
+/// A file that another file refers to, and how to resolve names inside *it*.
 #[derive(Debug, Clone)]
 pub struct External {
     /// Its bytes.
     pub blob: Arc<dyn Blob>,
-    /// Names in it are relative to its own folder.
+    /// Resolves names in this file, relative to its own folder.
     pub externals: Arc<dyn Externals>,
 }
 
-/// No other file is ever opened.
+/// Never opens another file.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoExternals;
 
@@ -36,22 +36,22 @@ impl Externals for NoExternals {
     }
 }
 
-/// Files of the folder that holds a file, and of the folders below it. A name that leads out of the folder is not opened.
+/// Files in the folder that holds a file, and in the folders below it. A name that leads out of the folder is not opened.
 #[derive(Debug, Clone)]
 pub struct Siblings {
     storage: Arc<dyn Storage>,
-    /// The folder, below the root, of the file that refers to others.
+    /// The folder, below the root, of the referring file.
     within: String,
 }
 
 impl Siblings {
-    /// Files of this storage.
+    /// Opens files of this storage.
     #[must_use]
     pub const fn new(storage: Arc<dyn Storage>) -> Self {
         Self { storage, within: String::new() }
     }
 
-    /// The key of a name, where it stays inside.
+    /// The key for a name, if it stays inside the folder.
     fn key(&self, name: &str) -> Option<String> {
         if name.starts_with('/') || name.contains('\0') {
             return None;
@@ -86,8 +86,8 @@ impl Externals for Siblings {
         {
             return Ok(Some(found));
         }
-        // A file that was moved with its neighbours still names them by their old folder: libhdf5 then looks
-        // beside the file.
+        // A file that was moved together with its neighbours still names them by their old folder. Like libhdf5, fall back to the
+        // file's own folder.
         match name.rsplit('/').next().and_then(|last| self.key(last)) {
             Some(key) => self.open_key(&key),
             None => Ok(None),
@@ -95,7 +95,7 @@ impl Externals for Siblings {
     }
 }
 
-/// Any file of this machine.
+/// Any file on this machine.
 #[derive(Debug, Clone)]
 pub struct Anywhere {
     folder: PathBuf,
@@ -103,7 +103,7 @@ pub struct Anywhere {
 }
 
 impl Anywhere {
-    /// Names are relative to this folder. Files are mapped, or read by position.
+    /// Resolves names relative to this folder. Files are mapped, or read by position.
     pub fn new(folder: impl Into<PathBuf>, mapped: bool) -> Self {
         Self { folder: folder.into(), mapped }
     }
@@ -132,13 +132,13 @@ impl Externals for Anywhere {
     }
 }
 
-/// Opens bytes at other locations: URLs of web servers and buckets.
+/// Opens blobs at other locations: URLs of web servers and buckets.
 pub trait Locations: Send + Sync + Debug {
-    /// The object at this URL; `None` when there is none.
+    /// Opens the object at this URL; `None` if it does not exist.
     ///
     /// # Errors
     ///
-    /// When it is there and cannot be opened, or the URL is of no storage that is known.
+    /// If the object exists but cannot be opened, or no known storage serves the URL.
     fn open(&self, url: &str) -> Result<Option<Arc<dyn Blob>>>;
 }
 
@@ -160,7 +160,7 @@ mod tests {
         assert!(folder.open(outer.path().join("secret").to_str().unwrap()).unwrap().is_none());
         assert!(folder.open(".hidden").unwrap().is_none());
         assert!(folder.open("./a").unwrap().is_some());
-        // A file that was moved with its neighbours.
+        // A file that was moved together with its neighbours.
         assert!(folder.open("/elsewhere/a").unwrap().is_some());
         let below = folder.open("sub/b").unwrap().unwrap().externals;
         assert!(below.open("../a").unwrap().is_some());

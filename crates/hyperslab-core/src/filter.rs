@@ -1,7 +1,7 @@
-//! Row filters: conditions on the columns of a table, already in the types of the columns.
+//! Row filters: conditions on the columns of a table, already converted to the column types.
 //!
-//! A condition is true, false or unknown of a row. It is unknown where a value that it asks for is missing, as in SQL; rows
-//! of which it is unknown are left out. Not-a-number fails every comparison and is not equal to anything.
+//! For each row, a condition is true, false or unknown. As in SQL, it is unknown if a value that it needs is missing, and such
+//! rows are left out. NaN fails every comparison and does not equal anything.
 
 mod evaluate;
 mod statistics;
@@ -11,12 +11,12 @@ pub use statistics::ColumnRange;
 
 use crate::{Bound, Bounds};
 
-/// Which rows of a table are wanted.
+/// Selects rows of a table.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RowFilter {
-    /// All of these hold. None: every row is wanted.
+    /// All of these hold. An empty list selects every row.
     All(Vec<Self>),
-    /// One of these holds at least.
+    /// At least one of these holds.
     Any(Vec<Self>),
     /// This does not hold.
     Not(Box<Self>),
@@ -24,15 +24,15 @@ pub enum RowFilter {
     Test {
         /// The column's name.
         column: String,
-        /// What its values are tested for.
+        /// The test of its values.
         test: Test,
     },
 }
 
-/// What the values of a column are tested for.
+/// A test of a column's values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Test {
-    /// Integers, dates (ticks), booleans and codes of enumerations in a range, both ends included.
+    /// Integers, dates (ticks), booleans or enumeration codes in a range, both ends included.
     Integers {
         /// The lowest.
         low: i128,
@@ -41,7 +41,7 @@ pub enum Test {
     },
     /// One of these integers, sorted.
     IntegersIn(Vec<i128>),
-    /// Floats between two ends.
+    /// Floats between two bounds.
     Floats {
         /// The lowest.
         low: End<f64>,
@@ -50,7 +50,7 @@ pub enum Test {
     },
     /// One of these floats.
     FloatsIn(Vec<f64>),
-    /// Texts and bytes between two ends, compared byte by byte.
+    /// Texts and bytes between two bounds, compared byte by byte.
     Texts {
         /// The first.
         low: Option<End<Vec<u8>>>,
@@ -63,22 +63,22 @@ pub enum Test {
     Null,
 }
 
-/// One end of a range.
+/// A bound of a range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct End<T> {
-    /// Where.
+    /// The bound.
     pub value: T,
-    /// Does the value itself belong to the range?
+    /// Whether the bound itself belongs to the range.
     pub included: bool,
 }
 
 impl<T> End<T> {
-    /// An end that belongs to the range.
+    /// A bound that belongs to the range.
     pub const fn included(value: T) -> Self {
         Self { value, included: true }
     }
 
-    /// An end that does not.
+    /// A bound that does not belong to the range.
     pub const fn excluded(value: T) -> Self {
         Self { value, included: false }
     }
@@ -102,7 +102,7 @@ impl RowFilter {
         Self::Test { column: column.into(), test }
     }
 
-    /// Both filters.
+    /// Combines both filters: a row must pass each of them.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         match (self, other) {
@@ -119,7 +119,7 @@ impl RowFilter {
         }
     }
 
-    /// The names of the columns that it asks for, each once.
+    /// The names of the columns that the filter tests, each once.
     #[must_use]
     pub fn columns(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -139,7 +139,7 @@ impl RowFilter {
         }
     }
 
-    /// A range of a column outside of which no row passes. Rows inside it may still fail.
+    /// A range of a column that contains every row that passes. Rows inside it may still fail.
     #[must_use]
     pub fn bounds(&self, name: &str) -> Bounds {
         match self {

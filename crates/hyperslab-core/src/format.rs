@@ -3,6 +3,7 @@
 //! A format crate implements [`FormatDriver`] once. Everything that differs between formats is a field of [`FormatInfo`] or a
 //! method of the driver, so the engine never asks which format it has.
 
+mod fields;
 mod geometry;
 mod info;
 mod options;
@@ -14,11 +15,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+pub use fields::{FieldChange, FieldSpec};
 pub use geometry::{GeometryColumn, GeometrySink, GeometrySpec};
 pub use info::{Capabilities, FormatInfo, StoreForm, Variant, VariantInfo};
 pub use options::{CreateOptions, ExternalFiles, OpenContext};
 pub use table::{RowOrder, TableSink, TableSpec};
 
+use crate::storage::StagedChange;
 use crate::{
     Attribute, Attributes, Blob, DType, Error, GeometryData, Result, RowFilter, Sink, Storage, Store,
 };
@@ -73,6 +76,25 @@ pub trait FormatDriver: Send + Sync + Debug {
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         let _ = options;
         Err(self.unsupported(target, "adding to"))
+    }
+
+    /// As [`append`](Self::append), for a directory store that is not on this machine: it is read through `storage`, and
+    /// what is added goes into `change`.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    fn append_elsewhere(
+        &self,
+        storage: Arc<dyn Storage>,
+        change: StagedChange,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        let _ = (change, options);
+        Err(Error::unsupported(
+            Arc::clone(storage.name()),
+            "adding to a store of this format on remote storage",
+        ))
     }
 
     /// Starts a new store of one geometry, to be written in batches. Only for formats with
@@ -135,6 +157,25 @@ pub trait FormatDriver: Send + Sync + Debug {
     fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
         let _ = (filter, context);
         Err(self.unsupported(path, "deleting rows of"))
+    }
+
+    /// Adds fields to the array or table at a node, or drops some: all of the changes or none. With `dry_run`, only checks
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) for a name that is taken, or not there; [`Unsupported`](Error::Unsupported) where fields
+    /// cannot change.
+    fn change_fields(
+        &self,
+        path: &Path,
+        node: &str,
+        changes: &[FieldChange],
+        context: &OpenContext<'_>,
+        dry_run: bool,
+    ) -> Result<()> {
+        let _ = (node, changes, context, dry_run);
+        Err(self.unsupported(path, "adding or dropping fields of"))
     }
 
     /// Can a geometry have this column?

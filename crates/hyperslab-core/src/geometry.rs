@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use crate::{Attributes, Result, Values};
 
-/// Points, lines and meshes: what a box, an object or a group selects at a level.
+/// Points, lines and meshes, read by box, object or group at one level of detail.
 pub trait Geometry: Send + Sync + Debug {
     /// The description of the geometry.
     fn schema(&self) -> &GeometrySchema;
@@ -16,25 +16,25 @@ pub trait Geometry: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when a level cannot be counted.
+    /// [`Corrupt`](crate::Error::Corrupt) if a level cannot be counted.
     fn levels(&self) -> Result<Vec<GeometryLevel>>;
 
-    /// Reads what the query selects.
+    /// Reads the selected part.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::Error::Invalid) for a level, object or attribute that is not there.
+    /// [`Invalid`](crate::Error::Invalid) for a level, object or attribute that does not exist.
     fn query(&self, query: &GeometryQuery) -> Result<GeometryData>;
 }
 
 /// The description of a geometry.
 #[derive(Debug, Clone)]
 pub struct GeometrySchema {
-    /// Its kinds, in the format's own words: `point_cloud`, `mesh`.
+    /// Its kinds, in the format's own terms: `point_cloud`, `mesh`.
     pub kinds: Vec<String>,
-    /// A name per spatial dimension.
+    /// One name per spatial dimension.
     pub axes: Vec<String>,
-    /// The lowest and highest corner.
+    /// The lowest and highest corners.
     pub bounds: Option<[Vec<f64>; 2]>,
     /// The attributes of the geometry.
     pub attributes: Attributes,
@@ -43,50 +43,50 @@ pub struct GeometrySchema {
 /// One level of detail.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeometryLevel {
-    /// Its path: `/0`.
+    /// Its path, such as `/0`.
     pub path: String,
-    /// Vertices.
+    /// The number of vertices.
     pub vertices: u64,
-    /// Links between them.
+    /// The number of links between vertices.
     pub links: u64,
-    /// Objects.
+    /// The number of objects.
     pub objects: u64,
 }
 
-/// Which part of a geometry to read. A field that is not set does not restrict.
+/// The part of a geometry to read. Unset fields do not restrict it.
 #[derive(Debug, Clone, Default)]
 pub struct GeometryQuery {
-    /// The level; the finest when left out.
+    /// The level; the finest by default.
     pub level: Option<usize>,
-    /// The lowest and highest corner of a closed box.
+    /// The lowest and highest corners of a closed box.
     pub region: Option<[Vec<f64>; 2]>,
-    /// Objects by their id.
+    /// Object ids.
     pub objects: Vec<i64>,
-    /// Groups of objects.
+    /// Object groups.
     pub groups: Vec<u64>,
-    /// Attributes of vertices to bring; `None` for all of them, and for those of links and objects.
+    /// Vertex attributes to read. `None` reads all attributes, including those of links and objects.
     pub attributes: Option<Vec<String>>,
 }
 
-/// Selected geometry. Links and objects name rows of `vertices`.
+/// Selected geometry. Links and objects refer to rows of `vertices`.
 #[derive(Debug, Clone)]
 pub struct GeometryData {
-    /// One row a vertex, one column an axis.
+    /// One row per vertex, one column per axis.
     pub vertices: Values,
-    /// By name, one row a vertex.
+    /// Attributes by name, one row per vertex.
     pub attributes: Vec<(String, Values)>,
-    /// One row per link: two vertices for an edge, three for a triangle. `None` if the kind has no links.
+    /// One row per link: two vertices for an edge, three for a triangle. `None` if this kind has no links.
     pub links: Option<Values>,
-    /// By name, one row a link.
+    /// Attributes by name, one row per link.
     pub link_attributes: Vec<(String, Values)>,
-    /// An object's id and its vertices, in order.
+    /// Object ids and their vertices, in order.
     pub objects: Vec<(i64, Vec<u64>)>,
-    /// By name, one row an object, in the order of `objects`.
+    /// Attributes by name, one row per object, in the order of `objects`.
     pub object_attributes: Vec<(String, Values)>,
 }
 
 impl GeometryData {
-    /// Vertices, and nothing beside them.
+    /// Vertices without attributes, links or objects.
     #[must_use]
     pub const fn points(vertices: Values) -> Self {
         Self {

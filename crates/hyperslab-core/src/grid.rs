@@ -1,17 +1,17 @@
-//! How an array's shape is cut into chunks.
+//! Grids: how an array's shape is divided into chunks.
 
 use serde::{Deserialize, Serialize};
 use smallvec::SmallVec;
 
 use crate::{Error, Result};
 
-/// One number per dimension: a shape, a place, a chunk coordinate. Up to four stay off the heap.
+/// One number per dimension: a shape, a position, a chunk coordinate. Up to four are stored inline.
 pub type Extents = SmallVec<[u64; 4]>;
 
-/// The place of a chunk in the grid.
+/// The position of a chunk in the grid.
 pub type ChunkCoord = Extents;
 
-/// A box of cells: where it starts and how far it reaches, per dimension.
+/// A box of cells: its first cell and its shape.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Region {
     /// The first cell.
@@ -27,13 +27,13 @@ impl Region {
         Self { start: start.into(), shape: shape.into() }
     }
 
-    /// The whole of an array of this shape.
+    /// The region that covers an array of this shape.
     #[must_use]
     pub fn whole(shape: &[u64]) -> Self {
         Self { start: SmallVec::from_elem(0, shape.len()), shape: shape.into() }
     }
 
-    /// The cells that both have; `None` when there are none.
+    /// The cells that both regions contain; `None` if there are none.
     #[must_use]
     pub fn intersect(&self, other: &Self) -> Option<Self> {
         let mut both = Self { start: Extents::new(), shape: Extents::new() };
@@ -58,7 +58,7 @@ impl Region {
     }
 }
 
-/// The product of the extents; `None` when it passes `u64`.
+/// The product of the extents; `None` on overflow of `u64`.
 #[must_use]
 pub fn product(extents: &[u64]) -> Option<u64> {
     // A zero anywhere makes the product zero, however large the rest.
@@ -68,7 +68,7 @@ pub fn product(extents: &[u64]) -> Option<u64> {
     extents.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent))
 }
 
-/// A regular grid: every chunk has the same shape, the last ones may reach past the edge of the array.
+/// A regular grid: all chunks have the same shape. The last chunks may reach past the edge of the array.
 ///
 /// ```
 /// use hyperslab_core::Grid;
@@ -85,7 +85,7 @@ pub struct Grid {
     chunk_shape: Extents,
 }
 
-/// A grid as it is serialised: anybody may have written it.
+/// A deserialised grid before validation, which may come from an untrusted source.
 #[derive(Deserialize)]
 struct UncheckedGrid {
     shape: Extents,
@@ -101,11 +101,11 @@ impl TryFrom<UncheckedGrid> for Grid {
 }
 
 impl Grid {
-    /// Cuts an array of `shape` into chunks of `chunk_shape`.
+    /// Divides an array of `shape` into chunks of `chunk_shape`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the ranks differ or a chunk extent is zero.
+    /// [`Invalid`](Error::Invalid) if the ranks differ or a chunk extent is zero.
     pub fn new(shape: &[u64], chunk_shape: &[u64]) -> Result<Self> {
         if shape.len() != chunk_shape.len() {
             return Err(Error::invalid(format!(
@@ -115,19 +115,19 @@ impl Grid {
             )));
         }
         if chunk_shape.contains(&0) {
-            return Err(Error::invalid(format!("chunk shape {chunk_shape:?} has a zero")));
+            return Err(Error::invalid(format!("chunk shape {chunk_shape:?} has an extent of zero")));
         }
         Ok(Self { shape: shape.into(), chunk_shape: chunk_shape.into() })
     }
 
-    /// One chunk that is the whole array.
+    /// One chunk that covers the whole array.
     #[must_use]
     pub fn single(shape: &[u64]) -> Self {
         Self { shape: shape.into(), chunk_shape: shape.iter().map(|&extent| extent.max(1)).collect() }
     }
 
-    /// Cuts an array that is stored in one piece, in C order, into runs of about `bytes`: each chunk is
-    /// contiguous, and there are enough of them to keep many threads busy.
+    /// Divides an array that is stored contiguously in C order into runs of about `bytes`. Each chunk is contiguous, and there
+    /// are enough chunks to keep many threads busy.
     #[must_use]
     pub fn slabs(shape: &[u64], item: u64, bytes: u64) -> Self {
         let mut chunk_shape: Extents = SmallVec::from_elem(1, shape.len());
@@ -148,7 +148,7 @@ impl Grid {
         &self.shape
     }
 
-    /// The shape of a chunk that the edge does not cut.
+    /// The shape of a chunk that is not clipped by the edge.
     #[must_use]
     pub fn chunk_shape(&self) -> &[u64] {
         &self.chunk_shape
@@ -172,13 +172,13 @@ impl Grid {
         product(&self.extents())
     }
 
-    /// Does the grid have this chunk?
+    /// Returns true if the grid has this chunk.
     #[must_use]
     pub fn contains(&self, chunk: &[u64]) -> bool {
         chunk.len() == self.rank() && chunk.iter().zip(self.extents()).all(|(&at, extent)| at < extent)
     }
 
-    /// The cells of the array that a chunk of the grid holds: clipped at the edge.
+    /// The array cells that a chunk holds, clipped at the edge.
     #[must_use]
     pub fn region(&self, chunk: &[u64]) -> Region {
         let start: Extents =
@@ -192,13 +192,13 @@ impl Grid {
         Region { start, shape }
     }
 
-    /// Does the edge of the array cut this chunk?
+    /// Returns true if the edge of the array clips this chunk.
     #[must_use]
     pub fn is_clipped(&self, chunk: &[u64]) -> bool {
         self.region(chunk).shape != self.chunk_shape
     }
 
-    /// The chunk's number in C order (last dimension fastest); `None` outside the grid or past `u64`.
+    /// The chunk's number in C order (last dimension fastest); `None` outside the grid or on overflow of `u64`.
     #[must_use]
     pub fn linear(&self, chunk: &[u64]) -> Option<u64> {
         if !self.contains(chunk) {
@@ -225,7 +225,7 @@ impl Grid {
     }
 }
 
-/// The order in which a chunk's cells are stored: its axes, slowest first.
+/// The order in which a chunk's cells are stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, Default)]
 pub enum CellOrder {
     /// C order: the last axis varies fastest.
@@ -233,12 +233,12 @@ pub enum CellOrder {
     RowMajor,
     /// Fortran order: the first axis varies fastest.
     ColumnMajor,
-    /// Any other order of the axes, slowest first.
+    /// Any other order, given as the axes, slowest first.
     Axes(SmallVec<[u8; 8]>),
 }
 
 impl CellOrder {
-    /// How many cells apart two neighbours along each axis of a box of this shape are.
+    /// The distance in cells between neighbours along each axis of a box of this shape.
     #[must_use]
     pub fn strides(&self, shape: &[u64]) -> Extents {
         let rank = shape.len();

@@ -1,28 +1,28 @@
-//! Keys of encrypted arrays. They come from the environment, never from the command line, and are never shown.
+//! Keys of encrypted arrays. They come from the environment, never from the command line, and are never printed.
 
 use std::fmt;
 use std::path::PathBuf;
 
 use crate::{Error, Result, SecretKey, wipe};
 
-/// A 256-bit key. It is wiped from memory when it is dropped.
+/// A 256-bit key. It is wiped from memory on drop.
 #[derive(Clone)]
 pub struct EncryptionKey(SecretKey);
 
 impl EncryptionKey {
-    /// These bytes.
+    /// A key with these bytes.
     #[must_use]
     pub fn new(bytes: [u8; 32]) -> Self {
         Self(SecretKey::new(bytes))
     }
 
-    /// The key in the environment: `HYPERSLAB_KEY` holds it, as 32 characters or 64 hexadecimal digits, or
-    /// `HYPERSLAB_KEY_FILE` names a file that does.
+    /// Reads the key from the environment. `HYPERSLAB_KEY` holds the key, as 32 characters or 64 hexadecimal digits;
+    /// `HYPERSLAB_KEY_FILE` names a file that holds it.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when it is of another length, [`Io`](Error::Io) when the file cannot be read. The
-    /// message never holds the key.
+    /// [`Invalid`](Error::Invalid) if the key has another length, [`Io`](Error::Io) if the file cannot be read. Messages never
+    /// contain the key.
     pub fn from_environment() -> Result<Option<Self>> {
         if let Some(text) = std::env::var_os("HYPERSLAB_KEY") {
             return Self::parse_and_wipe(text.into_encoded_bytes()).map(Some);
@@ -39,7 +39,7 @@ impl EncryptionKey {
         key
     }
 
-    /// 32 bytes, or 64 hexadecimal digits; white space at the end does not count.
+    /// Parses 32 bytes or 64 hexadecimal digits, ignoring trailing white space.
     fn parse(bytes: &[u8]) -> Result<Self> {
         let trimmed = bytes.trim_ascii_end();
         let exact = [bytes, trimmed].into_iter().find_map(|text| <[u8; 32]>::try_from(text).ok());
@@ -56,7 +56,7 @@ impl EncryptionKey {
         self.0.bytes()
     }
 
-    /// The key, in memory that is wiped.
+    /// The key, in memory that is wiped on drop.
     #[must_use]
     pub const fn secret(&self) -> &SecretKey {
         &self.0

@@ -1,40 +1,42 @@
-//! The vocabulary of chunked arrays, as types; the traits that formats implement; errors; blobs.
+//! The terms of chunked arrays as types; the traits that formats implement; errors; blobs.
 //!
-//! Every chunked format answers one question: *which stored bytes hold this part of the array, and how are they
-//! turned back into elements?* This crate is that question.
+//! Every chunked format answers one question: *which stored bytes hold this part of the array, and how are they turned back into
+//! elements?* This crate models that question.
 //!
 //! | module | holds |
 //! |---|---|
-//! | [`error`](Error) | what can go wrong, and where: [`Place`] makes a structure's errors |
-//! | `parse` | [`Fields`]: little-endian fields out of a slice, every access checked |
+//! | [`error`](Error) | errors and their location: [`Place`] creates a structure's errors |
+//! | `parse` | [`Fields`]: little-endian fields from a slice, every access checked |
 //! | `dtype` | [`DType`]: element types and their names |
 //! | `element` | [`Element`]: Rust types for elements |
-//! | `elements` | [`Elements`], [`Values`]: elements in memory, as Arrow holds them, and as JSON |
-//! | `attributes` | [`Attributes`]: what people write beside their data |
-//! | `calendar` | [`Calendar`], [`TimeAxis`]: dates, and times counted from one |
-//! | `grid` | [`Grid`], [`Region`]: how a shape is cut into chunks |
+//! | `elements` | [`Elements`], [`Values`]: elements in memory, in Arrow's layout, and as JSON |
+//! | `attributes` | [`Attributes`]: small named values of a node |
+//! | `calendar` | [`Calendar`], [`TimeAxis`]: dates, and times counted from a date |
+//! | `grid` | [`Grid`], [`Region`]: how a shape is divided into chunks |
 //! | `selection` | [`Selection`] as users write it, [`Positions`] as numbers |
-//! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its place in the result |
+//! | `plan` | [`Plan`]: the chunks a selection touches, the part of each and its position in the result |
 //! | `swap` | byte order: [`swap_bytes`], [`copy_swapped`] |
 //! | `widest` | loops for the widest vectors of a processor: [`widest!`] |
-//! | `pipeline` | [`visit_chunks`]: locate, fetch, decode, visit; [`read_serial`]: a whole read on one thread |
-//! | `check` | [`check_in_order`]: deep checks on all cores, reported in the order of the index |
+//! | `pipeline` | [`visit_chunks`]: locate, fetch, decode, visit; [`read_serial`]: a read on one thread |
+//! | `check` | [`check_in_order`]: deep checks on all cores, reported in index order |
 //! | `copy` | [`copy_box`]: boxes of cells between two strided layouts |
-//! | `budget` | [`Budget`]: what one operation on a store may cost, in proportion to the store's bytes |
+//! | `budget` | [`Budget`]: the cost limit of one operation, in proportion to the store's size |
 //! | `buffer` | [`Buffer`]: memory for results |
 //! | `blob` | [`Blob`]: bytes that can be read at any offset |
 //! | `chunk` | [`ChunkRef`]: where a chunk is stored, as plain data |
 //! | `array`, `table`, `geometry` | [`Array`], [`Table`], [`Geometry`]: what a format implements |
 //! | `filter` | [`RowFilter`]: conditions on the rows of a table |
-//! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, to read and to make |
+//! | `store`, `sink` | [`Store`], [`Sink`]: trees of nodes, for reading and writing |
 //! | `format` | [`FormatDriver`], [`FormatInfo`]: how a format is described, recognised, opened, created and repaired |
 //! | `key` | [`EncryptionKey`] |
 //! | `stored` | [`StoredForm`]: stored bytes that another store can take as they are; [`StoredType`], [`StoredArray`] and
 //! others: what a store keeps of its nodes beyond their content |
 //! | `names` | [`NodeNames`], [`join_inside`]: names from a file that become file names |
-//! | `secret` | [`SecretKey`]: keys that are wiped from memory and never shown |
-//! | [`storage`] | [`Storage`]: the objects at a location; stages: files, folders and changes that become visible whole or not at all |
-//! | `report` | [`Report`]: what a check found |
+//! | `secret` | [`SecretKey`]: keys that are wiped from memory and never printed |
+//! | [`storage`] | [`Storage`]: the objects at a location; stages: files, folders and changes that become visible completely or
+//! not at all |
+//! | `report` | [`Report`]: the findings of a check |
+//! | `setters` | [`option_setters!`]: setters of option types |
 //!
 //! ```
 //! use hyperslab_core::{Grid, Plan, Selection};
@@ -75,6 +77,7 @@ mod plan;
 mod report;
 mod secret;
 mod selection;
+mod setters;
 mod sink;
 pub mod storage;
 mod store;
@@ -90,6 +93,8 @@ pub use array::{
 };
 pub use attributes::{Attribute, Attributes};
 pub use blob::{Blob, BlobPart, BlobReader, FileBlob, MappedBlob, MemoryBlob};
+#[cfg(unix)]
+pub use blob::{guard_mappings, guarded};
 pub use budget::{Budget, check_empty_elements, claimed_memory, is_plausible};
 pub use buffer::Buffer;
 pub use calendar::{Calendar, Rebase, TimeAxis, date_tick};
@@ -103,9 +108,9 @@ pub use error::{Corrupt, Error, Place, Result};
 pub use external_files::{Anywhere, External, Externals, Locations, NoExternals, Siblings};
 pub use filter::{ColumnRange, End, FilterColumns, RowFilter, Test, Truth};
 pub use format::{
-    Capabilities, Content, CreateOptions, ExternalFiles, Fix, FormatDriver, FormatInfo, GeometryColumn,
-    GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs, RowOrder, StoreForm, TableSink,
-    TableSpec, Variant, VariantInfo,
+    Capabilities, Content, CreateOptions, ExternalFiles, FieldChange, FieldSpec, Fix, FormatDriver,
+    FormatInfo, GeometryColumn, GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs,
+    RowOrder, StoreForm, TableSink, TableSpec, Variant, VariantInfo,
 };
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
@@ -126,9 +131,9 @@ pub use storage::{
     ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
     StorageEntry, read_spans,
 };
-pub use store::{Depth, Node, NodeKind, Store, child_path, normal_path};
+pub use store::{Depth, Node, NodeKind, Store, child_path, is_child_path, normal_path};
 pub use stored::{
-    ByteOrder, CreationOrder, FillState, FloatLayout, IntegerLayout, Link, LinkTarget, ObjectId,
+    ByteOrder, CreationOrder, FillState, FloatLayout, IntegerLayout, LabelOrder, Link, LinkTarget, ObjectId,
     ReferenceKind, StoredArray, StoredAttribute, StoredClass, StoredFill, StoredFilter, StoredForm,
     StoredGroup, StoredLayout, StoredNamedType, StoredObject, StoredStep, StoredType, TextPadding, TypeName,
     VirtualSource,

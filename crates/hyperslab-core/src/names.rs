@@ -1,16 +1,16 @@
 //! Names that become file names.
 //!
-//! A node's name comes from a file that may be hostile. Before it becomes part of a path on this machine, it
-//! passes through here: [`NodeNames`] checks the nodes that a directory format writes, [`join_inside`] every other name.
+//! A node's name comes from a file that may be hostile. Every name is checked here before it becomes part of a local path:
+//! [`NodeNames`] checks the nodes that a directory format writes, [`join_inside`] checks all other names.
 
 use std::path::{Component, Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// The longest name that common file systems take, in bytes.
+/// The longest file name that common file systems allow, in bytes.
 const LONGEST_NAME: usize = 255;
 
-/// The names that a directory format gives to its nodes. Each part of a node's path becomes a folder.
+/// The rules for node names of a directory format. Each part of a node's path becomes a folder.
 ///
 /// ```
 /// use hyperslab_core::NodeNames;
@@ -27,7 +27,7 @@ pub struct NodeNames {
 }
 
 impl NodeNames {
-    /// The names of this format, which keeps some for itself.
+    /// The rules of a format that reserves some names.
     #[must_use]
     pub const fn new(format: &'static str, is_reserved: fn(&str) -> bool) -> Self {
         Self { format, is_reserved }
@@ -37,7 +37,7 @@ impl NodeNames {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a part of it cannot be the name of a folder in this format.
+    /// [`Invalid`](Error::Invalid) if a part of it cannot be a folder name in this format.
     pub fn key(&self, store: &str, path: &str) -> Result<String> {
         let key = path.strip_prefix('/').unwrap_or(path);
         if key.is_empty() {
@@ -53,7 +53,7 @@ impl NodeNames {
         Ok(key.to_owned())
     }
 
-    /// Checks a name that becomes one part of a node's path, such as that of a column.
+    /// Checks a name that becomes one part of a node's path, such as a column name.
     ///
     /// # Errors
     ///
@@ -75,13 +75,13 @@ impl NodeNames {
     }
 }
 
-/// Why a name cannot be that of a file in any folder; `None` when it can.
+/// Why a name cannot be a file name; `None` if it can.
 fn unusable(name: &str) -> Option<&'static str> {
-    // Names of periods alone lead elsewhere; Zarr forbids all of them.
+    // Names that consist of periods can lead elsewhere. Zarr forbids all of them.
     if name.is_empty() {
         Some("its name is empty")
     } else if name.bytes().all(|byte| byte == b'.') {
-        Some("a name of periods alone is not a file name")
+        Some("its name consists only of periods")
     } else if name.contains(['/', '\\']) || (cfg!(windows) && name.contains(':')) {
         Some("its name contains a path separator")
     } else if name.contains('\0') {
@@ -93,11 +93,11 @@ fn unusable(name: &str) -> Option<&'static str> {
     }
 }
 
-/// The path of a key below a folder. The key is text from a file, so it must not lead out of the folder.
+/// Joins a key to a folder. The key comes from a file, so it must not lead out of the folder.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an absolute key, or one with `..` in it.
+/// [`Invalid`](Error::Invalid) for an absolute key or one that contains `..`.
 pub fn join_inside(folder: &Path, key: &str) -> Result<PathBuf> {
     let relative = Path::new(key);
     if relative.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
@@ -107,17 +107,17 @@ pub fn join_inside(folder: &Path, key: &str) -> Result<PathBuf> {
     }
 }
 
-/// The path of a key below a folder, to be removed. Other than [`join_inside`] this also refuses a key that leads out of
-/// the folder through a symbolic link: reading through such a link is harmless, removing its target is not.
+/// Joins a key to a folder, for removal. Unlike [`join_inside`], this also refuses a key that leads out of the folder through a
+/// symbolic link: reading through such a link is harmless, removing its target is not.
 ///
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) for a key that leads out of the folder.
 pub fn removable_inside(folder: &Path, key: &str) -> Result<PathBuf> {
     let path = join_inside(folder, key)?;
-    // A link at the end of the path is itself removed, so only the folder above it counts.
+    // A link at the end of the path is itself removed, so only its parent folder matters.
     let (Ok(real), Some(Ok(above))) = (folder.canonicalize(), path.parent().map(Path::canonicalize)) else {
-        return Ok(path); // Nothing is there, so nothing can be removed.
+        return Ok(path); // Nothing exists here, so nothing can be removed.
     };
     if path.file_name().is_none() || path == folder || !above.starts_with(&real) {
         return Err(Error::invalid(format!(
@@ -183,7 +183,7 @@ mod tests {
         removable_inside(&store, "own/x")?;
         removable_inside(&store, "own")?;
         removable_inside(&store, "missing/x")?;
-        // The link itself is the store's own.
+        // The link itself belongs to the store.
         removable_inside(&store, "link")?;
         for key in ["link/x", "", ".", "../outside"] {
             assert!(removable_inside(&store, key).is_err(), "{key}");

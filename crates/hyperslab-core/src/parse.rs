@@ -1,9 +1,9 @@
-//! Reading little-endian fields out of a slice, with every access checked.
+//! Reads little-endian fields from a slice, checking every access.
 
 use crate::{Place, Result};
 
-/// A position in the bytes of one structure. Each read is checked, and an error names the structure and the
-/// byte in the file at which the field was expected.
+/// A cursor over the bytes of one structure. Each read is checked. An error names the structure and the file offset at which the
+/// field was expected.
 ///
 /// ```
 /// use hyperslab_core::{Fields, Place};
@@ -26,7 +26,7 @@ macro_rules! little_endian {
         ///
         /// # Errors
         ///
-        /// [`Corrupt`](crate::Error::Corrupt) when the bytes end before it does.
+        /// [`Corrupt`](crate::Error::Corrupt) if too few bytes are left.
         pub fn $name(&mut self) -> Result<$name> {
             Ok($name::from_le_bytes(self.array()?))
         }
@@ -34,31 +34,31 @@ macro_rules! little_endian {
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `bytes`, which start at `place`.
+    /// A cursor over `bytes`, which start at `place`.
     #[must_use]
     pub const fn new(bytes: &'a [u8], place: Place<'a>) -> Self {
         Self { bytes, position: 0, place }
     }
 
-    /// The file offset of the next field.
+    /// The place of the next field.
     #[must_use]
     pub const fn place(&self) -> Place<'a> {
         self.place.plus(self.position as u64)
     }
 
-    /// How many bytes have been read.
+    /// The number of bytes read so far.
     #[must_use]
     pub const fn position(&self) -> usize {
         self.position
     }
 
-    /// How many bytes are left.
+    /// The number of bytes left.
     #[must_use]
     pub const fn remaining(&self) -> usize {
         self.bytes.len() - self.position
     }
 
-    /// The bytes that are left, without consuming them.
+    /// The bytes left, without consuming them.
     #[must_use]
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.position..]
@@ -68,7 +68,7 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when fewer are left.
+    /// [`Corrupt`](crate::Error::Corrupt) if fewer are left.
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8]> {
         match self.rest().get(..count) {
             Some(taken) => {
@@ -83,55 +83,57 @@ impl<'a> Fields<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when fewer are left.
+    /// [`Corrupt`](crate::Error::Corrupt) if fewer are left.
     pub fn array<const N: usize>(&mut self) -> Result<[u8; N]> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(N)?);
         Ok(array)
     }
 
-    /// Steps over `count` bytes.
+    /// Skips `count` bytes.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when fewer are left.
+    /// [`Corrupt`](crate::Error::Corrupt) if fewer are left.
     pub fn skip(&mut self, count: usize) -> Result<()> {
         self.bytes(count).map(|_| ())
     }
 
     little_endian! { u8 u16 u32 u64 i8 i16 i32 i64 f32 f64 }
 
-    /// The next little-endian unsigned integer of `width` (at most 8) bytes.
+    /// The next little-endian unsigned integer of `width` bytes, at most 8.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when the bytes end before it does, or `width` is above 8.
+    /// [`Corrupt`](crate::Error::Corrupt) if too few bytes are left or `width` is above 8.
     pub fn uint(&mut self, width: usize) -> Result<u64> {
         if width > 8 {
-            return Err(self.place().corrupt(format!("an integer of {width} bytes")));
+            return Err(self
+                .place()
+                .corrupt(format!("an integer of {width} bytes, but at most 8 are possible")));
         }
         let mut wide = [0; 8];
         wide[..width].copy_from_slice(self.bytes(width)?);
         Ok(u64::from_le_bytes(wide))
     }
 
-    /// The next little-endian `u64`, as a count of things of at least `each` bytes that must still follow: a
-    /// claim of more than there is room for is refused before anyone allocates for it.
+    /// The next little-endian `u64`, as a count of items of at least `each` bytes that must follow. A count that exceeds the
+    /// remaining bytes is refused before anything is allocated for it.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when that many cannot follow.
+    /// [`Corrupt`](crate::Error::Corrupt) if the remaining bytes cannot hold that many.
     pub fn count_u64(&mut self, each: usize) -> Result<usize> {
         let place = self.place();
         let count = self.u64()?;
         self.checked_count(count, each, place)
     }
 
-    /// As [`count_u64`](Self::count_u64), for a `u32`.
+    /// Like [`count_u64`](Self::count_u64), for a `u32`.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when that many cannot follow.
+    /// [`Corrupt`](crate::Error::Corrupt) if the remaining bytes cannot hold that many.
     pub fn count_u32(&mut self, each: usize) -> Result<usize> {
         let place = self.place();
         let count = u64::from(self.u32()?);
@@ -146,7 +148,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Refuses what does not start with `magic`.
+    /// Consumes `magic`, and fails if the bytes differ.
     ///
     /// # Errors
     ///
@@ -164,11 +166,11 @@ impl<'a> Fields<'a> {
         )))
     }
 
-    /// Refuses bytes that are left over.
+    /// Fails if bytes are left over.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when there are any.
+    /// [`Corrupt`](crate::Error::Corrupt) if there are any.
     pub fn end(&self) -> Result<()> {
         match self.remaining() {
             0 => Ok(()),

@@ -1,10 +1,11 @@
 //! The chunk pipeline: plan → locate → fetch → decode → visitor.
 //!
-//! Everything that consumes chunks runs through [`visit_chunks`]: reads, queries, conversions, checks. It locates chunks
-//! in batches, asks the visitor which of them it needs, fetches their bytes and hands each over as a [`Chunk`], which
-//! decodes on demand. How bytes are fetched depends on where they are:
+//! Everything that consumes chunks goes through [`visit_chunks`]: reads, queries, conversions, checks. It locates chunks in
+//! batches, asks the visitor which of them it needs, fetches their bytes and passes each one on as a [`Chunk`], which decodes on
+//! demand. How bytes are fetched depends on the storage:
 //!
-//! - Mapped or local files: the thread that visits a chunk fetches it, in place where it is mapped. Nothing is handed over.
+//! - Mapped or local files: the thread that visits a chunk fetches it, in place if it is mapped. There is no hand-over between
+//!   threads.
 //! - [Remote](Array::is_remote) storage: whole groups of chunks are requested at once, one group ahead of the visitor. The
 //!   bytes in flight are bounded.
 //!
@@ -39,13 +40,13 @@ pub use threads::Threads;
 
 use crate::{Array, ChunkCoord, ChunkRef, ChunkStatistics, Error, Plan, PlannedChunk, Result};
 
-/// Chunks that are looked up in one call: enough to share index blocks, few enough to stay small.
+/// Chunks located per call: enough to share index blocks, few enough to keep the batch small.
 pub const LOCATE_BATCH: u64 = 256;
 
-/// As [`LOCATE_BATCH`], on remote storage, where each look-up takes a round trip.
+/// Like [`LOCATE_BATCH`], for remote storage, where each lookup costs a round trip.
 const REMOTE_LOCATE_BATCH: u64 = 4096;
 
-/// The chunks of a run, by number. They are computed when they are asked for, never listed.
+/// The chunks of a run, by number. They are computed on demand, never listed.
 pub trait ChunkList: Sync {
     /// The coordinate of a chunk.
     fn coord(&self, index: u64) -> ChunkCoord {
@@ -62,9 +63,9 @@ impl ChunkList for Plan {
     }
 }
 
-/// What consumes the chunks of a run.
+/// A consumer of the chunks of a run.
 pub trait ChunkVisitor {
-    /// Statistics of these chunks, where the visitor has use for them. Empty: none.
+    /// Statistics of these chunks, if the visitor can use them. An empty result means none.
     ///
     /// # Errors
     ///
@@ -77,21 +78,21 @@ pub trait ChunkVisitor {
         Ok(Vec::new())
     }
 
-    /// Does the visitor need the chunk? Asked before it is looked up.
+    /// Returns true if the visitor needs the chunk. Called before the chunk is located.
     fn needs(&mut self, _index: u64, _chunk: &ChunkCoord, _known: Option<&ChunkStatistics>) -> bool {
         true
     }
 
-    /// Does the visitor look at stored bytes at all? If not, none are requested ahead.
+    /// Returns true if the visitor uses stored bytes at all. If not, none are requested ahead.
     fn fetches(&self) -> bool {
         true
     }
 
-    /// Takes a chunk.
+    /// Visits a chunk.
     ///
     /// # Errors
     ///
-    /// Whatever fetching and decoding say, or the visitor itself.
+    /// Any error from fetching, decoding or the visitor itself.
     fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()>;
 }
 
@@ -102,11 +103,11 @@ impl<F: FnMut(&mut Chunk<'_>) -> Result<()>> ChunkVisitor for F {
     }
 }
 
-/// Visits the chunks of a list with these numbers, one after the other, on the calling thread.
+/// Visits the chunks of a list that have these numbers, in order, on the calling thread.
 ///
 /// # Errors
 ///
-/// Whatever locating, fetching and the visitor say; [`Cancelled`](Error::Cancelled) when the operation was cancelled.
+/// Any error from locating, fetching or the visitor; [`Cancelled`](Error::Cancelled) if the operation was cancelled.
 pub fn visit_chunks(
     array: &dyn Array,
     list: &impl ChunkList,
@@ -140,8 +141,8 @@ pub fn visit_chunks(
     Ok(())
 }
 
-/// Looks up the first chunks of a list, before several threads do the same: on remote storage their index is then read once,
-/// in as few rounds as it has levels. Elsewhere nothing is done.
+/// Locates the first chunks of a list before several threads do so. On remote storage their index is then read only once, in one
+/// round per index level. Does nothing on local storage.
 ///
 /// # Errors
 ///
@@ -155,16 +156,16 @@ pub fn prefetch_index(array: &dyn Array, list: &impl ChunkList, length: u64) -> 
     locate(array, &coords).map(|_| ())
 }
 
-/// Where these chunks are stored. An answer for more or fewer chunks than requested is an error.
+/// Locates chunks. Fails if the format returns more or fewer references than requested.
 ///
 /// # Errors
 ///
-/// Whatever [`Array::locate`] says.
+/// Any error from [`Array::locate`].
 pub fn locate(array: &dyn Array, coords: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
     let references = array.locate(coords)?;
     if references.len() != coords.len() {
         return Err(Error::invalid(format!(
-            "{}: located {} of {} chunks",
+            "{}: the format returned {} locations for {} chunks",
             array.name(),
             references.len(),
             coords.len()
@@ -197,7 +198,7 @@ fn keep_needed(
     known.retain(|_| each.next().unwrap_or(true));
 }
 
-/// A batch of chunks that were looked up.
+/// A batch of located chunks.
 struct Located<'a> {
     numbers: &'a [u64],
     coords: &'a [ChunkCoord],
@@ -206,7 +207,7 @@ struct Located<'a> {
 }
 
 impl<'a> Located<'a> {
-    /// A chunk that is fetched when it is asked for.
+    /// A chunk that is fetched on demand.
     fn chunk(&self, array: &'a dyn Array, position: usize, blobs: &'a mut chunk::BlobCache) -> Chunk<'a> {
         Chunk::new(
             array,
@@ -218,7 +219,7 @@ impl<'a> Located<'a> {
         )
     }
 
-    /// A chunk that was fetched ahead; `None` when it turned out never to have been written.
+    /// A chunk that was fetched ahead; `None` if it turned out never to have been written.
     fn fetched_chunk(
         &self,
         array: &'a dyn Array,

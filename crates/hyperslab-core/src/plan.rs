@@ -1,7 +1,7 @@
-//! The plan of a read: which chunks, which part of each, and where that part goes.
+//! The plan of a read: the chunks it touches, the part of each, and where that part goes in the result.
 //!
-//! A plan is plain data and small whatever the array's size: chunk number `i` is computed from the positions
-//! when it is asked for, never listed. It can be printed, serialised, split and sent elsewhere.
+//! A plan is plain data, and small whatever the array's size: chunk number `i` is computed from the positions on demand. It can
+//! be printed, serialised, split and sent elsewhere.
 
 use std::ops::Range;
 
@@ -27,11 +27,12 @@ use crate::{AxisPositions, ChunkCoord, Error, Extents, Grid, Positions, Region, 
 pub struct Plan {
     grid: Grid,
     positions: Positions,
-    /// Which of the touched chunks, in C order, this plan is about: all, or a part after a split.
+    /// The range of touched chunks, in C order, that this plan covers: all of them, or a part after a split.
     part: Range<u64>,
 }
 
-/// A plan as it is serialised: anybody may have written it, and output slots rely on what [`Plan::new`] checks.
+/// A deserialised plan before validation. It may come from an untrusted source, and output slots rely on the checks of
+/// [`Plan::new`].
 #[derive(Deserialize)]
 struct UncheckedPlan {
     grid: Grid,
@@ -47,7 +48,7 @@ impl TryFrom<UncheckedPlan> for Plan {
         let part = unchecked.part;
         if part.start > part.end || part.end > whole.part.end {
             return Err(Error::invalid(format!(
-                "a plan of chunks {part:?}, but there are only {}",
+                "the plan covers chunks {part:?}, but the selection touches only {}",
                 whole.part.end
             )));
         }
@@ -58,29 +59,29 @@ impl TryFrom<UncheckedPlan> for Plan {
 /// One touched chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlannedChunk {
-    /// Its place in the grid.
+    /// Its position in the grid.
     pub coord: ChunkCoord,
     /// The wanted part of it, per axis.
     pub axes: SmallVec<[AxisPart; 4]>,
 }
 
-/// The wanted part of one chunk along one axis, and its place in the result.
+/// The wanted part of one chunk along one axis, and its position in the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AxisPart {
-    /// The first wanted cell, counted from the chunk's own start.
+    /// The first wanted cell, relative to the chunk's start.
     pub first: u64,
-    /// From one wanted cell to the next.
+    /// The distance from one wanted cell to the next.
     pub step: u64,
-    /// How many are wanted; never zero.
+    /// The number of wanted cells; never zero.
     pub count: u64,
-    /// Where in the result the first one goes.
+    /// The position of the first wanted cell in the result.
     pub place: u64,
-    /// Do the others go before it (a negative step) rather than after it?
+    /// Whether the other cells go before it (a negative step) rather than after it.
     pub backwards: bool,
 }
 
 impl PlannedChunk {
-    /// Is every cell of a chunk of this (clipped) shape wanted, in its own order?
+    /// Returns true if every cell of a chunk of this (clipped) shape is wanted, in its own order.
     #[must_use]
     pub fn covers(&self, shape: &[u64]) -> bool {
         let whole =
@@ -88,7 +89,7 @@ impl PlannedChunk {
         self.axes.iter().zip(shape).all(whole)
     }
 
-    /// The smallest box of the chunk, counted from its own start, that holds all wanted cells.
+    /// The smallest box of the chunk, relative to its start, that holds all wanted cells.
     #[must_use]
     pub fn bounds(&self) -> Region {
         Region {
@@ -105,29 +106,28 @@ impl PlannedChunk {
 }
 
 impl AxisPart {
-    /// The first of its places in the result, whichever cell goes there.
+    /// The lowest of its positions in the result, whichever cell goes there.
     #[must_use]
     pub const fn first_place(&self) -> u64 {
         if self.backwards { self.place + 1 - self.count } else { self.place }
     }
 
-    /// Does it leave cells out or turn them round?
+    /// Returns true if it leaves out cells or reverses them.
     const fn skips(&self) -> bool {
         self.count > 1 && (self.step != 1 || self.backwards)
     }
 }
 
 impl Plan {
-    /// The plan of reading `positions` of an array that `grid` cuts.
+    /// Plans a read of `positions` from an array divided by `grid`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a position is outside the array, or there are more chunks than a `u64`
-    /// can count.
+    /// [`Invalid`](Error::Invalid) if a position is outside the array, or the number of chunks overflows `u64`.
     pub fn new(grid: &Grid, positions: Positions) -> Result<Self> {
         if positions.axes.len() != grid.rank() {
             return Err(Error::invalid(format!(
-                "{} axes selected, the array has {}",
+                "the selection has {} axes, but the array has {}",
                 positions.axes.len(),
                 grid.rank()
             )));
@@ -152,38 +152,38 @@ impl Plan {
         Ok(plan)
     }
 
-    /// How many chunks it touches.
+    /// The number of chunks it touches.
     #[must_use]
     pub const fn len(&self) -> u64 {
         self.part.end - self.part.start
     }
 
-    /// Does it touch none?
+    /// Returns true if it touches no chunk.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The grid that it was made for.
+    /// The grid that the plan was made for.
     #[must_use]
     pub const fn grid(&self) -> &Grid {
         &self.grid
     }
 
-    /// The positions that it reads.
+    /// The positions that the plan reads.
     #[must_use]
     pub const fn positions(&self) -> &Positions {
         &self.positions
     }
 
-    /// Chunks with a wanted position, per axis. The whole plan's, also after a split.
+    /// The number of touched chunks per axis. After a split, this is still that of the whole plan.
     #[must_use]
     pub fn touched(&self) -> Extents {
         let axes = self.positions.axes.iter().zip(self.grid.chunk_shape());
         axes.map(|(axis, chunk)| axis.touched(*chunk)).collect()
     }
 
-    /// The chunk at this place among the touched ones, per axis: each below [`touched`](Self::touched).
+    /// The touched chunk at this position among the touched chunks. Each coordinate is below [`touched`](Self::touched).
     #[must_use]
     pub fn at(&self, place: &[u64]) -> PlannedChunk {
         let mut planned = PlannedChunk { coord: ChunkCoord::new(), axes: SmallVec::new() };
@@ -195,8 +195,8 @@ impl Plan {
         planned
     }
 
-    /// The place among the touched chunks, per axis, of the chunk with this coordinate; `None` when no position is in it.
-    /// The inverse of [`at`](Self::at).
+    /// The position of a chunk among the touched chunks, per axis; `None` if the plan does not touch it. The inverse of
+    /// [`at`](Self::at).
     #[must_use]
     pub fn place_of(&self, coord: &[u64]) -> Option<Extents> {
         if coord.len() != self.grid.rank() {
@@ -206,7 +206,7 @@ impl Plan {
         axes.map(|((wanted, chunk), at)| wanted.number_of(*at, *chunk)).collect()
     }
 
-    /// The `index`-th touched chunk, in C order of the grid; `index` is below [`len`](Self::len).
+    /// The `index`-th touched chunk in C order. `index` must be below [`len`](Self::len).
     #[must_use]
     pub fn chunk(&self, index: u64) -> PlannedChunk {
         let mut number = self.part.start + index;
@@ -224,12 +224,12 @@ impl Plan {
         PlannedChunk { coord, axes }
     }
 
-    /// The touched chunks, in C order of the grid.
+    /// Iterates over the touched chunks in C order.
     pub fn iter(&self) -> impl Iterator<Item = PlannedChunk> + '_ {
         (0..self.len()).map(|index| self.chunk(index))
     }
 
-    /// Cuts the plan into at most `parts` plans of neighbouring chunks, all of the same result.
+    /// Splits the plan into at most `parts` plans of neighbouring chunks, all for the same result.
     #[must_use]
     pub fn split(&self, parts: u64) -> Vec<Self> {
         let each = self.len().div_ceil(parts.max(1)).max(1);
@@ -245,18 +245,18 @@ impl Plan {
 }
 
 impl AxisPositions {
-    /// How many chunks of this extent hold a position.
+    /// The number of chunks of this extent that hold a position.
     fn touched(self, chunk: u64) -> u64 {
         let (low, high) = self.ascending();
         match self.count {
             0 => 0,
-            // Positions at least a chunk apart are each alone in theirs.
+            // Positions at least a chunk apart are each in a chunk of their own.
             count if self.step.unsigned_abs() >= chunk => count,
             _ => high / chunk - low / chunk + 1,
         }
     }
 
-    /// Which of the chunks that hold a position chunk `at` is.
+    /// The rank of chunk `at` among the chunks that hold a position.
     fn number_of(self, at: u64, chunk: u64) -> Option<u64> {
         let (low, high) = self.ascending();
         let step = self.step.unsigned_abs();
@@ -270,7 +270,7 @@ impl AxisPositions {
         ((low + number * step) / chunk == at).then_some(number)
     }
 
-    /// The `number`-th chunk that holds a position, and what is wanted of it.
+    /// The `number`-th chunk that holds a position, and the wanted part of it.
     fn part(self, number: u64, chunk: u64) -> (u64, AxisPart) {
         let (low, high) = self.ascending();
         let step = self.step.unsigned_abs();
@@ -313,7 +313,7 @@ mod tests {
     }
 
     proptest! {
-        /// Each wanted cell is in exactly one part, at its own place.
+        /// Each wanted cell is in exactly one part, at its own position.
         #[test]
         fn parts_are_the_positions((extent, chunk, wanted) in axis()) {
             let grid = Grid::new(&[extent], &[chunk]).unwrap();

@@ -1,8 +1,8 @@
-//! Keys, which are wiped from memory and never shown.
+//! Keys, which are wiped from memory and never printed.
 
 use std::fmt;
 
-/// A key of 256 bits. It lives on the heap, so that moving it leaves no copies behind, and is wiped when it is dropped.
+/// A 256-bit key. It lives on the heap, so that moving it leaves no copies behind, and is wiped on drop.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretKey(Box<[u8; 32]>);
 
@@ -37,7 +37,7 @@ impl fmt::Debug for SecretKey {
 /// Overwrites secret bytes in memory.
 pub fn wipe(bytes: &mut [u8]) {
     bytes.fill(0);
-    // Whatever looks at the bytes keeps the compiler from leaving the zeros out.
+    // `black_box` keeps the compiler from optimising the zeroing away.
     std::hint::black_box(bytes);
 }
 

@@ -1,8 +1,7 @@
-//! Which cells are wanted: as people write it, and as positions.
+//! Selections: which cells are wanted, as users write them and as resolved positions.
 //!
-//! A [`Selection`] is what the caller said: positions with missing and negative bounds, dimension names,
-//! labels. [`Selection::resolve`] turns it into a [`Positions`] of one array: plain numbers that a plan can be
-//! made from.
+//! A [`Selection`] is the user's request: positions with missing and negative bounds, dimension names, labels.
+//! [`Selection::resolve`] turns it into the [`Positions`] of one array: plain numbers from which a plan is made.
 
 mod text;
 
@@ -14,16 +13,16 @@ use crate::{Error, Extents, Region, Result, did_you_mean};
 /// The selection along one axis, in NumPy's terms.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum AxisSelection {
-    /// One position, which drops the axis. Negative counts from the end.
+    /// One position, which drops the axis. A negative index counts from the end.
     Index(i64),
-    /// `start:stop:step`; missing bounds reach to the ends, negative ones count from the end, a negative step
-    /// walks backwards.
+    /// `start:stop:step`. Missing bounds default to the ends, negative bounds count from the end, and a negative step walks
+    /// backwards.
     Slice {
         /// The first position.
         start: Option<i64>,
-        /// The position at which to stop, itself excluded.
+        /// The position at which to stop, exclusive.
         stop: Option<i64>,
-        /// How far from one position to the next; never zero.
+        /// The distance from one position to the next; never zero.
         step: i64,
     },
 }
@@ -32,7 +31,7 @@ impl AxisSelection {
     /// The whole axis.
     pub const ALL: Self = Self::Slice { start: None, stop: None, step: 1 };
 
-    /// The positions from `start` up to but not including `stop`.
+    /// The positions from `start` to `stop`, exclusive.
     #[must_use]
     pub const fn range(start: i64, stop: i64) -> Self {
         Self::Slice { start: Some(start), stop: Some(stop), step: 1 }
@@ -40,7 +39,7 @@ impl AxisSelection {
 
     /// The positions on an axis of `extent` cells.
     fn resolve(self, extent: u64, axis: usize) -> Result<AxisPositions> {
-        // NumPy's arithmetic, in i128 so that no extent or bound can overflow it.
+        // NumPy's arithmetic, in i128 so that no extent or bound can overflow.
         let length = i128::from(extent);
         match self {
             Self::Index(index) => {
@@ -52,7 +51,9 @@ impl AxisSelection {
                 }
                 Ok(AxisPositions { start: at as u64, count: 1, step: 1, keep: false })
             }
-            Self::Slice { step: 0, .. } => Err(Error::invalid(format!("axis {axis}: the step is zero"))),
+            Self::Slice { step: 0, .. } => {
+                Err(Error::invalid(format!("axis {axis}: the step must not be zero")))
+            }
             Self::Slice { start, stop, step } => {
                 let step = i128::from(step);
                 let (low, high) = if step > 0 { (0, length) } else { (-1, length - 1) };
@@ -76,19 +77,19 @@ impl AxisSelection {
     }
 }
 
-/// One part of a selection: along which axes, and what.
+/// One item of a selection: which axes it applies to, and what it selects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum SelectionItem {
-    /// `[0, 10:20, ...]`: by position, axis after axis. Missing axes are whole.
+    /// `[0, 10:20, ...]`: by position, axis by axis. Missing axes are selected as a whole.
     Positions {
-        /// The axes before the ellipsis, or all that are given.
+        /// The axes before the ellipsis, or all given axes.
         head: Vec<AxisSelection>,
         /// The last axes, after an ellipsis.
         tail: Vec<AxisSelection>,
     },
     /// `time[3:7]`: by position along a named dimension.
     Named(String, AxisSelection),
-    /// `time=2020-01-01..2020-02-01`: by label, both ends included; missing ends reach to the ends.
+    /// `time=2020-01-01..2020-02-01`: by label, both ends included. A missing end reaches to the end of the axis.
     Labels {
         /// The dimension.
         dimension: String,
@@ -96,10 +97,10 @@ pub enum SelectionItem {
         from: Option<String>,
         /// The last label.
         to: Option<String>,
-        /// Was one label given rather than a range? It drops the axis.
+        /// Whether a single label was given rather than a range. It drops the axis.
         single: bool,
     },
-    /// `lat~50.1`: the position whose label is nearest. It drops the axis.
+    /// `lat~50.1`: the position with the nearest label. It drops the axis.
     Nearest {
         /// The dimension.
         dimension: String,
@@ -108,7 +109,7 @@ pub enum SelectionItem {
     },
 }
 
-/// Which cells are wanted, as the caller said it. Several items are applied to different axes.
+/// The wanted cells, as the caller wrote them. Several items apply to different axes.
 ///
 /// ```
 /// use hyperslab_core::Selection;
@@ -119,27 +120,27 @@ pub enum SelectionItem {
 /// ```
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Selection {
-    /// Its parts; none means everything.
+    /// The items. An empty list selects everything.
     pub items: Vec<SelectionItem>,
 }
 
 impl Selection {
-    /// Everything.
+    /// Selects everything.
     #[must_use]
     pub const fn all() -> Self {
         Self { items: Vec::new() }
     }
 
-    /// By position, axis after axis; missing axes are whole.
+    /// Selects by position, axis by axis. Missing axes are selected as a whole.
     pub fn positions(axes: impl Into<Vec<AxisSelection>>) -> Self {
         Self { items: vec![SelectionItem::Positions { head: axes.into(), tail: Vec::new() }] }
     }
 
-    /// The box of cells.
+    /// Selects a box of cells.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a bound passes `i64`.
+    /// [`Invalid`](Error::Invalid) if a bound exceeds `i64`.
     pub fn region(region: &Region) -> Result<Self> {
         let bound = |value: u64| {
             i64::try_from(value).map_err(|_| Error::invalid(format!("position {value} is too large")))
@@ -151,16 +152,16 @@ impl Selection {
         Ok(Self::positions(axes))
     }
 
-    /// Adds what another selection says.
+    /// Combines two selections.
     #[must_use]
     pub fn and(mut self, other: Self) -> Self {
         self.items.extend(other.items);
         self
     }
 
-    /// The positions in an array of this shape and these dimension names (`None` where a dimension has none).
+    /// Resolves the selection for an array of this shape and these dimension names (`None` for a dimension without a name).
     ///
-    /// Labels must have been replaced by positions before: only the engine knows the coordinates.
+    /// Labels must have been replaced by positions: only the engine knows the coordinates.
     ///
     /// # Errors
     ///
@@ -177,7 +178,7 @@ impl Selection {
                 SelectionItem::Positions { head, tail } => {
                     if head.len() + tail.len() > shape.len() {
                         return Err(Error::invalid(format!(
-                            "{} axes selected, the array has {}",
+                            "the selection has {} axes, but the array has {}",
                             head.len() + tail.len(),
                             shape.len()
                         )));
@@ -211,7 +212,7 @@ impl Selection {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when none or several have it; the message lists the names there are.
+/// [`Invalid`](Error::Invalid) if no dimension or several have this name. The message lists the existing names.
 pub fn dimension_axis(dimensions: &[Option<String>], name: &str) -> Result<usize> {
     let mut found = dimensions.iter().enumerate().filter(|(_, own)| own.as_deref() == Some(name));
     match (found.next(), found.next()) {
@@ -233,16 +234,16 @@ pub fn dimension_axis(dimensions: &[Option<String>], name: &str) -> Result<usize
 pub struct AxisPositions {
     /// The first position.
     pub start: u64,
-    /// How many.
+    /// The number of positions.
     pub count: u64,
-    /// From one to the next; negative walks backwards, never zero.
+    /// The distance from one position to the next. Negative walks backwards; never zero.
     pub step: i64,
-    /// Does the axis stay in the result? An index drops it.
+    /// Whether the axis stays in the result. An index drops it.
     pub keep: bool,
 }
 
 impl AxisPositions {
-    /// The lowest position and the last one above it, in ascending order; meaningless when `count` is 0.
+    /// The lowest and the highest position; meaningless if `count` is 0.
     #[must_use]
     pub const fn ascending(self) -> (u64, u64) {
         let reach = (self.count.saturating_sub(1)).saturating_mul(self.step.unsigned_abs());
@@ -266,20 +267,20 @@ impl Positions {
         Self { axes }
     }
 
-    /// The box of cells.
+    /// A box of cells.
     #[must_use]
     pub fn region(region: &Region) -> Self {
         let axis = |(&start, &count): (&u64, &u64)| AxisPositions { start, count, step: 1, keep: true };
         Self { axes: region.start.iter().zip(&region.shape).map(axis).collect() }
     }
 
-    /// The shape of the result: without the axes that an index dropped.
+    /// The shape of the result, without the axes that an index dropped.
     #[must_use]
     pub fn shape(&self) -> Extents {
         self.axes.iter().filter(|axis| axis.keep).map(|axis| axis.count).collect()
     }
 
-    /// Positions per axis, dropped axes included.
+    /// Positions per axis, including dropped axes.
     #[must_use]
     pub fn counts(&self) -> Extents {
         self.axes.iter().map(|axis| axis.count).collect()

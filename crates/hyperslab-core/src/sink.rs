@@ -1,4 +1,4 @@
-//! Places to create nodes.
+//! Sinks: creating and changing the nodes of a store.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use crate::{
     StoredArray, StoredForm, StoredGroup, StoredNamedType,
 };
 
-/// A place to create nodes. Nothing is visible before [`commit`](Sink::commit); dropped, it leaves nothing
-/// after.
+/// Creates the nodes of a store. Nothing is visible before [`commit`](Sink::commit). A sink that is dropped leaves nothing
+/// behind.
 pub trait Sink: Send + Debug {
-    /// A group. Its parents must have been made before.
+    /// Creates a group. Its parents must already exist.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) if the path exists; [`Unsupported`](Error::Unsupported) for what
-    /// the format cannot hold.
+    /// [`Invalid`](Error::Invalid) if the path exists; [`Unsupported`](Error::Unsupported) for content that the format cannot
+    /// hold.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()>;
 
-    /// As [`group`](Self::group), with what the source keeps of it. Formats that keep nothing of the kind ignore it.
+    /// Like [`group`](Self::group), with format details from the source. Formats without such details ignore them.
     ///
     /// # Errors
     ///
@@ -30,7 +30,7 @@ pub trait Sink: Send + Debug {
         self.group(path, attributes)
     }
 
-    /// A link. The target of a hard link must have been made before.
+    /// Creates a link. The target of a hard link must already exist.
     ///
     /// # Errors
     ///
@@ -39,7 +39,7 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, "links"))
     }
 
-    /// A named type. Arrays and attributes refer to it by its path.
+    /// Creates a named type. Arrays and attributes refer to it by its path.
     ///
     /// # Errors
     ///
@@ -54,8 +54,8 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, "named types"))
     }
 
-    /// A dimension that no array of its name describes: its length, and how far it may grow (`None`: without end).
-    /// Formats that know dimensions only as names of axes have nothing to do.
+    /// Creates a dimension that has no array of the same name: its length, and the limit to which it may grow (`None` for
+    /// unlimited). Formats that know dimensions only as axis names do nothing.
     ///
     /// # Errors
     ///
@@ -64,7 +64,7 @@ pub trait Sink: Send + Debug {
         Ok(())
     }
 
-    /// An array, to be filled chunk by chunk. Anything that the format cannot hold is refused here, before anything is
+    /// Creates an array, to be filled chunk by chunk. Content that the format cannot hold is refused here, before anything is
     /// written.
     ///
     /// # Errors
@@ -72,30 +72,30 @@ pub trait Sink: Send + Debug {
     /// As [`group`](Self::group).
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>>;
 
-    /// Grows an existing array to `shape` and adds chunks. Chunks that the old edge
-    /// cut and that are larger now must be written again; all others are kept. Only sinks that add to an existing
-    /// store have such arrays.
+    /// Grows an existing array to `shape`, so that chunks can be added. Chunks that the old edge clipped and that are now larger
+    /// must be written again; all others are kept. Only sinks that add to an existing store have such arrays.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when it would become smaller or larger than it may; [`Unsupported`](Error::Unsupported)
-    /// where arrays cannot grow.
+    /// [`Invalid`](Error::Invalid) if the array would shrink or exceed its maximum shape; [`Unsupported`](Error::Unsupported) if
+    /// arrays cannot grow.
     fn grow(&mut self, path: &str, shape: &[u64]) -> Result<Arc<dyn ArraySink>> {
-        Err(Error::unsupported(path, format!("growing to {shape:?} here")))
+        Err(Error::unsupported(path, format!("growing an array to {shape:?}")))
     }
 
-    /// Gives a node attributes: those of the same names are replaced, its others stay. Of a store that is added to, any node.
+    /// Sets attributes of a node. Attributes of the same names are replaced, the others stay. A sink that adds to a store can
+    /// change any node.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node; [`Unsupported`](Error::Unsupported) where attributes are
-    /// written with their nodes alone.
+    /// [`NotFound`](Error::NotFound) if there is no such node; [`Unsupported`](Error::Unsupported) if attributes can only be
+    /// written together with their node.
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let names: Vec<&str> = attributes.iter().map(|(name, _)| name).collect();
-        Err(Error::unsupported(path, format!("setting the attributes {names:?} of a node that is there")))
+        Err(Error::unsupported(path, format!("setting the attributes {names:?} of an existing node")))
     }
 
-    /// Deletes attributes of a node of a store that is added to.
+    /// Deletes attributes of an existing node.
     ///
     /// # Errors
     ///
@@ -104,17 +104,17 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, format!("deleting the attributes {names:?} in place")))
     }
 
-    /// Gives a node of a store that is added to another path.
+    /// Moves an existing node to another path.
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when something stands at the new
-    /// path, [`Unsupported`](Error::Unsupported) where nodes keep their names.
+    /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if the new path exists,
+    /// [`Unsupported`](Error::Unsupported) if nodes cannot be renamed.
     fn rename(&mut self, path: &str, to: &str) -> Result<()> {
         Err(Error::unsupported(path, format!("renaming to {to} in place")))
     }
 
-    /// Removes a node of a store that is added to, with everything below it.
+    /// Removes an existing node and everything below it.
     ///
     /// # Errors
     ///
@@ -123,14 +123,14 @@ pub trait Sink: Send + Debug {
         Err(Error::unsupported(path, "removing a node in place"))
     }
 
-    /// Nodes that are stored in another form than requested: path and description. Called when all
-    /// nodes are there, before the first chunk is written.
+    /// Nodes that are stored in a different form than requested: path and description. Called when all nodes exist, before the
+    /// first chunk is written.
     fn changes(&self) -> Vec<(String, String)> {
         Vec::new()
     }
 
-    /// Writes everything that is left before [`commit`](Self::commit). Answers what could not be kept and was only found
-    /// out while values were written: node and reason.
+    /// Writes everything that is left before [`commit`](Self::commit). Returns losses that only showed while values were written:
+    /// node and reason.
     ///
     /// # Errors
     ///
@@ -143,30 +143,30 @@ pub trait Sink: Send + Debug {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses; nothing is visible then.
+    /// [`Io`](Error::Io) if the system reports an error. Nothing is visible then.
     fn commit(self: Box<Self>) -> Result<()>;
 }
 
-/// An array that is being written. Encoding is separate from writing, so that chunks can be encoded on all cores
-/// while others are written.
+/// An array that is being written. Encoding is separate from writing, so that some chunks can be encoded on all cores while
+/// others are written.
 pub trait ArraySink: Send + Sync + Debug {
-    /// The grid in which chunks are expected.
+    /// The grid of the chunks to write.
     fn grid(&self) -> &Grid;
 
-    /// The shape before it grew, of an array that was there already: what the writer found when it had the store for itself.
+    /// The shape before the array grew, if it existed before. This is the shape found after the writer had locked the store.
     fn grown_from(&self) -> Option<&[u64]> {
         None
     }
 
-    /// A chunk's elements (C order, native byte order, clipped to the array) to the bytes that will be stored.
+    /// Encodes a chunk's elements (C order, native byte order, clipped to the array) to the bytes to store.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there are more or fewer elements than the chunk has cells.
+    /// [`Invalid`](Error::Invalid) if the number of elements does not match the chunk.
     fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<EncodedChunk>;
 
-    /// Takes bytes that another store holds as this chunk's own, without decoding them; `None` when this array stores
-    /// its chunks in another form. The elements are of this array's type.
+    /// Takes over bytes stored by another store as this chunk, without decoding them. Returns `None` if this array stores its
+    /// chunks in another form. The elements have this array's type.
     ///
     /// # Errors
     ///
@@ -180,13 +180,13 @@ pub trait ArraySink: Send + Sync + Debug {
         Ok(None)
     }
 
-    /// Is the store the same in whatever order its chunks are written? Then each is best written by the thread that
-    /// encoded it.
+    /// Returns true if the order in which chunks are written does not affect the store. Each chunk is then best written by the
+    /// thread that encoded it.
     fn any_order(&self) -> bool {
         false
     }
 
-    /// Does a chunk that is never written take no room, and read as the fill value that the array was created with?
+    /// Returns true if an unwritten chunk takes no space and reads as the array's fill value.
     fn leaves_out_fill(&self) -> bool {
         false
     }
@@ -195,11 +195,11 @@ pub trait ArraySink: Send + Sync + Debug {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses, [`Invalid`](Error::Invalid) when the chunk was written before.
+    /// [`Io`](Error::Io) if the system reports an error, [`Invalid`](Error::Invalid) if the chunk was already written.
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()>;
 }
 
-/// A chunk's bytes as they will be stored.
+/// A chunk's bytes, ready to be stored.
 #[derive(Debug, Clone)]
 pub struct EncodedChunk {
     /// One part for most formats; offsets, values and validity for variable-length ones.
@@ -212,33 +212,34 @@ pub struct EncodedChunk {
     pub tag: u64,
 }
 
-/// What array to make.
+/// The description of an array to create.
 #[derive(Debug, Clone)]
 pub struct ArraySpec {
     /// The type of an element.
     pub dtype: DType,
-    /// Shape and chunks.
+    /// The shape and the chunks.
     pub grid: Grid,
-    /// How far each dimension may grow: `None` without end. As long as the shape.
+    /// The limit to which each dimension may grow; `None` for unlimited. One entry per dimension.
     pub max_shape: Vec<Option<u64>>,
-    /// May elements be missing?
+    /// Whether elements may be missing.
     pub nullable: bool,
     /// The value of a cell that is never written.
     pub fill: Fill,
-    /// A name per dimension, where it has one. As long as the shape.
+    /// Dimension names, where they exist. One entry per dimension.
     pub dimensions: Vec<Option<String>>,
-    /// Labels along each dimension. As long as the shape.
+    /// Labels along each dimension. One entry per dimension.
     pub labels: Vec<Labels>,
-    /// What to write beside it.
+    /// The attributes to write.
     pub attributes: Attributes,
-    /// The pipeline, in the order of writing.
+    /// The pipeline, in writing order.
     pub filters: Vec<Filter>,
-    /// How the source stores it, for formats that can store it so again. What contradicts the fields above is ignored.
+    /// How the source stores the array, for formats that can store it the same way. Details that contradict the fields above are
+    /// ignored.
     pub stored: StoredArray,
 }
 
 impl ArraySpec {
-    /// An array without filters, names, labels and attributes.
+    /// An array without filters, dimension names, labels or attributes.
     #[must_use]
     pub fn new(dtype: DType, grid: Grid) -> Self {
         let rank = grid.rank();
@@ -256,18 +257,18 @@ impl ArraySpec {
         }
     }
 
-    /// The same, through this pipeline.
+    /// Sets the filter pipeline.
     #[must_use]
     pub fn with_filters(mut self, filters: impl IntoIterator<Item = Filter>) -> Self {
         self.filters = filters.into_iter().collect();
         self
     }
 
-    /// Refuses an encoded element count that does not fit a chunk: shared by the formats' sinks.
+    /// Checks that the elements fit the chunk. The sinks of all formats share this check.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the chunk is outside the grid or the elements are too many or too few.
+    /// [`Invalid`](Error::Invalid) if the chunk is outside the grid or the number of elements does not match.
     pub fn check_chunk(&self, chunk: &[u64], elements: &Elements) -> Result<()> {
         if !self.grid.contains(chunk) {
             return Err(Error::invalid(format!(
@@ -277,7 +278,9 @@ impl ArraySpec {
         }
         let (cells, found) = (self.grid.region(chunk).cells(), elements.len(&self.dtype) as u64);
         if cells != Some(found) && self.dtype.size() != Some(0) {
-            return Err(Error::invalid(format!("{found} elements for chunk {chunk:?} of {cells:?} cells")));
+            return Err(Error::invalid(format!(
+                "chunk {chunk:?} has {cells:?} cells, but {found} elements were given"
+            )));
         }
         Ok(())
     }

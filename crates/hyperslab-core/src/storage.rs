@@ -9,7 +9,7 @@
 //! |---|---|
 //! | [`StagedFile`] | a target that is one file |
 //! | [`StagedFolder`] | a target that is a folder of objects |
-//! | [`StagedChange`] | additions to a folder store that exists |
+//! | [`StagedChange`] | additions to a folder store that exists, here or elsewhere |
 //! | [`LocalFile`] | a file that is changed in place, under an ordered or journalled protocol of its format; scratch |
 //!
 //! # Durability
@@ -58,7 +58,7 @@ mod system;
 mod trace;
 mod writer;
 
-pub use change::{StagedChange, remove_inside};
+pub use change::{ChangeStep, ChangeSteps, StagedChange, remove_inside};
 pub use file::StagedFile;
 pub use folder::StagedFolder;
 pub use leftovers::{Leftover, LeftoverState, clean_leftovers};

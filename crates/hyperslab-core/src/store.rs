@@ -89,6 +89,15 @@ pub trait Store: Send + Sync + Debug {
         Ok(None)
     }
 
+    /// The size of the pages that the file is cut into, in formats that have such (HDF5).
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](crate::Error::Corrupt) when it cannot be read.
+    fn page_size(&self) -> Result<Option<u64>> {
+        Ok(None)
+    }
+
     /// What the format stores about the file beyond its nodes (`layout`, `history` …), for `info --all`.
     ///
     /// # Errors
@@ -214,6 +223,19 @@ pub fn normal_path(path: &str) -> String {
         normal.push_str(part);
     }
     if normal.is_empty() { "/".to_owned() } else { normal }
+}
+
+/// Does a path that a store's names led to name a node below the root? A name such as "" or "." leads back to its group, and a walk
+/// that follows it never ends.
+///
+/// ```
+/// use hyperslab_core::{child_path, is_child_path};
+/// assert!(is_child_path(&child_path("/", "a")) && is_child_path("/a/.."));
+/// assert!(!is_child_path(&child_path("/", "")) && !is_child_path(&child_path("/a", ".")));
+/// ```
+#[must_use]
+pub fn is_child_path(path: &str) -> bool {
+    path != "/" && normal_path(path) == path
 }
 
 /// The path of a child.

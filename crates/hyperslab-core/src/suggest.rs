@@ -1,6 +1,6 @@
 //! Suggestions for misspelt names.
 
-/// The candidate that a misspelt name most likely means; `None` where none is near.
+/// The candidate that a misspelt name most likely means; `None` if none is close.
 ///
 /// ```
 /// use hyperslab_core::closest;
@@ -19,7 +19,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         }
         strsim::damerau_levenshtein(&name, &candidate)
     };
-    // A name of one letter is near to every other.
+    // A one-letter name is close to every other.
     let most = |candidate: &str| {
         let longest = name.chars().count().max(candidate.chars().count());
         (longest / 3).max(1).min(longest.saturating_sub(1))
@@ -32,7 +32,7 @@ pub fn closest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// The end of a message about an unknown name: what was probably meant, then all that there is.
+/// The end of a message about an unknown name: the likely intended name, then all candidates.
 ///
 /// ```
 /// use hyperslab_core::did_you_mean;

@@ -1,9 +1,9 @@
-//! Byte order: numbers swapped in place or while they are copied.
+//! Byte order: swaps numbers in place or while copying.
 
 use crate::widest;
 
 widest! {
-    /// Reverses the bytes of each number of `unit` bytes. A remainder at the end stays as it is.
+    /// Reverses the bytes of each number of `unit` bytes. A remainder at the end is left as is.
     ///
     /// ```
     /// let mut bytes = [1, 2, 3, 4];
@@ -14,8 +14,8 @@ widest! {
 }
 
 widest! {
-    /// Copies numbers of `unit` bytes and reverses the bytes of each. As many bytes are copied as both sides have; what is
-    /// left over after the last whole number is copied as it is.
+    /// Copies numbers of `unit` bytes, reversing the bytes of each. Copies as many bytes as fit both sides; a remainder after the
+    /// last whole number is copied as is.
     pub copy_swapped[](unit: usize, from: &[u8], to: &mut [u8]), copy_here
 }
 

@@ -13,19 +13,18 @@ pub trait Table: Send + Sync + Debug {
     /// The store and node, for messages.
     fn name(&self) -> &str;
 
-    /// How many rows there are.
+    /// The number of rows.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when they cannot be counted.
+    /// [`Corrupt`](crate::Error::Corrupt) if they cannot be counted.
     fn rows(&self) -> Result<u64>;
 
-    /// Batches of the columns asked for, of the rows inside the region that pass the filter.
+    /// Reads the requested columns of the rows inside the region that pass the filter, in batches.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::Error::Invalid) for a column or dimension that is not there; each batch may fail on
-    /// its own.
+    /// [`Invalid`](crate::Error::Invalid) for an unknown column or dimension. Each batch may also fail on its own.
     fn scan(&self, request: &Scan) -> Result<Batches<'_>>;
 }
 
@@ -43,18 +42,18 @@ pub struct TableSchema {
     pub stored: StoredTable,
 }
 
-/// What a format keeps of a table beyond its rows.
+/// Properties of a table that a format stores beyond its rows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StoredTable {
-    /// May several rows have the same coordinates? `None` where there are none.
+    /// Whether several rows may have the same coordinates. `None` if there are no coordinates.
     pub duplicates: Option<bool>,
     /// How rows are sorted.
     pub order: Option<RowOrder>,
-    /// Rows that are stored together.
+    /// The number of rows stored together.
     pub capacity: Option<u64>,
-    /// Of each dimension: the lowest and the highest value that may ever be written. `None` for any.
+    /// The lowest and highest value allowed along each dimension; `None` for any.
     pub domains: Vec<Option<(Bound, Bound)>>,
-    /// Of each dimension: how far rows reach that are sorted together.
+    /// The tile extent of each dimension: rows within one extent are sorted together.
     pub extents: Vec<Option<Bound>>,
 }
 
@@ -65,26 +64,26 @@ pub struct Column {
     pub name: String,
     /// The type of its elements.
     pub dtype: DType,
-    /// May elements be missing?
+    /// Whether elements may be missing.
     pub nullable: bool,
-    /// Is it a dimension, over which regions are given?
+    /// Whether it is a dimension, by which regions are given.
     pub dimension: bool,
-    /// The pipeline that its values went through.
+    /// The filter pipeline of its values.
     pub filters: Vec<Filter>,
 }
 
-/// Which part of a table to read.
+/// The part of a table to read.
 #[derive(Debug, Clone, Default)]
 pub struct Scan {
     /// The columns, in this order; `None` for all.
     pub columns: Option<Vec<String>>,
-    /// Ranges by dimension name, both ends included; dimensions left out are whole.
+    /// Ranges by dimension name, both ends included. Dimensions not listed are read as a whole.
     pub region: Vec<(String, Bounds)>,
-    /// Which of these rows are wanted; `None` for all.
+    /// The condition on rows; `None` for all rows.
     pub filter: Option<RowFilter>,
 }
 
-/// A range of a dimension, both ends included; `None` reaches to the end.
+/// A range of a dimension, both ends included; `None` means unbounded.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Bounds {
     /// The lowest value.
@@ -94,7 +93,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// What lies in both ranges. Ends of different kinds are not compared; the first stays.
+    /// The intersection of both ranges. Bounds of different kinds are not compared; the first one stays.
     #[must_use]
     pub fn intersect(self, other: Self) -> Self {
         let pick = |a: Option<Bound>, b: Option<Bound>, wanted: Ordering| match (a, b) {
@@ -108,7 +107,7 @@ impl Bounds {
     }
 }
 
-/// One end of a range.
+/// One bound of a range.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Bound {
     /// Of an integer or date dimension (ticks of its unit).
@@ -133,8 +132,8 @@ impl Bound {
 /// Some rows.
 #[derive(Debug, Clone)]
 pub struct Batch {
-    /// How many.
+    /// The number of rows.
     pub rows: usize,
-    /// One per column asked for.
+    /// One per requested column.
     pub columns: Vec<Elements>,
 }

@@ -1,10 +1,10 @@
-//! Loops for the widest vectors that a processor has.
+//! Loops compiled for the widest vectors of the processor.
 
-/// A function compiled twice: for every processor, and for those with vectors of 32 bytes, which is found out when it is
-/// called. Both do the same to each lane, and give the same bits: what runs in them must not depend on more than that.
+/// Compiles a function twice: for every processor, and for those with 32-byte vectors. The choice is made at run time. Both
+/// versions must give the same bits, so the body must treat each lane independently.
 ///
-/// `widest! { visibility name[generics](arguments) -> result, body }`, where `body` is the name of a function of the same
-/// signature that is inlined always.
+/// `widest! { visibility name[generics](arguments) -> result, body }`, where `body` names an always-inlined function of the same
+/// signature.
 ///
 /// ```
 /// # #![deny(unsafe_code)]

@@ -33,14 +33,14 @@ pub const REFUSED: &str = "refused:";
 
 fn nodes(path: &Path) -> Result<String> {
     // Read by position: a file that is damaged must not end this process.
-    of_store(&open_with(path, &OpenOptions { mapped: false, ..OpenOptions::default() })?)
+    of_store(&open_with(path, &OpenOptions::default().with_mapped(false))?)
 }
 
 /// What a store holds.
 ///
 /// # Errors
 ///
-/// Whatever reading says.
+/// Any error from reading.
 pub fn of_store(store: &OpenStore) -> Result<String> {
     let mut lines = vec![store.format().to_owned()];
     store.walk(&mut |path, node| {

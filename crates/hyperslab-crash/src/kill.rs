@@ -1,9 +1,8 @@
 //! Runs writers as processes and kills them.
 //!
-//! Each writer is run to its end a few times, to learn how long it takes. Then it is started again and again on a copy of the old
-//! store and killed (`SIGKILL`) at a random instant of that time. What is left is read by our reader and by the reference
-//! library: both must find the old content or the new. Then another writer writes to the same target, and must find its
-//! way and leave nothing beside it.
+//! Each writer first runs to its end a few times, to measure its duration. Then it is started repeatedly on a copy of the old
+//! store and killed (`SIGKILL`) at a random instant. Our reader and the reference library read the result: both must find the old
+//! content or the new. Finally another writer writes to the same target, and must succeed and leave nothing behind.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -15,48 +14,48 @@ use crate::peer::Peer;
 use crate::random::Random;
 use crate::writers::{self, Places, Scale, Writer};
 
-/// How a campaign is run.
+/// Options of a campaign.
 #[derive(Debug, Clone)]
 pub struct Campaign {
-    /// Processes to kill, over all writers.
+    /// The number of processes to kill, over all writers.
     pub kills: u64,
-    /// Where random numbers start.
+    /// The seed of random numbers.
     pub seed: u64,
     /// The interpreter that has the reference libraries.
     pub python: PathBuf,
     /// The program that runs one writer: this one.
     pub program: PathBuf,
-    /// Only writers whose name has this in it.
+    /// Only writers whose name contains this.
     pub only: Option<String>,
 }
 
-/// What became of one writer.
+/// The results of one writer.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// The writer.
     pub name: String,
-    /// How long it takes, unkilled.
+    /// Its duration without a kill.
     pub duration: Duration,
-    /// Processes that were killed.
+    /// The number of kills.
     pub kills: u64,
-    /// Those that left the old content.
+    /// Kills that left the old content.
     pub old: u64,
-    /// Those that left the new.
+    /// Kills that left the new content.
     pub new: u64,
-    /// Those that left something beside the target, which the next writer removed.
+    /// Kills that left something beside the target, which the next writer removed.
     pub leftovers: u64,
-    /// What should not be.
+    /// Violations.
     pub findings: Vec<String>,
 }
 
-/// Why a campaign could not go on.
+/// The error is the reason why a campaign could not continue.
 type Outcome<T> = Result<T, String>;
 
-/// Runs a campaign; answers a tally for each writer.
+/// Runs a campaign. Returns a tally for each writer.
 ///
 /// # Errors
 ///
-/// When a writer fails that nobody killed, or the reference libraries do not answer.
+/// If a writer fails without being killed, or the reference libraries do not respond.
 pub fn run(campaign: &Campaign, told: &mut dyn FnMut(&Tally)) -> Outcome<Vec<Tally>> {
     let mut peer = Peer::start(&campaign.python).map_err(|error| error.to_string())?;
     let mut random = Random::new(campaign.seed);
@@ -75,14 +74,14 @@ pub fn run(campaign: &Campaign, told: &mut dyn FnMut(&Tally)) -> Outcome<Vec<Tal
     Ok(tallies)
 }
 
-/// What both readers find.
+/// The content that both readers find.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     ours: String,
     theirs: Vec<String>,
 }
 
-/// What can be there.
+/// The allowed contents.
 #[derive(Debug)]
 struct Expected {
     old: Seen,
@@ -93,7 +92,7 @@ struct Expected {
 
 fn look(writer: &Writer, peer: &mut Peer, target: &Path) -> Outcome<Seen> {
     let theirs = peer.content(writer.peer, target).map_err(|error| error.to_string())?;
-    // Why a library refuses depends on what it met first.
+    // The reason for a refusal depends on what the library reads first.
     let theirs = theirs
         .into_iter()
         .map(|text| if text.starts_with("refused") { "refused".to_owned() } else { text })
@@ -161,7 +160,7 @@ fn run_writer(
     Ok(tally)
 }
 
-/// Looks at what a killed writer left, and lets another write.
+/// Checks what a killed writer left, and runs another writer.
 fn check(
     writer: &Writer,
     places: &Places,
@@ -186,8 +185,9 @@ fn check(
         }
     }
     let beside = beside(&places.target)?;
-    // The gathered documents of a Zarr store come last, and we read those: that view must agree with ours. An append to a .tet file
-    // counts from its redo file on, of which the reference library knows nothing: it reads the old until that is applied.
+    // We read a Zarr store by its consolidated metadata, which is written last, so that view must agree with ours. An append to a
+    // .tet file is committed by its redo file, which the reference library does not know: it reads the old content until the redo
+    // file is applied.
     let has_redo = beside.iter().any(|name| *name == redo_of(writer.target));
     let (theirs, theirs_old, theirs_new) = (seen.theirs.last(), old.theirs.last(), new.theirs.last());
     let differ = old.ours != new.ours && theirs_old != theirs_new;
@@ -199,7 +199,7 @@ fn check(
     for name in beside.iter().filter(|name| !is_named_after(name, writer.target)) {
         found.push(format!("{name} was left behind"));
     }
-    // The same writer again where it changed nothing, and one that replaces everything.
+    // Run the same writer again if it changed nothing, then one that replaces everything.
     if is_old {
         match (writer.write)(places, Scale::LARGE) {
             Err(problem) => found.push(format!("the next writer fails: {problem}")),
@@ -228,7 +228,7 @@ fn check(
     Ok(())
 }
 
-/// What stands beside the target.
+/// The entries beside the target.
 pub(crate) fn beside(target: &Path) -> Outcome<Vec<String>> {
     let folder = target.parent().ok_or("the target has no folder")?;
     let entries = std::fs::read_dir(folder).map_err(|error| error.to_string())?;
@@ -241,7 +241,7 @@ fn redo_of(target: &str) -> String {
     format!("{target}.redo")
 }
 
-/// Is this the temporary name of a target, `.NAME.<16 hexadecimal digits>.part`, or the redo file of a `.tet` file?
+/// Returns true for the temporary name of a target, `.NAME.<16 hexadecimal digits>.part`, or the redo file of a `.tet` file.
 fn is_named_after(name: &str, target: &str) -> bool {
     let redo = redo_of(target);
     let is_part = |target: &str| {
@@ -253,7 +253,7 @@ fn is_named_after(name: &str, target: &str) -> bool {
     name == redo || is_part(target) || is_part(&redo)
 }
 
-/// Starts the process of a writer; it runs from the instant on that is answered.
+/// Starts the process of a writer, and returns the instant at which it starts writing.
 fn start(writer: &Writer, places: &Places, campaign: &Campaign) -> Outcome<(Child, Instant)> {
     let mut child = Command::new(&campaign.program)
         .arg("write")
@@ -273,7 +273,7 @@ fn start(writer: &Writer, places: &Places, campaign: &Campaign) -> Outcome<(Chil
 ///
 /// # Errors
 ///
-/// When there is no such writer, or it fails.
+/// If there is no such writer, or it fails.
 pub fn write(name: &str, target: &Path, sources: &Path, scale: Scale) -> Outcome<()> {
     let writers = writers::all();
     let writer = writers.iter().find(|writer| writer.name == name).ok_or("no such writer")?;

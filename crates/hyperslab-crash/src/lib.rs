@@ -1,18 +1,18 @@
-//! Every writer, killed and cut off at any instant: proof that nothing is lost.
+//! Crash tests: every writer, killed or without power at any instant, loses nothing.
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`writers`] | the writers of every format: what was there before, and what each one does |
-//! | [`content`] | what a store holds, as text that can be compared |
+//! | [`writers`] | the writers of every format: the previous content, and what each one does |
+//! | [`content`] | the content of a store, as comparable text |
 //! | [`kill`] | runs writers as processes and kills them (`cargo xtask crash`) |
-//! | [`race`] | several processes that grow one array at once |
-//! | [`load`] | many readers of one store while another process adds to it |
-//! | [`limit`] | runs writers for which there is no room, or no handles |
-//! | [`replay`] | what a power cut can leave of the steps of a writer |
-//! | [`power`] | opens what a power cut can leave (`cargo xtask power`) |
+//! | [`race`] | several processes that grow one array concurrently |
+//! | [`load`] | many readers of one store while another process appends to it |
+//! | [`limit`] | runs writers without disk space or file handles |
+//! | [`replay`] | the states that a power cut can leave |
+//! | [`power`] | opens the states that a power cut can leave (`cargo xtask power`) |
 //! | [`peer`] | a Python process that reads stores with their reference libraries |
 //!
-//! The promises that are tested stand in `docs/reliability.md`.
+//! `docs/reliability.md` lists the guarantees under test.
 
 pub mod content;
 pub mod kill;

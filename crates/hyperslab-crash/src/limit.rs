@@ -1,6 +1,6 @@
-//! Runs writers as processes that the system refuses something: room on the disk, or handles.
+//! Runs writers as processes that the system denies a resource: disk space or file handles.
 //!
-//! A writer that fails says why, leaves what was there, and leaves nothing beside it.
+//! A writer that fails must report the reason, keep the old content and leave nothing behind.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -9,33 +9,33 @@ use crate::content;
 use crate::kill::renew;
 use crate::writers::{Places, Scale, Writer};
 
-/// What the system refuses.
+/// The resource that is limited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// No file becomes longer than so many units of the shell's `ulimit -f`: 512 or 1024 bytes.
+    /// The maximum file size in units of the shell's `ulimit -f`: 512 or 1024 bytes.
     FileSize(u64),
-    /// So many handles.
+    /// The maximum number of file handles.
     Handles(u64),
-    /// A file system (tmpfs) that has room for so many KiB beyond what is there. Needs the right to mount.
+    /// A file system (tmpfs) with room for this many KiB beyond the existing content. Requires permission to mount.
     Room(u64),
 }
 
-/// What became of one writer.
+/// The results of one writer.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// Runs that failed.
     pub failed: u64,
-    /// Runs for which there was enough.
+    /// Runs with sufficient resources.
     pub done: u64,
-    /// What should not be.
+    /// Violations.
     pub findings: Vec<String>,
 }
 
-/// Runs a writer once under each limit; `program` is the one that has the command `write`.
+/// Runs a writer once under each limit. `program` has the command `write`.
 ///
 /// # Errors
 ///
-/// When the old store cannot be made, or a process cannot be started.
+/// If the old store cannot be created, or a process cannot be started.
 pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, String> {
     let told = |error: std::io::Error| error.to_string();
     let folder = tempfile::tempdir().map_err(told)?;
@@ -60,7 +60,7 @@ pub fn run(writer: &Writer, limits: &[Limit], program: &Path) -> Result<Tally, S
     Ok(tally)
 }
 
-/// What a process left.
+/// The result of a process.
 struct Seen {
     succeeded: bool,
     code: Option<i32>,
@@ -94,14 +94,14 @@ fn under_limit(limit: Limit, writer: &Writer, places: &Places, program: &Path) -
         Limit::Handles(count) => format!("-n {count}"),
         Limit::Room(_) => return Err("no limit of a process".to_owned()),
     };
-    // Refused writes come back as errors instead of ending the process.
+    // Failed writes return errors instead of ending the process.
     let script = format!("trap '' XFSZ; ulimit {limit} && exec \"$@\"");
     let mut shell = Command::new("sh");
     shell.args(["-c", &script, "sh"]);
     seen(writer, places, program, shell, None)
 }
 
-/// The same in a mount of its own, which goes away with the shell.
+/// The same in a private mount, which ends with the shell.
 fn inside_mount(
     kib: u64,
     writer: &Writer,

@@ -1,8 +1,8 @@
-//! Many readers of one store while another process adds to it: every answer is right.
+//! Many readers of one store while another process appends to it: every answer must be right.
 //!
-//! Cells hold their own number, so a reader knows what to expect wherever it looks. Each thread opens the store again and again,
-//! and keeps one that it opened before. No answer may be wrong; of a single file, which is changed in place, a reader may be told to
-//! open it again.
+//! Cells hold their own number, so a reader knows what to expect anywhere. Each thread reopens the store repeatedly, and keeps
+//! one that it opened earlier. No answer may be wrong; a reader of a single file, which is changed in place, may be asked to
+//! reopen it.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,35 +14,35 @@ use hyperslab::{DType, Elements, OpenStore, Result, Selection, Values, create, e
 use crate::random::Random;
 use crate::writers::{COLUMNS, Kind, Places, Scale};
 
-/// How much load.
+/// The parameters of a load test.
 #[derive(Debug, Clone, Copy)]
 pub struct Load {
-    /// Processes that read.
+    /// The number of reader processes.
     pub processes: u32,
-    /// Threads of each.
+    /// Threads per process.
     pub threads: u32,
-    /// For how long.
+    /// The duration.
     pub duration: Duration,
 }
 
-/// What became of one format.
+/// The results of one format.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// The format.
     pub name: &'static str,
-    /// Selections that were read and compared.
+    /// The number of selections read and compared.
     pub reads: u64,
-    /// Readers that found a file in the middle of a change, and opened it again.
+    /// The number of readers that met a file during a change and reopened it.
     pub refused: u64,
-    /// Times that the array grew.
+    /// The number of appends.
     pub appends: u64,
 }
 
-/// Puts every format whose arrays grow under load.
+/// Tests every format whose arrays can grow.
 ///
 /// # Errors
 ///
-/// When an answer is wrong, or something fails that should not.
+/// If an answer is wrong, or something fails that should not.
 pub fn run(program: &Path, load: Load, only: &str) -> Result<Vec<Tally>, String> {
     Kind::growing().filter(|kind| kind.name.contains(only)).map(|kind| one(kind, program, load)).collect()
 }
@@ -68,7 +68,7 @@ fn one(kind: Kind, program: &Path, load: Load) -> Result<Tally, String> {
     while started.elapsed() < load.duration {
         grow(kind, &target).map_err(|error| named(format!("growing: {error}")))?;
         tally.appends += 1;
-        // Not as often as can be: what is read would be nothing but edges.
+        // Not as fast as possible, or readers would only see edges.
         std::thread::sleep(Duration::from_millis(20));
     }
     for reader in readers {
@@ -84,7 +84,7 @@ fn one(kind: Kind, program: &Path, load: Load) -> Result<Tally, String> {
     Ok(tally)
 }
 
-/// Adds some rows, each cell its own number.
+/// Appends some rows, with each cell holding its own number.
 fn grow(kind: Kind, target: &Path) -> Result<()> {
     let mut sink = create(target, kind.driver()?, &Kind::appending())?;
     let store = hyperslab::open(target)?;
@@ -97,22 +97,22 @@ fn grow(kind: Kind, target: &Path) -> Result<()> {
     sink.commit()
 }
 
-/// How often a reader tries again that found a file in the middle of a change.
+/// The number of retries of a reader that meets a file during a change.
 const ATTEMPTS: usize = 200;
 
 /// Why a check failed.
 enum Failure {
-    /// An answer that is not what was written.
+    /// An answer that differs from what was written.
     Wrong(String),
     /// No answer.
     Refused(String),
 }
 
-/// One process of readers; answers how many selections it read and how often it had to open the file again.
+/// One reader process. Returns the number of selections read, and how often it had to reopen the file.
 ///
 /// # Errors
 ///
-/// The first answer that is wrong.
+/// The first wrong answer.
 pub fn read_all(target: &Path, threads: u32, duration: Duration, seed: u64) -> Result<(u64, u64), String> {
     let (reads, refused, stop) = (AtomicU64::new(0), AtomicU64::new(0), AtomicBool::new(false));
     let started = Instant::now();
@@ -139,10 +139,10 @@ pub fn read_all(target: &Path, threads: u32, duration: Duration, seed: u64) -> R
     outcome.map(|_| (reads.load(Ordering::Relaxed), refused.load(Ordering::Relaxed)))
 }
 
-/// Reads from a store that was opened before, and from one that is opened now.
+/// Reads from a store that was opened earlier, and from one that is opened now.
 ///
-/// A single file is changed in place, and a reader knows its length from when it was opened: it may be refused, and opens the file
-/// again. A directory never refuses.
+/// A single file is changed in place, and a reader uses the file's length at the time of opening, so it may fail and reopen the
+/// file. A directory never fails.
 fn read_some(
     target: &Path,
     kept: &mut Option<(OpenStore, u64)>,
@@ -176,14 +176,14 @@ fn read_some(
             }
         }
     }
-    // Now and then: old readers are the ones that meet changed files.
+    // Only now and then: old readers are the ones that meet changed files.
     if kept.is_none() || random.number().is_multiple_of(8) {
         *kept = Some((opened, rows));
     }
     Ok(())
 }
 
-/// Reads some rows; answers how many there are.
+/// Reads some rows. Returns their number.
 fn check(store: &OpenStore, random: &mut Random) -> Result<u64, Failure> {
     let text = |error: hyperslab::Error| Failure::Refused(error.to_string());
     let array = store.array("/t").map_err(text)?;

@@ -4,10 +4,10 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-/// What the process runs.
+/// The script that the process runs.
 const CHECKER: &str = include_str!("checker.py");
 
-/// The process. It ends with the handle.
+/// The process. It ends when the handle is dropped.
 #[derive(Debug)]
 pub struct Peer {
     child: Child,
@@ -33,11 +33,11 @@ impl Peer {
         Ok(Self { child, input, output })
     }
 
-    /// What is at a path: one hash or several, `absent`, or `refused` and why.
+    /// The content at a path: one hash or several, `absent`, or `refused` with the reason.
     ///
     /// # Errors
     ///
-    /// When the process has ended.
+    /// If the process has ended.
     pub fn content(&mut self, kind: &str, path: &Path) -> std::io::Result<Vec<String>> {
         writeln!(self.input, "{kind}\t{}", path.display())?;
         self.input.flush()?;

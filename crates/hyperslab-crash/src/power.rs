@@ -1,8 +1,8 @@
-//! Opens what a power cut can leave.
+//! Opens the states that a power cut can leave.
 //!
-//! A writer is run once. At each sync, and at the end, the states that a power cut could leave are put into a folder and
-//! opened: every one must be the old content or the new. A new target that was not synced may also be absent or damaged;
-//! what is damaged so that the reader cannot tell is counted.
+//! A writer runs once. At each sync, and at the end, the states that a power cut could leave are created in a folder and opened:
+//! each must be the old content or the new. A new target that was not synced may also be absent or damaged; damage that the
+//! reader cannot detect is counted.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -17,39 +17,39 @@ use crate::random::Random;
 use crate::replay::Recorder;
 use crate::writers::{Places, Scale, Writer};
 
-/// What became of one writer.
+/// The results of one writer.
 #[derive(Debug, Clone, Default)]
 pub struct Tally {
     /// The writer.
     pub name: String,
-    /// Steps that the storage layer told.
+    /// The number of steps reported by the storage layer.
     pub steps: u64,
-    /// Instants at which the power was cut.
+    /// The number of power cuts.
     pub cuts: u64,
-    /// States that were opened.
+    /// The number of states opened.
     pub states: u64,
-    /// Those with the old content.
+    /// States with the old content.
     pub old: u64,
-    /// Those with the new.
+    /// States with the new content.
     pub new: u64,
-    /// Of new targets that are not synced: those that the reader refuses, or finds damage in.
+    /// For unsynced new targets: states that the reader refuses or finds damaged.
     pub refused: u64,
-    /// Of new targets that are not synced: those that are neither whole nor known to be damaged.
+    /// For unsynced new targets: states that are neither complete nor known to be damaged.
     pub unnoticed: u64,
-    /// What should not be.
+    /// Violations.
     pub findings: Vec<String>,
 }
 
-/// Cuts the power of a writer; at each cut up to about `samples` states are opened.
+/// Cuts the power of a writer. At each cut, up to about `samples` states are opened.
 ///
 /// # Errors
 ///
-/// When the writer fails, or a state cannot be made.
+/// If the writer fails, or a state cannot be created.
 pub fn run(writer: &Writer, samples: usize, seed: u64) -> Result<Tally, String> {
     let told = |error: std::io::Error| error.to_string();
-    // In memory where there is such a folder: durability is modelled, not waited for.
+    // In memory if possible: durability is modelled, not waited for.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).map_err(told)?;
-    // The watcher asks the file system for the numbers of files by the paths that storage tells.
+    // The watcher looks up inode numbers by the paths that storage reports.
     let top = folder.path().canonicalize().map_err(told)?;
     let (work, sources) = (top.join("work"), top.join("sources"));
     for folder in [&work, &sources] {
@@ -57,7 +57,7 @@ pub fn run(writer: &Writer, samples: usize, seed: u64) -> Result<Tally, String> 
     }
     let places = Places { target: work.join(writer.target), sources };
     (writer.before)(&places, Scale::SMALL).map_err(|error| error.to_string())?;
-    // States are all opened at the same place: errors name it.
+    // All states are opened at the same path, because errors name it.
     let cut = top.join("cut");
     renew(&work, &cut)?;
     let old = content::of(&cut.join(writer.target));
@@ -110,7 +110,7 @@ impl Cutter {
         self.steps += 1;
         let is_sync = matches!(step, Step::Sync(_) | Step::SyncFolder(_) | Step::SyncTree(_));
         let done = self.recorder.observe().and_then(|()| {
-            // A process that is killed here leaves everything that it did.
+            // A process killed here leaves everything it did.
             let all = vec![true; self.recorder.pending()];
             self.look(&all)?;
             if is_sync { self.cut_power() } else { Ok(()) }

@@ -1,7 +1,7 @@
-//! Several processes that grow one array at the same time: each row arrives once, whoever comes second.
+//! Several processes that grow one array concurrently: each row arrives exactly once.
 //!
-//! A writer that finds another at work gets an error and tries again. At the end every process's rows are there, in the order in
-//! which it wrote them.
+//! A writer that finds another one active gets an error and retries. In the end the rows of every process are present, in the
+//! order in which it wrote them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -12,26 +12,25 @@ use hyperslab::{DType, Elements, Result, Selection, Values, create, extend};
 use crate::random::Random;
 use crate::writers::{COLUMNS, Kind, Places, Scale};
 
-/// How long a process tries to get its turn before that counts as a failure.
+/// How long a process waits for its turn before that counts as a failure.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// What became of a race.
+/// The results of a race.
 #[derive(Debug, Clone, Default)]
 pub struct Race {
     /// The format.
     pub name: &'static str,
     /// Rows that were written.
     pub rows: u64,
-    /// Attempts that found another writer at work.
+    /// Attempts that found another writer active.
     pub refused: u64,
 }
 
-/// Runs `processes` of `program` that add `rows` rows each to one array of every format.
+/// Runs `processes` instances of `program`, each adding `rows` rows to one array of every format.
 ///
 /// # Errors
 ///
-/// When a row is missing, was written twice or is not what was written; when a process fails for another reason than the
-/// other writers.
+/// If a row is missing, duplicated or wrong, or if a process fails for a reason other than concurrent writers.
 pub fn run(program: &Path, processes: u32, rows: u32, only: &str) -> Result<Vec<Race>, String> {
     Kind::growing()
         .filter(|kind| kind.name.contains(only))
@@ -63,7 +62,7 @@ fn one(kind: Kind, program: &Path, processes: u32, rows: u32) -> Result<Race, St
     Ok(race)
 }
 
-/// Are all rows there, each once and those of a process in their order?
+/// Checks that all rows are present, each once, and those of a process in order.
 fn check(target: &Path, processes: u32, rows: u32) -> Result<Result<(), String>> {
     let store = hyperslab::open(target)?;
     let cells: Vec<i32> = store.array("/t")?.read_vec(&Selection::all())?;
@@ -83,18 +82,18 @@ fn check(target: &Path, processes: u32, rows: u32) -> Result<Result<(), String>>
     Ok(if whole { Ok(()) } else { Err(format!("{next:?} rows of each process, expected {rows}")) })
 }
 
-/// From one process's numbers to the next one's.
+/// The distance between the numbers of two processes.
 const STEP: i32 = 1 << 20;
 
 fn row_of(process: u32, number: u32) -> Vec<i32> {
     (0..COLUMNS as i32).map(|column| (process as i32 + 1) * STEP + number as i32 + column * 7).collect()
 }
 
-/// One process of a race: adds its rows one by one, and answers how often it found another writer at work.
+/// One process of a race: adds its rows one by one. Returns how often it found another writer active.
 ///
 /// # Errors
 ///
-/// When a write fails for another reason, or never gets its turn.
+/// If a write fails for another reason, or never gets its turn.
 pub fn extend_rows(name: &str, target: &Path, process: u32, rows: u32) -> Result<u64, String> {
     let kind = Kind::growing().find(|kind| kind.name == name).ok_or("no such format")?;
     let mut random = Random::new(u64::from(process));
@@ -112,14 +111,14 @@ pub fn extend_rows(name: &str, target: &Path, process: u32, rows: u32) -> Result
     Ok(refused)
 }
 
-/// Is this the error of a writer that came second?
+/// Returns true for the error of a second writer.
 fn is_refused(problem: &hyperslab::Error) -> bool {
     let text = problem.to_string();
     ["another writer", "since it was opened"].iter().any(|words| text.contains(words))
 }
 
 fn extend_once(kind: Kind, target: &Path, row: &[i32]) -> Result<()> {
-    // Opened first, as most programs do: what it finds may be old when the sink has its lock.
+    // Opened first, as in most programs: what it finds may be outdated when the sink has its lock.
     let store = hyperslab::open(target)?;
     let mut sink = create(target, kind.driver()?, &Kind::appending())?;
     let bytes: Vec<u8> = row.iter().flat_map(|cell| cell.to_ne_bytes()).collect();

@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats.
+//! Reproducible random numbers.
 
 /// A source of random numbers.
 #[derive(Debug, Clone)]
@@ -20,12 +20,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to 1, which it never is.
+    /// A number from 0 to 1, exclusive.
     pub const fn part(&mut self) -> f64 {
         (self.number() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// One of two, equally often.
+    /// True or false with equal probability.
     pub const fn coin(&mut self) -> bool {
         self.number() & 1 == 0
     }

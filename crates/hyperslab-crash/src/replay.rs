@@ -1,14 +1,14 @@
-//! What a power cut can leave of the steps of a writer.
+//! The states that a power cut can leave.
 //!
-//! The model is that of POSIX, with nothing on top that only some file systems do:
+//! The model is that of POSIX, without guarantees that only some file systems give:
 //!
-//! - Bytes that were written and not synced may be there or not, sector by sector, in any combination. A file's length likewise.
-//! - A name that was made, moved or removed may be so or not until the folder in which it is was synced. A rename or an exchange
-//!   happens as a whole or not at all.
-//! - What was synced is there.
+//! - Bytes that were written but not synced may survive or not, sector by sector, in any combination. The same holds for a file's
+//!   length.
+//! - A name that was created, moved or removed may be so or not, until its folder is synced. A rename or an exchange is atomic.
+//! - Synced content survives.
 //!
-//! A [`Recorder`] looks at the folder after each step that the storage layer tells, and takes down what is different. So it
-//! knows of writes that the storage layer does not tell, too; only syncs must be told.
+//! A [`Recorder`] inspects the folder after each step that the storage layer reports, and records the differences. It therefore
+//! also sees writes that the storage layer does not report; only syncs must be reported.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
@@ -21,10 +21,10 @@ use hyperslab_core::storage::Step;
 
 use crate::random::Random;
 
-/// What a disk writes whole or not at all.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// Up to so many pending operations, all combinations are looked at.
+/// Up to this many pending operations, all combinations are tested.
 const ENUMERATED: usize = 6;
 
 /// A file or folder, whatever its name.
@@ -36,7 +36,7 @@ enum Inode {
     Folder(BTreeMap<OsString, Id>),
 }
 
-/// Something that is not durable yet.
+/// A change that is not durable yet.
 #[derive(Debug, Clone)]
 enum Pending {
     Bytes {
@@ -48,7 +48,7 @@ enum Pending {
         file: Id,
         length: usize,
     },
-    /// Names that change at once: what they lead to, or nothing.
+    /// Names that change at once: their new targets, or none.
     Names(Vec<(Id, OsString, Option<Id>)>),
 }
 
@@ -57,7 +57,7 @@ impl Pending {
         matches!(self, Self::Bytes { file, .. } | Self::Length { file, .. } if *file == id)
     }
 
-    /// Does syncing this folder make it durable? A rename is durable with the folder that has the new name.
+    /// Returns true if syncing this folder makes it durable. A rename becomes durable with the folder of the new name.
     fn is_of_folder(&self, id: Id) -> bool {
         let Self::Names(changes) = self else { return false };
         let links = changes.iter().any(|(_, _, to)| to.is_some());
@@ -67,11 +67,11 @@ impl Pending {
 
 type Inodes = HashMap<Id, Inode>;
 
-/// Takes down what becomes of a folder.
+/// Records the changes of a folder.
 #[derive(Debug)]
 pub struct Recorder {
     root: PathBuf,
-    /// By device and number. The handles keep numbers from being used again.
+    /// By device and inode number. Open handles keep numbers from being reused.
     ids: HashMap<(u64, u64), Id>,
     handles: Vec<File>,
     seen: Inodes,
@@ -87,7 +87,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn new(root: &Path) -> io::Result<Self> {
         let (ids, handles) = (HashMap::new(), Vec::new());
         let (seen, durable) = (HashMap::new(), HashMap::new());
@@ -97,17 +97,17 @@ impl Recorder {
         Ok(own)
     }
 
-    /// How many changes are not durable.
+    /// The number of changes that are not durable.
     #[must_use]
     pub fn pending(&self) -> usize {
         self.pending.len()
     }
 
-    /// Looks at the folder and takes down what is different.
+    /// Inspects the folder and records the differences.
     ///
     /// # Errors
     ///
-    /// When the folder cannot be read.
+    /// If the folder cannot be read.
     pub fn observe(&mut self) -> io::Result<()> {
         let now = self.scan()?;
         for (id, inode) in &now {
@@ -120,7 +120,7 @@ impl Recorder {
         }
         self.pending.extend(changed_names(&self.seen, &now));
         for (id, inode) in &now {
-            // It is there as soon as a name leads to it.
+            // A file exists as soon as a name leads to it.
             self.durable.entry(*id).or_insert_with(|| match inode {
                 Inode::File(_) => Inode::File(Vec::new()),
                 Inode::Folder(_) => Inode::Folder(BTreeMap::new()),
@@ -130,7 +130,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Makes durable what a step made durable.
+    /// Marks what a step made durable.
     pub fn sync(&mut self, step: &Step) {
         match step {
             Step::Sync(path) => {
@@ -165,7 +165,7 @@ impl Recorder {
         self.pending = rest;
     }
 
-    /// The states that a power cut can leave now, as choices among what is pending: all, or a sample.
+    /// The states that a power cut can leave now, as choices among the pending changes: all, or a sample.
     #[must_use]
     pub fn choices(&self, samples: usize, random: &mut Random) -> Vec<Vec<bool>> {
         let count = self.pending.len();
@@ -195,11 +195,11 @@ impl Recorder {
         choices
     }
 
-    /// Puts one of the states into a folder, which must not be there.
+    /// Creates one of the states in a folder, which must not exist.
     ///
     /// # Errors
     ///
-    /// When the system refuses.
+    /// If the system reports an error.
     pub fn materialise(&self, choice: &[bool], folder: &Path) -> io::Result<()> {
         let mut inodes = self.durable.clone();
         for (pending, chosen) in self.pending.iter().zip(choice) {
@@ -246,7 +246,7 @@ impl Recorder {
     }
 }
 
-/// The sectors that are different, and the length.
+/// The sectors that differ, and the length.
 fn changed_bytes(file: Id, before: &[u8], now: &[u8], pending: &mut Vec<Pending>) {
     if before.len() != now.len() {
         pending.push(Pending::Length { file, length: now.len() });
@@ -254,7 +254,7 @@ fn changed_bytes(file: Id, before: &[u8], now: &[u8], pending: &mut Vec<Pending>
     for (number, sector) in now.chunks(SECTOR).enumerate() {
         let offset = number * SECTOR;
         let old = before.get(offset..before.len().min(offset + sector.len())).unwrap_or_default();
-        // Where the file becomes longer, zeros come with the length.
+        // If the file grows, zeros come with the length.
         let (same, new) = sector.split_at(old.len());
         if same != old || new.iter().any(|byte| *byte != 0) {
             pending.push(Pending::Bytes { file, offset, bytes: sector.to_vec() });
@@ -262,7 +262,7 @@ fn changed_bytes(file: Id, before: &[u8], now: &[u8], pending: &mut Vec<Pending>
     }
 }
 
-/// The names that are different. What moved moves at once; everything else is on its own.
+/// The names that differ. A move is one change; everything else is separate.
 fn changed_names(before: &Inodes, now: &Inodes) -> Vec<Pending> {
     let names = |inodes: &Inodes| -> BTreeMap<(Id, OsString), Id> {
         let folders = inodes.iter().filter_map(|(id, inode)| match inode {

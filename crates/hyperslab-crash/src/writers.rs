@@ -149,14 +149,21 @@ impl Kind {
 
     /// The options of a sink that adds.
     pub(crate) fn appending() -> CreateOptions {
-        CreateOptions { append: true, ..CreateOptions::default() }
+        CreateOptions::default().with_append(true)
     }
 
     fn options(&self, how: How, scale: Scale) -> Result<(Format, CreateOptions)> {
         let (format, variant) = format_named(self.format)?;
         let shard_shape = self.shards.then(|| vec![scale.chunk * 4, COLUMNS]);
         let (replace, sync) = (how == How::Replace, how == How::Synced);
-        Ok((format, CreateOptions { replace, sync, variant, shard_shape, ..CreateOptions::default() }))
+        Ok((
+            format,
+            CreateOptions::default()
+                .with_replace(replace)
+                .with_sync(sync)
+                .with_variant(variant)
+                .with_shard_shape(shard_shape),
+        ))
     }
 
     /// A store with one array that can grow.
@@ -359,14 +366,15 @@ fn geometry() -> [Writer; 4] {
 }
 
 fn convert_options(how: How) -> ConvertOptions {
-    ConvertOptions { replace: how == How::Replace, sync: how == How::Synced, ..ConvertOptions::default() }
+    ConvertOptions::default().with_replace(how == How::Replace).with_sync(how == How::Synced)
 }
 
 fn write_points(places: &Places, how: How, seed: u64, levels: usize, scale: Scale) -> Result<()> {
     let source = places.sources.join(format!("points-{seed}.npz"));
     points(&source, scale.rows, seed)?;
-    let geometry = GeometryOptions { kind: None, chunk_shape: Some(vec![50.0]), levels };
-    let options = ConvertOptions { geometry, ..convert_options(how) };
+    let geometry =
+        GeometryOptions::default().with_kind(None).with_chunk_shape(vec![50.0]).with_levels(levels);
+    let options = convert_options(how).with_geometry(geometry);
     let store = hyperslab::open(&source)?;
     convert(&store, &places.target, Format::ZVF, &options, &Progress::default()).map(|_| ())
 }
@@ -376,7 +384,7 @@ fn points(path: &Path, count: u64, seed: u64) -> Result<()> {
     let places: Vec<u8> =
         (0..count * 3).flat_map(|_| ((random.part() * 100.0) as f32).to_ne_bytes()).collect();
     let weights: Vec<u8> = (0..count).flat_map(|number| (number as f64).to_ne_bytes()).collect();
-    let mut sink = create(path, Format::NPZ, &CreateOptions { replace: true, ..CreateOptions::default() })?;
+    let mut sink = create(path, Format::NPZ, &CreateOptions::default().with_replace(true))?;
     for (name, dtype, shape, bytes) in [
         ("/vertices", DType::Float32, vec![count, 3], places),
         ("/weight", DType::Float64, vec![count], weights),

@@ -7,9 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab::convert::{ConvertOptions, Progress, convert};
-use hyperslab::{
-    Content, FileBlob, Format, LocalStorage, OpenContext, OpenOptions, OpenStore, hash, open_with,
-};
+use hyperslab::driver::{Content, FileBlob, LocalStorage, OpenContext};
+use hyperslab::{Format, OpenOptions, OpenStore, hash, open_with};
 use hyperslab_crash::content;
 use hyperslab_crash::limit::{self, Limit};
 use hyperslab_crash::writers::{self, Places, Scale, Writer};
@@ -111,7 +110,7 @@ fn a_source_that_changes_is_an_error_and_nothing_is_written() {
             continue;
         }
         let bytes = std::fs::read(&path).unwrap();
-        let options = OpenOptions { mapped: false, ..OpenOptions::default() };
+        let options = OpenOptions::default().with_mapped(false);
         let whole = content::of(&path);
         let hashes = hash::nodes(&open_with(&path, &options).unwrap(), "/").unwrap();
         for part in [0, 1, 2, 3] {

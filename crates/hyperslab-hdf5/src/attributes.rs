@@ -1,4 +1,4 @@
-//! An object's attributes, in its header or in a heap.
+//! An object's attributes, from its header or a heap.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::heap::fractal::FractalHeap;
 use crate::message::attribute::{Content, RawAttribute};
 use crate::shared;
 
-/// All attributes, their values not yet decoded: in the order of creation where it is kept, else by name.
+/// All attributes, not yet decoded: in creation order if it is tracked, else by name.
 pub(crate) fn raw(file: &File, header: &Header) -> Result<Vec<RawAttribute>> {
     let mut found: Vec<(u32, RawAttribute)> = Vec::new();
     for message in header.all(kind::ATTRIBUTE) {
@@ -38,13 +38,13 @@ pub(crate) fn raw(file: &File, header: &Header) -> Result<Vec<RawAttribute>> {
     Ok(found.into_iter().map(|(_, attribute)| attribute).collect())
 }
 
-/// An attribute of which not even the name can be read: the object and its other attributes are none the worse.
+/// An attribute whose name cannot be read. The object and its other attributes are not affected.
 fn damaged(address: u64, error: &Error) -> RawAttribute {
     let name = format!("(damaged attribute at {address:#x})");
     RawAttribute { name, stored_name: Bytes::new(), content: Err(error.to_string()) }
 }
 
-/// The attributes in an object's heap, by name, as they are stored, in the order of creation. Shared ones are left out.
+/// The attributes in an object's heap, as stored and by name, in creation order. Shared ones are left out.
 pub(crate) fn dense_bodies(file: &File, header: &Header) -> Result<Vec<(Bytes, Vec<u8>)>> {
     let mut found = Vec::new();
     visit_dense(file, header, &mut |order, flags, message| {
@@ -64,7 +64,7 @@ fn dense(file: &File, header: &Header, found: &mut Vec<(u32, RawAttribute)>) -> 
     })
 }
 
-/// Told of an attribute in a heap: its order, its flags, its message.
+/// Called for an attribute in a heap: its order, its flags, its message.
 type VisitDense<'a> = &'a mut dyn FnMut(u32, u8, Message) -> Result<()>;
 
 fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()> {
@@ -78,7 +78,7 @@ fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()
     let names = BTree2::read(file, fields.defined(file.sizes())?)?;
     let heap = FractalHeap::read(file, heap)?;
     names.visit(file, &mut |record, place| {
-        // Heap id, message flags, order of creation, hash of the name.
+        // Heap id, message flags, creation order, hash of the name.
         let mut fields = Fields::new(record, place);
         let id = fields.bytes(8.max(heap.id_length()).min(record.len().saturating_sub(9)))?;
         let flags = fields.u8()?;
@@ -94,7 +94,7 @@ fn visit_dense(file: &File, header: &Header, visit: VisitDense<'_>) -> Result<()
     })
 }
 
-/// All attributes with their values; one that cannot be read says why.
+/// All attributes with their values. One that cannot be read carries the reason.
 pub(crate) fn decode(file: &Arc<File>, raw: &[RawAttribute]) -> Attributes {
     let mut attributes: Attributes = raw
         .iter()
@@ -117,7 +117,7 @@ pub(crate) fn decode(file: &Arc<File>, raw: &[RawAttribute]) -> Attributes {
 }
 
 impl Content {
-    /// How it is stored, in the model's words.
+    /// How it is stored, in terms of the core's model.
     fn stored(&self) -> StoredAttribute {
         StoredAttribute {
             dtype: Arc::clone(&self.dtype),
@@ -131,7 +131,7 @@ impl Content {
 fn values(file: &Arc<File>, content: &Content) -> Result<Attribute> {
     let element = Element::new(&content.dtype, file.sizes(), &file.name)?;
     if content.space.null {
-        // No shape and no value: what h5py calls Empty.
+        // No shape and no value: h5py calls this Empty.
         return Ok(Values {
             shape: Extents::from_slice(&[0]),
             elements: Elements::empty(&element.dtype),

@@ -198,7 +198,7 @@ impl BTree2 {
 
     /// A budget of nodes: a file has room for no more, so a tree that spends it runs in a circle.
     fn budget(&self, file: &File) -> u64 {
-        file.length / self.node_size + 2
+        file.stored / self.node_size + 2
     }
 
     /// Hands every record that equals the key to `found`.

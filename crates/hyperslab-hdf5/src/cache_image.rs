@@ -1,4 +1,4 @@
-//! The metadata cache image: structures that a writer left in one block instead of in their places.
+//! The metadata cache image: structures that a writer stored in one block instead of in place.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::header::{Header, kind};
 
 const STRUCTURE: &str = "metadata cache image";
 
-/// Structures by the address at which they belong.
+/// Structures by the address where they belong.
 #[derive(Debug, Default)]
 pub(crate) struct CacheImage {
     entries: BTreeMap<u64, Bytes>,
 }
 
 impl CacheImage {
-    /// The image that the superblock extension names; empty when there is none.
+    /// The image named by the superblock extension; empty if there is none.
     pub(crate) fn read(file: &File) -> Result<Self> {
         let Some(extension) = file.superblock.extension else { return Ok(Self::default()) };
         let Some(message) = Header::read(file, extension)?.find(file, kind::CACHE_IMAGE)? else {
@@ -45,21 +45,21 @@ impl CacheImage {
             // Type, flags, ring, age; children, those that are dirty.
             fields.skip(4 + 2 + 2)?;
             let parents = usize::from(fields.u16()?);
-            // The place in the list of those used last.
+            // The position in the LRU list.
             fields.skip(4)?;
             let at = fields.defined(sizes)?;
             let size = fields.length(sizes)?;
             fields.skip(parents * sizes.address)?;
             let start = fields.position();
             let size = usize::try_from(size).ok().filter(|size| *size <= fields.remaining());
-            let size = size.ok_or_else(|| place.corrupt("an entry that reaches past the image"))?;
+            let size = size.ok_or_else(|| place.corrupt("an entry reaches past the image"))?;
             fields.skip(size)?;
             entries.insert(at, bytes.slice(start..start + size));
         }
         Ok(Self { entries })
     }
 
-    /// The bytes from this address on, where a structure of the image has them.
+    /// The bytes starting at this address, if a structure of the image holds them.
     pub(crate) fn get(&self, address: u64) -> Option<Bytes> {
         let (start, bytes) = self.entries.range(..=address).next_back()?;
         let within = usize::try_from(address - start).ok().filter(|within| *within < bytes.len())?;

@@ -1,4 +1,4 @@
-//! Data in one piece: cut into slabs of our own, so that it can be read in parallel and in part.
+//! Contiguous data, divided into slabs so that it can be read in parallel and in part.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -27,11 +27,11 @@ pub(crate) fn slabs(shape: &[u64], element: u64) -> Grid {
         chunk[axis] = extent;
         bytes = bytes.saturating_mul(extent);
     }
-    // Extents are above zero and as many as the shape's, so that this cannot fail.
+    // Extents are positive and match the rank, so this cannot fail.
     Grid::new(shape, &chunk).unwrap_or_else(|_| Grid::single(shape))
 }
 
-/// Where a slab starts in the piece, and how many bytes it has.
+/// The offset and length of a slab in the data.
 pub(crate) fn range(grid: &Grid, chunk: &[u64], element: u64) -> (u64, u64) {
     let region = grid.region(chunk);
     let mut cell = 0_u64;
@@ -71,7 +71,7 @@ impl External {
         Ok(blob)
     }
 
-    /// The spans that hold these bytes of the whole.
+    /// The spans that hold these bytes of the data.
     pub(crate) fn reference(&self, file: &File, offset: u64, length: u64, plain: bool) -> Result<ChunkRef> {
         let mut spans: SmallVec<[Span; 1]> = SmallVec::new();
         let (mut at, mut wanted, mut before) = (offset, length, 0_u64);
@@ -108,7 +108,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The slabs follow each other without gaps and cover the piece.
+        /// The slabs are adjacent and cover the data.
         #[test]
         fn slabs_tile_the_piece(shape in prop::collection::vec(0_u64..2000, 0..4), element in 1_u64..5000) {
             prop_assume!(product(&shape).unwrap() < 1 << 26);

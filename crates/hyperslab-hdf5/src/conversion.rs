@@ -1,4 +1,4 @@
-//! From stored elements to elements in memory: which [`DType`] a file's type becomes, and how its bytes are turned.
+//! Converts stored elements to memory: which [`DType`] a file's type becomes, and how its bytes are converted.
 
 mod build;
 mod float;
@@ -15,26 +15,26 @@ pub(crate) use variable::Heaps;
 
 use crate::message::datatype::{Padding, ReferenceKind};
 
-/// How one element of a type is turned from its stored bytes into memory.
+/// How one element of a type is converted from its stored bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct Element {
-    /// What it becomes.
+    /// The resulting type.
     pub(crate) dtype: DType,
     /// Bytes in the file.
     pub(crate) stored: usize,
-    /// Bytes in memory; `None` when elements differ in length.
+    /// Bytes in memory; `None` if elements differ in length.
     pub(crate) size: Option<usize>,
     pub(crate) step: Step,
 }
 
-/// What is done to the bytes of one element.
+/// The conversion of one element's bytes.
 #[derive(Debug, Clone)]
 pub(crate) enum Step {
-    /// Nothing: they are as memory wants them.
+    /// None: stored bytes are the elements.
     Copy,
     /// The bytes of each number of this size are reversed.
     Swap(usize),
-    /// What follows the text is zeroed.
+    /// The bytes after the text are zeroed.
     Trim(Padding),
     Integer(IntegerPlan),
     Float(FloatPlan),
@@ -48,7 +48,7 @@ pub(crate) enum Step {
     Reference(ReferenceKind),
 }
 
-/// One member of a struct: where it is in the file and in memory.
+/// One member of a struct: its offsets in the file and in memory.
 #[derive(Debug, Clone)]
 pub(crate) struct MemberStep {
     pub(crate) from: usize,
@@ -57,17 +57,17 @@ pub(crate) struct MemberStep {
 }
 
 impl Element {
-    /// Are stored bytes the elements themselves?
+    /// Returns true if the stored bytes are the elements.
     pub(crate) const fn is_plain(&self) -> bool {
         matches!(self.step, Step::Copy)
     }
 
-    /// Turns stored elements of a fixed-size type into `out`, which has room for exactly as many.
+    /// Converts stored elements of a fixed-size type to `out`, which has room for exactly that many.
     pub(crate) fn convert(&self, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
         let size = self.size.unwrap_or(0);
         if size == 0 || stored.len() / self.stored != out.len() / size {
             return Err(place.corrupt(format!(
-                "{} stored bytes for {} in memory of type {}",
+                "{} stored bytes do not match {} bytes in memory of type {}",
                 stored.len(),
                 out.len(),
                 self.dtype
@@ -99,14 +99,14 @@ impl Element {
                 base.convert(&stored[..items * base.stored], out, place)?;
             }
             Step::Text | Step::List(_) | Step::Reference(_) => {
-                return Err(place.corrupt("elements of variable length where a fixed size is needed"));
+                return Err(place.corrupt("expected fixed-size elements, found variable-length ones"));
             }
         }
         Ok(())
     }
 }
 
-/// Zeroes what follows the text, as libhdf5 does when it hands a string to NumPy.
+/// Zeroes the bytes after the text, as libhdf5 does for NumPy strings.
 fn trim(padding: Padding, text: &mut [u8]) {
     let end = match padding {
         Padding::Nul => text.len(),

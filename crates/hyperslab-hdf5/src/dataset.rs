@@ -94,7 +94,7 @@ impl Dataset {
             fill: Some(stored_fill),
             filters: pipeline.specs.iter().map(FilterSpec::stored).collect(),
             dtype: Some(dtype.into()),
-            dimension_types: Vec::new(),
+            ..StoredArray::default()
         };
         schema.filters = pipeline.specs.iter().map(describe).collect();
         chunk_index.clone_into(&mut schema.chunk_index);
@@ -430,7 +430,7 @@ impl Dataset {
         }
         // A piece longer than the file is refused, so that its slabs can be walked.
         let bytes = self.space_bytes();
-        if matches!(self.source, Source::Piece(_)) && bytes.is_none_or(|bytes| bytes > self.file.length) {
+        if matches!(self.source, Source::Piece(_)) && bytes.is_none_or(|bytes| bytes > self.file.stored) {
             return Err(Place::new(&self.name, "contiguous data", 0).corrupt("longer than the file"));
         }
         for number in 0..self.schema.grid.chunks().unwrap_or(0) {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyperslab_core::{ArraySchema, Attribute, Fields, Labels};
+use hyperslab_core::{ArraySchema, Attribute, Fields, Grid, Labels};
 
 use crate::attributes;
 use crate::file::{File, FileFields};
@@ -34,29 +34,49 @@ pub(crate) fn read(file: &Arc<File>, raw: &[RawAttribute], path: &str, schema: &
     }
     if let Some(content) = find("DIMENSION_LIST") {
         for (axis, scale) in scales(file, content).into_iter().enumerate().take(rank) {
-            let Some((name, labels)) = scale.and_then(|scale| scale_of(file, scale)) else { continue };
+            let Some(scale) = scale.and_then(|scale| scale_of(file, scale)) else { continue };
             if schema.dimensions[axis].is_none() {
-                schema.dimensions[axis] = Some(name);
+                schema.dimensions[axis] = Some(scale.name);
             }
-            schema.labels[axis] = labels;
+            schema.labels[axis] = scale.labels;
+            grow(schema, axis, scale.reach);
         }
     } else if let Some(ids) = find("_Netcdf4Coordinates").and_then(|content| integers(file, content)) {
         for (axis, id) in ids.into_iter().enumerate().take(rank) {
-            let Some((name, labels)) = dimension(file, path, id).and_then(|scale| scale_of(file, scale))
-            else {
+            let Some(scale) = dimension(file, path, id).and_then(|scale| scale_of(file, scale)) else {
                 continue;
             };
-            let own = labels == Labels::Node(path.to_owned());
-            schema.dimensions[axis].get_or_insert(name);
-            schema.labels[axis] = if own && rank > 1 { Labels::None } else { labels };
+            let own = scale.labels == Labels::Node(path.to_owned());
+            schema.dimensions[axis].get_or_insert(scale.name);
+            schema.labels[axis] = if own && rank > 1 { Labels::None } else { scale.labels };
+            grow(schema, axis, scale.reach);
         }
     } else if rank == 1 && is_scale(file, raw) {
         // A scale is its own coordinate.
         schema.dimensions[0].get_or_insert_with(|| last_part(path).to_owned());
         schema.is_dimension = is_bare(file, raw);
+        if schema.is_dimension && raw.iter().any(|attribute| attribute.name == "_Netcdf4Dimid") {
+            grow(schema, 0, Some(longest(file, raw)));
+        }
         if !schema.is_dimension {
             schema.labels[0] = Labels::Node(path.to_owned());
         }
+    }
+}
+
+/// Makes an array as long as its dimension: NetCDF-4 stores a variable as far as it was written, and what is missing holds the
+/// fill value.
+fn grow(schema: &mut ArraySchema, axis: usize, reach: Option<u64>) {
+    let Some(reach) = reach.filter(|reach| *reach > schema.shape()[axis]) else { return };
+    if schema.max_shape.get(axis) != Some(&None) || !schema.chunked {
+        return;
+    }
+    let mut shape = schema.shape().to_vec();
+    let stored = schema.stored.extent.clone().unwrap_or_else(|| shape.clone());
+    shape[axis] = reach;
+    if let Ok(grid) = Grid::new(&shape, schema.grid.chunk_shape()) {
+        schema.grid = grid;
+        schema.stored.extent = Some(stored);
     }
 }
 
@@ -145,11 +165,48 @@ fn scales(file: &Arc<File>, content: &Content) -> Vec<Option<u64>> {
     content.data.chunks_exact(content.dtype.size).map(one).collect()
 }
 
-/// The name and labels that a scale gives a dimension.
-pub(crate) type Scale = (String, Labels);
+/// What a scale says of a dimension.
+#[derive(Debug, Clone)]
+pub(crate) struct Scale {
+    name: String,
+    labels: Labels,
+    /// The length of an unlimited dimension of NetCDF-4.
+    reach: Option<u64>,
+}
+
+impl Scale {
+    /// Roughly the bytes that it takes in a cache.
+    pub(crate) fn weight(&self) -> u64 {
+        self.name.len() as u64 + 64
+    }
+}
 
 fn scale_of(file: &Arc<File>, address: u64) -> Option<Scale> {
     file.scale(address, || read_scale(file, address)).map(|scale| (*scale).clone())
+}
+
+/// Arrays of a dimension that are asked for their lengths.
+const MOST_USERS: usize = 1 << 16;
+
+/// The length of the longest array along a dimension: NetCDF-4 does not keep that of one without a variable.
+fn longest(file: &Arc<File>, raw: &[RawAttribute]) -> u64 {
+    let users = raw.iter().find(|attribute| attribute.name == "REFERENCE_LIST");
+    let Some(content) = users.and_then(|users| users.content.as_ref().ok()) else { return 0 };
+    let Class::Compound { members } = &content.dtype.class else { return 0 };
+    let offsets: Vec<usize> = members.iter().map(|member| member.1).collect();
+    let &[object, axis] = &offsets[..] else { return 0 };
+    let one = |stored: &[u8]| -> Option<u64> {
+        let address = Fields::new(stored.get(object..)?, file.place("reference list", 0))
+            .address(file.sizes())
+            .ok()??;
+        let axis = Fields::new(stored.get(axis..)?, file.place("reference list", 0)).u32().ok()? as usize;
+        let header = Header::read(file, address).ok()?;
+        let space = header.find(file, kind::DATASPACE).ok()??;
+        let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes()).ok()?;
+        space.shape.get(axis).copied()
+    };
+    let users = content.data.chunks_exact(content.dtype.size.max(1)).take(MOST_USERS);
+    users.filter_map(one).max().unwrap_or(0)
 }
 
 fn read_scale(file: &Arc<File>, address: u64) -> Option<Scale> {
@@ -162,5 +219,10 @@ fn read_scale(file: &Arc<File>, address: u64) -> Option<Scale> {
     let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes()).ok()?;
     let labels =
         if is_bare(file, &raw) || space.shape.len() != 1 { Labels::None } else { Labels::Node(path) };
-    Some((name, labels))
+    let numbered = raw.iter().any(|attribute| attribute.name == "_Netcdf4Dimid");
+    let reach = match (&space.shape[..], &space.max_shape[..]) {
+        (&[length], [None]) if numbered => Some(longest(file, &raw).max(length)),
+        _ => None,
+    };
+    Some(Scale { name, labels, reach })
 }

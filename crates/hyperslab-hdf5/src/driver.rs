@@ -1,11 +1,12 @@
-//! Files that libhdf5's drivers cut into several: a family is put together again, others are named and refused.
+//! Files that libhdf5's drivers cut into several: families, and metadata and raw data in files of their own, are put together
+//! again; others are named and refused.
 
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
-use hyperslab_core::{Blob, Error, Fields, Result};
+use hyperslab_core::{Blob, Error, Fields, Place, Result};
 
 use crate::file::{File, FileFields};
 use crate::header::{Header, kind};
@@ -17,15 +18,17 @@ const STRUCTURE: &str = "driver information";
 const MAX_MEMBERS: u64 = 1 << 16;
 
 /// The file's bytes, where they are not all in its first file.
-pub(crate) fn members(file: &File, externals: &dyn Externals) -> Result<Option<Arc<dyn Blob>>> {
+pub(crate) fn members(file: &File, externals: &dyn Externals) -> Result<Option<Whole>> {
     match driver(file)? {
         None => Ok(None),
         Some((name, information)) if name == *b"NCSAfami" => {
             let size = Fields::new(&information, file.place(STRUCTURE, 0)).u64()?;
-            Family::open(file, externals, size)
+            family(file, externals, size)
         }
-        Some((name, _)) if name == *b"NCSAmult" => Err(file
-            .unsupported("the multi and split file drivers (metadata and raw data in files of their own)")),
+        Some((name, information)) if name == *b"NCSAmult" => multi(file, externals, &information).map(Some),
+        Some((name, _)) if name.starts_with(b"Subfil") => Err(file.unsupported(
+            "the subfiling driver, whose data is in files named .subfile_; join them with h5fuse of libhdf5",
+        )),
         Some((name, _)) => {
             Err(file.unsupported(format!("the file driver {:?}", String::from_utf8_lossy(&name))))
         }
@@ -53,79 +56,163 @@ fn driver(file: &File) -> Result<Option<([u8; 8], Bytes)>> {
     Ok(Some((name, Bytes::copy_from_slice(fields.bytes(length)?))))
 }
 
-/// Files of one size, one after the other, as one; the last may be shorter.
+/// Several files as one, each from an address on.
 #[derive(Debug)]
-struct Family {
+struct Members {
     name: Arc<str>,
-    members: Vec<Arc<dyn Blob>>,
-    size: u64,
-    length: u64,
+    /// First address, length and bytes, in order of their addresses.
+    parts: Vec<(u64, u64, Arc<dyn Blob>)>,
 }
 
-impl Family {
-    /// `None` where the first member holds everything.
-    fn open(file: &File, externals: &dyn Externals, size: u64) -> Result<Option<Arc<dyn Blob>>> {
-        let end = file.superblock.end;
-        if end <= file.length {
-            return Ok(None);
-        }
-        let place = file.place(STRUCTURE, 0);
-        let count = (size > 0).then(|| end.div_ceil(size));
-        let Some(count) = count.filter(|count| *count <= MAX_MEMBERS && file.length == size) else {
-            return Err(place.corrupt(format!("members of {size} bytes, the first has {}", file.length)));
-        };
-        let mut members = vec![Arc::clone(&file.blob)];
-        let mut length = file.length;
-        for number in 1..count {
-            let name = member_name(&file.name, number)
-                .ok_or_else(|| place.corrupt("the first of a family whose name has no number 0"))?;
-            let Some(member) = externals.open(&name)? else {
-                return Err(Error::not_found(Arc::clone(&file.name), format!("the family's member {name}")));
-            };
-            let bytes = member.blob.len()?;
-            if number + 1 < count && bytes != size {
-                return Err(place.corrupt(format!("{name} has {bytes} bytes, a member {size}")));
-            }
-            length += bytes.min(size);
-            members.push(member.blob);
-        }
-        Ok(Some(Arc::new(Self { name: Arc::clone(&file.name), members, size, length })))
+impl Members {
+    /// Where the last one ends.
+    fn end(&self) -> u64 {
+        self.parts.last().map_or(0, |(start, length, _)| start.saturating_add(*length))
     }
 
     fn range(&self, range: &Range<u64>) -> Result<Bytes> {
-        let whole = |at: u64| (at / self.size) as usize;
-        let part = |number: usize, range: &Range<u64>| {
-            let first = number as u64 * self.size;
-            let last = range.end.min(first + self.size) - first;
-            self.members[number].read_range(range.start.max(first) - first..last)
-        };
-        if range.start >= range.end || range.end > self.length {
-            let empty = range.start == range.end && range.end <= self.length;
-            return if empty { Ok(Bytes::new()) } else { self.members[0].read_range(self.size..u64::MAX) };
+        let (mut at, mut pieces) = (range.start, Vec::new());
+        while at < range.end {
+            let number = self.parts.partition_point(|(start, ..)| *start <= at);
+            let part = number.checked_sub(1).and_then(|number| self.parts.get(number));
+            let Some((start, length, blob)) = part.filter(|(start, length, _)| at - start < *length) else {
+                let what = format!("no file has the bytes from {at:#x} on");
+                return Err(Place::new(&self.name, STRUCTURE, at).corrupt(what));
+            };
+            let end = range.end.min(start.saturating_add(*length));
+            pieces.push(blob.read_range(at - start..end - start)?);
+            at = end;
         }
-        let (from, to) = (whole(range.start), whole(range.end - 1));
-        if from == to {
-            return part(from, range);
+        if let [only] = pieces.as_slice() {
+            return Ok(only.clone());
         }
         let mut bytes = BytesMut::new();
-        for number in from..=to {
-            bytes.extend_from_slice(&part(number, range)?);
-        }
+        pieces.iter().for_each(|piece| bytes.extend_from_slice(piece));
         Ok(bytes.freeze())
     }
 }
 
-impl Blob for Family {
+impl Blob for Members {
     fn name(&self) -> &Arc<str> {
         &self.name
     }
 
     fn len(&self) -> Result<u64> {
-        Ok(self.length)
+        Ok(self.end())
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
         ranges.iter().map(|range| self.range(range)).collect()
+    }
+
+    fn is_remote(&self) -> bool {
+        self.parts.iter().any(|(.., blob)| blob.is_remote())
+    }
+}
+
+/// Files of one size, one after the other; the last may be shorter. `None` where the first holds everything.
+fn family(file: &File, externals: &dyn Externals, size: u64) -> Result<Option<Whole>> {
+    let end = file.superblock.end;
+    if end <= file.length {
+        return Ok(None);
+    }
+    let place = file.place(STRUCTURE, 0);
+    let count = (size > 0).then(|| end.div_ceil(size));
+    let Some(count) = count.filter(|count| *count <= MAX_MEMBERS && file.length == size) else {
+        return Err(place.corrupt(format!("members of {size} bytes, the first has {}", file.length)));
+    };
+    let mut parts = vec![(0, size, Arc::clone(&file.blob))];
+    for number in 1..count {
+        let name = member_name(&file.name, number)
+            .ok_or_else(|| place.corrupt("the first of a family whose name has no number 0"))?;
+        let Some(member) = externals.open(&name)? else {
+            return Err(Error::not_found(Arc::clone(&file.name), format!("the family's member {name}")));
+        };
+        let bytes = member.blob.len()?;
+        if number + 1 < count && bytes != size {
+            return Err(place.corrupt(format!("{name} has {bytes} bytes, a member {size}")));
+        }
+        parts.push((number * size, bytes.min(size), member.blob));
+    }
+    Ok(Some(Whole::new(Members { name: Arc::clone(&file.name), parts })))
+}
+
+/// Metadata and raw data in files of their own: `u8 file` for each of six kinds of bytes, two bytes of nothing, `u64 address, u64
+/// end` of each file, then their names with `%s` for the part that all have in common, padded to 8 bytes.
+fn multi(file: &File, externals: &dyn Externals, information: &[u8]) -> Result<Whole> {
+    const KINDS: usize = 6;
+    let place = file.place(STRUCTURE, 0);
+    let mut fields = Fields::new(information, place);
+    let kinds: [u8; KINDS] = fields.array()?;
+    fields.skip(2)?;
+    let mut order: Vec<u8> = Vec::new();
+    for (kind, own) in (1_u8..).zip(kinds) {
+        let own = if own == 0 { kind } else { own };
+        if own as usize > KINDS {
+            return Err(place.corrupt(format!("file {own} of {KINDS}")));
+        }
+        if !order.contains(&own) {
+            order.push(own);
+        }
+    }
+    let mut starts = Vec::new();
+    for _ in &order {
+        starts.push(fields.u64()?);
+        fields.skip(8)?;
+    }
+    let mut patterns = Vec::new();
+    for _ in &order {
+        let rest = fields.rest();
+        let length =
+            rest.iter().position(|byte| *byte == 0).ok_or_else(|| place.corrupt("a name without an end"))?;
+        patterns.push(String::from_utf8_lossy(fields.bytes(length)?).into_owned());
+        fields.skip((length / 8 + 1) * 8 - length)?;
+    }
+    let first = starts.iter().position(|start| *start == 0);
+    let first = first.ok_or_else(|| place.corrupt("no file starts at address 0"))?;
+    let own = Path::new(&*file.name).file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let stem = patterns[first].split_once("%s");
+    let stem = stem.and_then(|(before, after)| own.strip_prefix(before)?.strip_suffix(after));
+    let stem = stem.ok_or_else(|| {
+        file.unsupported(format!(
+            "a file of the multi driver that was renamed: {own} is no {}",
+            patterns[first]
+        ))
+    })?;
+    let mut parts = vec![(0, file.length, Arc::clone(&file.blob))];
+    for (number, (start, pattern)) in starts.iter().zip(&patterns).enumerate().filter(|(at, _)| *at != first)
+    {
+        let name = pattern.replacen("%s", stem, 1);
+        if *start == 0 || starts[..number].contains(start) {
+            return Err(place.corrupt(format!("two files at {start:#x}")));
+        }
+        let Some(member) = externals.open(&name)? else {
+            return Err(Error::not_found(
+                Arc::clone(&file.name),
+                format!("the file {name} of the multi driver"),
+            ));
+        };
+        parts.push((*start, member.blob.len()?, member.blob));
+    }
+    parts.sort_by_key(|(start, ..)| *start);
+    // A file ends at the latest where the next one starts.
+    let ends: Vec<u64> = parts.iter().skip(1).map(|(start, ..)| *start).chain([u64::MAX]).collect();
+    for ((start, length, _), end) in parts.iter_mut().zip(ends) {
+        *length = (*length).min(end - *start);
+    }
+    Ok(Whole::new(Members { name: Arc::clone(&file.name), parts }))
+}
+
+/// The bytes of a file that is in several, and how many there are of them.
+pub(crate) struct Whole {
+    pub(crate) blob: Arc<dyn Blob>,
+    pub(crate) stored: u64,
+}
+
+impl Whole {
+    fn new(members: Members) -> Self {
+        let stored = members.parts.iter().fold(0_u64, |sum, (_, length, _)| sum.saturating_add(*length));
+        Self { blob: Arc::new(members), stored }
     }
 }
 
@@ -155,12 +242,16 @@ mod tests {
     #[test]
     fn ranges_reach_over_members() {
         let member = |text: &str| Arc::new(MemoryBlob::new("m", text.as_bytes().to_vec())) as Arc<dyn Blob>;
-        let members = vec![member("hype"), member("rsla"), member("b")];
-        let family = Family { name: "f".into(), members, size: 4, length: 9 };
+        let parts = vec![(0, 4, member("hype")), (4, 4, member("rsla")), (8, 1, member("b"))];
+        let family = Members { name: "f".into(), parts };
         assert_eq!(
             family.read(&[0..9, 2..4, 4..9, 3..5, 9..9]).unwrap(),
             ["hyperslab", "pe", "rslab", "er", ""]
         );
         assert!(family.read_range(8..10).unwrap_err().is_corrupt());
+        let apart =
+            Members { name: "f".into(), parts: vec![(0, 4, member("hype")), (1 << 62, 4, member("rsla"))] };
+        assert_eq!(apart.read(&[1..3, (1 << 62)..(1 << 62) + 4]).unwrap(), ["yp", "rsla"]);
+        assert!(apart.read_range(3..6).unwrap_err().is_corrupt());
     }
 }

@@ -120,7 +120,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when something did not fit in its field.
+    /// [`Invalid`](Error::Invalid) if something did not fit in its field.
     pub(crate) fn finish(self) -> Result<Vec<u8>> {
         match self.problem {
             None => Ok(self.bytes),

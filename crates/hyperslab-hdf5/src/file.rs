@@ -120,6 +120,8 @@ pub(crate) struct File {
     pub(crate) name: Arc<str>,
     /// Bytes in the blob.
     pub(crate) length: u64,
+    /// Bytes that are stored: fewer where a driver leaves room between files.
+    pub(crate) stored: u64,
     pub(crate) superblock: Superblock,
     pub(crate) externals: Arc<dyn Externals>,
     /// How many files were opened to come here: external links may lead in a circle.
@@ -146,6 +148,7 @@ impl File {
         let mut file = Self {
             name: Arc::clone(blob.name()),
             length: blob.len()?,
+            stored: blob.len()?,
             blob,
             superblock,
             externals,
@@ -162,8 +165,9 @@ impl File {
         };
         let whole = file.operation(|| driver::members(&file, &*Arc::clone(&file.externals)))?;
         if let Some(whole) = whole {
-            file.length = whole.len()?;
-            file.blob = whole;
+            file.length = whole.blob.len()?;
+            file.stored = whole.stored;
+            file.blob = whole.blob;
         }
         // An extension that cannot be read costs only what it would have told.
         file.image = file.operation(|| CacheImage::read(&file)).unwrap_or_default();
@@ -285,7 +289,7 @@ impl File {
             return Some(scale);
         }
         let scale = Arc::new(read()?);
-        lock(&self.scales).keep(address, &scale, scale.0.len() as u64 + 64);
+        lock(&self.scales).keep(address, &scale, scale.weight());
         Some(scale)
     }
 

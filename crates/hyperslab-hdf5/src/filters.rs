@@ -1,4 +1,4 @@
-//! The filter pipeline: which kernels undo it, in which order, through which buffers.
+//! The filter pipeline: the kernels that undo it, their order and their buffers.
 
 pub(crate) mod choose;
 mod describe;
@@ -31,7 +31,7 @@ pub(crate) mod id {
     pub(crate) const BLOSC2: u16 = 32026;
 }
 
-/// A dataset's filters, in the order of writing.
+/// A dataset's filters, in writing order.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Pipeline {
     pub(crate) specs: Vec<FilterSpec>,
@@ -42,12 +42,12 @@ impl Pipeline {
         Self { specs }
     }
 
-    /// Are chunks with this mask stored as they are?
+    /// Returns true if chunks with this mask are stored unfiltered.
     pub(crate) fn is_plain(&self, mask: u32) -> bool {
         (0..self.specs.len()).all(|filter| mask >> filter & 1 == 1)
     }
 
-    /// What was done to a chunk with this mask, in words that formats share; `None` where there are none.
+    /// A format-independent description of the filters applied with this mask; `None` if there is none.
     pub(crate) fn stored_steps(&self, mask: u32) -> Option<Vec<StoredStep>> {
         let used = self.specs.iter().enumerate().filter(|(filter, _)| mask >> filter & 1 == 0);
         used.map(|(_, spec)| {
@@ -64,7 +64,7 @@ impl Pipeline {
         .collect()
     }
 
-    /// The mask of a chunk to which just these steps were done; `None` where these filters do not do them.
+    /// The mask for a chunk with exactly these steps; `None` if these filters do not provide them.
     pub(crate) fn mask_of(&self, steps: &[StoredStep]) -> Option<u32> {
         let (mut mask, mut steps) = (0, steps.iter().peekable());
         for filter in 0..self.specs.len() {
@@ -77,7 +77,7 @@ impl Pipeline {
         steps.next().is_none().then_some(mask)
     }
 
-    /// Undoes the filters that `mask` does not skip, last to first; the last step writes straight into `out`.
+    /// Undoes the filters that `mask` does not skip, last to first. The last step writes directly into `out`.
     pub(crate) fn decode(&self, mask: u32, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
         let sizes = self.sizes(mask, out.len());
         let used: SmallVec<[usize; 4]> =
@@ -90,7 +90,7 @@ impl Pipeline {
             return Ok(());
         };
         let (mut from, mut to) = (take_scratch(), take_scratch());
-        // How many bytes of `from` count; none before the first step has run.
+        // The number of valid bytes in `from`; `None` before the first step.
         let mut held: Option<usize> = None;
         let result = (|| {
             for &filter in before.iter().rev() {
@@ -121,7 +121,7 @@ impl Pipeline {
         result
     }
 
-    /// The bytes that each filter was given when the chunk was written, where that can be known.
+    /// The input size of each filter when the chunk was written, if it can be known.
     fn sizes(&self, mask: u32, chunk: usize) -> SmallVec<[Option<usize>; 4]> {
         let mut size = Some(chunk);
         let mut sizes = SmallVec::new();
@@ -139,7 +139,7 @@ impl Pipeline {
     }
 }
 
-/// What a filter in the middle may decode to: coders that expand what they cannot compress do so by little.
+/// The maximum output of a filter in the middle: encoders expand incompressible data only slightly.
 fn limit(chunk: usize) -> usize {
     chunk.saturating_mul(2).saturating_add(1 << 16)
 }

@@ -33,6 +33,8 @@ static INFO: FormatInfo = FormatInfo {
         several_arrays: true,
         attributes: true,
         links: true,
+        pages: true,
+        preamble: true,
         fill_values: true,
         unlimited: true,
         ..Capabilities::NONE
@@ -69,6 +71,7 @@ impl FormatDriver for Hdf5Driver {
             verbatim: options.verbatim,
             all_declared: options.source.is_some(),
             user_block: options.preamble.clone().unwrap_or_default(),
+            page_size: options.page_size,
             ..Hdf5Options::default()
         };
         Ok(Box::new(Hdf5Sink::create(target, hdf5)?))

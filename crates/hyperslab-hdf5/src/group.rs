@@ -1,4 +1,4 @@
-//! Groups: names that lead to objects, in the old and the new form.
+//! Groups: links to objects, in the old and the new form.
 
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
@@ -35,7 +35,7 @@ enum Links {
 struct Dense {
     heap: FractalHeap,
     names: BTree2,
-    /// Is the order of creation kept?
+    /// Whether creation order is tracked.
     ordered: bool,
 }
 
@@ -78,7 +78,7 @@ impl Group {
         Ok(Links::Compact(links))
     }
 
-    /// About what it takes in memory.
+    /// The approximate size in memory.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.links {
             Links::Symbols(table) => table.names().len() as u64,
@@ -89,7 +89,7 @@ impl Group {
         }
     }
 
-    /// All links: in the order of creation where it is kept, else by name.
+    /// All links: in creation order if it is tracked, else by name.
     pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
         match &self.links {
             Links::Symbols(table) => table.all(file),
@@ -98,7 +98,7 @@ impl Group {
         }
     }
 
-    /// All links as they are stored, in no order that matters: for a group in the new form.
+    /// All links as stored, in arbitrary order, for a group in the new form.
     pub(crate) fn stored(&self, file: &File, header: &Header) -> Result<Vec<StoredLink>> {
         let sizes = file.sizes();
         let mut stored = Vec::new();
@@ -119,7 +119,7 @@ impl Group {
         Ok(stored)
     }
 
-    /// The names alone, in the same order: 100,000 of them are sorted faster without what they lead to.
+    /// Only the names, in the same order: 100,000 names sort faster without their targets.
     pub(crate) fn names(&self, file: &File) -> Result<Vec<String>> {
         match &self.links {
             Links::Dense(dense) => dense.names(file),
@@ -134,7 +134,7 @@ impl Group {
             Links::Compact(links) => links.iter().find(|link| link.name == name).cloned(),
             Links::Dense(dense) => dense.find(file, name)?,
         };
-        // A name that is no UTF-8 is listed with marks in it, under which no tree has it.
+        // A name that is not UTF-8 is listed with replacement characters, which no tree contains.
         if found.is_none() && name.contains(char::REPLACEMENT_CHARACTER) {
             return Ok(self.all(file)?.into_iter().find(|link| link.name == name));
         }
@@ -150,7 +150,7 @@ fn sort(links: &mut [Link]) {
     }
 }
 
-/// Told of a stored link: its message, and where that is.
+/// Called for a stored link: its message, and the message's address.
 type VisitStored<'a> = &'a mut dyn FnMut(&[u8], Place<'_>) -> Result<()>;
 
 impl Dense {
@@ -165,8 +165,8 @@ impl Dense {
         Link::parse(&mut Fields::new(&bytes, file.place("link message", address)), file.sizes())
     }
 
-    /// Hands every link to `visit`, in the order in which they are in the heap: that of their creation, most often, and
-    /// often that of their names. The tree has them in the order of their hashes, in which each would be in another block.
+    /// Passes every link to `visit`, in heap order: usually creation order, and often name order. The tree is sorted by hash,
+    /// which would jump from block to block.
     fn visit(&self, file: &File, visit: &mut dyn FnMut(Link)) -> Result<()> {
         self.visit_stored(file, &mut |bytes, place| {
             visit(Link::parse(&mut Fields::new(bytes, place), file.sizes())?);
@@ -174,12 +174,12 @@ impl Dense {
         })
     }
 
-    /// As [`visit`](Self::visit), with the links as they are stored.
+    /// Like [`visit`](Self::visit), with the links as they are stored.
     fn visit_stored(&self, file: &File, visit: VisitStored<'_>) -> Result<()> {
         let mut ids: Vec<(u64, SmallVec<[u8; 16]>)> = Vec::new();
         self.names.visit(file, &mut |record, place| {
             // The hash, then the heap id.
-            let id = record.get(4..).ok_or_else(|| place.corrupt("a record shorter than a heap id"))?;
+            let id = record.get(4..).ok_or_else(|| place.corrupt("a record is shorter than a heap id"))?;
             ids.push((self.heap.offset(id), id.into()));
             Ok(ControlFlow::Continue(()))
         })?;
@@ -211,7 +211,7 @@ impl Dense {
             names.push(link.name);
         })?;
         if orders.len() < names.len() {
-            // As most often they are sorted already, a stable sort, which sees that, is the faster one.
+            // Names are mostly sorted already, so a stable sort, which detects that, is faster.
             names.sort();
             return Ok(names);
         }
@@ -238,7 +238,7 @@ fn compare_hash(hash: u32, record: &[u8]) -> Ordering {
 }
 
 impl Link {
-    /// In the model's words.
+    /// Converts to the core's model.
     pub(crate) fn into_model(self) -> hyperslab_core::Link {
         use hyperslab_core::{LinkTarget as Target, ObjectId};
         let target = match self.target {
@@ -252,7 +252,7 @@ impl Link {
 }
 
 impl LinkTarget {
-    /// The target in words, for a link that leads nowhere.
+    /// The target as text, for a dangling link.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Hard(address) => format!("the object at {address:#x}"),

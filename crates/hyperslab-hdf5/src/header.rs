@@ -1,4 +1,4 @@
-//! Object headers: the messages that make an object what it is.
+//! Object headers: the messages that define an object.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -36,14 +36,14 @@ pub(crate) mod kind {
 
 const STRUCTURE: &str = "object header";
 
-/// Flags of version 2 headers: the order of attributes is kept, and indexed.
+/// Flags of version 2 headers: attribute creation order is tracked, and indexed.
 pub(crate) const ORDERED: u8 = 4;
 pub(crate) const INDEXED: u8 = 8;
 
-/// Message flag: the body is a reference to the message, which is shared.
+/// Message flag: the body is a reference to a shared message.
 pub(crate) const SHARED: u8 = 2;
 
-/// No object that any library writes has more messages or continuation blocks than these.
+/// Limits on messages and continuation blocks, beyond what any library writes.
 const MAX_MESSAGES: usize = 1 << 20;
 const MAX_BLOCKS: usize = 1 << 16;
 
@@ -52,11 +52,11 @@ const MAX_BLOCKS: usize = 1 << 16;
 pub(crate) struct Message {
     pub(crate) kind: u16,
     pub(crate) flags: u8,
-    /// Its body; of a shared message, a reference to it.
+    /// Its body, or for a shared message a reference to it.
     pub(crate) body: Bytes,
     /// The address of the body.
     pub(crate) address: u64,
-    /// Attributes: the order in which they were made, where the header keeps it.
+    /// For attributes: their creation order, if the header tracks it.
     pub(crate) order: u16,
 }
 
@@ -71,17 +71,17 @@ impl Message {
 pub(crate) struct Header {
     pub(crate) address: u64,
     pub(crate) messages: Vec<Message>,
-    /// Is attribute creation order tracked?
+    /// Whether attribute creation order is tracked.
     pub(crate) ordered: bool,
-    /// Is it indexed as well?
+    /// Whether it is indexed as well.
     pub(crate) indexed: bool,
-    /// Hard links that lead here, as the header says.
+    /// The number of hard links to the object, according to the header.
     pub(crate) links: u32,
-    /// Version 2: the blocks of messages, each with its sum: address, length.
+    /// Version 2: the blocks of messages, each with its checksum: address, length.
     pub(crate) blocks: Vec<(u64, u64)>,
 }
 
-/// What the messages say an object is.
+/// The kind of object, according to its messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Group,
@@ -110,7 +110,7 @@ impl Header {
         Ok(Self { address, messages: reader.messages, ordered, indexed, links, blocks: reader.blocks })
     }
 
-    /// The first message of this kind, as itself where it is shared.
+    /// The first message of this kind, resolved if it is shared.
     pub(crate) fn find(&self, file: &File, kind: u16) -> Result<Option<Message>> {
         self.messages
             .iter()
@@ -119,12 +119,12 @@ impl Header {
             .transpose()
     }
 
-    /// All messages of this kind, as they are stored in the header.
+    /// All messages of this kind, as stored in the header.
     pub(crate) fn all(&self, kind: u16) -> impl Iterator<Item = &Message> {
         self.messages.iter().filter(move |message| message.kind == kind)
     }
 
-    /// The message itself, where the header only has a reference to it.
+    /// Resolves a message of which the header only has a reference.
     pub(crate) fn resolve(&self, file: &File, message: &Message) -> Result<Message> {
         if message.flags & SHARED == 0 {
             return Ok(message.clone());
@@ -136,13 +136,13 @@ impl Header {
         self.messages.iter().any(|message| message.kind == kind)
     }
 
-    /// The committed type that the object's elements have, by its address.
+    /// The address of the committed type of the object's elements.
     pub(crate) fn named_type(&self, file: &File) -> Option<u64> {
         let message = self.all(kind::DATATYPE).next().filter(|message| message.flags & SHARED != 0)?;
         shared::object_of(file, &message.body, message.address)
     }
 
-    /// What is kept of any object beside its content.
+    /// Properties of any object beside its content.
     pub(crate) fn stored_object(&self, file: &File) -> StoredObject {
         let attribute_order = match (self.ordered, self.indexed) {
             (false, _) => CreationOrder::Untracked,
@@ -154,7 +154,7 @@ impl Header {
         StoredObject { attribute_order: Some(attribute_order), comment }
     }
 
-    /// What the object is.
+    /// The kind of the object.
     pub(crate) fn kind(&self, file: &File) -> Result<Kind> {
         if self.has(kind::SYMBOL_TABLE) || self.has(kind::LINK_INFO) || self.has(kind::GROUP_INFO) {
             Ok(Kind::Group)
@@ -181,7 +181,7 @@ struct Reader<'a> {
     blocks: Vec<(u64, u64)>,
 }
 
-/// How a version 2 header's messages are laid out.
+/// The layout of a version 2 header's messages.
 #[derive(Clone, Copy)]
 struct NewStyle {
     ordered: bool,
@@ -192,7 +192,7 @@ impl Reader<'_> {
         let mut fields = Fields::new(start, self.file.place(STRUCTURE, address));
         fields.version(&[1])?;
         fields.skip(1)?;
-        // Some writers count too few messages here: like libhdf5, we read what the blocks hold.
+        // Some writers give too few messages here. Like libhdf5, we read everything in the blocks.
         let _count = fields.u16()?;
         let links = fields.u32()?;
         let length = u64::from(fields.u32()?);
@@ -206,7 +206,7 @@ impl Reader<'_> {
         Ok(links)
     }
 
-    /// A version 2 header has a message for it, unless there is exactly one.
+    /// A version 2 header has a message for the count, unless it is one.
     fn links(&self) -> Result<u32> {
         let Some(message) = self.messages.iter().find(|message| message.kind == kind::LINK_COUNT) else {
             return Ok(1);
@@ -277,7 +277,7 @@ impl Reader<'_> {
 
     fn push(&mut self, kind: u16, flags: u8, body: Bytes, address: u64, order: u16) -> Result<()> {
         if self.messages.len() >= MAX_MESSAGES {
-            return Err(self.file.place(STRUCTURE, address).corrupt("more messages than any object has"));
+            return Err(self.file.place(STRUCTURE, address).corrupt("too many messages"));
         }
         if kind == kind::CONTINUATION {
             let mut fields = Fields::new(&body, self.file.place("continuation message", address));
@@ -291,7 +291,7 @@ impl Reader<'_> {
     fn next_block(&mut self) -> Result<Option<(u64, u64)>> {
         let Some((address, length)) = self.pending.pop_front() else { return Ok(None) };
         if !self.seen.insert(address) || self.seen.len() > MAX_BLOCKS {
-            return Err(self.file.place(STRUCTURE, address).corrupt("continuation blocks in a circle"));
+            return Err(self.file.place(STRUCTURE, address).corrupt("continuation blocks form a cycle"));
         }
         Ok(Some((address, length)))
     }

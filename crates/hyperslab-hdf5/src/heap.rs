@@ -1,4 +1,4 @@
-//! Heaps: where names, links, attributes and elements of variable length are kept.
+//! Heaps: storage for names, links, attributes and variable-length elements.
 
 pub(crate) mod fractal;
 pub(crate) mod global;

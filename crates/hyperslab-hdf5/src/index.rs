@@ -204,7 +204,7 @@ impl ChunkIndex {
 
     fn visit_implicit(&self, file: &File, address: u64, visit: Visit<'_>) -> Result<()> {
         let chunks = self.grid.chunks().unwrap_or(u64::MAX);
-        if chunks.saturating_mul(self.chunk_bytes.max(1)) > file.length {
+        if chunks.saturating_mul(self.chunk_bytes.max(1)) > file.stored {
             return Err(self.place(file, address).corrupt(format!("{chunks} chunks in a smaller file")));
         }
         for number in 0..chunks {

@@ -95,7 +95,7 @@ pub fn probe(blob: &dyn Blob) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](hyperslab_core::Error::Corrupt) when there is no superblock that can be read.
+/// [`Corrupt`](hyperslab_core::Error::Corrupt) if there is no superblock that can be read.
 pub fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>) -> Result<Hdf5Store> {
     Ok(Hdf5Store { file: Arc::new(file::File::open(blob, externals, 0)?) })
 }

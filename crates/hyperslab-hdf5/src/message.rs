@@ -1,4 +1,4 @@
-//! The messages of an object header, each parsed from its bytes alone.
+//! The messages of an object header, each parsed independently.
 
 pub(crate) mod attribute;
 pub(crate) mod datatype;

@@ -49,18 +49,18 @@ fn current() -> Option<Rc<Operation>> {
 impl File {
     /// Runs `work` as an operation on this file, or as a part of the operation that runs already.
     pub(crate) fn operation<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.start(|| Budget::new(&self.name, self.length), work)
+        self.start(|| Budget::new(&self.name, self.stored), work)
     }
 
     /// As [`operation`](Self::operation), for one that looks at everything in the file.
     pub(crate) fn whole_operation<T>(&self, work: impl FnOnce() -> T) -> T {
-        self.start(|| Budget::repeated(&self.name, self.length, WHOLE), work)
+        self.start(|| Budget::repeated(&self.name, self.stored, WHOLE), work)
     }
 
     /// As [`operation`](Self::operation), for this many cells of a virtual dataset: each may come from another place.
     pub(crate) fn virtual_operation<T>(&self, cells: u64, work: impl FnOnce() -> T) -> T {
         let units = cells.saturating_mul(VIRTUAL_CELL);
-        self.start(|| Budget::new(&self.name, self.length).with_work(units), work)
+        self.start(|| Budget::new(&self.name, self.stored).with_work(units), work)
     }
 
     fn start<T>(&self, budget: impl FnOnce() -> Budget, work: impl FnOnce() -> T) -> T {
@@ -79,7 +79,7 @@ impl File {
         if let Some(operation) = current()
             && operation.files.borrow_mut().insert(Arc::clone(&self.name))
         {
-            operation.budget.extend(self.length);
+            operation.budget.extend(self.stored);
         }
     }
 
@@ -103,7 +103,7 @@ impl File {
     pub(crate) fn zeroed(&self, bytes: usize, what: &'static str) -> Result<Vec<u8>> {
         match current() {
             Some(operation) => operation.budget.zeroed(bytes, what),
-            None => Budget::new(&self.name, self.length).zeroed(bytes, what),
+            None => Budget::new(&self.name, self.stored).zeroed(bytes, what),
         }
     }
 

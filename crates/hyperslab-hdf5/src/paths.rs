@@ -1,4 +1,4 @@
-//! From addresses back to paths, for references.
+//! Maps addresses back to paths, for references.
 
 use std::collections::HashMap;
 use std::collections::HashSet;
@@ -13,17 +13,17 @@ use crate::group::Group;
 use crate::header::Header;
 use crate::message::link::LinkTarget;
 
-/// The paths that are known so far.
+/// The paths known so far.
 #[derive(Debug, Default)]
 pub(crate) struct Paths {
     known: HashMap<u64, String>,
-    /// Objects that one path alone leads to.
+    /// Objects to which only one path leads.
     sure: HashSet<u64>,
-    /// Was the whole tree walked?
+    /// Whether the whole tree was walked.
     complete: bool,
 }
 
-/// Remembers the paths of a group's children: references mostly lead to neighbours, and none of these is opened.
+/// Records the paths of a group's children, without opening them. References mostly lead to neighbours.
 pub(crate) fn learn(file: &File, path: &str, group: &Group) {
     let Ok(links) = group.all(file) else { return };
     let mut paths = lock(&file.paths);
@@ -38,7 +38,7 @@ pub(crate) fn learn(file: &File, path: &str, group: &Group) {
     }
 }
 
-/// The path of the object at this address; `None` when nothing leads there.
+/// The path of the object at this address; `None` if nothing leads there.
 pub(crate) fn path_of(file: &Arc<File>, address: u64) -> Option<String> {
     if address == file.superblock.root {
         return Some("/".to_owned());
@@ -64,8 +64,7 @@ pub(crate) fn path_of(file: &Arc<File>, address: u64) -> Option<String> {
     lock(&file.paths).known.get(&address).cloned()
 }
 
-/// All objects, each by the first path to it: depth first, by name, as libhdf5 looks for it. What is damaged is
-/// passed over.
+/// All objects, each by its first path: depth first, by name, as in libhdf5. Damaged parts are skipped.
 fn walk(file: &Arc<File>) -> HashMap<u64, String> {
     let mut found = HashMap::new();
     let mut pending = vec![(file.superblock.root, "/".to_owned())];
@@ -73,7 +72,7 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
         if found.contains_key(&address) {
             continue;
         }
-        // Paths of deep trees are long: what is out of proportion stays unnamed.
+        // Paths of deep trees are long. Objects out of proportion stay unnamed.
         if file.allocate(2 * path.len() as u64 + 64, "object paths").is_err() {
             break;
         }
@@ -92,15 +91,14 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
     found
 }
 
-/// Paths by which groups may be reached beside the first, and how many more for each group.
+/// The number of additional paths to groups, and the number per group.
 const ALIASES: usize = 1 << 16;
 const ALIASES_PER_GROUP: usize = 16;
 
 /// The paths by which callers reached groups.
 ///
-/// Links may lead to one group by many paths: `n` groups with two links each to the next have `2^n` of them. A caller
-/// that walks all paths sees each of the first ones as a group. When they are far more than the groups that they lead to,
-/// the others are reported as links.
+/// Links can lead to one group by many paths: `n` groups with two links each to the next have `2^n` of them. A caller that walks
+/// all paths sees the first ones as groups. If there are far more paths than groups, further ones are reported as links.
 #[derive(Debug, Default)]
 pub(crate) struct Reached {
     /// By the hash of file and address: the hash of the first path.
@@ -110,7 +108,7 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
-    /// Notes that a path leads to the group at this address of the file; returns whether it still counts as one.
+    /// Records that a path leads to the group at this address of the file. Returns whether it still counts as a group.
     pub(crate) fn reach(&mut self, file: &str, address: u64, path: &str) -> bool {
         let (group, path) = (hash(&(file, address)), hash(&path));
         let first = *self.first.entry(group).or_insert(path);

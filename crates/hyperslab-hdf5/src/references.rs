@@ -1,4 +1,4 @@
-//! References to objects and to regions of them, as the text of a path.
+//! References to objects and regions, as the text of a path.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::message::datatype::ReferenceKind;
 use crate::paths::path_of;
 use crate::selection::Selected;
 
-/// The path that a stored reference leads to, with the region after it; empty for a null reference.
+/// The path that a stored reference leads to, followed by the region; empty for a null reference.
 pub(crate) fn describe(
     file: &Arc<File>,
     kind: ReferenceKind,
@@ -35,7 +35,7 @@ pub(crate) fn describe(
     }
 }
 
-/// The form of HDF5 1.12: a kind, flags, the size of what is in the heap, and its heap id.
+/// The form of HDF5 1.12: a kind, flags, the size of the data in the heap, and its heap id.
 fn revised(file: &Arc<File>, fields: &mut Fields<'_>, place: Place<'_>) -> Result<String> {
     let (kind, flags) = (fields.u8()?, fields.u8()?);
     let size = fields.u32()?;
@@ -65,7 +65,7 @@ fn revised(file: &Arc<File>, fields: &mut Fields<'_>, place: Place<'_>) -> Resul
     })
 }
 
-/// Appends the stored form of a region reference, from the text that [`describe`] made of it.
+/// Appends the stored form of a region reference, from the text created by [`describe`].
 pub(crate) fn store_region(
     text: &str,
     stored: usize,
@@ -77,7 +77,7 @@ pub(crate) fn store_region(
     if text.is_empty() {
         return Ok(());
     }
-    // The region begins at a bracket; names may have brackets, too: the shortest path that leads to an object counts.
+    // The region starts at a bracket, but names may contain brackets too: the shortest path that leads to an object wins.
     let ends = text.match_indices('[').map(|(at, _)| at).chain([text.len()]);
     let found = ends
         .filter_map(|end| Some((&text[..end], Selected::from_text(&text[end..])?)))

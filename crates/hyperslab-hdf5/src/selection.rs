@@ -1,4 +1,4 @@
-//! Serialised selections: of region references and of virtual datasets.
+//! Serialised selections of region references and virtual datasets.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ pub(crate) struct Slab {
 /// A box: its first and last cells.
 pub(crate) type Corners = (Vec<u64>, Vec<u64>);
 
-/// What is selected of a dataspace.
+/// The selected part of a dataspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Selected {
     None,
@@ -29,7 +29,7 @@ pub(crate) enum Selected {
     Points(Vec<Vec<u64>>),
     /// One per axis.
     Regular(Vec<Slab>),
-    /// Boxes, in no order that matters.
+    /// Boxes, in arbitrary order.
     Boxes(Vec<Corners>),
 }
 
@@ -48,7 +48,7 @@ impl Selected {
                 fields.skip(8)?;
                 Ok(Self::All)
             }
-            kind => Err(place.corrupt(format!("a selection of type {kind}"))),
+            kind => Err(place.corrupt(format!("unknown selection type {kind}"))),
         }
     }
 }
@@ -59,7 +59,7 @@ fn rank(fields: &mut Fields<'_>) -> Result<usize> {
     if (1..=MAX_RANK).contains(&rank) { Ok(rank) } else { Err(place.corrupt(format!("rank {rank}"))) }
 }
 
-/// A number of points or boxes, each of `each` bytes, that must still follow.
+/// A count of points or boxes, each of `each` bytes, that must follow.
 fn count(fields: &mut Fields<'_>, width: usize, each: usize) -> Result<usize> {
     let place = fields.place();
     let count = fields.uint(width)?;
@@ -74,7 +74,7 @@ fn width(fields: &mut Fields<'_>) -> Result<usize> {
     let place = fields.place();
     match fields.u8()? {
         width @ (2 | 4 | 8) => Ok(usize::from(width)),
-        width => Err(place.corrupt(format!("numbers of {width} bytes"))),
+        width => Err(place.corrupt(format!("invalid number width of {width} bytes"))),
     }
 }
 
@@ -119,7 +119,7 @@ fn hyperslab(fields: &mut Fields<'_>, version: u32) -> Result<Selected> {
                 count: wide(fields.uint(width)?),
                 block: wide(fields.uint(width)?),
             };
-            // libhdf5 refuses them too: a cell would be selected twice.
+            // libhdf5 refuses this too: a cell would be selected twice.
             if slab.count > 1 && slab.stride < slab.block {
                 return Err(place.corrupt(format!("blocks of {} cells every {}", slab.block, slab.stride)));
             }
@@ -132,11 +132,11 @@ fn hyperslab(fields: &mut Fields<'_>, version: u32) -> Result<Selected> {
     Ok(Selected::Boxes(boxes.collect::<Result<_>>()?))
 }
 
-/// Regular selections of up to this many boxes are written box by box, as libraries before 1.10 read them.
+/// Regular selections of up to this many boxes are written box by box, for libraries before 1.10.
 const MOST_BOXES: u64 = 1 << 12;
 
 impl Selected {
-    /// Appends the selection as libhdf5 stores it, in the oldest form that holds it.
+    /// Appends the selection in libhdf5's format, in the oldest version that can hold it.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         match self {
             Self::None => head(out, 0, 1, &[0, 0]),
@@ -169,7 +169,7 @@ impl Selected {
         Ok(())
     }
 
-    /// The selection whose [`Display`](fmt::Display) this is.
+    /// Parses the output of [`Display`](fmt::Display).
     pub(crate) fn from_text(text: &str) -> Option<Self> {
         if text.is_empty() {
             return Some(Self::All);
@@ -253,7 +253,7 @@ fn listed(
     Ok(())
 }
 
-/// The boxes of a regular selection; `None` where they are too many or reach too far.
+/// The boxes of a regular selection; `None` if they are too many or reach too far.
 fn boxes_of(slabs: &[Slab]) -> Option<Vec<Corners>> {
     let total = slabs.iter().try_fold(1_u64, |n, slab| n.checked_mul(slab.count))?;
     if total > MOST_BOXES || total == 0 {
@@ -280,7 +280,7 @@ fn boxes_of(slabs: &[Slab]) -> Option<Vec<Corners>> {
     Some(boxes)
 }
 
-/// As NumPy would write it: `[0:3, 4:8:2]`.
+/// In NumPy notation: `[0:3, 4:8:2]`.
 impl fmt::Display for Selected {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let list = |f: &mut fmt::Formatter<'_>, parts: Vec<String>| write!(f, "[{}]", parts.join(", "));

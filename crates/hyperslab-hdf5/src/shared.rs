@@ -12,11 +12,11 @@ use crate::heap::fractal::FractalHeap;
 
 const STRUCTURE: &str = "shared message";
 
-/// What a shared message's body says.
+/// The target of a shared message's body.
 enum Target {
-    /// An object of the file (a committed type) has it.
+    /// An object of the file (a committed type).
     Object(u64),
-    /// The file's heap of shared messages has it, under this id.
+    /// The file's heap of shared messages, under this id.
     Heap([u8; 8]),
 }
 
@@ -24,7 +24,7 @@ fn parse(file: &File, body: &[u8], address: u64) -> Result<Target> {
     let mut fields = Fields::new(body, file.place(STRUCTURE, address));
     let target = match fields.version(&[1, 2, 3])? {
         1 => {
-            // A symbol table entry's beginning: the offset of a name that nobody needs, then the address.
+            // The start of a symbol table entry: the offset of an unused name, then the address.
             fields.skip(7 + file.sizes().length)?;
             Target::Object(fields.defined(file.sizes())?)
         }
@@ -40,7 +40,7 @@ fn parse(file: &File, body: &[u8], address: u64) -> Result<Target> {
     Ok(target)
 }
 
-/// The object that this body refers to, where it refers to one.
+/// The object that this body refers to, if any.
 pub(crate) fn object_of(file: &File, body: &[u8], address: u64) -> Option<u64> {
     match parse(file, body, address).ok()? {
         Target::Object(object) => Some(object),
@@ -48,10 +48,10 @@ pub(crate) fn object_of(file: &File, body: &[u8], address: u64) -> Option<u64> {
     }
 }
 
-/// The body of a message that a committed type has.
+/// The body of a message that refers to a committed type.
 pub(crate) fn encode(object: u64, old: bool, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
-    // Version 2 for libraries before 1.8, whose kinds are other.
+    // Version 2 for libraries before 1.8, which use other kinds.
     out.u8(if old { 2 } else { 3 }).u8(if old { 0 } else { 2 }).address(Some(object));
     out.finish()
 }
@@ -111,7 +111,7 @@ impl SharedTable {
     }
 }
 
-/// Does a heap for this set of types hold messages of a type? Types above 15 are never shared.
+/// Returns true if a heap for this set of types holds messages of a type. Types above 15 are never shared.
 fn holds(kinds: u16, kind: u16) -> bool {
     kinds.checked_shr(u32::from(kind)).is_some_and(|kinds| kinds & 1 == 1)
 }
@@ -124,7 +124,7 @@ fn table(file: &File) -> Result<Option<&SharedTable>> {
     Ok(file.shared.get_or_init(|| table).as_ref())
 }
 
-/// A message body that may be a reference to a shared one: of an attribute's type or space.
+/// A message body that may be a reference to a shared message, for an attribute's type or space.
 pub(crate) fn body(file: &File, kind: u16, body: Bytes, address: u64, shared: bool) -> Result<Message> {
     if shared {
         return resolve(file, kind, &body, address);

@@ -17,6 +17,7 @@ use crate::message::datatype::{DatatypeMessage, Type};
 use crate::message::link::{Link as StoredLink, LinkTarget};
 use crate::paths;
 use crate::verify;
+use crate::write::FileSpace;
 use hyperslab_core::External;
 
 /// Bytes of an object header that are requested ahead: most headers have fewer.
@@ -401,6 +402,10 @@ impl Store for Hdf5Store {
             }
             length => self.file.blob.read_range(0..length).map(Some),
         }
+    }
+
+    fn page_size(&self) -> Result<Option<u64>> {
+        Ok(self.file.operation(|| FileSpace::read(&self.file))?.page)
     }
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {

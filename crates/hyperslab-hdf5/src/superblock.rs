@@ -1,4 +1,4 @@
-//! The superblock: where the file begins, how wide its addresses are, where its root is.
+//! The superblock: the start of the file, the width of addresses, and the root.
 
 use hyperslab_core::{Blob, Fields, Place, Result};
 
@@ -10,28 +10,28 @@ pub(crate) const SIGNATURE: [u8; 8] = *b"\x89HDF\r\n\x1a\n";
 
 const STRUCTURE: &str = "superblock";
 
-/// What the superblock says.
+/// The contents of the superblock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Superblock {
     pub(crate) version: u8,
     pub(crate) sizes: Sizes,
     /// Addresses count from here.
     pub(crate) base: u64,
-    /// Where the file is said to end, counted from its first byte.
+    /// The end of the file, counted from its first byte.
     pub(crate) end: u64,
     /// The root group's object header.
     pub(crate) root: u64,
     /// An object header with messages about the file.
     pub(crate) extension: Option<u64>,
-    /// Before version 2: where the driver that wrote the file says something about it.
+    /// Before version 2: the address of information by the driver that wrote the file.
     pub(crate) driver: Option<u64>,
-    /// Version 3: bit 0 opened for writing, bit 2 for writing while others read; neither when closed well.
+    /// Version 3: bit 0 opened for writing, bit 2 for SWMR writing; neither if the file was closed properly.
     pub(crate) flags: u8,
     /// Half the entries of a symbol node, and half the children of a group's tree node.
     pub(crate) halves: (u16, u16),
 }
 
-/// Where the signature is: at 0, 512, 1024 and so on, doubling. `None` when it is not found.
+/// The offset of the signature: 0, 512, 1024 and so on, doubling. `None` if it is not found.
 pub(crate) fn find_signature(blob: &dyn Blob) -> Result<Option<u64>> {
     let length = blob.len()?;
     let mut offset = 0_u64;
@@ -51,7 +51,7 @@ impl Superblock {
         let Some(offset) = find_signature(blob)? else {
             return Err(Place::new(name, STRUCTURE, 0).corrupt("no HDF5 signature at 0, 512, 1024, …"));
         };
-        // The longest (version 1 with addresses of 8 bytes) has 100 bytes.
+        // The longest (version 1 with 8-byte addresses) has 100 bytes.
         let bytes = blob.read_range(offset..blob.len()?.min(offset.saturating_add(256)))?;
         Self::parse(&bytes, offset, Place::new(name, STRUCTURE, offset))
     }
@@ -75,12 +75,12 @@ impl Superblock {
         );
     }
 
-    /// What changes in the superblock when the file ends elsewhere: where, and the bytes.
+    /// The change to the superblock when the file's end moves: its offset and bytes.
     pub(crate) fn encode_end(&self) -> Result<(u64, Vec<u8>)> {
         if self.version >= 2 {
             return Ok((0, self.encode()?));
         }
-        // Behind the signature, the numbers, the base and the address of free space.
+        // After the signature, the numbers, the base and the address of free space.
         let at = 24 + if self.version == 1 { 4 } else { 0 } + 2 * self.sizes.address;
         let mut end = Encoder::new(self.sizes);
         end.address(Some(self.end));
@@ -93,10 +93,10 @@ impl Superblock {
         out.put(&SIGNATURE).zeros(5);
         self.put_sizes(&mut out);
         out.u8(0);
-        // Half the entries of a symbol node, half the children of a group's tree node, flags that nobody uses.
+        // Half the entries of a symbol node, half the children of a group's tree node, unused flags.
         out.u16(self.halves.0).u16(self.halves.1).u32(0);
         out.address(Some(self.base)).address(None).address(Some(self.end)).address(None);
-        // The root's entry has no name; its scratch space holds what the group's message says.
+        // The root's entry has no name; its scratch space holds the content of the group's message.
         out.length(0).address(Some(self.root)).u32(1).u32(0).address(Some(tree)).address(Some(heap));
         out.finish()
     }
@@ -162,8 +162,8 @@ impl Superblock {
     }
 }
 
-/// A file that was moved after other bytes without a word to its superblock still says base 0: libhdf5 then counts
-/// from where the signature was found.
+/// A file that was moved behind other bytes without updating its superblock still gives base 0. Like libhdf5, count from the
+/// signature.
 fn true_base(stored: u64, found: u64) -> u64 {
     if stored == found { stored } else { found }
 }

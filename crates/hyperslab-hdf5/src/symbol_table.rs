@@ -90,7 +90,7 @@ impl SymbolTable {
     /// All entries as they are stored.
     pub(crate) fn entries(&self, file: &File) -> Result<Vec<SymbolEntry>> {
         let mut nodes = Vec::new();
-        let mut budget = file.length / 24 + 1;
+        let mut budget = file.stored / 24 + 1;
         self.nodes(file, self.tree, MAX_DEPTH, &mut budget, &mut nodes)?;
         let each = file.sizes().length + file.sizes().address + 24;
         let mut entries = Vec::new();
@@ -136,7 +136,7 @@ impl SymbolTable {
     pub(crate) fn all(&self, file: &File) -> Result<Vec<Link>> {
         let (mut links, mut nodes) = (Vec::new(), Vec::new());
         // Each node has a head of 24 bytes at least: the file has room for no more.
-        let mut budget = file.length / 24 + 1;
+        let mut budget = file.stored / 24 + 1;
         self.nodes(file, self.tree, MAX_DEPTH, &mut budget, &mut nodes)?;
         // Eight entries of 40 bytes, unless the writer was told otherwise.
         file.prefetch(nodes.iter().copied(), 328);

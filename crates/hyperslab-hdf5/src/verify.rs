@@ -220,7 +220,7 @@ impl Check<'_> {
                 // Chunks that share their bytes are decoded one by one: together they cost what the file can justify.
                 let here = reference.spans().filter(|span| span.blob == BlobKey::Main);
                 let stored = here.fold(0_u64, |sum, span| sum.saturating_add(span.length));
-                dataset.file.spend(stored.min(dataset.file.length), "chunk index")?;
+                dataset.file.spend(stored.min(dataset.file.stored), "chunk index")?;
                 dataset.file.allocate(VISITED, "chunk index")?;
                 put((chunk, reference));
                 Ok(ControlFlow::Continue(()))

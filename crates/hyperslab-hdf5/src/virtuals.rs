@@ -25,23 +25,23 @@ use pieces::Piece;
 
 const MAPPING: &str = "virtual dataset mapping";
 
-/// What it costs to read a source, beside its bytes.
+/// The fixed cost of reading a source, besides its bytes.
 const READ: u64 = 448;
 
-/// Virtual datasets of virtual datasets.
+/// The maximum nesting depth of virtual datasets.
 const MAX_DEPTH: u32 = 16;
 
-/// Sources by file and path; `None` for those that are not there.
+/// Sources by file and path; `None` for those that do not exist.
 type Sources = HashMap<(String, String), Option<Arc<Dataset>>>;
 
-/// A source's file and path, and itself where it is there.
+/// A source's file and path, and the source if it exists.
 type Opened<'a> = (&'a str, &'a str, Result<Option<Arc<Dataset>>>);
 
 /// The mappings of a virtual dataset.
 #[derive(Debug)]
 pub(crate) struct Virtual {
     file: Arc<File>,
-    /// Its shape, which follows its sources where it is unlimited.
+    /// Its shape, which follows its sources if it is unlimited.
     pub(crate) shape: Extents,
     mappings: Vec<Mapping>,
     /// The mappings as they are stored.
@@ -53,11 +53,11 @@ thread_local! {
     static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Runs `work` one level deeper, unless sources lead in a circle.
+/// Runs `work` one level deeper, unless sources form a cycle.
 fn nested<T>(file: &File, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let depth = DEPTH.get();
     if depth >= MAX_DEPTH {
-        return Err(file.place("virtual dataset", 0).corrupt("virtual datasets nested in a circle"));
+        return Err(file.place("virtual dataset", 0).corrupt("virtual datasets form a cycle"));
     }
     DEPTH.set(depth + 1);
     let result = work();
@@ -85,7 +85,7 @@ impl Virtual {
         Ok(made)
     }
 
-    /// Settles what is unlimited, by what the sources have now.
+    /// Resolves unlimited parts by the current extents of the sources.
     fn expand(&mut self) -> Result<()> {
         let shape_of = |file: &str, dataset: &str| {
             let source = self.source(file, dataset)?;
@@ -97,7 +97,7 @@ impl Virtual {
         Ok(())
     }
 
-    /// A source; `None` when it is not there, which reads as the fill value.
+    /// A source; `None` if it does not exist, which reads as the fill value.
     fn source(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
         let key = (file.to_owned(), dataset.to_owned());
         if let Some(source) = lock(&self.sources).get(&key) {
@@ -105,7 +105,7 @@ impl Virtual {
         }
         let source = match self.open(file, dataset) {
             Ok(source) => source,
-            // A source that cannot be read is not there; one that nothing is left for may well be.
+            // A source that cannot be read counts as missing, unless the budget is exhausted: then it may well exist.
             Err(_) => {
                 self.file.exhausted(MAPPING)?;
                 None
@@ -115,7 +115,7 @@ impl Virtual {
         Ok(source)
     }
 
-    /// Every source once, by file and path: itself, nothing, or why it cannot be opened.
+    /// Every source once, by file and path: the source, nothing, or the reason why it cannot be opened.
     pub(crate) fn sources(&self) -> Vec<Opened<'_>> {
         let mut names: Vec<_> =
             self.mappings.iter().map(|mapping| (mapping.file.as_str(), mapping.dataset.as_str())).collect();
@@ -142,7 +142,7 @@ impl Virtual {
             .map(|source| Some(Arc::new(source)))
     }
 
-    /// Hands each part of the chunk that a source has to `visit`.
+    /// Passes each part of the chunk that a source has to `visit`.
     fn visit(
         &self,
         dataset: &Dataset,
@@ -159,7 +159,7 @@ impl Virtual {
             let place = Place::new(dataset.name(), "virtual dataset mapping", 0);
             let (own, shape) = (&*self.file, source.schema().shape());
             pieces::visit(own, mapping, region, shape, &self.shape, place, &mut |piece| {
-                // Whatever sources are read, and however often, is part of one operation.
+                // All reads of sources, however many, are part of one operation.
                 let bytes =
                     product(&piece.counts()).unwrap_or(u64::MAX).saturating_mul(item).saturating_add(READ);
                 self.file.spend(
@@ -225,7 +225,8 @@ impl Virtual {
                     at += (left % counts[axis]) as usize * to.strides[axis].unsigned_abs();
                     left /= counts[axis];
                 }
-                let pick = picks.get_mut(at).ok_or_else(|| mapping.corrupt("a cell outside its chunk"))?;
+                let pick =
+                    picks.get_mut(at).ok_or_else(|| mapping.corrupt("a cell lies outside its chunk"))?;
                 *pick = (rows.len(), cell as usize);
             }
             rows.push(values.elements);

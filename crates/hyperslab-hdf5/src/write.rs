@@ -8,6 +8,7 @@
 //! | `array`, `index` | chunks on their way, and the indexes that find them |
 //! | `object`, `group`, `fractal`, `attributes`, `scales` | headers, links and attributes, few or many |
 //! | `node`, `tree`, `names`, `sink` | the nodes of a new file, their paths, and how it is finished |
+//! | `space` | files that are cut into pages, and free space that files keep |
 //! | `append`, `existing`, `record`, `grow`, `extend`, `edit` | files that are added to: frames, larger datasets, links, attributes, changes in their places |
 
 mod append;
@@ -30,6 +31,7 @@ mod plan;
 mod record;
 mod scales;
 mod sink;
+mod space;
 mod tree;
 mod types;
 
@@ -37,3 +39,4 @@ pub use append::{AppendOptions, Hdf5Append};
 pub use attributes::set_by_people;
 pub use options::{Compatibility, DatasetLayout, Hdf5Options};
 pub use sink::Hdf5Sink;
+pub(crate) use space::FileSpace;

@@ -18,7 +18,7 @@ use crate::encode::is_wide;
 use crate::header::Header;
 use crate::layout::{Layout, grid};
 use crate::plan::RowPlace;
-use crate::sink::{Part, encode_elements, fill_rows};
+use crate::sink::{ChunkRows, encode_elements, fill_rows};
 use crate::types::Version;
 
 /// Adds records to a NetCDF classic file.
@@ -50,7 +50,7 @@ impl Netcdf3Append {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the file does not hold what its header says, [`Invalid`](Error::Invalid) when
+    /// [`Corrupt`](Error::Corrupt) if the file does not hold what its header says, [`Invalid`](Error::Invalid) when
     /// another writer has it.
     pub(crate) fn open(target: &Path) -> Result<Self> {
         let name = target.display().to_string();
@@ -161,7 +161,7 @@ impl Sink for Netcdf3Append {
                     if grown.chunks.contains(&chunk) {
                         continue;
                     }
-                    let part = Part::of(&grown.grid, &grown.grid.coord(chunk), size);
+                    let part = ChunkRows::of(&grown.grid, &grown.grid.coord(chunk), size);
                     let first = part.first.max(before);
                     let rows = (part.first + part.rows).saturating_sub(first);
                     fill_rows(file, &place, (first, rows), (part.skip, part.length), &element)?;
@@ -235,7 +235,7 @@ impl ArraySink for GrownSink {
             Some(false) => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
             None => return Err(Error::invalid("the file is finished")),
         }
-        let part = Part::of(&self.spec.grid, chunk, self.unit as u64);
+        let part = ChunkRows::of(&self.spec.grid, chunk, self.unit as u64);
         // What readers see is not touched.
         part.write(&encoded, self.kept, &self.place, &self.shared.file)
     }

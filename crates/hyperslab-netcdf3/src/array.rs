@@ -33,7 +33,7 @@ impl VariableArray {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) when the file ends before its data do.
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if the file ends before its data do.
     pub(crate) fn open(
         blob: &Arc<dyn Blob>,
         header: &Header,

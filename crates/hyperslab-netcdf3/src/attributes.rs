@@ -1,4 +1,4 @@
-//! Attributes: what they mean above this crate, and how they are stored.
+//! Attributes: their meaning above this crate, and their stored form.
 
 use hyperslab_core::{Attribute, Attributes, DType, Data, Elements, Fill, Values, swap_bytes};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::header::{RawAttribute, Variable};
 use crate::types::NcType;
 
-/// The marker of missing values, which has the type of its variable.
+/// The missing-value marker, which has the type of its variable.
 pub(crate) const FILL_VALUE: &str = "_FillValue";
 
 /// The attributes of a variable or of the file.
@@ -18,7 +18,7 @@ pub(crate) fn read(raw: &[RawAttribute]) -> Attributes {
     attributes
 }
 
-/// Characters are one text, numbers a row of them.
+/// Characters are one text, numbers a list.
 fn value(raw: &RawAttribute) -> Attribute {
     if raw.kind == NcType::Char {
         let text = String::from_utf8_lossy(&raw.bytes);
@@ -32,7 +32,7 @@ fn value(raw: &RawAttribute) -> Attribute {
     }
 }
 
-/// Big-endian numbers in the machine's order, and back.
+/// Converts big-endian numbers to native byte order, and back.
 pub(crate) fn native(kind: NcType, mut bytes: Vec<u8>) -> Vec<u8> {
     if cfg!(target_endian = "little") {
         swap_bytes(kind.size() as usize, &mut bytes);
@@ -51,8 +51,8 @@ pub(crate) fn fill(variable: &Variable) -> Fill {
     }
 }
 
-/// The stored form of an attribute, as small a type as holds it: the types of CDF-5 are used only where no other holds the
-/// values, unless `extended` says that the file has them anyway.
+/// The stored form of an attribute, in the smallest type that holds it. The types of CDF-5 are used only if no other type holds
+/// the values, unless `extended` says that the file has them anyway.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ fn stored_values(values: &Values, extended: bool) -> Result<(NcType, Vec<u8>), S
             Value::Array(items) => Ok(text(items.first().and_then(Value::as_str).unwrap_or_default())),
             single => Ok(text(single.as_str().unwrap_or_default())),
         },
-        // Characters one by one are a text.
+        // Single characters form a text.
         (DType::FixedBytes(1), Data::Fixed(bytes)) => Ok(text(&String::from_utf8_lossy(bytes))),
         (DType::String | DType::Bytes | DType::FixedBytes(_) | DType::FixedText(_), _) => {
             refused("that are lists of texts")
@@ -106,7 +106,7 @@ fn stored_values(values: &Values, extended: bool) -> Result<(NcType, Vec<u8>), S
     }
 }
 
-/// Numbers in their own type where the file has it, or in a wider or narrower one that holds all of them.
+/// Numbers in their own type if the file has it, or in a wider or narrower one that holds all of them.
 fn numbers(dtype: &DType, bytes: Vec<u8>, extended: bool) -> Result<(NcType, Vec<u8>), String> {
     let Some(kind) = NcType::of(dtype).filter(|kind| *kind != NcType::Char) else {
         return Err(format!("NetCDF classic has no attributes of type {dtype}"));
@@ -145,7 +145,7 @@ fn integers(kind: NcType, bytes: &[u8]) -> Vec<i128> {
     }
 }
 
-/// A value of a document: a text, a number, or a row of numbers.
+/// A JSON value: a text, a number, or a list of numbers.
 fn stored_document(document: &Value) -> Result<(NcType, Vec<u8>), String> {
     let refused = || Err(format!("NetCDF classic has no attributes such as {document}"));
     let items = match document {
@@ -184,7 +184,7 @@ fn stored_document(document: &Value) -> Result<(NcType, Vec<u8>), String> {
     }
 }
 
-/// The numbers of a document; texts represent those that JSON lacks.
+/// The numbers of a JSON value. Texts represent numbers that JSON lacks.
 fn floats(document: &Value) -> Option<Vec<f64>> {
     let float = |value: &Value| match value {
         Value::Number(number) => number.as_f64(),

@@ -1,4 +1,4 @@
-//! NetCDF classic as a format of the engine.
+//! NetCDF classic as a format driver.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -55,7 +55,7 @@ impl FormatDriver for Netcdf3Driver {
         Ok(Box::new(Netcdf3Append::open(target)?))
     }
 
-    /// Types that conversions turn into characters, flags or wider numbers count as well.
+    /// Includes types that conversions turn into characters, flags or wider numbers.
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
         let converted = matches!(
             dtype,

@@ -1,21 +1,21 @@
-//! The bytes of a new header.
+//! Encodes headers.
 
 use hyperslab_core::{Error, Result};
 
 use crate::header::{Dimension, Header, RawAttribute, Variable};
 use crate::types::{NcType, Version};
 
-/// The largest variable of CDF-1 and CDF-2 that others may follow.
+/// The maximum size of a variable of CDF-1 and CDF-2 unless it is the last.
 const CDF1_MOST: u64 = (1 << 31) - 4;
 const CDF2_MOST: u64 = (1 << 32) - 4;
 /// The largest 32-bit count.
 const MOST: u64 = (1 << 31) - 1;
 
-/// The bytes of a header. Its `length` is not looked at.
+/// The bytes of a header. Its `length` is ignored.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for a number that its version has no room for.
+/// [`Invalid`](Error::Invalid) for a number that does not fit the version.
 pub(crate) fn encode(header: &Header) -> Result<Vec<u8>> {
     let mut writer = Writer { bytes: Vec::new(), version: header.version };
     writer.bytes.extend_from_slice(b"CDF");
@@ -90,7 +90,7 @@ impl Writer {
         if self.version == Version::Data64 {
             self.bytes.extend_from_slice(&variable.noted_size.to_be_bytes());
         } else {
-            // A size that has no room is noted as the largest number.
+            // A size that does not fit is stored as the largest number.
             let noted = u32::try_from(variable.noted_size).unwrap_or(u32::MAX);
             self.bytes.extend_from_slice(&noted.to_be_bytes());
         }
@@ -104,7 +104,7 @@ impl Writer {
     }
 }
 
-/// Do variables of these sizes (each with whether it has records) and the last offset fit in the version?
+/// Returns true if variables of these sizes (each with whether it has records) and the last offset fit the version.
 pub(crate) fn sizes_fit(version: Version, sizes: &[(u64, bool)], last_begin: u64) -> bool {
     let most = match version {
         Version::Classic if last_begin > MOST => return false,
@@ -113,7 +113,7 @@ pub(crate) fn sizes_fit(version: Version, sizes: &[(u64, bool)], last_begin: u64
         Version::Data64 => return true,
     };
     let has_records = sizes.iter().any(|(_, is_record)| *is_record);
-    // One variable may be larger when nothing follows it.
+    // One variable may be larger if nothing follows it.
     [false, true].into_iter().all(|kind| {
         let mut own = sizes.iter().filter(|(_, is_record)| *is_record == kind).map(|(size, _)| *size).rev();
         let last = own.next().unwrap_or(0);
@@ -121,7 +121,7 @@ pub(crate) fn sizes_fit(version: Version, sizes: &[(u64, bool)], last_begin: u64
     })
 }
 
-/// Is a length of a dimension, or a number of records, too large for 32-bit counts?
+/// Returns true if a dimension length or a number of records is too large for 32-bit counts.
 pub(crate) const fn is_wide(length: u64) -> bool {
     length > MOST
 }
@@ -166,7 +166,7 @@ mod tests {
         }
     }
 
-    /// The limits that the NetCDF library has.
+    /// The limits of the NetCDF library.
     #[test]
     fn sizes_have_the_limits_of_each_version() {
         const GIB: u64 = 1 << 30;
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(fits(&[(GIB, false), (GIB, false)]), [true, true, true]);
         assert_eq!(fits(&[(2 * GIB, false), (4, false)]), [false, true, true]);
         assert_eq!(fits(&[(4 * GIB, false), (4, false)]), [false, false, true]);
-        // The last one may be of any size where no records follow.
+        // The last one may have any size if no records follow.
         assert_eq!(fits(&[(4, false), (8 * GIB, false)]), [true, true, true]);
         assert_eq!(fits(&[(4, false), (8 * GIB, false), (4, true)]), [false, false, true]);
         assert_eq!(fits(&[(4, false), (4, true), (8 * GIB, true)]), [true, true, true]);

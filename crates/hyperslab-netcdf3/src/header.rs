@@ -6,13 +6,13 @@ use hyperslab_core::{Blob, Place, Result};
 
 use crate::types::{NcType, Version};
 
-/// Longer names are invalid: the library's own limit is 256.
+/// The maximum name length; the library's own limit is 256.
 const LONGEST_NAME: u64 = 1 << 16;
-/// The library's own limit of dimensions of a variable.
+/// The library's own limit on the dimensions of a variable.
 const MOST_AXES: u64 = 1024;
-/// A longer header is not read: a real one has some kilobytes.
+/// The maximum header length; a real one has some kilobytes.
 const LONGEST_HEADER: u64 = 1 << 28;
-/// Bytes that are read first of a file that is not mapped.
+/// The number of bytes read first from an unmapped file.
 const FIRST: u64 = 1 << 14;
 
 const DIMENSION: u32 = 10;
@@ -23,12 +23,12 @@ const ATTRIBUTE: u32 = 12;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Header {
     pub(crate) version: Version,
-    /// Records; `None` when the writer left it open (a stream), so that it follows from the length of the file.
+    /// The number of records; `None` if the writer left it open (a stream), so that it follows from the file length.
     pub(crate) records: Option<u64>,
     pub(crate) dimensions: Vec<Dimension>,
     pub(crate) attributes: Vec<RawAttribute>,
     pub(crate) variables: Vec<Variable>,
-    /// How long the header is.
+    /// The length of the header.
     pub(crate) length: u64,
 }
 
@@ -36,11 +36,11 @@ pub(crate) struct Header {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Dimension {
     pub(crate) name: String,
-    /// Zero for the record dimension, which has as many entries as there are records.
+    /// Zero for the record dimension, whose length is the number of records.
     pub(crate) length: u64,
 }
 
-/// An attribute as it is stored.
+/// An attribute as stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RawAttribute {
     pub(crate) name: String,
@@ -49,24 +49,24 @@ pub(crate) struct RawAttribute {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// A variable as it is declared.
+/// A variable as declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Variable {
     pub(crate) name: String,
-    /// Numbers of its dimensions. All are there.
+    /// The numbers of its dimensions. All exist.
     pub(crate) dimensions: Vec<usize>,
     pub(crate) attributes: Vec<RawAttribute>,
     pub(crate) kind: NcType,
-    /// The size that the writer noted. Writers differ in it, so nothing follows from it.
+    /// The size given by the writer. Writers differ in it, so it is not used.
     pub(crate) noted_size: u64,
-    /// Where its data start.
+    /// The offset of its data.
     pub(crate) begin: u64,
-    /// Where it is declared, for messages.
+    /// The offset of its declaration, for messages.
     pub(crate) at: u64,
 }
 
 impl Header {
-    /// Reads the header at the start of a file. Of a file that is not mapped, as much as the header needs is read.
+    /// Reads the header at the start of a file. From an unmapped file, only as much as needed is read.
     pub(crate) fn read(blob: &dyn Blob) -> Result<Self> {
         let place = Place::new(blob.name(), "NetCDF header", 0);
         let length = blob.len()?;
@@ -106,9 +106,9 @@ struct Reader<'a> {
     bytes: &'a [u8],
     position: usize,
     place: Place<'a>,
-    /// How many bytes the last field that was cut off needs.
+    /// The number of bytes that the last truncated field needs.
     needed: u64,
-    /// Are counts eight bytes wide?
+    /// Whether counts are eight bytes wide.
     wide: bool,
 }
 
@@ -139,7 +139,7 @@ impl<'a> Reader<'a> {
         Ok(u32::from_be_bytes(bytes))
     }
 
-    /// A number of four or eight bytes that must not be negative.
+    /// A non-negative number of four or eight bytes.
     fn number(&mut self, wide: bool, what: &str) -> Result<u64> {
         let place = self.here();
         let (value, sign) = if wide {
@@ -155,7 +155,7 @@ impl<'a> Reader<'a> {
         Ok(value)
     }
 
-    /// A count of things of at least `each` bytes that must still follow.
+    /// A count of items of at least `each` bytes that must follow.
     fn count(&mut self, each: u64, what: &str) -> Result<usize> {
         let place = self.here();
         let count = self.number(self.wide, what)?;
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
         Ok(count as usize)
     }
 
-    /// Bytes that are padded to four.
+    /// Bytes padded to a multiple of four.
     fn padded(&mut self, count: u64) -> Result<&'a [u8]> {
         let bytes = self.take(count)?;
         self.take(count.next_multiple_of(4) - count)?;

@@ -61,7 +61,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) when sizes pass 2^63 or variables overlap.
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if sizes pass 2^63 or variables overlap.
     pub(crate) fn new(header: &Header, file_length: u64, store: &str) -> Result<Self> {
         let record_dimension = header.record_dimension();
         let is_record = |variable: &Variable| {

@@ -4,24 +4,24 @@
 //! |---|---|
 //! | file | store with one group, `/` |
 //! | variable | array `/name` |
-//! | dimension | name of an axis; one that no variable has is an array that only declares it |
+//! | dimension | axis name; a dimension without a variable is an array that only declares it |
 //! | record (unlimited) dimension | first axis that may grow |
 //! | fixed variable | contiguous array; slabs of it are our chunks |
-//! | record variable | blocks of records are our chunks: one piece of the file, or one a record |
-//! | `char` | `bytes[1]`, as NetCDF-4 has it |
+//! | record variable | blocks of records are our chunks: one piece of the file, or one per record |
+//! | `char` | `bytes[1]`, as in NetCDF-4 |
 //!
 //! Data are big-endian. They are swapped in one pass while they are copied from the file to the result.
 //!
 //! | module | holds |
 //! |---|---|
 //! | `types` | element types, default fill values, versions |
-//! | `header`, `encode` | the header: parsed, made |
-//! | `layout` | where variables are; chunks |
+//! | `header`, `encode` | the header: parsing and encoding |
+//! | `layout` | the locations of variables; chunks |
 //! | `attributes` | stored values to attributes and back |
 //! | `array`, `store` | [`Netcdf3Store`]: a file and its variables |
-//! | `plan`, `sink` | [`Netcdf3Sink`]: a new file, whole or not at all |
-//! | `append` | more records for a file that exists |
-//! | `driver` | the format, as the engine knows it: [`Netcdf3Driver`] |
+//! | `plan`, `sink` | [`Netcdf3Sink`]: a new file, complete or not at all |
+//! | `append` | more records for an existing file |
+//! | `driver` | the format driver for the engine: [`Netcdf3Driver`] |
 //!
 //! ```
 //! use std::sync::Arc;

@@ -11,7 +11,7 @@ use crate::types::{NcType, Version};
 /// The definitions of a new file.
 #[derive(Debug, Default)]
 pub(crate) struct Definitions {
-    /// The version that was asked for; otherwise the oldest that holds everything.
+    /// The requested version; by default the oldest that can hold everything.
     pub(crate) version: Option<Version>,
     pub(crate) target: String,
     pub(crate) attributes: Attributes,
@@ -24,9 +24,9 @@ pub(crate) struct Definitions {
 pub(crate) struct NewDimension {
     name: String,
     length: u64,
-    /// May it grow without end, if the format lets it?
+    /// Whether it may grow without limit, if the format allows it.
     unlimited: bool,
-    /// Is it nowhere but first?
+    /// Whether it only occurs as the first axis.
     first_only: bool,
 }
 
@@ -36,10 +36,10 @@ pub(crate) struct NewVariable {
     pub(crate) name: String,
     pub(crate) kind: NcType,
     axes: Vec<usize>,
-    /// Elements per dimension. Along a dimension that grows others may have more.
+    /// Elements per dimension. Other variables may be longer along a growing dimension.
     pub(crate) shape: Vec<u64>,
     pub(crate) attributes: Attributes,
-    /// One element, as it is stored, for cells that are never written.
+    /// One stored element, for cells that are never written.
     pub(crate) fill: Vec<u8>,
 }
 
@@ -56,7 +56,7 @@ impl NewVariable {
     }
 }
 
-/// Where a variable goes.
+/// The location of a variable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RowPlace {
     pub(crate) begin: u64,
@@ -66,7 +66,7 @@ pub(crate) struct RowPlace {
     pub(crate) rows: u64,
 }
 
-/// The header and the places of all variables.
+/// The header and the locations of all variables.
 #[derive(Debug)]
 pub(crate) struct FilePlan {
     pub(crate) header: Vec<u8>,
@@ -90,7 +90,7 @@ impl Definitions {
         }
     }
 
-    /// Declares a dimension that no variable needs to have.
+    /// Declares a dimension that may have no variable.
     pub(crate) fn add_dimension(&mut self, path: &str, length: u64, unlimited: bool) -> Result<()> {
         let name = self.name_at(path)?;
         match self.find(&name) {
@@ -134,7 +134,7 @@ impl Definitions {
         }
     }
 
-    /// Declares a variable; its number.
+    /// Declares a variable and returns its number.
     pub(crate) fn add_variable(&mut self, path: &str, spec: &ArraySpec) -> Result<usize> {
         let name = self.name_at(path)?;
         if self.variables.iter().any(|own| own.name == name) {
@@ -179,7 +179,7 @@ impl Definitions {
         Ok(self.variables.len() - 1)
     }
 
-    /// The dimensions of a variable, made where they are new. Nothing changes when one is refused.
+    /// The dimensions of a variable, created if they are new. Nothing changes if one is refused.
     fn resolve_axes(&mut self, variable: &str, spec: &ArraySpec) -> Result<Vec<usize>> {
         let before = self.dimensions.clone();
         let mut axes = Vec::new();
@@ -210,7 +210,7 @@ impl Definitions {
     ) -> Result<usize> {
         let mut name = match name.map(|name| name.rsplit('/').next().unwrap_or(name)) {
             Some(name) if !name.is_empty() => name.to_owned(),
-            // Axes of one length share a name that is made up.
+            // Axes of the same length share a generated name.
             _ => {
                 let mut made = format!("dim_{extent}");
                 while self.find(&made).is_some_and(|known| self.dimensions[known].length != extent) {
@@ -237,7 +237,7 @@ impl Definitions {
         Ok(number)
     }
 
-    /// The value stored where nothing is written: the marker of missing values, the array's own fill value, or the default.
+    /// The value stored where nothing is written: the missing-value marker, the array's fill value, or the default.
     fn fill_of(&self, kind: NcType, spec: &ArraySpec) -> Vec<u8> {
         let marker = spec.attributes.get(FILL_VALUE).and_then(|marker| element_of(marker, kind));
         let of_fill = |fill: &Fill| match fill {
@@ -254,13 +254,13 @@ impl Definitions {
             .unwrap_or_else(|| vec![0; kind.size() as usize])
     }
 
-    /// The one dimension that grows: one that is empty, or the first that may.
+    /// The growing dimension: an empty one, or the first that may grow.
     fn record_dimension(&self) -> Option<usize> {
         let empty = self.dimensions.iter().position(|own| own.length == 0);
         empty.or_else(|| self.dimensions.iter().position(|own| own.unlimited && own.first_only))
     }
 
-    /// Nodes that are stored in another form than declared: path and description.
+    /// Nodes stored in another form than declared: path and description.
     pub(crate) fn changes(&self) -> Vec<(String, String)> {
         let record = self.record_dimension();
         let lost = |(number, own): (usize, &NewDimension)| {
@@ -279,7 +279,7 @@ impl Definitions {
         self.dimensions.iter().enumerate().filter_map(lost).collect()
     }
 
-    /// Lays the file out, in the version that was asked for or the oldest that holds it.
+    /// Lays out the file, in the requested version or the oldest that can hold it.
     pub(crate) fn plan(&self) -> Result<FilePlan> {
         let versions = match self.version {
             Some(version) => vec![version],
@@ -350,7 +350,7 @@ impl Definitions {
         for ((own, place), variable) in self.variables.iter().zip(&places).zip(&mut header.variables) {
             let size = if is_record(own) { own.row_bytes() } else { own.row_bytes() * place.rows };
             sizes.push((size, is_record(own)));
-            // Of a single record variable readers expect the size without padding.
+            // For a single record variable, readers expect the size without padding.
             variable.noted_size =
                 if is_record(own) && recorded == 1 { size } else { size.next_multiple_of(4) };
             variable.begin = place.begin;
@@ -387,7 +387,7 @@ impl Definitions {
     }
 }
 
-/// The stored form of attributes; `kind` is that of their variable.
+/// The stored form of attributes. `kind` is the type of their variable.
 fn raw_attributes(
     attributes: &Attributes,
     version: Version,
@@ -409,7 +409,7 @@ fn raw_attributes(
     Ok(raw)
 }
 
-/// The one value of an attribute as an element of this type, as it is stored; `None` where that would change it.
+/// The single value of an attribute as a stored element of this type; `None` if that would change it.
 fn element_of(attribute: &Attribute, kind: NcType) -> Option<Vec<u8>> {
     if let Attribute::Values(values) = attribute
         && values.dtype == kind.dtype()
@@ -462,7 +462,7 @@ fn element_of(attribute: &Attribute, kind: NcType) -> Option<Vec<u8>> {
     })
 }
 
-/// Is the attribute a number of JSON, which has no single floats?
+/// Returns true if the attribute is a JSON number, which has no single precision.
 fn is_nearest(attribute: &Attribute) -> bool {
     matches!(attribute, Attribute::Json(_))
 }

@@ -1,7 +1,7 @@
-//! Writing: variables are declared, then filled in any order, in their final places.
+//! Writes files: variables are declared, then filled in any order, in their final places.
 //!
-//! The layout of a file follows from all of its definitions, so it is fixed when the first values arrive. Variables that are
-//! declared later are kept in a scratch file, and everything moves once, when the file is committed.
+//! The layout of a file follows from all of its definitions, so it is fixed when the first values arrive. Variables declared
+//! later are kept in a scratch file, and everything is moved once, when the file is committed.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,16 +16,16 @@ use crate::layout::grid;
 use crate::plan::{Definitions, FilePlan, RowPlace};
 use crate::types::Version;
 
-/// Bytes of fill values that are written at once.
+/// The number of bytes of fill values written at once.
 const FILL_BYTES: usize = 1 << 20;
 
-/// Makes a NetCDF classic file.
+/// Writes a NetCDF classic file.
 #[derive(Debug)]
 pub struct Netcdf3Sink {
     shared: Arc<Mutex<State>>,
 }
 
-/// A file in the making.
+/// A file being written.
 #[derive(Debug)]
 struct State {
     /// `None` once it is published.
@@ -34,9 +34,9 @@ struct State {
     definitions: Definitions,
     /// One per variable.
     data: Vec<VariableData>,
-    /// Do the variables so far have their places?
+    /// Whether the variables so far have been laid out.
     laid_out: bool,
-    /// Where variables are kept that were declared after it, and how long that is.
+    /// The scratch file for variables declared later, and its length.
     scratch: Option<(Arc<LocalFile>, u64)>,
 }
 
@@ -50,7 +50,7 @@ struct VariableData {
 }
 
 impl VariableData {
-    /// Notes that a chunk is written; `false` when it was before.
+    /// Marks a chunk as written; `false` if it already was.
     fn mark(&mut self, number: u64) -> bool {
         let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
         let before = self.written[word] & bit != 0;
@@ -64,7 +64,7 @@ impl VariableData {
 }
 
 impl Netcdf3Sink {
-    /// Starts a file that will be published at `target`, in this version or the oldest that holds everything.
+    /// Starts a file for `target`, in this version or the oldest that can hold everything.
     ///
     /// # Errors
     ///
@@ -150,7 +150,7 @@ impl Sink for Netcdf3Sink {
             && state.data.iter().zip(&plan.places).all(|(own, place)| is_final(own, place));
         let mut staged = state.staged.take().ok_or_else(|| state.finished())?;
         if !stays {
-            // Definitions came after values: everything moves to its final place, in a file of its own.
+            // Definitions came after values, so everything is moved to its final place in a new file.
             let fresh = StagedFile::create(staged.target(), state.options)?;
             state.move_to(&LocalFile::of(&fresh)?, &plan)?;
             staged = fresh;
@@ -161,7 +161,7 @@ impl Sink for Netcdf3Sink {
 }
 
 impl State {
-    /// The place of a variable's values, made when the first arrive.
+    /// The location of a variable's values, assigned when the first arrive.
     fn place(&mut self, number: usize) -> Result<(Arc<LocalFile>, RowPlace)> {
         let Some(staged) = &self.staged else { return Err(self.finished()) };
         if !self.laid_out {
@@ -195,7 +195,7 @@ impl State {
         Ok(place)
     }
 
-    /// Copies what was written to the places of a plan.
+    /// Copies written values to the locations of a plan.
     fn move_to(&mut self, file: &LocalFile, plan: &FilePlan) -> Result<()> {
         let variables = self.data.iter_mut().zip(&plan.places).zip(&self.definitions.variables);
         for ((own, place), variable) in variables {
@@ -235,7 +235,7 @@ impl State {
                 if own.is_written(number) {
                     continue;
                 }
-                let part = Part::of(&own.grid, &own.grid.coord(number), variable.kind.size());
+                let part = ChunkRows::of(&own.grid, &own.grid.coord(number), variable.kind.size());
                 fill_rows(&file, place, (part.first, part.rows), (part.skip, part.length), &variable.fill)?;
             }
             let missing = place.rows.saturating_sub(variable.rows());
@@ -245,7 +245,7 @@ impl State {
     }
 }
 
-/// Writes an element into `rows.1` rows from `rows.0` on, in each from byte `run.0` on, `run.1` bytes.
+/// Writes an element into `rows.1` rows starting at `rows.0`, in each at byte `run.0` for `run.1` bytes.
 pub(crate) fn fill_rows(
     file: &LocalFile,
     place: &RowPlace,
@@ -267,8 +267,8 @@ pub(crate) fn fill_rows(
     Ok(())
 }
 
-/// A chunk as rows of the first axis: whole ones, or a part of a single one.
-pub(crate) struct Part {
+/// A chunk as rows of the first axis: whole rows, or a part of one.
+pub(crate) struct ChunkRows {
     pub(crate) first: u64,
     pub(crate) rows: u64,
     /// Bytes of a row before the chunk, and in it.
@@ -276,7 +276,7 @@ pub(crate) struct Part {
     pub(crate) length: u64,
 }
 
-impl Part {
+impl ChunkRows {
     pub(crate) fn of(grid: &Grid, chunk: &[u64], item: u64) -> Self {
         let region = grid.region(chunk);
         let inner = grid.shape().get(1..).unwrap_or(&[]);
@@ -293,7 +293,7 @@ impl Part {
         }
     }
 
-    /// Writes the rows of an encoded chunk from row `from` on.
+    /// Writes the rows of an encoded chunk, starting at row `from`.
     pub(crate) fn write(
         &self,
         encoded: &EncodedChunk,
@@ -305,7 +305,7 @@ impl Part {
             [stored] if stored.len() as u64 == self.rows * self.length => stored,
             _ => {
                 return Err(Error::invalid(format!(
-                    "a chunk of {} bytes was encoded otherwise",
+                    "a chunk of {} bytes was encoded for another array",
                     self.rows * self.length
                 )));
             }
@@ -323,10 +323,10 @@ impl Part {
     }
 }
 
-/// Elements in the byte order of the file.
+/// Encodes elements in the byte order of the file.
 pub(crate) fn encode_elements(unit: usize, elements: &Elements) -> Result<EncodedChunk> {
     let Some(bytes) = elements.as_fixed().filter(|_| elements.validity.is_none()) else {
-        return Err(Error::invalid("elements of variable length or missing for a NetCDF variable"));
+        return Err(Error::invalid("a NetCDF variable cannot hold variable-length or missing elements"));
     };
     let raw_length = bytes.len() as u64;
     let stored = if unit == 1 || cfg!(target_endian = "big") {
@@ -375,6 +375,6 @@ impl ArraySink for VariableSink {
             }
             place
         };
-        Part::of(&self.grid, chunk, self.unit as u64).write(&encoded, 0, &place, &file)
+        ChunkRows::of(&self.grid, chunk, self.unit as u64).write(&encoded, 0, &place, &file)
     }
 }

@@ -26,6 +26,8 @@ pub struct Netcdf3Store {
     names: HashMap<String, usize>,
     /// Numbers of dimensions that no variable uses and whose name no variable has.
     bare: Vec<usize>,
+    /// The same, by name.
+    bare_names: HashMap<String, usize>,
 }
 
 impl Netcdf3Store {
@@ -46,8 +48,10 @@ impl Netcdf3Store {
         }
         let is_bare =
             |number: &usize| !is_used[*number] && !names.contains_key(&header.dimensions[*number].name);
-        let bare = (0..header.dimensions.len()).filter(is_bare).collect();
-        Ok(Self { blob, length, header, layout, names, bare })
+        let bare: Vec<usize> = (0..header.dimensions.len()).filter(is_bare).collect();
+        let bare_names =
+            bare.iter().map(|number| (header.dimensions[*number].name.clone(), *number)).collect();
+        Ok(Self { blob, length, header, layout, names, bare, bare_names })
     }
 
     /// The variable of this number.
@@ -61,8 +65,7 @@ impl Netcdf3Store {
     }
 
     fn bare_dimension(&self, name: &str) -> Option<BareDimension> {
-        let named = |number: &&usize| self.header.dimensions[**number].name == name;
-        let dimension = &self.header.dimensions[*self.bare.iter().find(named)?];
+        let dimension = &self.header.dimensions[*self.bare_names.get(name)?];
         let is_record = dimension.length == 0;
         let length = if is_record { self.layout.records } else { dimension.length };
         Some(BareDimension::new(&self.blob, name, length, is_record))

@@ -1,4 +1,4 @@
-//! The element types of the format, and the values that mark what was never written.
+//! The element types of the format, and the default fill values.
 
 use hyperslab_core::{DType, Elements, Fill};
 
@@ -35,22 +35,22 @@ const ALL: [NcType; 11] = [
 ];
 
 impl NcType {
-    /// The type of this number.
+    /// The type with this number.
     pub(crate) fn from_number(number: u32) -> Option<Self> {
         ALL.into_iter().find(|own| *own as u32 == number)
     }
 
-    /// The type that elements of a variable have in the file; `None` when there is none.
+    /// The file type for elements of a variable; `None` if there is none.
     pub(crate) fn of(dtype: &DType) -> Option<Self> {
         ALL.into_iter().find(|own| own.dtype() == *dtype)
     }
 
-    /// Is it one of the types that only CDF-5 has?
+    /// Returns true for types that only CDF-5 has.
     pub(crate) fn is_extended(self) -> bool {
         self as u32 > Self::Double as u32
     }
 
-    /// Bytes in an element.
+    /// Bytes per element.
     pub(crate) const fn size(self) -> u64 {
         match self {
             Self::Byte | Self::Char | Self::UByte => 1,
@@ -60,7 +60,7 @@ impl NcType {
         }
     }
 
-    /// The element type in memory. Characters are single bytes, as those of NetCDF-4 are.
+    /// The element type in memory. Characters are single bytes, as in NetCDF-4.
     pub(crate) const fn dtype(self) -> DType {
         match self {
             Self::Byte => DType::Int8,
@@ -77,7 +77,7 @@ impl NcType {
         }
     }
 
-    /// The name that the format gives it, for messages.
+    /// The format's name for it, for messages.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Byte => "byte",
@@ -94,7 +94,7 @@ impl NcType {
         }
     }
 
-    /// The library's value for cells that were never written, unless `_FillValue` says otherwise.
+    /// The library's value for cells that were never written, unless `_FillValue` overrides it.
     pub(crate) fn default_fill(self) -> Fill {
         const FLOAT: f32 = 9.969_21e36;
         let bytes = match self {
@@ -114,7 +114,7 @@ impl NcType {
     }
 }
 
-/// The version of a file: how wide its counts and offsets are, and which types it has.
+/// The version of a file: the width of its counts and offsets, and its types.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Version {
     /// CDF-1: 32-bit offsets.
@@ -126,7 +126,7 @@ pub(crate) enum Version {
 }
 
 impl Version {
-    /// The version that a file's fourth byte names.
+    /// The version given by a file's fourth byte.
     pub(crate) const fn from_byte(byte: u8) -> Option<Self> {
         Some(match byte {
             1 => Self::Classic,
@@ -136,7 +136,7 @@ impl Version {
         })
     }
 
-    /// The variant that a conversion can ask for.
+    /// The variant name for conversions.
     pub(crate) const fn variant(self) -> &'static str {
         match self {
             Self::Classic => "classic",
@@ -145,7 +145,7 @@ impl Version {
         }
     }
 
-    /// The version that a variant asks for.
+    /// The version for a variant name.
     pub(crate) fn from_variant(name: &str) -> Option<Self> {
         [Self::Classic, Self::Offset64, Self::Data64].into_iter().find(|own| own.variant() == name)
     }

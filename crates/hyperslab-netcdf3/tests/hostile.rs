@@ -94,7 +94,7 @@ fn false_claims_are_named() {
     assert!(refused("classic", find("classic", b"x\0\0\0") + 4, &[0; 4]).contains("two record dimensions"));
     // A name without letters.
     assert!(refused("classic", find("classic", b"time") - 4, &[0; 4]).contains("a name of 0 bytes"));
-    // A dimension that is not there, and the record dimension behind another: the axes of `fixed_i1` are 2 and 1.
+    // A dimension that does not exist, and the record dimension behind another: the axes of `fixed_i1` are 2 and 1.
     let axes = find("classic", b"fixed_i1") + 8 + 4;
     assert!(refused("classic", axes, &[0, 0, 0, 99]).contains("has dimension 99 of 5"));
     assert!(refused("classic", axes + 4, &[0; 4]).contains("not first"));

@@ -71,7 +71,7 @@ fn fill(array: &dyn hyperslab_core::ArraySink, dtype: &DType, skip: &[u64]) {
 
 fn write(path: &Path, variant: Option<&str>, variables: &[Declared<'_>], late: bool) {
     let variant = variant.map(|name| Netcdf3Driver.info().variant(name).unwrap());
-    let options = CreateOptions { variant, ..CreateOptions::default() };
+    let options = CreateOptions::default().with_variant(variant);
     let mut sink = Netcdf3Driver.create(path, &options).unwrap();
     let mut attributes = Attributes::new();
     attributes.set("title", "gemäß");
@@ -213,7 +213,7 @@ fn cells_that_are_never_written_hold_the_fill_value() {
 fn what_the_format_lacks_is_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let variant = Netcdf3Driver.info().variant("classic");
-    let options = CreateOptions { variant, ..CreateOptions::default() };
+    let options = CreateOptions::default().with_variant(variant);
     let mut sink = Netcdf3Driver.create(&folder.path().join("x.nc"), &options).unwrap();
     let mut refused = |path: &str, spec: &ArraySpec| {
         let error = sink.array(path, spec).unwrap_err();

@@ -25,7 +25,7 @@ impl NpyStore {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the header is wrong or the data are cut short.
+    /// [`Corrupt`](Error::Corrupt) if the header is wrong or the data are cut short.
     pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let name = Arc::clone(blob.name());
         Ok(Self { array: Arc::new(NpyArray::open(blob, 0, None, name)?) })

@@ -1,4 +1,4 @@
-//! NumPy's files as formats of the engine.
+//! NumPy's files as format drivers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::{NpySink, NpyStore, NpzSink, NpzStore};
 #[derive(Debug)]
 pub struct NpyDriver;
 
-/// `.npz`: several.
+/// `.npz`: several arrays.
 #[derive(Debug)]
 pub struct NpzDriver;
 
@@ -36,7 +36,7 @@ static NPZ: FormatInfo = FormatInfo {
     ..FormatInfo::new("npz")
 };
 
-/// Does NumPy have the type? Arrays in elements become axes.
+/// Returns true if NumPy has the type. Arrays inside elements become axes.
 fn has_type(dtype: &DType) -> bool {
     match dtype {
         DType::Array(base, _) => has_type(base),
@@ -85,7 +85,7 @@ impl FormatDriver for NpzDriver {
         Ok(Arc::new(NpzStore::open(content.into_file(&NPZ)?)?))
     }
 
-    /// Documents of other programs are zip archives too: only one that holds arrays is a store.
+    /// Other programs' documents are zip archives too: only one that holds arrays is a store.
     fn is_store(&self, content: &Content) -> Result<bool> {
         let Content::File(blob) = content else { return Ok(false) };
         if self.recognise(&Glimpse::new(content)?)? == Recognition::No {

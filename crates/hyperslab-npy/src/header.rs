@@ -10,14 +10,14 @@ use crate::literal::Literal;
 /// The magic bytes of a file.
 pub(crate) const MAGIC: &[u8] = b"\x93NUMPY";
 
-/// A header that is longer than this is not one.
+/// The maximum length of a header.
 const LONGEST: u64 = 1 << 20;
 
 /// A parsed header.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Header {
     pub(crate) dtype: DType,
-    /// Are the elements in the other byte order than the machine's?
+    /// Whether the elements have the opposite byte order of the machine.
     pub(crate) swapped: bool,
     /// Fortran order: the first axis varies fastest.
     pub(crate) fortran: bool,
@@ -32,7 +32,7 @@ impl Header {
         if !head.starts_with(MAGIC) || head.len() < 10 {
             return Err(place.corrupt("it does not start with \\x93NUMPY"));
         }
-        // Version 1 has a 2-byte length, 2 and 3 a 4-byte one.
+        // Version 1 has a 2-byte length, versions 2 and 3 a 4-byte length.
         let (start, length) = match head[6] {
             1 => (10, u64::from(u16::from_le_bytes([head[8], head[9]]))),
             2 | 3 if head.len() == 12 => {
@@ -41,10 +41,10 @@ impl Header {
             other => return Err(place.corrupt(format!("version {other}, expected 1 to 3"))),
         };
         if length > LONGEST || start + length > available {
-            return Err(place.corrupt(format!("a header of {length} bytes, {available} are left")));
+            return Err(place.corrupt(format!("a header of {length} bytes, but only {available} are left")));
         }
         let text = blob.read_at(range.start + start, length)?;
-        // Version 3 is UTF-8; before, Latin-1, which differs only in field names.
+        // Version 3 is UTF-8; earlier versions are Latin-1, which differs only in field names.
         let text = String::from_utf8_lossy(&text);
         Ok((Self::parse(&text, place)?, start + length))
     }
@@ -67,7 +67,7 @@ impl Header {
                 _ => None,
             })
             .collect::<Option<Vec<_>>>()
-            .ok_or_else(|| wrong("the shape is not of whole numbers"))?;
+            .ok_or_else(|| wrong("the shape does not consist of whole numbers"))?;
         let (dtype, order) = dtype_of(entry("descr")?, place)?;
         let swapped = match order {
             Order::Little => cfg!(target_endian = "big"),
@@ -116,7 +116,7 @@ impl Header {
     }
 }
 
-/// The header of a file whose elements are in C order and in the machine's byte order. The elements follow it.
+/// The header of a file with elements in C order and native byte order. The elements follow it.
 ///
 /// # Errors
 ///
@@ -135,7 +135,7 @@ enum Order {
 }
 
 impl Order {
-    /// The order of two members together.
+    /// The common order of two members.
     fn and(self, other: Self) -> Option<Self> {
         match (self, other) {
             (Self::Any, order) | (order, Self::Any) => Some(order),
@@ -148,7 +148,7 @@ fn dtype_of(descr: &Literal, place: Place<'_>) -> Result<(DType, Order)> {
     match descr {
         Literal::Text(text) => simple_dtype(text, place),
         Literal::Sequence(members) => struct_dtype(members, place),
-        _ => Err(place.corrupt("a type that is neither text nor a list")),
+        _ => Err(place.corrupt("a type is neither text nor a list")),
     }
 }
 
@@ -192,21 +192,21 @@ fn struct_dtype(members: &[Literal], place: Place<'_>) -> Result<(DType, Order)>
     let (mut offset, mut order, mut named) = (0_usize, Order::Any, Vec::new());
     for member in members {
         let Literal::Sequence(parts) = member else {
-            return Err(place.corrupt("a field that is not a tuple"));
+            return Err(place.corrupt("a field is not a tuple"));
         };
         let (name, descr, shape) = match parts.as_slice() {
             [name, descr] => (name, descr, None),
             [name, descr, Literal::Sequence(shape)] => (name, descr, Some(shape)),
-            _ => return Err(place.corrupt("a field that is not (name, type[, shape])")),
+            _ => return Err(place.corrupt("a field is not (name, type[, shape])")),
         };
         let name = match name {
             Literal::Text(name) => name,
-            // ('title', 'name'): the name is what people use.
+            // ('title', 'name'): the name is the usual one.
             Literal::Sequence(both) => match both.as_slice() {
                 [_, Literal::Text(name)] => name,
-                _ => return Err(place.corrupt("a field without a name")),
+                _ => return Err(place.corrupt("a field has no name")),
             },
-            _ => return Err(place.corrupt("a field without a name")),
+            _ => return Err(place.corrupt("a field has no name")),
         };
         let (mut dtype, own) = dtype_of(descr, place)?;
         if let Some(shape) = shape {
@@ -214,13 +214,14 @@ fn struct_dtype(members: &[Literal], place: Place<'_>) -> Result<(DType, Order)>
                 Literal::Number(extent) => usize::try_from(*extent).ok(),
                 _ => None,
             });
-            let extents = extents.collect::<Option<_>>().ok_or_else(|| place.corrupt("a field's shape"))?;
+            let extents =
+                extents.collect::<Option<_>>().ok_or_else(|| place.corrupt("invalid shape of a field"))?;
             dtype = DType::Array(dtype.into(), extents);
         }
         let size = dtype.size().and_then(|size| offset.checked_add(size));
         let end =
-            size.filter(|end| *end <= 1 << 30).ok_or_else(|| place.corrupt("a type larger than 1 GiB"))?;
-        // A nameless void is padding.
+            size.filter(|end| *end <= 1 << 30).ok_or_else(|| place.corrupt("a type is larger than 1 GiB"))?;
+        // An unnamed void is padding.
         if !name.is_empty() {
             order = order.and(own).ok_or_else(|| place.unsupported("a struct of mixed byte orders"))?;
             named.push(Member { name: name.clone(), offset, dtype });
@@ -230,7 +231,7 @@ fn struct_dtype(members: &[Literal], place: Place<'_>) -> Result<(DType, Order)>
     Ok((StructType { members: named, size: offset }.into(), order))
 }
 
-/// The type in NumPy's words, in the machine's byte order.
+/// The type in NumPy's notation, in native byte order.
 fn descr(dtype: &DType) -> Result<String> {
     let end = if cfg!(target_endian = "little") { '<' } else { '>' };
     let text = match dtype {

@@ -1,4 +1,4 @@
-//! NumPy's own files: `.npy` (one array) and `.npz` (a zip archive of them), read and written like any format.
+//! NumPy's file formats: `.npy` (one array) and `.npz` (a zip archive of them).
 //!
 //! | NumPy | Hyperslab |
 //! |---|---|
@@ -13,8 +13,8 @@
 //! | `header`, `literal` | the header of a file, and the Python literals in it |
 //! | `array` | [`NpyStore`]: a file and its array |
 //! | `npz` | [`NpzStore`]: an archive; members may be deflated |
-//! | `sink` | [`NpySink`], [`NpzSink`]: new files, whole or not at all |
-//! | `driver` | the formats, as the engine knows them: [`NpyDriver`], [`NpzDriver`] |
+//! | `sink` | [`NpySink`], [`NpzSink`]: new files, complete or not at all |
+//! | `driver` | the format drivers for the engine: [`NpyDriver`], [`NpzDriver`] |
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The Python literals that a header is made of: dicts, lists, tuples, texts, whole numbers, True and False.
+//! The Python literals in a header: dicts, lists, tuples, strings, integers, True and False.
 
 /// A value of such a literal.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,11 +11,11 @@ pub(crate) enum Literal {
     Dict(Vec<(String, Literal)>),
 }
 
-/// Types nest in types, but not this deep.
+/// The maximum nesting depth.
 const DEEPEST: usize = 32;
 
 impl Literal {
-    /// Reads one literal that is the whole text.
+    /// Parses one literal that spans the whole text.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let mut reader = Reader { rest: text };
         let literal = reader.value(0)?;
@@ -89,7 +89,7 @@ impl<'a> Reader<'a> {
                 other => text.push(other),
             }
         }
-        Err("a text without an end".to_owned())
+        Err("a string is not terminated".to_owned())
     }
 
     fn sequence(&mut self, open: char, close: char, depth: usize) -> Result<Literal, String> {
@@ -109,7 +109,7 @@ impl<'a> Reader<'a> {
         let mut entries = Vec::new();
         while !self.take('}') {
             let Literal::Text(key) = self.value(depth + 1)? else {
-                return Err("a key that is not text".into());
+                return Err("a key is not a string".into());
             };
             if !self.take(':') {
                 return Err(format!("no ':' after the key {key:?}"));

@@ -1,5 +1,6 @@
 //! `.npz`: a zip archive of `.npy` members.
 
+use std::collections::HashMap;
 use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -14,8 +15,8 @@ use zip::{CompressionMethod, ZipArchive};
 use crate::array::{NpyArray, no_attributes, swap_elements};
 use crate::header::Header;
 
-/// The header of a compressed member is looked for in this many of its first bytes.
-const HEADER_ROOM: u64 = 1 << 20;
+/// The header of a compressed member is looked for in this many of its first bytes: first in a few, then in more.
+const HEADER_ROOM: [u64; 2] = [1 << 12, 1 << 20];
 
 /// An open `.npz` archive: one array a member, named without its `.npy`.
 #[derive(Debug)]
@@ -23,6 +24,8 @@ pub struct NpzStore {
     name: Arc<str>,
     blob: Arc<dyn Blob>,
     members: Vec<Member>,
+    /// The places of the members, by their names.
+    by_name: HashMap<String, usize>,
 }
 
 #[derive(Debug, Clone)]
@@ -46,7 +49,7 @@ impl NpzStore {
         let wrong = |error: zip::result::ZipError| place.corrupt(error.to_string());
         let length = blob.len()?;
         let mut archive = ZipArchive::new(BlobReader::new(Arc::clone(&blob))?).map_err(wrong)?;
-        let mut members = Vec::with_capacity(archive.len());
+        let (mut members, mut by_name, mut stored_in_all) = (Vec::new(), HashMap::new(), 0_u64);
         for index in 0..archive.len() {
             let entry = archive.by_index_raw(index).map_err(wrong)?;
             let name = entry.name().map_err(wrong)?;
@@ -56,9 +59,15 @@ impl NpzStore {
             if offset.checked_add(stored).is_none_or(|end| end > length) {
                 return Err(place.corrupt(format!("member {name} reaches past the end")));
             }
+            // Members that share their bytes would make a small archive as large as it likes.
+            stored_in_all = stored_in_all.saturating_add(stored);
+            if stored_in_all > length {
+                return Err(place.corrupt(format!("member {name} overlaps another")));
+            }
+            by_name.entry(name.clone()).or_insert(members.len());
             members.push(Member { name, method: entry.compression(), offset, stored, size: entry.size() });
         }
-        Ok(Self { name, blob, members })
+        Ok(Self { name, blob, members, by_name })
     }
 
     fn array(&self, member: &Member) -> Result<Arc<dyn Array>> {
@@ -100,7 +109,8 @@ impl Store for NpzStore {
         if path == "/" {
             return Ok(Node::Group(no_attributes()));
         }
-        match self.members.iter().find(|member| path.strip_prefix('/') == Some(&member.name)) {
+        let found = path.strip_prefix('/').and_then(|name| self.by_name.get(name));
+        match found.map(|number| &self.members[*number]) {
             Some(member) => self.array(member).map(Node::Array),
             None => Err(Error::not_found(Arc::clone(&self.name), path)),
         }
@@ -156,14 +166,14 @@ impl DeflatedArray {
     fn open(blob: Arc<dyn Blob>, member: Member, name: Arc<str>) -> Result<Self> {
         let place = Place::new(&name, "npy header", member.offset);
         let stored = blob.read_at(member.offset, member.stored)?;
-        let mut head = Vec::new();
-        flate2::read::DeflateDecoder::new(&stored[..])
-            .take(HEADER_ROOM)
-            .read_to_end(&mut head)
-            .map_err(|error| place.corrupt(error.to_string()))?;
-        let room = head.len() as u64;
-        let (header, header_length) =
-            Header::read(&MemoryBlob::new(Arc::clone(&name), head), 0..room, Place { offset: 0, ..place })?;
+        let read = |room: u64| {
+            let mut head = Vec::new();
+            let mut decoder = flate2::read::DeflateDecoder::new(&stored[..]).take(room);
+            decoder.read_to_end(&mut head).map_err(|error| place.corrupt(error.to_string()))?;
+            let length = head.len() as u64;
+            Header::read(&MemoryBlob::new(Arc::clone(&name), head), 0..length, Place { offset: 0, ..place })
+        };
+        let (header, header_length) = read(HEADER_ROOM[0]).or_else(|_| read(HEADER_ROOM[1]))?;
         let mut schema = header.schema();
         schema.grid = Grid::single(&header.shape);
         schema.filters = vec![Filter::new("deflate")];

@@ -16,7 +16,7 @@ use zip::{CompressionMethod, ZipWriter};
 use crate::array::{SLAB_BYTES, data_bytes};
 use crate::header::encode_header;
 
-/// Makes a `.npy` file, which holds one array.
+/// Writes a `.npy` file, which holds one array.
 #[derive(Debug)]
 pub struct NpySink {
     staged: Option<StagedFile>,
@@ -39,7 +39,7 @@ impl Sink for NpySink {
         if path == "/" {
             Ok(())
         } else {
-            Err(Error::invalid(format!("a .npy file holds one array and no group {path}")))
+            Err(Error::invalid(format!("a .npy file holds one array and cannot hold the group {path}")))
         }
     }
 
@@ -48,7 +48,7 @@ impl Sink for NpySink {
             (Some(staged), None) => staged,
             _ => {
                 return Err(Error::invalid(format!(
-                    "a .npy file holds one array; {path} is another (use .npz)"
+                    "a .npy file holds one array and cannot hold {path} as well; use .npz"
                 )));
             }
         };
@@ -66,11 +66,10 @@ impl Sink for NpySink {
     }
 }
 
-/// The names of members. The file name of a member is longer than its own by `.npy`, which NumPy takes off again: `x` and
-/// `x.npy` would be one array there.
+/// The names of members. The file name of a member ends in `.npy`, which NumPy strips: `x` and `x.npy` would be the same array.
 const MEMBER_NAMES: NodeNames = NodeNames::new("npz", |name| name.ends_with(".npy") || name.len() > 251);
 
-/// Makes a `.npz` archive.
+/// Writes a `.npz` archive.
 #[derive(Debug)]
 pub struct NpzSink {
     staged: StagedFile,
@@ -90,18 +89,18 @@ impl NpzSink {
 
 impl Sink for NpzSink {
     fn group(&mut self, _: &str, _: &Attributes) -> Result<()> {
-        // Member names carry the path, so groups need no entry.
+        // Member names contain the path, so groups need no entry.
         Ok(())
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        // Members are unpacked as files by other tools, so their names follow the rules of files.
+        // Other tools unpack members as files, so their names follow the rules of file names.
         let key = MEMBER_NAMES.key(&self.staged.target().display().to_string(), path)?;
         let name = if key.is_empty() { "arr_0" } else { key.as_str() };
         if self.members.iter().any(|(own, _)| own == name) {
-            return Err(Error::invalid(format!("{path} is there already")));
+            return Err(Error::invalid(format!("{path} already exists")));
         }
-        // Chunks come in any order and zip members are streams, so each member is built in a file of its own.
+        // Chunks arrive in any order and zip members are streams, so each member is built in a separate file.
         let folder = self.staged.path().parent().unwrap_or_else(|| Path::new("."));
         let file = tempfile::tempfile_in(folder).map_err(|source| self.staged.failed(source))?;
         let handle = file.try_clone().map_err(|source| self.staged.failed(source))?;
@@ -129,7 +128,7 @@ impl Sink for NpzSink {
     }
 }
 
-/// An array in C order that is written slab by slab at its place.
+/// An array in C order, written in place slab by slab.
 #[derive(Debug)]
 struct SlabSink {
     file: Mutex<File>,
@@ -144,7 +143,7 @@ impl SlabSink {
         if spec.nullable {
             return Err(Error::unsupported(Arc::clone(&target), "missing elements in NumPy files"));
         }
-        // NumPy has no array of arrays: the inner shape becomes axes, which leaves the bytes as they are.
+        // NumPy has no arrays of arrays: the inner shape becomes axes, which leaves the bytes unchanged.
         let (mut dtype, mut shape) = (spec.dtype.clone(), spec.grid.shape().to_vec());
         while let DType::Array(base, inner) = &dtype {
             shape.extend(inner.iter().map(|extent| *extent as u64));

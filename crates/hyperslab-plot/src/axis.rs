@@ -1,9 +1,7 @@
 //! Axes: what the positions along a dimension are called, and the marks that say so.
 
-use hyperslab::{
-    ArrayReader, AxisPositions, Calendar, DType, Labels, Node, OpenStore, Positions, Result, TimeAxis,
-    TimeUnit, element_to_json, element_to_text,
-};
+use hyperslab::driver::{AxisPositions, Labels, element_to_json, element_to_text};
+use hyperslab::{ArrayReader, Calendar, DType, Node, OpenStore, Positions, Result, TimeAxis, TimeUnit};
 
 use crate::ticks::{self, Tick};
 

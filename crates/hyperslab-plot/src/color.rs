@@ -1,10 +1,10 @@
-//! Colour maps, and values to colours.
+//! Colour maps, and the mapping of values to colours.
 
 use hyperslab::{Error, Result};
 
 use crate::scene::Color;
 
-/// The colour of what is missing: a grey that no perceptually uniform map has.
+/// The colour of missing values: a grey that no perceptually uniform map contains.
 pub(crate) const MISSING: Color = Color::rgb(0xd4, 0xd4, 0xd4);
 
 /// A colour map.
@@ -15,7 +15,7 @@ pub struct ColorMap {
     reversed: bool,
 }
 
-/// Maps by name. The first group is perceptually uniform, the second goes out from a middle.
+/// Maps by name. The first group is perceptually uniform, the second diverging.
 const MAPS: &[(&str, colorous::Gradient, bool)] = &[
     ("viridis", colorous::VIRIDIS, false),
     ("magma", colorous::MAGMA, false),
@@ -25,7 +25,7 @@ const MAPS: &[(&str, colorous::Gradient, bool)] = &[
     ("turbo", colorous::TURBO, false),
     ("gray", colorous::GREYS, true),
     ("blues", colorous::BLUES, false),
-    // From blue to red, as temperatures are drawn.
+    // From blue to red, as usual for temperatures.
     ("rdbu_r", colorous::RED_BLUE, true),
     ("rdbu", colorous::RED_BLUE, false),
     ("rdylbu", colorous::RED_YELLOW_BLUE, false),
@@ -34,7 +34,7 @@ const MAPS: &[(&str, colorous::Gradient, bool)] = &[
 ];
 
 impl ColorMap {
-    /// The map for values that grow from little to much.
+    /// The map for values that increase from low to high.
     #[must_use]
     pub const fn sequential() -> Self {
         Self { name: "viridis", gradient: colorous::VIRIDIS, reversed: false }
@@ -46,11 +46,11 @@ impl ColorMap {
         Self { name: "rdbu_r", gradient: colorous::RED_BLUE, reversed: true }
     }
 
-    /// A map by its name, as matplotlib calls it; `_r` at the end turns it round.
+    /// A map by its matplotlib name; a trailing `_r` reverses it.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for an unknown name; the message lists those there are.
+    /// [`Invalid`](Error::Invalid) for an unknown name; the message lists the known ones.
     pub fn named(name: &str) -> Result<Self> {
         let wanted = name.to_ascii_lowercase();
         let find = |wanted: &str, turned: bool| {
@@ -73,7 +73,7 @@ impl ColorMap {
         self.name
     }
 
-    /// The colour at a share of the way, from 0 to 1.
+    /// The colour at a position from 0 to 1.
     #[must_use]
     pub fn at(&self, share: f64) -> Color {
         let share = if self.reversed { 1.0 - share } else { share };
@@ -82,7 +82,7 @@ impl ColorMap {
     }
 }
 
-/// How values become colours.
+/// How values map to colours.
 #[derive(Debug, Clone, Copy)]
 pub struct ColorScale {
     /// The map.
@@ -91,27 +91,27 @@ pub struct ColorScale {
     pub low: f64,
     /// The value of the last colour.
     pub high: f64,
-    /// Are there values below the first, or above the last?
+    /// Whether there are values below the first, or above the last.
     pub clipped: (bool, bool),
-    /// Are values missing?
+    /// Whether values are missing.
     pub missing: bool,
 }
 
 impl ColorScale {
-    /// The colour of a value; not-a-number is missing.
+    /// The colour of a value; NaN is missing.
     #[must_use]
     pub fn color(&self, value: f64) -> Color {
         if value.is_nan() { MISSING } else { self.map.at(self.share(value)) }
     }
 
-    /// How far a value is along the scale, from 0 to 1.
+    /// The position of a value on the scale, from 0 to 1.
     #[must_use]
     pub fn share(&self, value: f64) -> f64 {
         ((value - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
     }
 
-    /// The scale for these values: between two percentiles of them, or as `range` says. Values on both sides of zero get a
-    /// diverging map with zero in its middle, unless a map or a range was chosen.
+    /// The scale for these values: between two percentiles, or given by `range`. Values on both sides of zero get a diverging map
+    /// centred at zero, unless a map or a range was chosen.
     #[must_use]
     pub fn of(
         values: &[f64],
@@ -133,11 +133,11 @@ impl ColorScale {
             }
         });
         if low >= high {
-            // A constant: its colour is the middle one.
+            // A constant gets the middle colour.
             let room = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
             (low, high) = (low - room, high + room);
         }
-        // What rounding moves is not clipped.
+        // Rounding differences do not count as clipping.
         let room = (high - low) * 1e-9;
         let below = values.iter().any(|value| *value < low - room);
         let above = values.iter().any(|value| *value > high + room);
@@ -154,7 +154,7 @@ fn percentile_range(values: &mut [f64], (low, high): (f64, f64)) -> (f64, f64) {
     let last = values.len() - 1;
     let at = |share: f64| values[(share / 100.0 * last as f64).round().clamp(0.0, last as f64) as usize];
     let (from, to) = (at(low), at(high));
-    // Nearly all values are the same: show the rest as well.
+    // Nearly all values are equal, so show the full range.
     if from < to { (from, to) } else { (values[0], values[last]) }
 }
 

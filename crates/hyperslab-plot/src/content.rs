@@ -1,4 +1,4 @@
-//! What stands inside a panel.
+//! The content of a panel.
 
 use crate::color::{ColorMap, ColorScale};
 use crate::figure::{Content, PointColor};
@@ -8,7 +8,7 @@ use crate::scene::{Color, Point, Scene, Shape};
 /// The colour of lines and bars.
 pub(crate) const ACCENT: Color = Color::rgb(0x2b, 0x6c, 0xb0);
 
-/// Colours that differ, for groups.
+/// Distinct colours for groups.
 pub(crate) const GROUPS: [Color; 10] = [
     Color::rgb(0x4e, 0x79, 0xa7),
     Color::rgb(0xf2, 0x8e, 0x2b),
@@ -37,14 +37,14 @@ pub(crate) fn draw(scene: &mut Scene, place: &Place<'_>, scale: Option<&ColorSca
     }
 }
 
-/// Cells as colours, from the top row to the bottom one.
+/// Cells as colours, from the top row to the bottom row.
 pub(crate) fn heat_pixels(cells: &[f64], columns: usize, downwards: bool, scale: &ColorScale) -> Vec<Color> {
     let row = |row: &[f64]| row.iter().map(|value| scale.color(*value)).collect::<Vec<_>>();
     let rows = cells.chunks(columns.max(1));
     if downwards { rows.flat_map(row).collect() } else { rows.rev().flat_map(row).collect() }
 }
 
-/// Lines between neighbours; a value without any is a dot.
+/// Lines between neighbours. An isolated value becomes a dot.
 fn line(scene: &mut Scene, place: &Place<'_>, points: &[(f64, f64)]) {
     for run in points.split(|(_, value)| !value.is_finite()).filter(|run| !run.is_empty()) {
         let points: Vec<Point> = run.iter().map(|(x, y)| (place.x(*x), place.y(*y))).collect();
@@ -55,14 +55,14 @@ fn line(scene: &mut Scene, place: &Place<'_>, points: &[(f64, f64)]) {
     }
 }
 
-/// The area between the smallest and the largest value of each piece.
+/// The area between the minimum and maximum of each piece.
 fn band(scene: &mut Scene, place: &Place<'_>, pieces: &[(f64, f64)]) {
     let (from, to) = place.panel.x.range;
     let each = (to - from) / pieces.len().max(1) as f64;
     let mut start = 0;
     for run in pieces.split(|(low, high)| !(low.is_finite() && high.is_finite())) {
         let x = |number: usize| place.x(from + (start + number) as f64 * each + each / 2.0);
-        // A hair of height keeps constant stretches visible.
+        // A minimal height keeps constant stretches visible.
         let upper = run.iter().enumerate().map(|(number, piece)| (x(number), place.y(piece.1) - 0.6));
         let lower = run.iter().enumerate().map(|(number, piece)| (x(number), place.y(piece.0) + 0.6));
         let mut points: Vec<Point> = upper.collect();
@@ -80,7 +80,7 @@ fn bars(scene: &mut Scene, place: &Place<'_>, edges: &[f64], counts: &[f64]) {
     let floor = place.y(0.0);
     for (pair, count) in edges.windows(2).zip(counts).filter(|(_, count)| **count > 0.0) {
         let (left, right, top) = (place.x(pair[0]), place.x(pair[1]), place.y(*count).min(floor - 1.0));
-        // A thin gap between bars, where they are wide enough for one.
+        // A thin gap between bars, if they are wide enough.
         let gap = if right - left > 4.0 { 0.5 } else { 0.0 };
         let points = vec![(left + gap, floor), (left + gap, top), (right - gap, top), (right - gap, floor)];
         scene.shapes.push(Shape::Area { points, color: ACCENT });

@@ -1,91 +1,91 @@
-//! What a picture shows, before it is drawn anywhere.
+//! The content of a figure, independent of how it is drawn.
 
 use serde_json::{Value, json};
 
 use crate::axis::Axis;
 use crate::color::ColorScale;
 
-/// A picture: one panel, or several of one kind that share their axes and colours.
+/// A figure: one panel, or several of one kind that share their axes and colours.
 #[derive(Debug, Clone)]
 pub struct Figure {
-    /// What is shown.
+    /// The title.
     pub title: String,
-    /// What else is to be said: the rest of the selection, how it was reduced.
+    /// Further information: the rest of the selection, how it was reduced.
     pub subtitle: String,
     /// The panels, by row.
     pub panels: Vec<Panel>,
-    /// What colours mean, and of what.
+    /// The colour scale, and its label.
     pub colors: Option<(ColorScale, String)>,
-    /// Width over height of a panel; as the picture has room when left out.
+    /// The aspect ratio (width over height) of a panel; chosen to fit by default.
     pub aspect: Option<f64>,
 }
 
 /// One panel.
 #[derive(Debug, Clone)]
 pub struct Panel {
-    /// What tells it from the others.
+    /// The title that distinguishes it from other panels.
     pub title: String,
-    /// From left to right.
+    /// The x axis, from left to right.
     pub x: Axis,
-    /// From bottom to top, or [downwards](Axis::downwards).
+    /// The y axis, from bottom to top, or [downwards](Axis::downwards).
     pub y: Axis,
     /// What is drawn.
     pub content: Content,
 }
 
-/// What a panel shows.
+/// The content of a panel.
 #[derive(Debug, Clone)]
 pub enum Content {
     /// Values as colours, row by row; row 0 is at position 0 of the y axis.
     Heat {
-        /// Cells, in C order; not-a-number is missing.
+        /// Cells, in C order; NaN is missing.
         cells: Vec<f64>,
         /// Cells in a row.
         columns: usize,
         /// Rows.
         rows: usize,
     },
-    /// Values along the x axis; not-a-number leaves a gap.
+    /// Values along the x axis; NaN leaves a gap.
     Line {
-        /// Where on the x axis, and the value.
+        /// Positions on the x axis and values.
         points: Vec<(f64, f64)>,
     },
-    /// The smallest and the largest value of each of many pieces of the x axis.
+    /// The minimum and maximum of each of many pieces of the x axis.
     Band {
-        /// Smallest and largest, by piece.
+        /// Minimum and maximum, by piece.
         pieces: Vec<(f64, f64)>,
     },
     /// Counts between edges.
     Bars {
-        /// One more than counts.
+        /// The edges: one more than there are counts.
         edges: Vec<f64>,
-        /// How many.
+        /// The counts.
         counts: Vec<f64>,
     },
     /// Points, and lines between them.
     Points {
-        /// Where they are.
+        /// Their positions.
         points: Vec<[f64; 2]>,
-        /// What gives each its colour.
+        /// Their colours.
         color: PointColor,
         /// Lines, as rows of points.
         lines: Vec<Vec<usize>>,
     },
 }
 
-/// What gives points their colours.
+/// The colours of points.
 #[derive(Debug, Clone)]
 pub enum PointColor {
-    /// All have the same.
+    /// All points have the same colour.
     Same,
-    /// A value each.
+    /// One value per point.
     Values(Vec<f64>),
-    /// A group each; neighbouring groups differ.
+    /// One group per point; neighbouring groups differ in colour.
     Groups(Vec<usize>),
 }
 
 impl Content {
-    /// What kind of picture it is.
+    /// The kind of figure.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -98,7 +98,7 @@ impl Content {
 }
 
 impl Figure {
-    /// The reduced data behind the picture, as one JSON object.
+    /// The reduced data of the figure, as one JSON object.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let panels: Vec<Value> = self.panels.iter().map(panel_json).collect();
@@ -109,7 +109,7 @@ impl Figure {
     }
 }
 
-/// Numbers that JSON lacks are written as they are everywhere else.
+/// Numbers that JSON lacks are written as everywhere else.
 fn number(value: f64) -> Value {
     match value {
         _ if value.is_nan() => "NaN".into(),

@@ -84,8 +84,29 @@ impl<'a> Page<'a> {
             let last_row = number + self.columns >= self.figure.panels.len();
             self.panel(panel, frame, (first_column, last_row));
         }
+        self.axis_labels();
         if let Some((scale, label)) = &self.figure.colors {
             self.color_bar(scale, label);
+        }
+    }
+
+    /// The names of the axes, once for all panels.
+    fn axis_labels(&mut self) {
+        let (Some(panel), Some(first)) = (self.figure.panels.first(), self.frames.first().copied()) else {
+            return;
+        };
+        let right = self.frames.iter().map(Frame::right).fold(0.0, f32::max);
+        let bottom = self.frames.iter().map(Frame::bottom).fold(0.0, f32::max);
+        let (width, height) = (right - first.x, bottom - first.y);
+        if !panel.x.label.is_empty() {
+            let at = (first.x + width / 2.0, bottom + TICK + SMALL + LABEL + 8.0);
+            let label = text::fitted(&panel.x.label, LABEL, width.max(120.0));
+            self.scene.text(at, label, (LABEL, INK), Anchor::Middle);
+        }
+        if !panel.y.label.is_empty() {
+            let at = (MARGIN + LABEL * 0.7, first.y + height / 2.0);
+            let label = text::fitted(&panel.y.label, LABEL, height.max(120.0));
+            self.turned(at, label, (LABEL, INK));
         }
     }
 
@@ -150,11 +171,6 @@ impl<'a> Page<'a> {
                 self.scene.text(at, &*tick.label, (SMALL, INK), Anchor::Middle);
             }
         }
-        if shown && !place.panel.x.label.is_empty() {
-            let at = (frame.x + frame.width / 2.0, frame.bottom() + TICK + SMALL + LABEL + 8.0);
-            let label = text::fitted(&place.panel.x.label, LABEL, frame.width.max(120.0));
-            self.scene.text(at, label, (LABEL, INK), Anchor::Middle);
-        }
     }
 
     fn y_axis(&mut self, place: &Place<'_>, ticks: &[Tick], shown: bool) {
@@ -166,12 +182,6 @@ impl<'a> Page<'a> {
                 let at = (frame.x - TICK - 4.0, y + SMALL * 0.36);
                 self.scene.text(at, &*tick.label, (SMALL, INK), Anchor::End);
             }
-        }
-        if shown && !place.panel.y.label.is_empty() {
-            let at = (MARGIN + LABEL * 0.7, frame.y + frame.height / 2.0);
-            let text = text::fitted(&place.panel.y.label, LABEL, frame.height.max(120.0));
-            let style = (LABEL, INK);
-            self.turned(at, text, style);
         }
     }
 
@@ -289,6 +299,9 @@ fn margins(figure: &Figure, height: f32) -> Margins {
         let label = if label.is_empty() { 0.0 } else { LABEL + 8.0 };
         (16.0 + BAR + TICK + 3.0 + texts.fold(0.0, f32::max) + label).max(16.0 + BAR + TICK + missing)
     });
+    // A mark at the end of the axis has half of its text beside the panel.
+    let x_labels = figure.panels.first().map_or(0.0, |panel| widest(&panel.x.ticks(4)));
+    let bar = bar.max(x_labels / 2.0 - MARGIN / 2.0);
     Margins {
         left: MARGIN + LABEL + 6.0 + y_labels + TICK + 6.0,
         right: bar + MARGIN,

@@ -41,6 +41,8 @@ mod raster;
 mod scene;
 mod svg;
 pub mod terminal;
+#[cfg(test)]
+mod tests;
 mod text;
 mod ticks;
 
@@ -79,8 +81,8 @@ impl Figure {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for another extension, [`Exists`](Error::Exists) when the file exists and `replace` is
-    /// false; [`Io`](Error::Io) when the system refuses.
+    /// [`Invalid`](Error::Invalid) for another extension, [`Exists`](Error::Exists) if the file exists and `replace` is
+    /// false; [`Io`](Error::Io) if the system reports an error.
     pub fn write(&self, path: &Path, size: (f32, f32), scale: f32, replace: bool) -> Result<()> {
         let bytes = match extension(path)? {
             "png" => self.to_png(size, scale)?,

@@ -1,9 +1,9 @@
 //! From a node of a store to a figure.
 
+use hyperslab::driver::AxisPositions;
 use hyperslab::query::{Axis as QueryAxis, Group, Operation, Query};
 use hyperslab::{
-    ArrayReader, AxisPositions, AxisSelection, DType, Error, GeometryQuery, Node, OpenStore, Positions,
-    Result, Selection,
+    ArrayReader, AxisSelection, DType, Error, GeometryQuery, Node, OpenStore, Positions, Result, Selection,
 };
 
 use crate::axis::{Axis, short, with_unit};
@@ -26,6 +26,7 @@ pub enum Reduction {
 
 /// What to draw, and how.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PlotOptions {
     /// The most pixels, across and down, that values are reduced to.
     pub pixels: (u32, u32),
@@ -52,6 +53,21 @@ pub struct PlotOptions {
     /// The title; the node's name when left out.
     pub title: Option<String>,
 }
+
+hyperslab::driver::option_setters! { PlotOptions {
+    with_pixels = pixels: (u32, u32),
+    with_reduction = reduction: into Option<Reduction>,
+    with_map = map: into Option<ColorMap>,
+    with_range = range: into Option<(f64, f64)>,
+    with_percentiles = percentiles: (f64, f64),
+    with_histogram = histogram: into Option<usize>,
+    with_raw = raw: bool,
+    with_panels = panels: usize,
+    with_geometry = geometry: GeometryQuery,
+    with_axes = axes: into Option<(String, String)>,
+    with_color_by = color_by: into Option<String>,
+    with_title = title: into Option<String>,
+} }
 
 impl Default for PlotOptions {
     fn default() -> Self {
@@ -303,12 +319,14 @@ impl<'a> Source<'a> {
         };
         let mut drawn = Vec::new();
         if let Some(axis) = panels {
-            for number in &numbers {
+            let titles =
+                numbers.iter().map(|number| self.place(axis, *number)).collect::<Result<Vec<_>>>()?;
+            for (number, title) in numbers.iter().zip(days_alone(titles)) {
                 let mut positions = self.positions.clone();
                 let wanted = positions.axes[axis];
                 let start = wanted.start.wrapping_add_signed(*number as i64 * wanted.step);
                 positions.axes[axis] = AxisPositions { start, count: 1, ..wanted };
-                drawn.push(panel(self.place(axis, *number)?, self.reduced(&positions, &pieces, operation)?));
+                drawn.push(panel(title, self.reduced(&positions, &pieces, operation)?));
             }
         } else {
             drawn.push(panel(String::new(), self.reduced(&self.positions, &pieces, operation)?));
@@ -368,6 +386,22 @@ impl<'a> Source<'a> {
             colors: None,
             aspect: None,
         })
+    }
+}
+
+/// Titles of panels: of dates the day alone, where that tells the panels apart. `time = 2024-07-17T06:00` is wider than a panel.
+fn days_alone(titles: Vec<String>) -> Vec<String> {
+    let day = |title: &String| {
+        let (_, value) = title.split_once(" = ")?;
+        let (day, _) = value.split_once('T').unwrap_or((value, ""));
+        let is_date =
+            day.len() >= 8 && day.starts_with(|c: char| c.is_ascii_digit()) && day.matches('-').count() == 2;
+        is_date.then(|| day.to_owned())
+    };
+    let days: Option<Vec<String>> = titles.iter().map(day).collect();
+    match days {
+        Some(days) if days.windows(2).all(|pair| pair[0] != pair[1]) => days,
+        _ => titles,
     }
 }
 
@@ -434,6 +468,14 @@ fn selection_of(positions: &Positions) -> Selection {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn panels_of_dates_are_titled_by_the_day() {
+        let titles = |texts: &[&str]| days_alone(texts.iter().map(|text| (*text).to_owned()).collect());
+        assert_eq!(titles(&["t = 2024-01-01T06:00", "t = 2024-01-02T06:00"]), ["2024-01-01", "2024-01-02"]);
+        assert_eq!(titles(&["t = 2024-01-01T06:00", "t = 2024-01-01T12:00"])[1], "t = 2024-01-01T12:00");
+        assert_eq!(titles(&["z = 1.5", "z = 2.5"]), ["z = 1.5", "z = 2.5"]);
+    }
 
     #[test]
     fn panels_are_spread_evenly() {

@@ -8,7 +8,7 @@ use crate::color::ColorScale;
 use crate::figure::{Content, Figure, Panel, PointColor};
 use crate::make::{PlotOptions, room};
 
-/// A level with more vertices is left out where there is a coarser one.
+/// A level with more vertices is skipped if there is a coarser one.
 const MOST_VERTICES: u64 = 1_000_000;
 
 pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions) -> Result<Figure> {
@@ -27,7 +27,7 @@ pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions)
         let values = values.ok_or_else(|| {
             let names: Vec<&str> = selected.data.attributes.iter().map(|(name, _)| name.as_str()).collect();
             Error::invalid(format!(
-                "{node}: no axis or number a vertex is called {name}; choose one of: {}",
+                "{node}: no axis or numeric vertex attribute is called {name}; choose one of: {}",
                 axes.iter().map(String::as_str).chain(names).collect::<Vec<_>>().join(", ")
             ))
         })?;
@@ -68,7 +68,7 @@ pub(crate) fn figure(reader: &GeometryReader, node: &str, options: &PlotOptions)
     Ok(Figure { title, subtitle: parts.join(", "), panels: vec![panel], colors, aspect })
 }
 
-/// What to ask for, and the level where it is not the finest.
+/// The query, and the level if it is not the finest.
 fn query(reader: &GeometryReader, options: &PlotOptions) -> Result<(GeometryQuery, Option<usize>)> {
     let mut query = options.geometry.clone();
     let is_part = query.region.is_some() || !query.objects.is_empty() || !query.groups.is_empty();
@@ -93,12 +93,12 @@ fn chosen_axes(axes: &[String], options: &PlotOptions) -> Result<(usize, usize)>
         found.ok_or_else(|| Error::invalid(format!("no axis {name}; the geometry has {}", axes.join(", "))))
     };
     match (find(x)?, find(y)?) {
-        (x, y) if x == y => Err(Error::invalid("two different axes are needed")),
+        (x, y) if x == y => Err(Error::invalid("choose two different axes")),
         both => Ok(both),
     }
 }
 
-/// The first object that has each vertex, by its place in the list.
+/// The first object that contains each vertex, by its position in the list.
 fn groups(vertices: usize, objects: &[(i64, Vec<u64>)]) -> Vec<usize> {
     let mut groups = vec![usize::MAX; vertices];
     for (number, (_, rows)) in objects.iter().enumerate() {

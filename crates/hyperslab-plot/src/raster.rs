@@ -8,13 +8,13 @@ use tiny_skia::{
 use crate::scene::{Anchor, Color, Frame, Point, Scene, Shape};
 use crate::text;
 
-/// More pixels than this are no picture.
+/// The maximum number of pixels in a figure.
 const MOST_PIXELS: f32 = 1.2e8;
 
-/// Draws a scene, `scale` pixels a logical one.
+/// Draws a scene with `scale` pixels per logical pixel.
 pub(crate) fn draw(scene: &Scene, scale: f32) -> Result<Pixmap> {
     let (width, height) = ((scene.width * scale).round(), (scene.height * scale).round());
-    let too_large = || Error::invalid(format!("a picture of {width} × {height} pixels"));
+    let too_large = || Error::invalid(format!("cannot draw a figure of {width} × {height} pixels"));
     if !(width >= 1.0 && height >= 1.0 && width * height <= MOST_PIXELS) {
         return Err(too_large());
     }
@@ -107,7 +107,7 @@ impl Canvas {
     fn image(&mut self, frame: &Frame, (columns, rows): (u32, u32), pixels: &[Color]) {
         let Some(image) = image_of(columns, rows, pixels) else { return };
         let (wide, high) = (frame.width / columns as f32, frame.height / rows as f32);
-        // Cells keep sharp edges where they are larger than pixels.
+        // Cells larger than pixels keep sharp edges.
         let sharp = wide * self.scale.sx >= 1.0 && high * self.scale.sy >= 1.0;
         let quality = if sharp { FilterQuality::Nearest } else { FilterQuality::Bilinear };
         let options = PixmapPaint { quality, ..PixmapPaint::default() };
@@ -126,7 +126,7 @@ impl Canvas {
     }
 }
 
-/// Cells as an image of their own.
+/// Cells as a separate image.
 fn image_of(columns: u32, rows: u32, pixels: &[Color]) -> Option<Pixmap> {
     let mut image = Pixmap::new(columns, rows)?;
     for (to, color) in image.pixels_mut().iter_mut().zip(pixels) {
@@ -135,10 +135,9 @@ fn image_of(columns: u32, rows: u32, pixels: &[Color]) -> Option<Pixmap> {
     Some(image)
 }
 
-/// Cells as a PNG of their own.
+/// Cells as a separate PNG.
 pub(crate) fn image_png(columns: u32, rows: u32, pixels: &[Color]) -> Result<Vec<u8>> {
-    let image =
-        image_of(columns, rows, pixels).ok_or_else(|| Error::invalid("a picture without any pixels"))?;
+    let image = image_of(columns, rows, pixels).ok_or_else(|| Error::invalid("the figure has no pixels"))?;
     png(&image)
 }
 

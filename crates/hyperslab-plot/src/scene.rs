@@ -1,4 +1,4 @@
-//! A picture as shapes, before it is known whether it becomes pixels or SVG.
+//! A figure as shapes, independent of pixels and SVG.
 //!
 //! Coordinates are logical pixels from the top left corner.
 
@@ -29,7 +29,7 @@ impl Color {
     }
 }
 
-/// Where a text stands relative to its point.
+/// The alignment of a text relative to its point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Anchor {
     Start,
@@ -81,7 +81,7 @@ pub(crate) enum Shape {
         dots: Vec<(Point, Color)>,
         radius: f32,
     },
-    /// A baseline text; `turned` reads from bottom to top.
+    /// Text at a baseline; `turned` reads from bottom to top.
     Text {
         at: Point,
         text: String,
@@ -97,11 +97,11 @@ pub(crate) enum Shape {
         rows: u32,
         pixels: Vec<Color>,
     },
-    /// What follows is cut off outside the frame, until the next of these.
+    /// Clips the following shapes to the frame, until the next clip.
     Clip(Option<Frame>),
 }
 
-/// A picture.
+/// A figure as a list of shapes.
 #[derive(Debug, Clone)]
 pub(crate) struct Scene {
     pub(crate) width: f32,

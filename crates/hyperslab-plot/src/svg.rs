@@ -9,10 +9,10 @@ use hyperslab::Result;
 use crate::raster;
 use crate::scene::{Anchor, Color, Frame, Point, Scene, Shape};
 
-/// The families that look like the embedded font, by which text is measured.
+/// Font families that resemble the embedded font, by which text is measured.
 const FAMILIES: &str = "DejaVu Sans, Verdana, Geneva, sans-serif";
 
-/// More dots than this become one image: a browser takes long over so many circles.
+/// More dots than this become one image, because browsers are slow with many circles.
 const MOST_DOTS: usize = 20_000;
 
 /// A scene as an SVG document.
@@ -160,7 +160,7 @@ fn number(value: f32) -> f32 {
     (value * 100.0).round() / 100.0
 }
 
-/// Text that is no markup. Characters that XML does not allow are left out.
+/// Escapes text. Characters that XML does not allow are left out.
 fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for character in text.chars() {

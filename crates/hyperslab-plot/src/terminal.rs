@@ -1,4 +1,4 @@
-//! Pictures in a terminal: by the graphics protocol of kitty, as sixels, or as characters.
+//! Figures in a terminal: by kitty's graphics protocol, as sixels, or as characters.
 
 mod characters;
 mod sixel;
@@ -10,10 +10,10 @@ use hyperslab::{Error, Result};
 use crate::figure::Figure;
 use crate::{layout, raster};
 
-/// What a terminal can show.
+/// The graphics capabilities of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Graphics {
-    /// Images, by the protocol of kitty, which WezTerm, Ghostty and Konsole have as well.
+    /// Images by kitty's protocol, which WezTerm, Ghostty and Konsole support as well.
     Kitty,
     /// Images as sixels: xterm, foot, mlterm, WezTerm, Windows Terminal.
     Sixel,
@@ -21,7 +21,7 @@ pub enum Graphics {
     TrueColor,
     /// Characters in the 256 colours of xterm.
     Palette,
-    /// Characters alone.
+    /// Characters only.
     Plain,
 }
 
@@ -44,12 +44,12 @@ impl std::str::FromStr for Graphics {
     }
 }
 
-/// The variables of the environment by which terminals make themselves known.
+/// The environment variables by which terminals identify themselves.
 pub const VARIABLES: [&str; 7] =
     ["NO_COLOR", "TERM", "TERM_PROGRAM", "COLORTERM", "KITTY_WINDOW_ID", "TMUX", "KONSOLE_VERSION"];
 
 impl Graphics {
-    /// What the environment says of the terminal. Images need one that is known to have them and no multiplexer between.
+    /// Detects the terminal from the environment. Images require a terminal known to support them, without a multiplexer.
     #[must_use]
     pub fn detect(variable: impl Fn(&str) -> Option<String>) -> Self {
         let value = |name: &str| variable(name).unwrap_or_default();
@@ -76,13 +76,13 @@ impl Graphics {
         }
     }
 
-    /// Does the terminal show images?
+    /// Returns true if the terminal shows images.
     #[must_use]
     pub const fn has_images(self) -> bool {
         matches!(self, Self::Kitty | Self::Sixel)
     }
 
-    /// The pixels that values are reduced to in a terminal of this size.
+    /// The number of pixels to which values are reduced in a terminal of this size.
     #[must_use]
     pub fn pixels(self, (columns, rows): (usize, usize)) -> (u32, u32) {
         let (across, down) = if self.has_images() { (20, 24) } else { (2, 4) };
@@ -92,17 +92,17 @@ impl Graphics {
 }
 
 impl Figure {
-    /// The picture for a terminal of so many columns and rows.
+    /// The figure for a terminal with this many columns and rows.
     ///
     /// # Errors
     ///
-    /// None but [`Invalid`](Error::Invalid) for a terminal without any room.
+    /// [`Invalid`](Error::Invalid) for a terminal without space.
     pub fn to_terminal(&self, graphics: Graphics, (columns, rows): (usize, usize)) -> Result<String> {
         let (columns, rows) = (columns.clamp(20, 1000), rows.clamp(8, 1000));
         if !graphics.has_images() {
             return Ok(characters::draw(self, graphics, columns, rows));
         }
-        // A cell of a terminal is about 8 by 17 logical pixels; a line stays for the prompt.
+        // A terminal cell is about 8 by 17 logical pixels. One line is left for the prompt.
         let room = ((columns as f32 * 8.0).min(900.0), ((rows - 1) as f32 * 17.0).min(620.0));
         let picture = raster::draw(&layout::scene(self, room), 1.5)?;
         Ok(match graphics {
@@ -112,7 +112,7 @@ impl Figure {
     }
 }
 
-/// A PNG in kitty's protocol: base64, in pieces of 4096 bytes.
+/// A PNG in kitty's protocol: base64, in blocks of 4096 bytes.
 fn kitty(png: &[u8]) -> String {
     let data = STANDARD.encode(png);
     let pieces: Vec<&str> =

@@ -8,13 +8,13 @@ use ttf_parser::{Face, GlyphId, OutlineBuilder};
 /// A subset of DejaVu Sans: Latin, Greek, Cyrillic, superscripts, arrows and common symbols.
 static FONT: &[u8] = include_bytes!("../fonts/DejaVuSans-subset.ttf");
 
-/// The font; `None` only when the embedded file is damaged.
+/// The font; `None` only if the embedded file is damaged.
 fn face() -> Option<&'static Face<'static>> {
     static FACE: OnceLock<Option<Face<'static>>> = OnceLock::new();
     FACE.get_or_init(|| Face::parse(FONT, 0).ok()).as_ref()
 }
 
-/// A character's glyph; a question mark for those that the font lacks.
+/// A character's glyph; a question mark if the font lacks it.
 fn glyph(face: &Face<'_>, character: char) -> GlyphId {
     face.glyph_index(character).or_else(|| face.glyph_index('?')).unwrap_or(GlyphId(0))
 }
@@ -27,7 +27,7 @@ pub(crate) fn width(text: &str, size: f32) -> f32 {
     text.chars().map(|character| f32::from(advance(character)) * scale).sum()
 }
 
-/// A text that fits a width, cut off with an ellipsis where it must be.
+/// A text that fits a width, truncated with an ellipsis if necessary.
 pub(crate) fn fitted(text: &str, size: f32, room: f32) -> String {
     if width(text, size) <= room {
         return text.to_owned();
@@ -55,7 +55,7 @@ pub(crate) fn outline(text: &str, size: f32) -> Option<Path> {
     pen.path.finish()
 }
 
-/// Puts glyphs one after the other; fonts count upwards, pictures downwards.
+/// Places glyphs one after another. Font coordinates point upwards, image coordinates downwards.
 struct Pen {
     path: PathBuilder,
     x: f32,

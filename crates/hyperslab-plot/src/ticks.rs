@@ -5,17 +5,17 @@ use hyperslab::Calendar;
 /// A mark on an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tick {
-    /// Where, in the coordinate of the axis.
+    /// Its position, in the coordinate of the axis.
     pub at: f64,
-    /// What stands there.
+    /// Its label.
     pub label: String,
 }
 
-/// Attoseconds of a second, in which calendars count.
+/// Attoseconds per second, the unit of calendars.
 const PER_SECOND: i128 = 1_000_000_000_000_000_000;
 const PER_DAY: i128 = 86_400 * PER_SECOND;
 
-/// The round step that cuts a span into at most so many parts: 1, 2 or 5 times a power of ten.
+/// The round step that divides a span into at most this many parts: 1, 2 or 5 times a power of ten.
 fn step(span: f64, most: usize) -> f64 {
     let rough = span / most.max(1) as f64;
     let power = 10_f64.powf(rough.log10().floor());
@@ -32,7 +32,7 @@ pub(crate) fn numbers(low: f64, high: f64, most: usize, whole: bool) -> Vec<f64>
     multiples(low, high, if whole { step.max(1.0).round() } else { step })
 }
 
-/// As [`numbers`], in steps that angles are told in.
+/// Like [`numbers`], in steps that are usual for angles.
 pub(crate) fn degrees(low: f64, high: f64, most: usize) -> Vec<f64> {
     const STEPS: [f64; 6] = [10.0, 15.0, 30.0, 45.0, 60.0, 90.0];
     let span = high - low;
@@ -50,7 +50,7 @@ fn multiples(low: f64, high: f64, step: f64) -> Vec<f64> {
     (0..=(last - first) as usize).map(|number| (first + number as f64) * step).collect()
 }
 
-/// Numbers as text, all with as many digits as tell them apart.
+/// Numbers as text, all with the digits needed to distinguish them.
 pub(crate) fn texts(numbers: &[f64]) -> Vec<String> {
     let largest = numbers.iter().fold(0.0_f64, |largest, number| largest.max(number.abs()));
     let gap = numbers.windows(2).map(|pair| (pair[1] - pair[0]).abs()).fold(f64::INFINITY, f64::min);
@@ -65,7 +65,7 @@ pub(crate) fn texts(numbers: &[f64]) -> Vec<String> {
         return numbers.iter().map(|number| scientific(*number, power as i32, digits)).collect();
     }
     let decimals = (-(gap * 1.000_001).log10().floor()).clamp(0.0, 12.0) as usize;
-    // A gap of 0.25 needs a digit more than its power of ten says.
+    // A gap of 0.25 needs one more digit than its power of ten.
     let exact = |decimals: usize| {
         numbers.iter().all(|number| {
             let scaled = number * 10_f64.powi(decimals as i32);
@@ -94,7 +94,7 @@ fn scientific(number: f64, power: i32, digits: usize) -> String {
     minus(format!("{:.digits$}×10{exponent}", number / 10_f64.powi(power)))
 }
 
-/// A hyphen is too short for a minus; zero has none.
+/// Uses a true minus sign, and none for zero.
 fn minus(text: String) -> String {
     match text.strip_prefix('-') {
         Some(rest) if rest.chars().all(|character| matches!(character, '0' | '.')) => rest.to_owned(),
@@ -151,7 +151,7 @@ impl TimeStep {
         }
     }
 
-    /// The first instant of this step that is not before `instant`.
+    /// The first instant of this step at or after `instant`.
     fn first(self, calendar: Calendar, instant: i128) -> Option<i128> {
         let day = instant.div_euclid(PER_DAY) + i128::from(instant.rem_euclid(PER_DAY) > 0);
         let (year, month, _) = calendar.date(day);
@@ -160,11 +160,11 @@ impl TimeStep {
                 let length = seconds * PER_SECOND;
                 instant.div_euclid(length) * length + if instant.rem_euclid(length) > 0 { length } else { 0 }
             }
-            // Days start anew with each month: 1, 6, 11 … or 1, 3, 5 ….
+            // Days restart with each month: 1, 6, 11 … or 1, 3, 5 ….
             Self::Days(days) => {
                 let (_, _, date) = calendar.date(day);
                 let day = day + (days - (date - 1) % days) % days;
-                // The last days of a month are too near to the first of the next.
+                // The last days of a month are too close to the first of the next.
                 match calendar.date(day) {
                     (year, month, date) if days > 1 && date > 31 - days => {
                         let (year, month) = next_month(year, month, 1);
@@ -194,7 +194,7 @@ impl TimeStep {
     fn text(self, calendar: Calendar, instant: i128) -> String {
         let text = calendar.text(instant);
         let date = text.split('T').next().unwrap_or_default();
-        // A year has a sign and any number of digits; what follows has two each.
+        // A year has a sign and any number of digits; the other parts have two each.
         let short = |cut: usize| date[..date.len().saturating_sub(cut)].to_owned();
         let clock = text.split_once('T').map_or("00:00", |(_, clock)| clock);
         match self {
@@ -213,7 +213,7 @@ fn next_month(year: i128, month: i128, further: i128) -> (i128, i128) {
     (number.div_euclid(12), number.rem_euclid(12) + 1)
 }
 
-/// Dates from one instant to another, at most about `most` of them; none where they are nearer than a second.
+/// Dates from one instant to another, at most about `most` of them; none if they are less than a second apart.
 pub(crate) fn times(calendar: Calendar, low: i128, high: i128, most: usize) -> Vec<(i128, String)> {
     let span = high - low;
     let fits = |step: &TimeStep| span / step.length() <= most as i128;

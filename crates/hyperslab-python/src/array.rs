@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
+use hyperslab::driver::{Buffer, Labels, Plan, needs_elements};
 use hyperslab::query::{Operation, OperationInfo, Parameters};
-use hyperslab::{
-    ArrayReader, AxisPick, Buffer, Fill, Labels, Plan, Selection, SelectionItem, Threads, Values,
-    needs_elements,
-};
+use hyperslab::{ArrayReader, AxisPick, Fill, Selection, SelectionItem, Threads, Values};
 use numpy::{PyArrayDescr, PyArrayDescrMethods};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -17,6 +15,7 @@ use crate::errors::{bad_index, detached, invalid, raised};
 use crate::key::{self, Key};
 use crate::memory::{self, Cells};
 use crate::reduce::{self, Asked};
+use crate::show;
 use crate::store::Origin;
 use crate::{dtype, refs, threads, values};
 
@@ -83,7 +82,7 @@ impl Array {
             Some(positions) => {
                 let plan = Plan::new(&schema.grid, positions).map_err(|error| raised(py, &error))?;
                 let reader = self.reader_for(py, plan.len(), plan.positions().cells())?;
-                detached(py, || even(&reader, &plan))?
+                detached(py, || even(&reader, &plan, self.origin.views))?
             }
             None => {
                 let reader = self.reader.clone().with_threads(threads::wanted(py, self.origin.threads)?);
@@ -109,9 +108,9 @@ impl Array {
     }
 }
 
-/// A view into the mapped file where the selection is one run of raw bytes, else a fresh buffer.
-fn even(reader: &ArrayReader, plan: &Plan) -> hyperslab::Result<Cells> {
-    if let Some(view) = reader.view(plan)? {
+/// A view into the mapped file where views are wanted and the selection is one run of raw bytes, else a fresh buffer.
+fn even(reader: &ArrayReader, plan: &Plan, views: bool) -> hyperslab::Result<Cells> {
+    if views && let Some(view) = reader.view(plan)? {
         return Ok(Cells::View(view));
     }
     let mut buffer = Buffer::zeroed(reader.result_bytes(plan)?)?;
@@ -120,7 +119,7 @@ fn even(reader: &ArrayReader, plan: &Plan) -> hyperslab::Result<Cells> {
 }
 
 fn result_bytes(py: Python<'_>, shape: &[u64], item: Option<usize>) -> PyResult<usize> {
-    let bytes = hyperslab::product(shape).and_then(|cells| cells.checked_mul(item? as u64));
+    let bytes = hyperslab::driver::product(shape).and_then(|cells| cells.checked_mul(item? as u64));
     let bytes = bytes.and_then(|bytes| isize::try_from(bytes).ok());
     bytes
         .map(isize::cast_unsigned)
@@ -150,7 +149,8 @@ impl Array {
     /// The number of elements.
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<u64> {
-        hyperslab::product(self.shape_of()).ok_or_else(|| invalid(py, "more elements than can be counted"))
+        hyperslab::driver::product(self.shape_of())
+            .ok_or_else(|| invalid(py, "more elements than can be counted"))
     }
 
     /// Bytes of all elements in memory.
@@ -292,9 +292,102 @@ impl Array {
         self.size(py).map(|size| size > 0)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        let shape = self.shape(py)?.repr()?.to_string();
-        Ok(format!("<hyperslab.Array {:?}: shape {shape}, type {}>", self.path, self.dtype.bind(py).str()?))
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "array_text")
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "array_html")
+    }
+
+    /// Draws the array through matplotlib: a line for one dimension, an image for two, an image of the first slice for more.
+    /// A selection as of :meth:`__getitem__` chooses what to draw: ``a.plot("time=2000-01-01")``, ``a.plot(0)``. Values are
+    /// decoded by the conventions of the file. ``ax`` are the axes to draw on; further options go to matplotlib. Returns the
+    /// axes.
+    #[pyo3(signature = (*selection, ax=None, decode=true, **options))]
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        selection: &Bound<'py, PyTuple>,
+        ax: Option<Bound<'py, PyAny>>,
+        decode: bool,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let words = (selection, ax, decode, options).into_pyobject(slf.py())?;
+        show::call_with(slf, "hyperslab._plot", "array", &words, None)
+    }
+
+    /// The array with elements of another type, as of h5py: ``a.astype("float64")[0]``.
+    fn astype<'py>(slf: &Bound<'py, Self>, dtype: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        show::call_with(slf, "hyperslab._h5py", "astype", &(dtype,).into_pyobject(slf.py())?, None)
+    }
+
+    /// The array with bytes decoded to texts, as of h5py. Texts of any length are texts already.
+    #[pyo3(signature = (encoding=None, errors="strict"))]
+    fn asstr<'py>(
+        slf: &Bound<'py, Self>,
+        encoding: Option<&str>,
+        errors: &str,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        show::call_with(slf, "hyperslab._h5py", "asstr", &(encoding, errors).into_pyobject(slf.py())?, None)
+    }
+
+    /// Members of an array of structs, as of h5py: ``a.fields("x")[:10]``, ``a.fields(["x", "y"])[:10]``.
+    fn fields<'py>(slf: &Bound<'py, Self>, names: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        show::call_with(slf, "hyperslab._h5py", "fields", &(names,).into_pyobject(slf.py())?, None)
+    }
+
+    /// Slices of the chunks, one tuple a chunk, in C order; of those that a selection touches where one is given.
+    ///
+    /// >>> list(getfixture("store")["/t"].iter_chunks())
+    /// [(slice(0, 4, 1), slice(0, 6, 1))]
+    #[pyo3(signature = (sel=None))]
+    fn iter_chunks<'py>(
+        slf: &Bound<'py, Self>,
+        sel: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        show::call_with(slf, "hyperslab._h5py", "iter_chunks", &(sel,).into_pyobject(slf.py())?, None)
+    }
+
+    /// Reads into a part of an array of the caller's, as of h5py.
+    #[pyo3(signature = (dest, source_sel=None, dest_sel=None))]
+    fn read_direct<'py>(
+        slf: &Bound<'py, Self>,
+        dest: Bound<'py, PyAny>,
+        source_sel: Option<Bound<'py, PyAny>>,
+        dest_sel: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let words = (dest, source_sel, dest_sel).into_pyobject(slf.py())?;
+        show::call_with(slf, "hyperslab._h5py", "read_direct", &words, None)
+    }
+
+    /// The compression, in h5py's words: ``"gzip"``, ``"lzf"``, ``"szip"``; the name of any other; ``None`` without one.
+    #[getter]
+    fn compression<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._h5py", "compression")
+    }
+
+    /// The level of the compression, where it has one.
+    #[getter]
+    fn compression_opts<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._h5py", "compression_opts")
+    }
+
+    /// Are bytes shuffled before they are compressed?
+    #[getter]
+    fn shuffle(&self) -> bool {
+        self.reader.schema().filters.iter().any(|filter| filter.name == "shuffle")
+    }
+
+    /// Do chunks have Fletcher's checksum?
+    #[getter]
+    fn fletcher32(&self) -> bool {
+        self.reader.schema().filters.iter().any(|filter| filter.name == "fletcher32")
+    }
+
+    /// The fill value, under h5py's name.
+    #[getter]
+    fn fillvalue<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.fill_value(py)
     }
 
     /// All elements; of another type when one is asked for.

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use hyperslab::combine::{AppendOptions, CombineOptions};
 use hyperslab::convert::{ConvertOptions, Progress};
 use hyperslab::edit::{Edit, EditOptions};
-use hyperslab::{OpenOptions, combine, edit};
+use hyperslab::fragments::{FieldChange, FieldSpec, change_fields, field_fill, parse_field};
+use hyperslab::{Filter, OpenOptions, combine, edit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use serde_json::json;
@@ -30,12 +31,9 @@ pub(crate) fn concat<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let format = format_of(py, &target, format)?;
     let attributes = attributes.parse().map_err(|error| raised(py, &error))?;
-    let combining = CombineOptions { open: OpenOptions::default(), attributes };
-    let options = ConvertOptions {
-        chunk_extents: chunks.unwrap_or_default(),
-        replace: overwrite,
-        ..ConvertOptions::default()
-    };
+    let combining = CombineOptions::default().with_open(OpenOptions::default()).with_attributes(attributes);
+    let options =
+        ConvertOptions::default().with_chunk_extents(chunks.unwrap_or_default()).with_replace(overwrite);
     let report = threads::within(py, None, || {
         let sources = combine::expand(&sources)?;
         combine::concat(&sources, &dim, (&target, format), &combining, &options, &Progress::default())
@@ -56,7 +54,7 @@ pub(crate) fn append_along<'py>(
     dim: String,
     dry_run: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let options = AppendOptions { dry_run, ..AppendOptions::default() };
+    let options = AppendOptions::default().with_dry_run(dry_run);
     let report = threads::within(py, None, || {
         let sources = combine::expand(&sources)?;
         combine::append_along(&target, &sources, &dim, &options, &Progress::default())
@@ -93,7 +91,7 @@ pub(crate) fn edit_store<'py>(
     edits.extend(delete.map(|name| Edit::DeleteAttribute { node: node.to_owned(), name }));
     edits.extend(rename.unwrap_or_default().into_iter().map(|(from, to)| Edit::Rename { from, to }));
     edits.extend(remove.unwrap_or_default().into_iter().map(|node| Edit::Remove { node }));
-    let options = EditOptions { dry_run, ..EditOptions::default() };
+    let options = EditOptions::default().with_dry_run(dry_run);
     let report = threads::within(py, None, || edit::edit(&path, &edits, &options, &Progress::default()))?;
     let changes: Vec<_> =
         report.changes.iter().map(|(node, what)| json!({ "node": node, "change": what })).collect();
@@ -101,4 +99,35 @@ pub(crate) fn edit_store<'py>(
         py,
         &json!({ "changes": changes, "in_place": report.in_place, "applied": report.applied }),
     )
+}
+
+/// Adds fields to an array or a table, and drops others.
+#[pyfunction]
+#[pyo3(signature = (path, node="/", *, add=None, drop=None, fill=None, filters="zstd:3", dry_run=false))]
+#[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+pub(crate) fn evolve(
+    py: Python<'_>,
+    path: PathBuf,
+    node: &str,
+    add: Option<Vec<(String, String)>>,
+    drop: Option<Vec<String>>,
+    fill: Option<Vec<(String, String)>>,
+    filters: &str,
+    dry_run: bool,
+) -> PyResult<()> {
+    let fills = fill.unwrap_or_default();
+    let change = || -> hyperslab::Result<()> {
+        let filters = Filter::parse_list(filters)?;
+        let mut changes: Vec<FieldChange> =
+            drop.unwrap_or_default().into_iter().map(FieldChange::Drop).collect();
+        for (name, kind) in add.unwrap_or_default() {
+            let field = parse_field(&format!("{name}:{kind}"))?;
+            let given = fills.iter().find(|(own, _)| *own == name);
+            let fill = given.map(|(_, text)| field_fill(text, &field.dtype)).transpose()?;
+            let fill = fill.or(field.fill);
+            changes.push(FieldChange::Add(FieldSpec { name, filters: filters.clone(), fill, ..field }));
+        }
+        change_fields(&path, node, &changes, &OpenOptions::default(), dry_run)
+    };
+    threads::within(py, None, change)
 }

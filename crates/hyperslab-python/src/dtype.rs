@@ -1,4 +1,4 @@
-//! Element types to NumPy's and back.
+//! Converts element types to NumPy's and back.
 
 use hyperslab::{DType, EnumType, StructType, TimeUnit};
 use numpy::PyArrayDescr;
@@ -7,7 +7,7 @@ use pyo3::types::{PyDict, PyList, PyTuple};
 
 use crate::errors::{invalid, raised};
 
-/// NumPy's type of the elements: `object` for those of variable length.
+/// NumPy's type for the elements: `object` for variable lengths.
 pub(crate) fn to_numpy<'py>(py: Python<'py>, dtype: &DType) -> PyResult<Bound<'py, PyArrayDescr>> {
     let name = match dtype {
         DType::Bool => "?".to_owned(),
@@ -30,7 +30,7 @@ fn make<'py>(py: Python<'py>, spec: impl IntoPyObject<'py>) -> PyResult<Bound<'p
     PyArrayDescr::new(py, spec)
 }
 
-/// The integers, with their names as the type's metadata: `dtype.metadata["enum"]`, as h5py has it.
+/// The integers, with their names in the type's metadata: `dtype.metadata["enum"]`, as in h5py.
 fn named_integers<'py>(py: Python<'py>, named: &EnumType) -> PyResult<Bound<'py, PyArrayDescr>> {
     let names = PyDict::new(py);
     for (name, value) in &named.members {
@@ -130,7 +130,7 @@ fn fields_of(dtype: &Bound<'_, PyAny>, size: usize) -> PyResult<DType> {
     Ok(StructType { members, size }.into())
 }
 
-/// Values of a NumPy array: native byte order, C order; texts of an object array as text.
+/// Converts a NumPy array to values: native byte order, C order. An object array becomes text.
 pub(crate) fn values_of(py: Python<'_>, array: &Bound<'_, PyAny>) -> PyResult<hyperslab::Values> {
     let numpy = py.import("numpy")?;
     let array = numpy.call_method1("asarray", (array,))?;

@@ -30,6 +30,9 @@ pub(crate) fn detached<T: Send>(
         Some(pool) => pool.install(work),
         None => work(),
     };
+    // A mapped file that is cut short meanwhile is an exception, not the end of the interpreter.
+    #[cfg(unix)]
+    let run = || hyperslab::driver::guarded(run);
     py.detach(run).map_err(|error| raised(py, &error))
 }
 

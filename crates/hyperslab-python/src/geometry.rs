@@ -6,6 +6,7 @@ use hyperslab::GeometryQuery;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+use crate::show;
 use crate::store::Origin;
 use crate::threads::within;
 use crate::values;
@@ -14,13 +15,17 @@ use crate::values;
 #[pyclass(frozen, module = "hyperslab")]
 #[derive(Debug)]
 pub(crate) struct Geometry {
-    inner: Arc<dyn hyperslab::Geometry>,
+    inner: Arc<dyn hyperslab::driver::Geometry>,
     origin: Arc<Origin>,
     path: String,
 }
 
 impl Geometry {
-    pub(crate) fn new(inner: Arc<dyn hyperslab::Geometry>, origin: Arc<Origin>, path: String) -> Self {
+    pub(crate) fn new(
+        inner: Arc<dyn hyperslab::driver::Geometry>,
+        origin: Arc<Origin>,
+        path: String,
+    ) -> Self {
         Self { inner, origin, path }
     }
 }
@@ -109,7 +114,25 @@ impl Geometry {
         Ok(found)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<hyperslab.Geometry {:?}: {}>", self.path, self.kinds().join(", "))
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "geometry_text")
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "geometry_html")
+    }
+
+    /// Draws a level through matplotlib: points, and lines where vertices are linked, over the first two axes. ``axes``
+    /// names two or three others. Further options go to matplotlib. Returns the axes.
+    #[pyo3(signature = (*, level=None, axes=None, ax=None, **options))]
+    fn plot<'py>(
+        slf: &Bound<'py, Self>,
+        level: Option<usize>,
+        axes: Option<Vec<String>>,
+        ax: Option<Bound<'py, PyAny>>,
+        options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let words = (level, axes, ax, options).into_pyobject(slf.py())?;
+        show::call_with(slf, "hyperslab._plot", "geometry", &words, None)
     }
 }

@@ -1,6 +1,7 @@
 //! The brackets of `a[...]` to positions.
 
-use hyperslab::{AxisPick, AxisPositions};
+use hyperslab::AxisPick;
+use hyperslab::driver::AxisPositions;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PySliceMethods, PyTuple};
 use smallvec::SmallVec;

@@ -12,8 +12,9 @@
 //! | `values` | values, attributes and JSON as Python objects |
 //! | `reduce` | reductions of the engine |
 //! | `write` | new stores, filled by assignment; longer arrays; conversion; comparison |
-//! | `refs` | where chunks are stored, as NumPy arrays |
+//! | `refs` | where chunks are stored, as NumPy arrays and as references |
 //! | `threads` | pools of threads, by size |
+//! | `show` | HTML, plots and h5py's names, which are written in Python |
 //! | `errors` | errors as exceptions |
 #![deny(unsafe_code)]
 
@@ -26,6 +27,7 @@ mod key;
 mod memory;
 mod reduce;
 mod refs;
+mod show;
 mod store;
 mod table;
 mod threads;
@@ -39,12 +41,24 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// What Rust brings to the package.
 #[pyo3::pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    /// Guards mappings before anything is mapped.
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        #[cfg(unix)]
+        hyperslab::driver::guard_mappings();
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+
     #[pymodule_export]
     use crate::array::{Array, Outer, Points};
     #[pymodule_export]
-    use crate::change::{append_along, concat, edit_store};
+    use crate::change::{append_along, concat, edit_store, evolve};
     #[pymodule_export]
     use crate::geometry::Geometry;
+    #[pymodule_export]
+    use crate::refs::references;
     #[pymodule_export]
     use crate::store::{Store, absolute_location, format_of_name, formats, is_remote};
     #[pymodule_export]

@@ -5,7 +5,7 @@
 use std::os::raw::{c_int, c_void};
 
 use bytes::Bytes;
-use hyperslab::Buffer;
+use hyperslab::driver::Buffer;
 use numpy::npyffi::{self, NPY_ARRAY_CARRAY, NPY_ARRAY_CARRAY_RO, PY_ARRAY_API};
 use numpy::{PyArrayDescr, PyArrayDescrMethods, PyUntypedArrayMethods};
 use pyo3::prelude::*;

@@ -1,4 +1,4 @@
-//! Reductions of the engine: folded chunk by chunk, never the whole array in memory.
+//! The engine's reductions: folded chunk by chunk, never with the whole array in memory.
 
 use hyperslab::query::{Axis, Operation, Query};
 use hyperslab::{AxisSelection, Selection, Threads};
@@ -10,18 +10,18 @@ use crate::errors::{invalid, raised};
 use crate::key::Key;
 use crate::{threads, values};
 
-/// What is asked beside the operation.
+/// The parameters besides the operation.
 #[derive(Debug, Default)]
 pub(crate) struct Asked<'a, 'py> {
     pub(crate) over: Option<&'a Bound<'py, PyAny>>,
     pub(crate) selection: Option<&'a Bound<'py, PyAny>>,
     pub(crate) filter: Option<&'a str>,
     pub(crate) skip_nan: bool,
-    /// Take stored values, whatever the conventions of the file say.
+    /// Use stored values, ignoring the conventions of the file.
     pub(crate) raw: bool,
 }
 
-/// Reduces an array: a scalar, or an array over the axes that are kept.
+/// Reduces an array to a scalar, or to an array over the kept axes.
 pub(crate) fn reduce<'py>(
     py: Python<'py>,
     array: &Array,
@@ -44,7 +44,7 @@ pub(crate) fn reduce<'py>(
     } else {
         array.reader.decoded().map_err(|error| raised(py, &error))?
     };
-    // The pool that `within` runs in is shared by all chunks.
+    // All chunks share the pool that `within` runs in.
     let reader = reader.with_threads(Threads::Shared);
     let answer = threads::within(py, array.origin.threads, || query.run(&reader)?.values())?;
     values::to_python(py, answer, true)
@@ -67,16 +67,16 @@ fn axes(over: &Bound<'_, PyAny>, rank: usize) -> PyResult<Vec<Axis>> {
     let axis = if number < 0 { number + rank as i64 } else { number };
     match usize::try_from(axis) {
         Ok(axis) if axis < rank => Ok(vec![Axis::Number(axis)]),
-        _ => Err(invalid(py, format!("axis {number} of {rank}"))),
+        _ => Err(invalid(py, format!("axis {number} is out of bounds for an array with {rank} axes"))),
     }
 }
 
-/// Brackets without lists as a selection of the engine's.
+/// Converts an index without lists to a selection.
 fn box_of(selection: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Selection> {
     let py = selection.py();
     let key = Key::parse(selection, shape)?;
     let positions =
-        key.positions().ok_or_else(|| invalid(py, "reductions take slices and integers, no lists"))?;
+        key.positions().ok_or_else(|| invalid(py, "reductions take slices and integers, not lists"))?;
     let axes: Vec<AxisSelection> = positions
         .axes
         .iter()
@@ -86,7 +86,7 @@ fn box_of(selection: &Bound<'_, PyAny>, shape: &[u64]) -> PyResult<Selection> {
                 return AxisSelection::Index(start);
             }
             let end = start + axis.step * axis.count as i64;
-            // A walk backwards to the first cell ends before it, which no number can say.
+            // A walk backwards to the first cell ends before it, which no number can express.
             let stop = if end < 0 { None } else { Some(end) };
             AxisSelection::Slice { start: Some(start), stop, step: axis.step }
         })

@@ -1,15 +1,18 @@
-//! Where chunks are stored, as NumPy arrays.
+//! Where chunks are stored, as NumPy arrays and as kerchunk's references.
 
 use std::ops::ControlFlow;
+use std::path::PathBuf;
 
-use hyperslab::BlobKey;
+use hyperslab::driver::BlobKey;
+use hyperslab::open;
+use hyperslab::references::{Options, to_json, write};
 use numpy::{IntoPyArray, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 
 use crate::array::Array;
 use crate::errors::detached;
-use crate::memory;
+use crate::{memory, threads, values};
 
 /// One row per stored span, in the order of the index.
 #[derive(Debug, Default)]
@@ -64,4 +67,28 @@ pub(crate) fn chunk_refs<'py>(py: Python<'py>, array: &Array) -> PyResult<Bound<
         rows.plain.into_pyarray(py),
         rows.layers.into_pyarray(py),
     ))
+}
+
+/// The arrays of a store as kerchunk's document, version 1; written to a file, or a directory of Parquet files, where one is named.
+#[pyfunction]
+#[pyo3(signature = (path, *, url=None, inline_limit=None, output=None, overwrite=false))]
+pub(crate) fn references<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    url: Option<String>,
+    inline_limit: Option<u64>,
+    output: Option<PathBuf>,
+    overwrite: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let document = threads::within(py, None, || {
+        let store = open(&path)?;
+        let mut options = Options::new(&store);
+        options.url = url.unwrap_or(options.url);
+        options.inline_limit = inline_limit.unwrap_or(options.inline_limit);
+        match &output {
+            Some(target) => write(&store, &options, target, overwrite).map(|()| None),
+            None => to_json(&store, &options).map(Some),
+        }
+    })?;
+    document.map(|document| values::from_json(py, &document)).transpose()
 }

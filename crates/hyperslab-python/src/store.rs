@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use hyperslab::{
-    Depth, EncryptionKey, ExternalFiles, Format, Node, OpenOptions, OpenStore, RemoteOptions, normal_path,
-};
+use hyperslab::driver::normal_path;
+use hyperslab::{Depth, EncryptionKey, ExternalFiles, Format, Node, OpenOptions, OpenStore, RemoteOptions};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -25,6 +24,8 @@ pub(crate) struct Origin {
     pub(crate) path: String,
     pub(crate) format: Option<String>,
     pub(crate) mapped: bool,
+    /// May results be views into mapped files?
+    pub(crate) views: bool,
     pub(crate) threads: Option<usize>,
     memory: Option<u64>,
     at: Option<(u64, u64)>,
@@ -71,6 +72,9 @@ impl Origin {
         if !self.mapped {
             options.set_item("mapped", false)?;
         }
+        if self.views {
+            options.set_item("views", true)?;
+        }
         if let Some(threads) = self.threads {
             options.set_item("threads", threads)?;
         }
@@ -116,7 +120,7 @@ impl Store {
 impl Store {
     #[new]
     #[pyo3(signature = (
-        path, *, format=None, mapped=true, threads=None, memory=None, at=None, key=None, external="beside",
+        path, *, format=None, mapped=true, views=false, threads=None, memory=None, at=None, key=None, external="beside",
         storage_options=None, anonymous=false, opening=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
@@ -125,6 +129,7 @@ impl Store {
         path: PathBuf,
         format: Option<String>,
         mapped: bool,
+        views: bool,
         threads: Option<usize>,
         memory: Option<u64>,
         at: Option<(u64, u64)>,
@@ -145,7 +150,12 @@ impl Store {
         };
         let storage = StorageOptions::new(storage_options.unwrap_or_default());
         let remote = storage.remote(anonymous);
-        let mut options = OpenOptions { format: wanted, mapped, at, key, remote, ..OpenOptions::default() };
+        let mut options = OpenOptions::default()
+            .with_format(wanted)
+            .with_mapped(mapped)
+            .with_at(at)
+            .with_key(key)
+            .with_remote(remote);
         options.external = rule;
         options.memory = memory.unwrap_or(options.memory);
         let open = detached(py, || hyperslab::open_with(&location, &options))?;
@@ -154,6 +164,7 @@ impl Store {
             path: open.path().to_string_lossy().into_owned(),
             format,
             mapped,
+            views,
             threads,
             memory,
             at,
@@ -244,6 +255,18 @@ impl Store {
         let store = self.inner(py)?;
         let catalog = detached(py, || Ok(store.catalog()?.to_json()))?;
         values::from_json(py, &catalog)
+    }
+
+    /// The nodes below a path as an indented tree, as ``tet info --tree`` shows them.
+    #[pyo3(signature = (path="/", depth=None))]
+    fn tree(&self, py: Python<'_>, path: &str, depth: Option<usize>) -> PyResult<String> {
+        let store = self.inner(py)?;
+        detached(py, || {
+            let mut catalog = store.catalog()?;
+            catalog.restrict(path)?;
+            depth.into_iter().for_each(|levels| catalog.limit_depth(levels));
+            Ok(catalog.tree())
+        })
     }
 
     /// What the format knows of the file beyond its nodes.

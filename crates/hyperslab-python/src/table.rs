@@ -13,7 +13,7 @@ use pyo3::types::{PyCapsule, PyDict, PyString};
 
 use crate::errors::{detached, invalid, raised};
 use crate::store::Origin;
-use crate::values;
+use crate::{show, values};
 
 /// Batches that wait for the reader, at most.
 const AHEAD: usize = 2;
@@ -157,6 +157,14 @@ impl Table {
         Ok(Bound::new(py, Rows { columns: found.0, batch: found.1 })?.into_any())
     }
 
+    /// The first rows of what is selected, in memory.
+    #[pyo3(signature = (rows=5))]
+    fn head(&self, py: Python<'_>, rows: usize) -> PyResult<Rows> {
+        let (columns, batch) =
+            crate::threads::within(py, self.origin.threads, || self.reader.rows_of(&self.scan)?.head(rows))?;
+        Ok(Rows { columns, batch })
+    }
+
     /// The rows as a pandas data frame. Enumerations become categories. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         to_pandas(slf.as_any())
@@ -220,8 +228,12 @@ impl Table {
         Ok((reopen, parts).into_pyobject(py)?.into_any())
     }
 
-    fn __repr__(&self) -> String {
-        format!("<hyperslab.Table {:?}: {}>", self.path, self.columns().join(", "))
+    fn __repr__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "table_text")
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "table_html")
     }
 }
 
@@ -323,6 +335,10 @@ impl Rows {
 
     fn __repr__(&self) -> String {
         format!("<hyperslab.Rows {}: {}>", self.batch.rows, self.columns().join(", "))
+    }
+
+    fn _repr_html_<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        show::call(slf, "hyperslab._html", "rows_html")
     }
 }
 

@@ -1,4 +1,4 @@
-//! Pools of threads, by size. `hyperslab._threads` says how many are wanted here and now.
+//! Thread pools, by size. `hyperslab._threads` tells how many threads are wanted in the current context.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,10 +12,10 @@ type Pools = HashMap<usize, Arc<rayon::ThreadPool>>;
 
 static POOLS: Mutex<Option<Pools>> = Mutex::new(None);
 
-/// Has this process come from another one by forking? The threads of the global pool did not come along.
+/// Set in a forked process. The threads of the global pool do not exist there.
 static FORKED: AtomicBool = AtomicBool::new(false);
 
-/// The threads of this many; of as many as `hyperslab.threads()` says when it is left out.
+/// A pool of this many threads; by default as many as `hyperslab.threads()` gives.
 pub(crate) fn wanted(py: Python<'_>, count: Option<usize>) -> PyResult<Threads> {
     match wanted_count(py, count)? {
         0 | 1 => Ok(Threads::Caller),
@@ -33,7 +33,7 @@ fn wanted_count(py: Python<'_>, count: Option<usize>) -> PyResult<usize> {
     current.bind(py).call0()?.extract()
 }
 
-/// The pool of this many threads, which is made once.
+/// The pool of this many threads, created once.
 fn pool_of(py: Python<'_>, count: usize) -> PyResult<Arc<rayon::ThreadPool>> {
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
     let pools = pools.get_or_insert_default();
@@ -53,19 +53,18 @@ fn new_pool(py: Python<'_>, count: usize) -> PyResult<rayon::ThreadPool> {
         .map_err(|error| crate::errors::invalid(py, error.to_string()))
 }
 
-/// Runs engine work that finds its threads by itself, in the wanted pool and without the GIL.
+/// Runs engine work that chooses its own threads, in the wanted pool and without the GIL.
 pub(crate) fn within<T: Send>(
     py: Python<'_>,
     count: Option<usize>,
     work: impl FnOnce() -> hyperslab::Result<T> + Send,
 ) -> PyResult<T> {
-    // A single thread is a pool too: the global one has all.
+    // A single thread needs a pool too, because the global pool has all cores.
     let pool = pool_of(py, wanted_count(py, count)?.max(1))?;
     crate::errors::detached(py, || pool.install(work))
 }
 
-/// In a forked child, the pool in which all work runs: whatever finds its threads by itself would wait for those of the
-/// global pool, which are not here.
+/// In a forked child, the pool for all work: code that uses the global pool would wait for threads that do not exist.
 pub(crate) fn after_fork(py: Python<'_>) -> PyResult<Option<Arc<rayon::ThreadPool>>> {
     if !FORKED.load(Ordering::Relaxed) {
         return Ok(None);
@@ -73,7 +72,7 @@ pub(crate) fn after_fork(py: Python<'_>) -> PyResult<Option<Arc<rayon::ThreadPoo
     pool_of(py, wanted_count(py, None)?.max(1)).map(Some)
 }
 
-/// As [`after_fork`], for work that waits for its caller, and would keep a shared pool from others meanwhile.
+/// Like [`after_fork`], for work that waits for its caller and would block a shared pool meanwhile.
 pub(crate) fn own_after_fork(py: Python<'_>) -> PyResult<Option<rayon::ThreadPool>> {
     if !FORKED.load(Ordering::Relaxed) {
         return Ok(None);
@@ -81,14 +80,14 @@ pub(crate) fn own_after_fork(py: Python<'_>) -> PyResult<Option<rayon::ThreadPoo
     new_pool(py, wanted_count(py, None)?.max(1)).map(Some)
 }
 
-/// Forgets the pools: their threads did not come along into the child process.
+/// Forgets the pools: their threads do not exist in the child process.
 #[pyfunction]
 pub(crate) fn _after_fork() {
     FORKED.store(true, Ordering::Relaxed);
     let mut pools = match POOLS.try_lock() {
         Ok(pools) => pools,
         Err(std::sync::TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-        // Another thread of the parent was making a pool. It is gone; so is its lock's owner.
+        // Another thread of the parent was creating a pool. It is gone, and so is the lock's owner.
         Err(std::sync::TryLockError::WouldBlock) => return,
     };
     // Not dropped: dropping a pool waits for its threads.

@@ -1,6 +1,7 @@
 //! Values, attributes and JSON as Python objects.
 
-use hyperslab::{Attribute, Attributes, Buffer, DType, Data, Elements, Values};
+use hyperslab::driver::Buffer;
+use hyperslab::{Attribute, Attributes, DType, Data, Elements, Values};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString, PyTuple};
@@ -14,11 +15,8 @@ pub(crate) fn to_python<'py>(py: Python<'py>, values: Values, scalar: bool) -> P
     let mask = elements.validity.clone();
     let array = match elements.data {
         Data::Fixed(bytes) => {
-            let cells = match bytes.try_into_mut() {
-                // Nobody else holds them: NumPy may change them. Rare; most fresh results never were `Bytes`.
-                Ok(own) => fresh(py, &own)?,
-                Err(shared) => Cells::View(shared),
-            };
+            // Rare; most results never were `Bytes`. They may be those of a mapped file, which others can truncate.
+            let cells = fresh(py, &bytes)?;
             memory::array(py, &to_numpy(py, &dtype)?, &shape, cells, scalar && mask.is_none())?
         }
         data => {
@@ -26,7 +24,7 @@ pub(crate) fn to_python<'py>(py: Python<'py>, values: Values, scalar: bool) -> P
             if shape.is_empty() && scalar {
                 return element(py, &dtype, &elements, 0);
             }
-            let count = hyperslab::product(&shape).unwrap_or(0) as usize;
+            let count = hyperslab::driver::product(&shape).unwrap_or(0) as usize;
             return memory::objects(
                 py,
                 &shape,

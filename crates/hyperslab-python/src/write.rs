@@ -73,7 +73,7 @@ impl Writer {
     ) -> PyResult<Self> {
         let format = format_of(py, &path, format)?;
         let options =
-            CreateOptions { replace: overwrite, append, shard_shape: shards, ..CreateOptions::default() };
+            CreateOptions::default().with_replace(overwrite).with_append(append).with_shard_shape(shards);
         let sink = detached(py, || hyperslab::create(&path, format, &options))?;
         Ok(Self {
             sink: Mutex::new(Some(sink)),
@@ -86,7 +86,7 @@ impl Writer {
     #[pyo3(signature = (path, attrs=None))]
     fn group(&self, py: Python<'_>, path: &str, attrs: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
         let attributes = attributes_of(py, attrs)?;
-        let path = hyperslab::normal_path(path);
+        let path = hyperslab::driver::normal_path(path);
         self.with_sink(py, move |sink| sink.group(&path, &attributes))
     }
 
@@ -100,7 +100,7 @@ impl Writer {
         shape: Vec<u64>,
         dtype: &Bound<'_, PyAny>,
         chunks: Option<Vec<u64>>,
-        filters: Option<Vec<Bound<'_, PyAny>>>,
+        filters: Option<&Bound<'_, PyAny>>,
         dims: Option<Vec<Option<String>>>,
         attrs: Option<&Bound<'_, PyDict>>,
         fill_value: Option<&Bound<'_, PyAny>>,
@@ -113,11 +113,7 @@ impl Writer {
         let chunks = chunks.unwrap_or_else(|| default_chunk_shape(&shape, item));
         let grid = Grid::new(&shape, &chunks).map_err(|error| raised(py, &error))?;
         let mut spec = ArraySpec::new(held, grid);
-        for filter in filters.unwrap_or_default() {
-            let filter = filter_of(&filter)?;
-            filter.check_level().map_err(|error| raised(py, &error))?;
-            spec.filters.push(filter);
-        }
+        spec.filters = filters.map(filters_of).transpose()?.unwrap_or_default();
         for (what, length) in
             [("dims", dims.as_ref().map(Vec::len)), ("maxshape", maxshape.as_ref().map(Vec::len))]
         {
@@ -132,11 +128,13 @@ impl Writer {
             let fill = fitted(py, fill, &numpy)?;
             spec.fill = Fill::Element(dtype::values_of(py, &fill)?.elements);
         }
-        let path = hyperslab::normal_path(path);
+        let path = hyperslab::driver::normal_path(path);
         let sink = self.with_sink(py, |sink| sink.array(&path, &spec))?;
         let target = Arc::new(RegionWriter::new(sink, spec.dtype.clone(), spec.fill.clone()));
         self.targets.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&target));
-        Ok(ArrayWriter { target, dtype: numpy.unbind() })
+        let given = attrs.map_or_else(|| Ok(PyDict::new(py)), |attrs| attrs.copy())?;
+        let attrs = py.import("hyperslab._attributes")?.getattr("NewAttributes")?.call1((given,))?;
+        Ok(ArrayWriter { target, dtype: numpy.unbind(), path, attrs: attrs.unbind() })
     }
 
     /// Values behind the last ones of an array that is there already.
@@ -159,7 +157,7 @@ impl Writer {
     /// Gives a node attributes; those of the same names are replaced.
     fn attributes(&self, py: Python<'_>, path: &str, attrs: &Bound<'_, PyDict>) -> PyResult<()> {
         let attributes = attributes_of(py, Some(attrs))?;
-        let path = hyperslab::normal_path(path);
+        let path = hyperslab::driver::normal_path(path);
         self.with_sink(py, move |sink| sink.attributes(&path, &attributes))
     }
 
@@ -189,6 +187,8 @@ impl Writer {
 pub(crate) struct ArrayWriter {
     target: Arc<RegionWriter>,
     dtype: Py<PyAny>,
+    path: String,
+    attrs: Py<PyAny>,
 }
 
 #[pymethods]
@@ -209,6 +209,54 @@ impl ArrayWriter {
     #[getter]
     fn dtype(&self, py: Python<'_>) -> Py<PyAny> {
         self.dtype.clone_ref(py)
+    }
+
+    /// The number of dimensions.
+    #[getter]
+    fn ndim(&self) -> usize {
+        self.target.grid().shape().len()
+    }
+
+    /// The number of elements.
+    #[getter]
+    fn size(&self) -> Option<u64> {
+        hyperslab::driver::product(self.target.grid().shape())
+    }
+
+    /// The path in its store.
+    #[getter]
+    fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The last part of the path.
+    #[getter]
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// What people write beside the array; it can be changed until the store is finished.
+    #[getter]
+    fn attrs(&self, py: Python<'_>) -> Py<PyAny> {
+        self.attrs.clone_ref(py)
+    }
+
+    fn __len__(&self) -> PyResult<usize> {
+        match self.target.grid().shape().first() {
+            Some(extent) => Ok(usize::try_from(*extent)?),
+            None => Err(pyo3::exceptions::PyTypeError::new_err("an array without dimensions has no length")),
+        }
+    }
+
+    fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let _ = key;
+        let why = "reading an array that is being written: close the store and open it again";
+        Err(raised(py, &hyperslab::Error::unsupported(self.path.as_str(), why)))
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let (shape, dtype) = (self.shape(py)?.repr()?, self.dtype.bind(py).str()?);
+        Ok(format!("<hyperslab.ArrayWriter {:?} {dtype} {shape}>", self.path))
     }
 
     fn __setitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -238,18 +286,33 @@ fn fitted<'py>(
     py.import("hyperslab._casting")?.call_method1("fit", (values, dtype))
 }
 
-/// ``"zstd"``, ``{"name": "gzip", "level": 4}``.
-fn filter_of(filter: &Bound<'_, PyAny>) -> PyResult<Filter> {
+/// Filters as people write them: ``"shuffle,gzip:9"``, ``["shuffle", "gzip:9"]``, ``[{"name": "gzip", "level": 9}]``.
+fn filters_of(filters: &Bound<'_, PyAny>) -> PyResult<Vec<Filter>> {
+    let py = filters.py();
+    let all = if filters.is_instance_of::<PyString>() || filters.is_instance_of::<PyDict>() {
+        filter_of(filters)?
+    } else {
+        let each = filters.try_iter()?.map(|filter| filter_of(&filter?));
+        each.collect::<PyResult<Vec<_>>>()?.concat()
+    };
+    for filter in &all {
+        filter.check_level().map_err(|error| raised(py, &error))?;
+    }
+    Ok(all)
+}
+
+/// ``"zstd:3"``, ``{"name": "gzip", "level": 4}``.
+fn filter_of(filter: &Bound<'_, PyAny>) -> PyResult<Vec<Filter>> {
     let py = filter.py();
-    if let Ok(name) = filter.cast::<PyString>() {
-        return Ok(Filter::new(name.to_str()?));
+    if let Ok(text) = filter.cast::<PyString>() {
+        return Filter::parse_list(text.to_str()?).map_err(|error| raised(py, &error));
     }
     let value = to_json(py, filter)?;
     let serde_json::Value::Object(mut members) = value else {
         return Err(invalid(py, "a filter is a name, or a dictionary with a name"));
     };
     match members.remove("name") {
-        Some(serde_json::Value::String(name)) => Ok(Filter { name, parameters: members }),
+        Some(serde_json::Value::String(name)) => Ok(vec![Filter { name, parameters: members }]),
         _ => Err(invalid(py, "a filter needs a name")),
     }
 }
@@ -292,7 +355,7 @@ pub(crate) fn convert<'py>(
     node: Option<String>,
     chunks: Option<Vec<u64>>,
     shards: Option<Vec<u64>>,
-    filters: Option<Vec<Bound<'py, PyAny>>>,
+    filters: Option<&Bound<'py, PyAny>>,
     overwrite: bool,
     strict: bool,
     append: bool,
@@ -303,23 +366,23 @@ pub(crate) fn convert<'py>(
     anonymous: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let order = order.map(str::parse).transpose().map_err(|error| raised(py, &error))?;
-    let table = TableOptions { dimensions: dimensions.unwrap_or_default(), duplicates, order };
+    let table = TableOptions::default()
+        .with_dimensions(dimensions.unwrap_or_default())
+        .with_duplicates(duplicates)
+        .with_order(order);
     let to_rows = format.is_none() && hyperslab::convert::is_file_of_rows(&target);
     let format = if to_rows { None } else { Some(format_of(py, &target, format)?) };
-    let filters =
-        filters.map(|filters| filters.iter().map(filter_of).collect::<PyResult<Vec<_>>>()).transpose()?;
-    let options = ConvertOptions {
-        node,
-        chunk_shape: chunks,
-        shard_shape: shards,
-        filters,
-        replace: overwrite,
-        strict,
-        append,
-        table,
-        remote: StorageOptions::new(storage_options.unwrap_or_default()).remote(anonymous),
-        ..ConvertOptions::default()
-    };
+    let filters = filters.map(filters_of).transpose()?;
+    let options = ConvertOptions::default()
+        .with_node(node)
+        .with_chunk_shape(chunks)
+        .with_shard_shape(shards)
+        .with_filters(filters)
+        .with_replace(overwrite)
+        .with_strict(strict)
+        .with_append(append)
+        .with_table(table)
+        .with_remote(StorageOptions::new(storage_options.unwrap_or_default()).remote(anonymous));
     let store = source.get().inner(py)?;
     let progress = Progress::default();
     let report = threads::within(py, source.get().origin.threads, || match format {
@@ -349,11 +412,9 @@ pub(crate) fn diff<'py>(
     attributes: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let (one, other) = (a.get().inner(py)?, b.get().inner(py)?);
-    let options = DiffOptions {
-        tolerance: Tolerance { relative: rtol, absolute: atol },
-        attributes,
-        ..DiffOptions::default()
-    };
+    let options = DiffOptions::default()
+        .with_tolerance(Tolerance { relative: rtol, absolute: atol })
+        .with_attributes(attributes);
     let report = threads::within(py, a.get().origin.threads, || {
         hyperslab::diff::diff((&one, "/"), (&other, "/"), &options)
     })?;

@@ -120,16 +120,64 @@ def test_numpy_takes_an_array(array: hyperslab.Array) -> None:
     assert np.array_equal(array[0], field()[0])
 
 
-def test_raw_contiguous_bytes_are_a_view(tmp_path: Path) -> None:
+def test_raw_contiguous_bytes_are_a_view_on_request(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", field())
-    array = hyperslab.open_array(tmp_path / "x.npy")
+    assert hyperslab.open_array(tmp_path / "x.npy")[3:5].flags.writeable
+    array = hyperslab.open_array(tmp_path / "x.npy", views=True)
+    assert not pickle.loads(pickle.dumps(array))[3:5].flags.writeable
     view = array[3:5]
     assert not view.flags.writeable
     assert np.shares_memory(view, array[4])
     del array
     assert np.array_equal(view, field()[3:5])
     # What is gathered is the caller's own.
-    assert hyperslab.open_array(tmp_path / "x.npy")[:, 1].flags.writeable
+    assert hyperslab.open_array(tmp_path / "x.npy", views=True)[:, 1].flags.writeable
+
+
+def cut_short(tmp_path: Path, **options: Any) -> tuple[Path, hyperslab.Array]:
+    """An array whose file loses all but its first page after it was opened."""
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones(1 << 18))
+    array = hyperslab.open_array(path, **options)
+    with path.open("r+b") as file:
+        file.truncate(4096)
+    return path, array
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be truncated")
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_truncated_file_is_an_exception(tmp_path: Path, mapped: bool) -> None:
+    path, array = cut_short(tmp_path, mapped=mapped)
+    for read in (lambda: array[...], lambda: array[::7], lambda: array.sum(), lambda: array[[5, 100_000]]):
+        with pytest.raises((OSError, hyperslab.CorruptError)):
+            read()
+    # The interpreter goes on, and so do other files.
+    np.save(path.with_name("y.npy"), field())
+    assert np.array_equal(hyperslab.open_array(path.with_name("y.npy"))[...], field())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be truncated")
+def test_copies_outlive_a_truncated_file(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.ones(1 << 18))
+    copy = hyperslab.open_array(path)[...]
+    path.write_bytes(b"")
+    assert copy.sum() == 1 << 18
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a mapped file cannot be truncated")
+def test_a_view_of_a_truncated_file_ends_with_a_message(tmp_path: Path) -> None:
+    script = """
+import sys, numpy as np, hyperslab
+path = sys.argv[1]
+np.save(path, np.ones(1 << 18))
+view = hyperslab.open_array(path, views=True)[...]
+open(path, "r+b").truncate(4096)
+print(view.sum())
+"""
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path / "x.npy")], capture_output=True, text=True)
+    assert done.returncode != 0
+    assert "truncated" in done.stderr
 
 
 def test_unaligned_views_say_so(tmp_path: Path) -> None:
@@ -137,7 +185,7 @@ def test_unaligned_views_say_so(tmp_path: Path) -> None:
     with h5py.File(tmp_path / "x.h5", "w", userblock_size=512) as file:
         file["odd"] = np.arange(3, dtype="u1")
         file["x"] = np.arange(1000, dtype="f8")
-    x = hyperslab.open(tmp_path / "x.h5")["x"][...]
+    x = hyperslab.open(tmp_path / "x.h5", views=True)["x"][...]
     assert x.flags.aligned == (x.ctypes.data % 8 == 0)
     assert x.sum() == 999 * 500
 

@@ -14,6 +14,7 @@ use url::Url;
 use crate::client::Build;
 use crate::location::{RemoteOptions, is_true, unknown_option};
 use crate::tls;
+use crate::wire::{Connector, Wire};
 
 const KNOWN: &[&str] = &[
     "account_name",
@@ -29,11 +30,15 @@ const KNOWN: &[&str] = &[
     "ambient_credentials",
     "timeout",
     "connect_timeout",
+    "read_timeout",
+    "max_retries",
+    "retry_timeout",
     "proxy_url",
 ];
 
 /// The client of the container that a URL names.
-pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
+    let wire = wire.clone();
     let address = url.clone();
     let name = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
     let mut settings: BTreeMap<String, (AzureConfigKey, String)> = BTreeMap::new();
@@ -77,7 +82,11 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
     }
     Ok(Box::new(move || {
         tls::install();
-        let mut builder = MicrosoftAzureBuilder::new().with_url(address.as_str());
+        let mut builder = MicrosoftAzureBuilder::new()
+            .with_client_options(Wire::client_options())
+            .with_retry(wire.retry())
+            .with_http_connector(Connector(wire.clone()))
+            .with_url(address.as_str());
         for (key, value) in settings.values() {
             builder = builder.with_config(*key, value);
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, TryStreamExt};
@@ -15,12 +16,16 @@ use tokio::sync::Semaphore;
 use crate::failure::Failure;
 use crate::meter::{Meter, Traffic};
 use crate::runtime;
+use crate::wire::Wire;
 
 /// Requests in flight.
 const REQUESTS: usize = 64;
 /// Bytes in flight, in units of this many.
 const UNIT: u64 = 64 << 10;
 const UNITS: u32 = 2048;
+/// An answer that was not what it announced is asked for again this often, unless the first tries took too long.
+const TRIES: usize = 3;
+const TRYING: Duration = Duration::from_secs(20);
 /// The largest object that is read whole. Larger ones are read by ranges.
 const LARGEST_WHOLE: u64 = 4 << 30;
 
@@ -33,7 +38,7 @@ pub(crate) struct Client {
     /// The store and the process that it was made in: connections do not survive a fork.
     current: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
     limits: Arc<Limits>,
-    pub(crate) meter: Meter,
+    pub(crate) wire: Wire,
     /// Can objects be listed?
     pub(crate) lists: bool,
 }
@@ -64,11 +69,35 @@ pub(crate) struct Fetched {
 pub(crate) struct Version {
     pub(crate) size: u64,
     pub(crate) tag: Option<String>,
+    /// What Google calls a generation.
+    pub(crate) generation: Option<String>,
+    /// Seconds since 1970 of its last change; zero where the server does not tell.
+    modified: i64,
 }
 
 impl Version {
-    fn of(meta: &object_store::ObjectMeta) -> Self {
-        Self { size: meta.size, tag: meta.e_tag.clone() }
+    pub(crate) fn of(meta: &object_store::ObjectMeta) -> Self {
+        Self {
+            size: meta.size,
+            tag: meta.e_tag.clone(),
+            generation: meta.version.clone(),
+            modified: meta.last_modified.timestamp(),
+        }
+    }
+
+    /// Is this the same object, as far as one can tell?
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        let same = match (&self.tag, &other.tag) {
+            (Some(tag), Some(other)) => tag == other,
+            (None, None) => self.modified == other.modified,
+            _ => false,
+        };
+        same && self.size == other.size
+    }
+
+    /// The tag, where a server can compare it: weak ones never match.
+    pub(crate) fn strong_tag(&self) -> Option<String> {
+        self.tag.clone().filter(|tag| !tag.starts_with("W/"))
     }
 }
 
@@ -102,9 +131,9 @@ impl Get {
 }
 
 impl Client {
-    pub(crate) fn new(lists: bool, build: Box<Build>, meter: Meter) -> Self {
+    pub(crate) fn new(lists: bool, build: Box<Build>, wire: Wire) -> Self {
         let limits = Limits { requests: Semaphore::new(REQUESTS), units: Semaphore::new(UNITS as usize) };
-        Self { build, current: Mutex::new(None), limits: Arc::new(limits), meter, lists }
+        Self { build, current: Mutex::new(None), limits: Arc::new(limits), wire, lists }
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn ObjectStore>> {
@@ -123,7 +152,7 @@ impl Client {
 
     /// What was requested so far.
     pub(crate) fn traffic(&self) -> Traffic {
-        self.meter.traffic()
+        self.wire.meter.traffic()
     }
 
     /// Runs one future per item at once and waits for all of them. The answers are in the order of the items.
@@ -135,15 +164,15 @@ impl Client {
         if items.is_empty() {
             return Ok(Vec::new());
         }
-        self.meter.round();
+        self.wire.meter.round();
         let store = self.store()?;
         let request = || Request {
             store: Arc::clone(&store),
             limits: Arc::clone(&self.limits),
-            meter: self.meter.clone(),
+            meter: self.wire.meter.clone(),
         };
         let futures: Vec<F> = items.into_iter().map(|item| each(request(), item)).collect();
-        runtime::run(futures_util::stream::iter(futures).buffered(REQUESTS).collect::<Vec<_>>())
+        runtime::run_reads(futures_util::stream::iter(futures).buffered(REQUESTS).collect::<Vec<_>>())
     }
 
     /// Gets all of these at once.
@@ -187,7 +216,7 @@ impl Request {
     async fn get(&self, get: Get) -> Result<Fetched, Failure> {
         let _bytes = self.limits.units.acquire_many(get.units()).await.map_err(closed)?;
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        match self.get_once(&get).await {
+        match self.get_again(&get).await {
             Err(Failure::NoRanges) if matches!(get.range, Some(GetRange::Suffix(_))) => {
                 let Some(GetRange::Suffix(length)) = get.range else { return Err(Failure::Missing) };
                 let whole = self.get_once(&Get { range: None, ..get }).await?;
@@ -205,19 +234,28 @@ impl Request {
         }
     }
 
+    /// Sends a request, and again after an answer that was not what it announced.
+    async fn get_again(&self, get: &Get) -> Result<Fetched, Failure> {
+        let started = Instant::now();
+        let mut tries = 1;
+        loop {
+            match self.get_once(get).await {
+                Err(Failure::Broken(_)) if tries < TRIES && started.elapsed() < TRYING => tries += 1,
+                answer => return answer,
+            }
+        }
+    }
+
     async fn get_once(&self, get: &Get) -> Result<Fetched, Failure> {
-        self.meter.request();
         let known = get.version.as_ref();
         let options = GetOptions {
             range: get.range.clone(),
-            if_match: known.and_then(|version| version.tag.clone()),
+            if_match: known.and_then(Version::strong_tag),
             ..GetOptions::default()
         };
         let answer = self.store.get_opts(&get.path, options).await?;
         let (range, version) = (answer.range.clone(), Version::of(&answer.meta));
-        if known.is_some_and(|known| {
-            known.size != version.size || known.tag.is_some() && known.tag != version.tag
-        }) {
+        if known.is_some_and(|known| !known.is_same(&version)) {
             return Err(Failure::Changed);
         }
         let length = range.end.saturating_sub(range.start);
@@ -229,7 +267,12 @@ impl Request {
         }
         let mut bytes = BytesMut::new();
         let mut body = answer.into_stream();
-        while let Some(piece) = body.try_next().await? {
+        let cut_short = |error: object_store::Error| match Failure::from(error) {
+            // The library has tried again where the object has a tag.
+            Failure::Other(std::io::ErrorKind::Other, text) if version.tag.is_none() => Failure::Broken(text),
+            failure => failure,
+        };
+        while let Some(piece) = body.try_next().await.map_err(cut_short)? {
             self.meter.received(piece.len() as u64);
             if bytes.len() as u64 + piece.len() as u64 > length {
                 return Err(wrong_length(length, bytes.len() + piece.len()));
@@ -243,7 +286,6 @@ impl Request {
     }
 
     async fn head(&self, path: &Path) -> Result<Version, Failure> {
-        self.meter.request();
         let options = GetOptions { head: true, ..GetOptions::default() };
         Ok(Version::of(&self.store.get_opts(path, options).await?.meta))
     }
@@ -255,8 +297,7 @@ impl Request {
 
     async fn list(&self, prefix: Path) -> Result<Listed, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        self.meter.request();
-        let listed = self.store.list_with_delimiter(Some(&prefix)).await?;
+        let listed = again(|| self.store.list_with_delimiter(Some(&prefix))).await?;
         Ok(Listed {
             prefixes: listed.common_prefixes,
             objects: listed.objects.into_iter().map(|meta| (meta.location, meta.size)).collect(),
@@ -265,9 +306,27 @@ impl Request {
 
     async fn walk(&self, prefix: Path) -> Result<Vec<(Path, u64)>, Failure> {
         let _request = self.limits.requests.acquire().await.map_err(closed)?;
-        self.meter.request();
-        let listed = self.store.list(Some(&prefix)).map_ok(|meta| (meta.location, meta.size));
-        Ok(listed.try_collect().await?)
+        let list = || self.store.list(Some(&prefix)).map_ok(|meta| (meta.location, meta.size)).try_collect();
+        again(list).await
+    }
+}
+
+/// Sends a request for a list, and again when the answer breaks off.
+async fn again<T, F>(send: impl Fn() -> F) -> Result<T, Failure>
+where
+    F: Future<Output = object_store::Result<T>>,
+{
+    let started = Instant::now();
+    let mut tries = 1;
+    loop {
+        match send().await.map_err(Failure::from) {
+            Err(Failure::Other(std::io::ErrorKind::Other, _))
+                if tries < TRIES && started.elapsed() < TRYING =>
+            {
+                tries += 1;
+            }
+            answer => return answer,
+        }
     }
 }
 
@@ -276,8 +335,5 @@ fn closed(_: tokio::sync::AcquireError) -> Failure {
 }
 
 fn wrong_length(expected: u64, found: usize) -> Failure {
-    Failure::Other(
-        std::io::ErrorKind::UnexpectedEof,
-        format!("the server sent {found} bytes instead of {expected}"),
-    )
+    Failure::Broken(format!("the server sent {found} bytes instead of {expected}"))
 }

@@ -13,6 +13,8 @@ pub(crate) enum Failure {
     NoRanges,
     /// The object is not the one that was read before.
     Changed,
+    /// The answer was not what its head announced: worth another try.
+    Broken(String),
     /// Anything else.
     Other(ErrorKind, String),
 }
@@ -21,7 +23,19 @@ impl From<object_store::Error> for Failure {
     fn from(error: object_store::Error) -> Self {
         use object_store::Error as E;
         let text = || without_secrets(&without_markup(&innermost(&error)));
+        let says = |words: &[&str]| {
+            let text = text();
+            words.iter().any(|word| text.contains(word))
+        };
         match &error {
+            // Whatever the status is: these are about more than one object.
+            _ if says(&["NoSuchBucket", "ContainerNotFound"]) => {
+                Self::Other(ErrorKind::NotFound, format!("the bucket does not exist: {}", text()))
+            }
+            _ if says(&["ExpiredToken", "TokenExpired", "RequestExpired", "token has expired"]) => {
+                let text = format!("the credentials have expired; renew them: {}", text());
+                Self::Other(ErrorKind::PermissionDenied, text)
+            }
             E::NotFound { .. } => Self::Missing,
             E::AlreadyExists { .. } => Self::Other(ErrorKind::AlreadyExists, text()),
             E::Precondition { .. } | E::NotModified { .. } => Self::Changed,
@@ -34,12 +48,23 @@ impl From<object_store::Error> for Failure {
             // Said of a range, the only thing we ask for that servers may lack.
             E::NotSupported { .. } => Self::NoRanges,
             // The library has no kind for these, only words.
-            _ if text().contains("non-partial response") => Self::NoRanges,
+            _ if says(&["non-partial response"]) => Self::NoRanges,
             // Nor for a listing that is refused.
-            _ if ["status code: 401", "status code: 403"].iter().any(|status| text().contains(status)) => {
+            _ if says(&["status code: 401", "status code: 403"]) => {
                 Self::Other(ErrorKind::PermissionDenied, format!("access denied: {}", text()))
             }
-            _ if text().contains("416") => Self::Other(ErrorKind::UnexpectedEof, text()),
+            _ if says(&["status code: 416"]) => Self::Other(ErrorKind::UnexpectedEof, text()),
+            _ if says(&["redirect without LOCATION", "PermanentRedirect"]) => Self::Other(
+                ErrorKind::Other,
+                format!("the bucket is in another region; set the storage option region: {}", text()),
+            ),
+            _ if says(&["status code: 429", "status code: 503"]) => Self::Other(
+                ErrorKind::ResourceBusy,
+                format!("the server has too many requests to answer; try again later: {}", text()),
+            ),
+            _ if says(&["operation timed out"]) => Self::Other(ErrorKind::TimedOut, text()),
+            // A range of another length or place than was asked for.
+            _ if says(&["Requested", "CONTENT_RANGE", "Content-Range"]) => Self::Broken(text()),
             _ => Self::Other(ErrorKind::Other, text()),
         }
     }
@@ -50,7 +75,7 @@ impl Failure {
     pub(crate) const fn is_refusal(&self) -> bool {
         match self {
             Self::Missing | Self::Changed => true,
-            Self::NoRanges => false,
+            Self::NoRanges | Self::Broken(_) => false,
             Self::Other(kind, _) => {
                 matches!(
                     kind,
@@ -74,6 +99,7 @@ impl Failure {
                     "the object changed while it was being read; open it again",
                 ),
             ),
+            Self::Broken(text) => Error::io(url, io::Error::new(ErrorKind::UnexpectedEof, text.clone())),
             Self::Other(kind, text) => Error::io(url, io::Error::new(*kind, text.clone())),
         }
     }

@@ -14,6 +14,7 @@ use url::Url;
 use crate::client::Build;
 use crate::location::{RemoteOptions, is_true, unknown_option};
 use crate::tls;
+use crate::wire::{Connector, Wire};
 
 const KNOWN: &[&str] = &[
     "service_account",
@@ -25,11 +26,15 @@ const KNOWN: &[&str] = &[
     "ambient_credentials",
     "timeout",
     "connect_timeout",
+    "read_timeout",
+    "max_retries",
+    "retry_timeout",
     "proxy_url",
 ];
 
 /// The client of the bucket that a URL names.
-pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
+    let wire = wire.clone();
     let bucket = url.host_str().unwrap_or_default().to_owned();
     let mut settings: BTreeMap<String, (GoogleConfigKey, String)> = BTreeMap::new();
     let mut set = |name: &str, value: &str| -> Option<()> {
@@ -71,7 +76,11 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
     }
     Ok(Box::new(move || {
         tls::install();
-        let mut builder = GoogleCloudStorageBuilder::new().with_bucket_name(&bucket);
+        let mut builder = GoogleCloudStorageBuilder::new()
+            .with_client_options(Wire::client_options())
+            .with_retry(wire.retry())
+            .with_http_connector(Connector(wire.clone()))
+            .with_bucket_name(&bucket);
         for (key, value) in settings.values() {
             builder = builder.with_config(*key, value);
         }

@@ -10,12 +10,22 @@ use url::Url;
 use crate::client::Build;
 use crate::location::{RemoteOptions, unknown_option};
 use crate::tls;
+use crate::wire::{Connector, Wire};
 
-const KNOWN: &[&str] =
-    &["timeout", "connect_timeout", "proxy_url", "user_agent", "allow_invalid_certificates"];
+const KNOWN: &[&str] = &[
+    "timeout",
+    "connect_timeout",
+    "proxy_url",
+    "user_agent",
+    "allow_invalid_certificates",
+    "read_timeout",
+    "max_retries",
+    "retry_timeout",
+];
 
 /// The client of the server that a URL names. The query of the URL is sent with every request: it may be a signature.
-pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
+    let wire = wire.clone();
     let mut root = url.clone();
     root.set_path("/");
     root.set_fragment(None);
@@ -27,8 +37,12 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
     let name = format!("{}://{}", url.scheme(), url.host_str().unwrap_or_default());
     Ok(Box::new(move || {
         tls::install();
-        let mut builder =
-            HttpBuilder::new().with_url(root.as_str()).with_config(ClientConfigKey::AllowHttp, "true");
+        let mut builder = HttpBuilder::new()
+            .with_client_options(Wire::client_options())
+            .with_retry(wire.retry())
+            .with_http_connector(Connector(wire.clone()))
+            .with_url(root.as_str())
+            .with_config(ClientConfigKey::AllowHttp, "true");
         for (key, value) in &settings {
             builder = builder.with_config(*key, value);
         }

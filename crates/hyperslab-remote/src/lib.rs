@@ -20,6 +20,7 @@
 //! | `upload` | stores that are put into a bucket |
 //! | `merge` | which ranges are requested together |
 //! | `client` | requests: limits, versions |
+//! | `wire` | requests as they are sent: counted, held back, with conditions |
 //! | `meter` | requests, counted |
 //! | `runtime` | where requests run |
 //! | `failure` | errors, without secrets |
@@ -47,7 +48,10 @@ mod s3;
 mod storage;
 mod tls;
 mod upload;
+mod wire;
 
 pub use location::{Remote, RemoteOptions};
 pub use meter::{Meter, Traffic};
+pub use runtime::interrupt_reads;
 pub use storage::RemoteStorage;
+pub use upload::Present;

@@ -5,7 +5,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
+use hyperslab_core::storage::ChangeStep;
 use hyperslab_core::{Error, Result, Storage};
 use url::Url;
 
@@ -13,7 +15,8 @@ use crate::client::{Build, Client};
 use crate::failure::without_secrets;
 use crate::meter::Meter;
 use crate::storage::RemoteStorage;
-use crate::upload::Upload;
+use crate::upload::{Present, Upload};
+use crate::wire::Wire;
 
 /// How remote storage is reached.
 #[derive(Clone, PartialEq, Eq)]
@@ -32,7 +35,7 @@ pub struct RemoteOptions {
 
 impl Default for RemoteOptions {
     fn default() -> Self {
-        Self { options: BTreeMap::new(), anonymous: false, cache: 64 << 20, meter: None }
+        Self { options: BTreeMap::new(), anonymous: false, cache: 128 << 20, meter: None }
     }
 }
 
@@ -68,6 +71,32 @@ impl RemoteOptions {
         self.anonymous = anonymous;
         self
     }
+
+    /// The options without those that are the same for all kinds of storage, and what those say.
+    fn tuned(&self) -> Result<(Self, Wire)> {
+        let mut rest = self.clone();
+        let wrong = |name: &str| {
+            Error::invalid(format!("storage option {name}: not a number, or not a time such as 30s"))
+        };
+        let retries = rest.options.remove("max_retries");
+        let retries = retries.map(|text| text.parse().map_err(|_| wrong("max_retries"))).transpose()?;
+        let timeout = rest.options.remove("retry_timeout");
+        let timeout = timeout.map(|text| seconds(&text).ok_or_else(|| wrong("retry_timeout"))).transpose()?;
+        let wire = Wire::new(self.meter.clone().unwrap_or_default(), retries, timeout);
+        Ok((rest, wire))
+    }
+}
+
+/// `30s`, `500ms`, `2m`, or seconds.
+fn seconds(text: &str) -> Option<Duration> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let number: u64 = text[..digits].parse().ok()?;
+    match text[digits..].trim() {
+        "" | "s" | "seconds" => Some(Duration::from_secs(number)),
+        "ms" => Some(Duration::from_millis(number)),
+        "m" | "minutes" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        _ => None,
+    }
 }
 
 /// A place on remote storage.
@@ -92,15 +121,19 @@ impl Remote {
         let name = without_secrets(url);
         let parsed =
             Url::parse(url).map_err(|error| Error::invalid(format!("{name}: not a URL: {error}")))?;
+        let (options, wire) = options.tuned()?;
+        let options = &options;
         let (build, lists): (Box<Build>, bool) = match parsed.scheme() {
             #[cfg(feature = "http")]
-            "http" | "https" => (crate::http::build(&parsed, options)?, false),
+            "http" | "https" => (crate::http::build(&parsed, options, &wire)?, false),
             #[cfg(feature = "s3")]
-            "s3" | "s3a" => (crate::s3::build(&parsed, options)?, true),
+            "s3" | "s3a" => (crate::s3::build(&parsed, options, &wire)?, true),
             #[cfg(feature = "gcs")]
-            "gs" | "gcs" => (crate::gcs::build(&parsed, options)?, true),
+            "gs" | "gcs" => (crate::gcs::build(&parsed, options, &wire)?, true),
             #[cfg(feature = "azure")]
-            "az" | "azure" | "abfs" | "abfss" | "adl" => (crate::azure::build(&parsed, options)?, true),
+            "az" | "azure" | "abfs" | "abfss" | "adl" => {
+                (crate::azure::build(&parsed, options, &wire)?, true)
+            }
             scheme => {
                 return Err(Error::unsupported(name.as_str(), format!("{scheme}:// storage in this build")));
             }
@@ -113,7 +146,7 @@ impl Remote {
             None => parsed.host_str().unwrap_or_default().to_owned(),
         };
         Ok(Self {
-            client: Arc::new(Client::new(lists, build, options.meter.clone().unwrap_or_default())),
+            client: Arc::new(Client::new(lists, build, wire)),
             base: format!("{}://{authority}", parsed.scheme()),
             key: decoded.as_ref().to_owned(),
             cache: options.cache,
@@ -152,52 +185,94 @@ impl Remote {
         Some((storage, name))
     }
 
-    /// Is there an object at the URL, or anything under it?
+    /// What is at the URL, before something is written there.
     ///
     /// # Errors
     ///
     /// [`Io`](Error::Io) when the server does not tell.
-    pub fn exists(&self) -> Result<bool> {
+    pub fn present(&self) -> Result<Present> {
         self.check_writable()?;
-        if let Some((storage, name)) = self.beside()
-            && storage.stat(name)?.is_some()
-        {
-            return Ok(true);
+        let mut present = Present::default();
+        if let Some((storage, name)) = self.beside() {
+            present.object = storage.find_version(name)?;
         }
-        Ok(!self.directory().list("")?.is_empty())
+        present.directory = !self.directory().list("")?.is_empty();
+        Ok(present)
     }
 
-    /// Uploads a file of this machine to the URL. The object appears whole or not at all.
+    /// Uploads a file of this machine to the URL, in the place of what was found there. The object appears whole or not at
+    /// all.
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when there is an object and it is not to be replaced; [`Io`](Error::Io) when the server
-    /// refuses.
-    pub fn upload_file(&self, file: &Path, replace: bool, stop: &Arc<AtomicBool>) -> Result<()> {
+    /// [`Exists`](Error::Exists) when there is an object that was not found before; [`Io`](Error::Io) when the server
+    /// refuses, or another writer was faster.
+    pub fn upload_file(&self, file: &Path, present: &Present, stop: &Arc<AtomicBool>) -> Result<()> {
         self.check_writable()?;
-        self.upload(replace).file(file, stop)
+        self.upload().file(file, present, stop)
     }
 
-    /// Uploads a folder of this machine to the URL. The files whose first name is among `last` are uploaded last, in that
-    /// order: a store is visible with them. `replaced` holds the same names of the store that is replaced, if one is: they
-    /// are removed first, so that neither is visible meanwhile.
+    /// Uploads a folder of this machine to the URL, where nothing is. The files whose first name is among `last` are
+    /// uploaded last, in that order: a store is visible with them.
     ///
     /// # Errors
     ///
     /// As [`upload_file`](Self::upload_file).
-    pub fn upload_folder(
+    pub fn upload_folder(&self, folder: &Path, last: &[&str], stop: &Arc<AtomicBool>) -> Result<()> {
+        self.check_writable()?;
+        self.upload().new_folder(folder, last, stop)
+    }
+
+    /// Uploads a folder of this machine to the URL, in the place of what was found there: `replaced` names the objects by
+    /// which that is visible. It stays until the new store is complete beside it.
+    ///
+    /// # Errors
+    ///
+    /// As [`upload_file`](Self::upload_file).
+    pub fn replace_folder(
         &self,
         folder: &Path,
         last: &[&str],
-        replaced: Option<&[&str]>,
+        replaced: &[&str],
+        present: &Present,
         stop: &Arc<AtomicBool>,
     ) -> Result<()> {
         self.check_writable()?;
-        self.upload(replaced.is_some()).folder(folder, last, replaced.unwrap_or_default(), stop)
+        self.upload().replace_folder(folder, last, replaced, present, stop)
     }
 
-    fn upload(&self, replace: bool) -> Upload {
-        Upload { client: Arc::clone(&self.client), key: self.key.clone(), url: self.url(), replace }
+    /// Changes the directory store at the URL, alone: `make` reads it through `storage`, writes objects into `folder` and
+    /// says in which order they are put. Objects that were read are replaced only where they are still the same.
+    ///
+    /// # Errors
+    ///
+    /// Whatever `make` says; [`Io`](Error::Io) when the server refuses, or another writer was faster.
+    pub fn change<T>(
+        &self,
+        storage: &RemoteStorage,
+        folder: &Path,
+        stop: &Arc<AtomicBool>,
+        make: impl FnOnce() -> Result<(T, Vec<ChangeStep>)>,
+    ) -> Result<T> {
+        self.check_writable()?;
+        self.upload().change(storage, make, folder, stop)
+    }
+
+    /// Downloads the object at the URL into a file of this machine; `None` when there is none. What is returned says which
+    /// object it was.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when the server or the system refuses.
+    pub fn download(&self, file: &Path) -> Result<Option<Present>> {
+        let Some((storage, name)) = self.beside() else { return Ok(None) };
+        let Some(version) = storage.find_version(name)? else { return Ok(None) };
+        storage.copy_to(name, version.size, file)?;
+        Ok(Some(Present { object: Some(version), directory: false }))
+    }
+
+    fn upload(&self) -> Upload {
+        Upload { client: Arc::clone(&self.client), key: self.key.clone(), url: self.url() }
     }
 
     /// Refuses storage that only answers.

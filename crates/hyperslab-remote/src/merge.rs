@@ -9,7 +9,7 @@ const SMALL_GAP: u64 = 16 << 10;
 /// Wider gaps, up to this, are bridged while no more than half of the bytes are wasted.
 const WIDE_GAP: u64 = 128 << 10;
 /// The most bytes of one request. Longer ranges are cut, so that several connections carry them.
-const LARGEST: u64 = 4 << 20;
+const LARGEST: u64 = 8 << 20;
 
 /// The requests that cover some ranges, sorted by offset.
 #[derive(Debug)]

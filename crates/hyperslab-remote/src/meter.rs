@@ -68,9 +68,8 @@ impl Meter {
         self.0.rounds.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request that brings bytes to the server.
-    pub(crate) fn upload(&self, bytes: u64) {
-        self.request();
+    /// Bytes that go to the server.
+    pub(crate) fn sends(&self, bytes: u64) {
         self.0.sent.fetch_add(bytes, Ordering::Relaxed);
     }
 }

@@ -9,7 +9,7 @@ use hyperslab_core::{Error, Result};
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when a profile was asked for by name and is in neither file.
+/// [`Invalid`](Error::Invalid) if a profile was asked for by name and is in neither file.
 pub(crate) fn read(name: Option<&str>) -> Result<BTreeMap<String, String>> {
     let variable = std::env::var("AWS_PROFILE").ok();
     let asked = name.or(variable.as_deref());

@@ -14,6 +14,7 @@ use url::Url;
 use crate::client::Build;
 use crate::failure::without_secrets;
 use crate::location::{RemoteOptions, is_true, unknown_option};
+use crate::wire::{Connector, Wire};
 use crate::{profile, tls};
 
 const KNOWN: &[&str] = &[
@@ -30,6 +31,9 @@ const KNOWN: &[&str] = &[
     "ambient_credentials",
     "timeout",
     "connect_timeout",
+    "read_timeout",
+    "max_retries",
+    "retry_timeout",
     "proxy_url",
 ];
 
@@ -49,7 +53,8 @@ fn usual_name(name: &str) -> &str {
 type Settings = BTreeMap<String, (AmazonS3ConfigKey, String)>;
 
 /// The client of the bucket that a URL names.
-pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
+pub(crate) fn build(url: &Url, options: &RemoteOptions, wire: &Wire) -> Result<Box<Build>> {
+    let wire = wire.clone();
     let name = without_secrets(url.as_str());
     let bucket = url.host_str().unwrap_or_default().to_owned();
     let mut own = Settings::new();
@@ -92,7 +97,11 @@ pub(crate) fn build(url: &Url, options: &RemoteOptions) -> Result<Box<Build>> {
     });
     Ok(Box::new(move || {
         tls::install();
-        let mut builder = AmazonS3Builder::new().with_bucket_name(&bucket);
+        let mut builder = AmazonS3Builder::new()
+            .with_client_options(Wire::client_options())
+            .with_retry(wire.retry())
+            .with_http_connector(Connector(wire.clone()))
+            .with_bucket_name(&bucket);
         for (key, value) in settings.values() {
             builder = builder.with_config(*key, value);
         }
@@ -210,8 +219,10 @@ mod tests {
         };
         let words =
             [("key", "a"), ("secret", "b"), ("token", "c"), ("region_name", "r"), ("requester_pays", "true")];
-        assert!(build(&url, &options(&words)).is_ok());
-        let Err(unknown) = build(&url, &options(&[("key", "a"), ("cache_regions", "true")])) else {
+        assert!(build(&url, &options(&words), &Wire::default()).is_ok());
+        let Err(unknown) =
+            build(&url, &options(&[("key", "a"), ("cache_regions", "true")]), &Wire::default())
+        else {
             panic!("an unknown option is refused")
         };
         let unknown = unknown.to_string();

@@ -56,6 +56,42 @@ impl RemoteStorage {
         self.client.traffic()
     }
 
+    /// Forgets everything that was read.
+    pub(crate) fn forget(&self) {
+        self.known().clear();
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Which object was read under a key; `None` where none was.
+    pub(crate) fn known_version(&self, key: &str) -> Option<Version> {
+        match self.lookup(key) {
+            Some(Known::Object(object)) => Some(object.version()),
+            _ => None,
+        }
+    }
+
+    /// Which object is under a key.
+    pub(crate) fn find_version(&self, key: &str) -> Result<Option<Version>> {
+        Ok(self.object(key)?.map(|object| object.version()))
+    }
+
+    /// Writes the bytes of an object into a file, some at a time.
+    pub(crate) fn copy_to(&self, key: &str, size: u64, file: &std::path::Path) -> Result<()> {
+        use std::io::Write;
+        /// Bytes that are in memory at once.
+        const PIECE: u64 = 64 << 20;
+        let failed = |source| Error::io(file.display().to_string(), source);
+        let Some(object) = self.object(key)? else {
+            return Err(Error::not_found(self.url(key), "the object"));
+        };
+        let mut out = std::fs::File::create(file).map_err(failed)?;
+        for start in (0..size).step_by(PIECE as usize) {
+            let bytes = object.read_range(start..size.min(start + PIECE))?;
+            out.write_all(&bytes).map_err(failed)?;
+        }
+        Ok(())
+    }
+
     fn known(&self) -> MutexGuard<'_, HashMap<String, Known>> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -357,10 +393,13 @@ impl Storage for RemoteStorage {
             Planned::Get(get) => {
                 let path = get.path.clone();
                 let answer = self.client.get_all(vec![get])?.pop();
-                if let Some(answer) = &answer
-                    && answer.as_ref().map_or(true, |fetched| fetched.version.size <= DOCUMENT)
-                {
-                    self.note(key, path, answer);
+                match &answer {
+                    // Too large to be kept; which one it was is not.
+                    Some(Ok(fetched)) if fetched.version.size > DOCUMENT => {
+                        self.remember_object(key, path, fetched.version.clone());
+                    }
+                    Some(answer) => self.note(key, path, answer),
+                    None => {}
                 }
                 Ok(self.take(key, answer.as_ref())?.map(|fetched| fetched.bytes))
             }
@@ -369,6 +408,16 @@ impl Storage for RemoteStorage {
                 None => Ok(None),
             },
         }
+    }
+
+    fn room(&self) -> u64 {
+        self.kept.most.saturating_sub(self.kept.bytes.load(std::sync::atomic::Ordering::Relaxed))
+    }
+
+    fn below(&self, key: &str) -> Option<Arc<dyn Storage>> {
+        let root = self.path(key).ok()?.as_ref().to_owned();
+        let client = Arc::clone(&self.client);
+        Some(Arc::new(Self::new(client, root, self.url(key).into(), self.kept.most)))
     }
 
     fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {

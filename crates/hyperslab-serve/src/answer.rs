@@ -1,4 +1,4 @@
-//! Answers: bodies with their length, entity tag and ranges; what is kept of them; what went wrong.
+//! Responses: bodies with length, entity tag and ranges; the response cache; failures.
 
 mod body;
 mod cache;
@@ -20,13 +20,13 @@ use crate::State;
 use crate::stores::Opened;
 use crate::work::{Held, Job};
 
-/// What a request is answered with.
+/// The response to a request.
 pub(crate) struct Answer {
     pub(crate) content: Content,
     pub(crate) kind: &'static str,
-    /// The name of the file that a browser saves it as.
+    /// The file name for a browser's download.
     pub(crate) file: Option<&'static str>,
-    /// The memory that it holds until it is sent.
+    /// The memory reserved until it is sent.
     pub(crate) held: Option<Held>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Answer {
 pub(crate) enum Content {
     /// All of it.
     Whole(Bytes),
-    /// So many bytes, block after block.
+    /// This many bytes, block by block.
     Blocks(u64, Blocks),
 }
 
@@ -52,7 +52,7 @@ impl Answer {
         self
     }
 
-    /// As a response of its own, without a tag or ranges.
+    /// A complete response without a tag or ranges.
     pub(crate) fn plain(self) -> Response {
         let Content::Whole(body) = self.content else { return Failure::internal("a stream").into_response() };
         let mut response = HeldBody::wrap(body, self.held).into_response();
@@ -67,11 +67,11 @@ impl Answer {
     }
 }
 
-/// What a request asks of a store, and what its headers say.
+/// The part of a request that determines its response, and its headers.
 pub(crate) struct Asked {
     /// The store's name.
     pub(crate) file: String,
-    /// Everything else that the answer depends on.
+    /// Everything else that the response depends on.
     pub(crate) key: String,
     pub(crate) headers: HeaderMap,
 }
@@ -96,7 +96,7 @@ fn answer_now(
 ) -> Result<Response, Failure> {
     let located = state.root.resolve(&asked.file)?;
     let opened = state.stores.open(&located)?;
-    // The version of a file tells of every change, so the tag is known without the content.
+    // The version of a file changes with its content, so the tag is known without reading it.
     let tag = opened.is_file.then(|| entity_tag(&(opened.version, &asked.key)));
     if let Some(tag) = &tag {
         if matches_tag(&asked.headers, tag) {
@@ -133,7 +133,7 @@ fn answer_now(
     Ok(respond(answer, tag.as_deref(), &asked.headers, job))
 }
 
-/// A tag that differs when what is hashed does.
+/// A tag that differs if the hashed content does.
 pub(crate) fn entity_tag(content: &(impl Hash + ?Sized)) -> String {
     let mut hasher = DefaultHasher::new();
     content.hash(&mut hasher);
@@ -178,7 +178,7 @@ fn respond(answer: Answer, tag: Option<&str>, headers: &HeaderMap, job: Job) -> 
     put(out, header::CONTENT_TYPE, answer.kind);
     put(out, header::CONTENT_LENGTH, &length.to_string());
     put(out, header::ACCEPT_RANGES, "bytes");
-    // A browser asks each time whether it changed, and gets "not modified".
+    // A browser revalidates each time and gets "not modified".
     put(out, header::CACHE_CONTROL, "no-cache");
     if let Some(range) = range {
         put(out, header::CONTENT_RANGE, &range);
@@ -198,8 +198,8 @@ pub(crate) fn put(headers: &mut HeaderMap, name: header::HeaderName, value: &str
     }
 }
 
-/// The first and the one past the last byte of a range; `Err` for one outside the body. Several ranges are answered with
-/// everything, which the protocol allows.
+/// The first byte of a range and the one past its last; `Err` for a range outside the body. A request for several ranges gets the
+/// whole body, which the protocol allows.
 fn wanted_range(headers: &HeaderMap, total: u64) -> Option<Result<(u64, u64), ()>> {
     let text = headers.get(header::RANGE)?.to_str().ok()?.strip_prefix("bytes=")?.trim();
     let (first, last) = text.split_once('-')?;

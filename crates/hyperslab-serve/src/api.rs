@@ -6,11 +6,9 @@ use std::sync::Arc;
 use axum::extract::State as Shared;
 use axum::http::{HeaderMap, Uri};
 use axum::response::{IntoResponse, Response};
+use hyperslab::driver::{child_path, element_to_json, normal_path};
 use hyperslab::geometry::parse_box;
-use hyperslab::{
-    CatalogNode, GeometryQuery, Node, OpenOptions, Values, child_path, element_to_json, format_of_extension,
-    normal_path,
-};
+use hyperslab::{CatalogNode, GeometryQuery, Node, OpenOptions, Values, format_of_extension};
 use serde_json::{Map, Value, json};
 
 use crate::State;
@@ -89,7 +87,7 @@ fn list(state: &State, name: &str) -> Result<Value, Failure> {
 
 /// Is it a store, a folder, or nothing that is shown? A file is taken at the word of its name, or looked at.
 fn kind_of(path: &Path, root: &Path) -> Option<(&'static str, Option<&'static str>)> {
-    let options = OpenOptions { mapped: false, within: Some(root.to_owned()), ..OpenOptions::default() };
+    let options = OpenOptions::default().with_mapped(false).with_within(root.to_owned());
     if path.is_dir() {
         let format = hyperslab::detect(path, &options).ok().map(|format| format.name());
         return Some((if format.is_some() { "store" } else { "folder" }, format));

@@ -1,6 +1,6 @@
 //! The API of h5grove 4, for every format.
 //!
-//! Bodies are those of h5grove on HDF5 files, but for what follows. The test `peers_h5grove` compares them.
+//! Bodies are those of h5grove on HDF5 files, with the following exceptions. The test `peers_h5grove` compares them.
 //!
 //! | where | h5grove | here |
 //! |---|---|---|
@@ -62,7 +62,7 @@ async fn respond(
     answer(state, asked, move |opened, job| produce(&parameters, opened, job)).await
 }
 
-/// What a node is, and of a group its members.
+/// The description of a node, and the members of a group.
 pub(crate) async fn meta(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "meta", &uri, headers, |parameters, opened, job| {
         let links = Links::parse(parameters.get("resolve_links"))?;
@@ -100,7 +100,7 @@ pub(crate) async fn paths(Shared(state): Shared<Arc<State>>, uri: Uri, headers: 
     .await
 }
 
-/// The smallest, the largest and the mean value of a dataset.
+/// The minimum, maximum and mean of a dataset.
 pub(crate) async fn stats(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "stats", &uri, headers, |parameters, opened, job| {
         let path = parameters.path();

@@ -1,4 +1,4 @@
-//! Who may ask: the `Host` header, the token, CORS, methods and the length of requests; how many connections there are.
+//! Access checks: the `Host` header, the token, CORS, methods, the length of requests and the number of connections.
 
 use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
@@ -17,13 +17,13 @@ use crate::answer::{Failure, put};
 use crate::parameters::Parameters;
 use crate::{ServeOptions, State};
 
-/// The longest address of a request.
+/// The maximum length of a request's URI.
 const LONGEST_URI: usize = 16 << 10;
 
 /// The cookie in which a browser keeps the token.
 const COOKIE: &str = "hyperslab_token";
 
-/// Lets a request pass, or answers it.
+/// Passes a request on, or answers it.
 pub(crate) async fn check(Shared(state): Shared<Arc<State>>, request: Request, next: Next) -> Response {
     let options = &state.options;
     let origin = allowed_origin(options, request.headers());
@@ -55,7 +55,7 @@ fn refuse(options: &ServeOptions, request: &Request) -> Option<Response> {
     if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return failure(StatusCode::METHOD_NOT_ALLOWED, "this server only reads: use GET or HEAD");
     }
-    // A page of a stranger can make a browser resolve the stranger's name to this machine, but not send another name.
+    // A foreign page can make a browser resolve its own host name to this machine, but it cannot change the `Host` header.
     if !is_own_host(options, host_of(request)) {
         return failure(
             StatusCode::MISDIRECTED_REQUEST,
@@ -73,7 +73,7 @@ fn host_of(request: &Request) -> Option<&str> {
     header.or_else(|| request.uri().authority().map(|authority| authority.as_str()))
 }
 
-/// Is it an address, `localhost`, or a name that the server was told?
+/// Returns true for an address, `localhost` or an allowed host name.
 fn is_own_host(options: &ServeOptions, host: Option<&str>) -> bool {
     let Some(host) = host else { return false };
     let name = match host.strip_prefix('[') {
@@ -100,7 +100,7 @@ fn refuse_token(options: &ServeOptions, headers: &HeaderMap, uri: &Uri) -> Optio
     }
     let parameters = Parameters::of(uri);
     match parameters.get("token") {
-        // A page that was opened with the token keeps it as a cookie; its address loses it.
+        // A page opened with the token stores it in a cookie, and the token is removed from its address.
         Some(given) if same_secret(given, wanted) => {
             let accepts = text(header::ACCEPT).is_some_and(|accept| accept.contains("text/html"));
             accepts.then(|| remember(uri, wanted))
@@ -128,7 +128,7 @@ fn remember(uri: &Uri, token: &str) -> Response {
     response
 }
 
-/// Compares in a time that does not tell how much is right.
+/// Compares in constant time.
 fn same_secret(given: &str, wanted: &str) -> bool {
     given.len() == wanted.len()
         && given.bytes().zip(wanted.bytes()).fold(0, |different, (a, b)| different | (a ^ b)) == 0
@@ -172,7 +172,7 @@ impl axum::serve::Listener for Listener {
     async fn accept(&mut self) -> (Connection, SocketAddr) {
         let place = Arc::clone(&self.places).acquire_owned().await.ok();
         let (stream, address) = axum::serve::Listener::accept(&mut self.inner).await;
-        // Small answers must not wait for the acknowledgement of the one before.
+        // Small responses must not wait for the acknowledgement of the previous one.
         let _ = stream.set_nodelay(true);
         (Connection { stream, _place: place }, address)
     }
@@ -182,7 +182,7 @@ impl axum::serve::Listener for Listener {
     }
 }
 
-/// A connection that holds one of the places.
+/// A connection that occupies one of the slots.
 #[derive(Debug)]
 pub(crate) struct Connection {
     stream: TcpStream,

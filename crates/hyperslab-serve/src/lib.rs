@@ -7,6 +7,8 @@
 //! | `/meta`, `/attr`, `/data`, `/paths`, `/stats` | the API of h5grove 4, which H5Web speaks, for every format |
 //! | `/zarr/STORE/KEY` | the store as a Zarr v3 store, with the codecs of the specification |
 //! | `/zarr-numcodecs/STORE/KEY` | the same, for readers that also have the codecs of numcodecs |
+//! | `/zarr2/STORE/KEY` | the same as Zarr v2, for programs that know no other |
+//! | `/neuroglancer/STORE/KEY` | geometries as Neuroglancer's precomputed annotations and skeletons |
 //! | `/api/…` | stores, nodes, tables and geometries for our page |
 //!
 //! | module | does |
@@ -18,6 +20,7 @@
 //! | `answer` | bodies with `ETag`, ranges and lengths; the cache of answers; streams |
 //! | `grove` | the API of h5grove |
 //! | `zarr` | Zarr over HTTP |
+//! | `neuroglancer` | annotations and skeletons |
 //! | `api` | what our page asks for beyond that |
 //! | `page` | the files of the pages |
 //!
@@ -36,6 +39,7 @@ mod answer;
 mod api;
 mod grove;
 mod guard;
+mod neuroglancer;
 mod options;
 mod page;
 mod parameters;
@@ -77,7 +81,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Io`](hyperslab::Error::Io) when the location cannot be read.
+    /// [`Io`](hyperslab::Error::Io) if the location cannot be read.
     pub fn new(location: &Path, options: ServeOptions) -> Result<Self> {
         let root = Root::new(location, &options.open)?;
         // A quarter is for answers that are kept, the rest for work.
@@ -109,6 +113,8 @@ impl Server {
             .route("/stats", get(grove::stats))
             .route("/zarr/{*key}", get(zarr::core))
             .route("/zarr-numcodecs/{*key}", get(zarr::numcodecs))
+            .route("/zarr2/{*key}", get(zarr::v2))
+            .route("/neuroglancer/{*key}", get(neuroglancer::object))
             .route("/api/about", get(api::about))
             .route("/api/files", get(api::files))
             .route("/api/node", get(api::node))

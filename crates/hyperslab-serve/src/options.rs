@@ -7,6 +7,7 @@ use hyperslab::{ExternalFiles, OpenOptions};
 
 /// What a server may use, and who may ask it.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ServeOptions {
     /// Memory for answers that are kept and for work, in bytes.
     pub memory: u64,
@@ -30,6 +31,19 @@ pub struct ServeOptions {
     pub open: OpenOptions,
 }
 
+hyperslab::driver::option_setters! { ServeOptions {
+    with_memory = memory: u64,
+    with_timeout = timeout: Duration,
+    with_workers = workers: usize,
+    with_waiting = waiting: usize,
+    with_connections = connections: usize,
+    with_token = token: into Option<String>,
+    with_cors = cors: Vec<String>,
+    with_hosts = hosts: Vec<String>,
+    with_page = page: into Option<PathBuf>,
+    with_open = open: OpenOptions,
+} }
+
 impl Default for ServeOptions {
     fn default() -> Self {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
@@ -51,13 +65,12 @@ impl Default for ServeOptions {
 impl ServeOptions {
     /// How a store is opened for strangers: files that change underneath must not end the process, so nothing is mapped.
     pub(crate) fn open_options(&self, within: Option<PathBuf>) -> OpenOptions {
-        OpenOptions {
-            mapped: false,
-            external: ExternalFiles::None,
-            memory: self.memory / 2,
-            within,
-            ..self.open.clone()
-        }
+        self.open
+            .clone()
+            .with_mapped(false)
+            .with_external(ExternalFiles::None)
+            .with_memory(self.memory / 2)
+            .with_within(within)
     }
 }
 
@@ -65,7 +78,7 @@ impl ServeOptions {
 ///
 /// # Errors
 ///
-/// [`Io`](hyperslab::Error::Io) when the system has no random numbers.
+/// [`Io`](hyperslab::Error::Io) if the system has no random numbers.
 pub fn random_token() -> hyperslab::Result<String> {
     let mut bytes = [0_u8; 16];
     getrandom::fill(&mut bytes)

@@ -1,4 +1,4 @@
-//! The pages: our own, which needs no build, and H5Web where it was built.
+//! The pages: our own, which needs no build step, and H5Web if it was built.
 
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -29,22 +29,22 @@ const OWN: &[PageFile] = &[
     ("dom.js", include_bytes!("../page/dom.js")),
 ];
 
-/// The files of H5Web, where they were built.
+/// The files of H5Web, if they were built.
 #[cfg(feature = "h5web")]
 const BUILT: &[PageFile] = include!(concat!(env!("OUT_DIR"), "/h5web.rs"));
 #[cfg(not(feature = "h5web"))]
 const BUILT: &[PageFile] = &[];
 
-/// What scripts and frames of a page may do: names in files are text, never code.
+/// The content security policy of our page: names in files are text, never code.
 const POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
     script-src 'self'; worker-src 'self' blob:; connect-src 'self' blob: data:; object-src 'none'; base-uri 'none'; frame-ancestors 'self'";
 
-/// As [`POLICY`], for H5Web, whose array library compiles its loops at run time.
+/// Like [`POLICY`], for H5Web, whose array library compiles its loops at run time.
 const BUILT_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; style-src 'self' 'unsafe-inline'; \
     script-src 'self' 'unsafe-eval'; worker-src 'self' blob:; connect-src 'self' blob: data:; object-src 'none'; base-uri 'none'; \
     frame-ancestors 'self'";
 
-/// The page for people, `ok` for programs.
+/// The page for browsers, `ok` for programs.
 pub(crate) async fn root(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if !accept.contains("text/html") {

@@ -4,7 +4,7 @@ use axum::http::Uri;
 
 use crate::answer::Failure;
 
-/// The parameters of a query, in order. The last of a name counts.
+/// The parameters of a query, in order. If a name occurs twice, the last one wins.
 #[derive(Debug, Clone)]
 pub(crate) struct Parameters(Vec<(String, String)>);
 
@@ -26,7 +26,7 @@ impl Parameters {
         self.get("file").unwrap_or_default().to_owned()
     }
 
-    /// The path of a node, as it was written but for slashes at its end; `/` when left out.
+    /// The path of a node as written, without trailing slashes; `/` by default.
     pub(crate) fn path(&self) -> String {
         match self.get("path") {
             None | Some("" | "/") => "/".to_owned(),
@@ -34,7 +34,7 @@ impl Parameters {
         }
     }
 
-    /// As pydantic reads a truth value.
+    /// Parses a boolean like pydantic.
     pub(crate) fn flag(&self, name: &str) -> Result<bool, Failure> {
         match self.get(name).map(str::to_ascii_lowercase).as_deref() {
             None | Some("false" | "0" | "no" | "off" | "f" | "n") => Ok(false),
@@ -43,7 +43,7 @@ impl Parameters {
         }
     }
 
-    /// A number up to `most`; `default` when left out.
+    /// A number up to `most`, or `default`.
     pub(crate) fn number(&self, name: &str, default: u64, most: u64) -> Result<u64, Failure> {
         match self.get(name) {
             None => Ok(default),
@@ -54,7 +54,7 @@ impl Parameters {
         }
     }
 
-    /// Everything but what has no influence on an answer, for its tag.
+    /// All parameters that affect the response, for its tag.
     pub(crate) fn key(&self, endpoint: &str) -> String {
         let mut pairs: Vec<_> = self.0.iter().filter(|(name, _)| name != "token").collect();
         pairs.sort();

@@ -50,8 +50,8 @@ impl Root {
         }
         let failed = |source| Error::io(location.display().to_string(), source);
         let path = location.canonicalize().map_err(failed)?;
-        let is_folder = path.is_dir()
-            && hyperslab::detect(&path, &OpenOptions { mapped: false, ..options.clone() }).is_err();
+        let is_folder =
+            path.is_dir() && hyperslab::detect(&path, &options.clone().with_mapped(false)).is_err();
         if is_folder {
             return Ok(Self::Folder(path));
         }

@@ -33,7 +33,7 @@ pub(crate) struct Opened {
     pub(crate) version: u64,
     /// Is it one file, whose size and time of change tell of every change?
     pub(crate) is_file: bool,
-    views: [OnceLock<ZarrView>; 2],
+    views: [OnceLock<ZarrView>; 3],
     geometry: OnceLock<bool>,
 }
 
@@ -45,7 +45,11 @@ impl Opened {
 
     /// The store as a Zarr store.
     pub(crate) fn zarr(&self, codecs: CodecSet) -> &ZarrView {
-        let slot = &self.views[usize::from(codecs == CodecSet::Numcodecs)];
+        let slot = match codecs {
+            CodecSet::Core => &self.views[0],
+            CodecSet::Numcodecs => &self.views[1],
+            CodecSet::V2 => &self.views[2],
+        };
         slot.get_or_init(|| ZarrView::new(self.store.clone(), codecs))
     }
 }

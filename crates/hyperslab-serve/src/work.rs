@@ -1,4 +1,4 @@
-//! Engine work: on a bounded number of threads, in bounded memory and time, and stopped when its client is gone.
+//! Engine work: on a bounded number of threads, in bounded memory and time, and cancelled if the client disconnects.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,36 +14,36 @@ use crate::answer::Failure;
 /// Memory is counted in units of this many bytes.
 const UNIT: u64 = 4096;
 
-/// The longest that work waits for memory that other answers hold.
+/// The maximum time to wait for memory held by other responses.
 const MEMORY_WAIT: Duration = Duration::from_secs(20);
 
-/// Who may work.
+/// Limits for concurrent work.
 #[derive(Debug)]
 pub(crate) struct Work {
     slots: Arc<Semaphore>,
     memory: Arc<Semaphore>,
-    /// Units in all.
+    /// The total number of units.
     units: u32,
     waiting: AtomicUsize,
     most_waiting: usize,
     timeout: Duration,
 }
 
-/// One piece of work: its memory, and the wish to stop it.
+/// One piece of work: its memory and its cancellation.
 #[derive(Debug)]
 pub(crate) struct Job {
     work: Arc<Work>,
     pub(crate) progress: Arc<Progress>,
     handle: Handle,
-    /// A thread of the bounded number, as long as the job runs.
+    /// One of the bounded number of threads, held while the job runs.
     slot: OwnedSemaphorePermit,
 }
 
-/// Memory that an answer holds until it is sent.
+/// Memory held by a response until it is sent.
 #[derive(Debug)]
 pub(crate) struct Held(#[expect(dead_code, reason = "dropped with the answer")] OwnedSemaphorePermit);
 
-/// Stops a job when the future that waits for it is dropped: its client is gone, or time is up.
+/// Cancels a job when the future that waits for it is dropped: the client disconnected, or time ran out.
 struct StopOnDrop(Arc<Progress>);
 
 impl Drop for StopOnDrop {
@@ -73,7 +73,7 @@ impl Work {
         }
     }
 
-    /// Runs work on a thread where it may block.
+    /// Runs work on a thread that may block.
     pub(crate) async fn run<T: Send + 'static>(
         self: &Arc<Self>,
         work: impl FnOnce(Job) -> Result<T, Failure> + Send + 'static,
@@ -103,12 +103,12 @@ impl Work {
 }
 
 impl Job {
-    /// The most memory that one answer may take.
+    /// The memory limit of a single response.
     pub(crate) fn limit(&self) -> u64 {
         u64::from(self.work.units) * UNIT / 2
     }
 
-    /// Takes memory, waiting for answers that are still being sent. A request that could never have it is refused at once.
+    /// Reserves memory, waiting for responses that are still being sent. A request that exceeds the limit is refused at once.
     pub(crate) fn reserve(&self, bytes: u64) -> Result<Held, Failure> {
         let limit = self.limit();
         if bytes > limit {
@@ -126,7 +126,7 @@ impl Job {
         }
     }
 
-    /// Gives the thread back, for work that goes on while the answer is being sent.
+    /// Releases the thread, for work that continues while the response is being sent.
     pub(crate) fn into_parts(self) -> (Handle, Duration, OwnedSemaphorePermit) {
         (self.handle, self.work.timeout, self.slot)
     }

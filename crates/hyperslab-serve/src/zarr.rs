@@ -20,6 +20,11 @@ pub(crate) async fn numcodecs(state: Shared<Arc<State>>, key: Path<String>, head
     object(state, key, headers, CodecSet::Numcodecs).await
 }
 
+/// As Zarr v2.
+pub(crate) async fn v2(state: Shared<Arc<State>>, key: Path<String>, headers: HeaderMap) -> Response {
+    object(state, key, headers, CodecSet::V2).await
+}
+
 async fn object(
     Shared(state): Shared<Arc<State>>,
     Path(whole): Path<String>,
@@ -46,7 +51,7 @@ async fn object(
 }
 
 /// The store and the key in it. In a folder, the store is the first part of the path that is not a plain folder.
-fn split(state: &State, whole: &str) -> Option<(String, String)> {
+pub(crate) fn split(state: &State, whole: &str) -> Option<(String, String)> {
     let cut = |at: usize| {
         let (file, key) = (whole[..at].to_owned(), whole[at..].trim_start_matches('/').to_owned());
         (!key.is_empty()).then_some((file, key))
@@ -71,6 +76,5 @@ fn split(state: &State, whole: &str) -> Option<(String, String)> {
 
 /// A file is a store or nothing; a folder is one when a format recognises it.
 fn is_store(path: &std::path::Path) -> bool {
-    path.is_file()
-        || hyperslab::detect(path, &hyperslab::OpenOptions { mapped: false, ..Default::default() }).is_ok()
+    path.is_file() || hyperslab::detect(path, &hyperslab::OpenOptions::default().with_mapped(false)).is_ok()
 }

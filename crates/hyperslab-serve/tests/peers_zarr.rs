@@ -22,7 +22,7 @@ fn zarr_readers_see_the_values_of_every_format() {
         ("chunked.zarr", "zarr3"),
     ] {
         let (format, variant) = format_named(format).unwrap();
-        let options = ConvertOptions { variant, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_variant(variant);
         convert(&source, &folder.path().join(name), format, &options, &Progress::default()).unwrap();
     }
     let server = common::serve(folder.path(), ServeOptions::default());

@@ -8,16 +8,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use hyperslab_core::{Blob, Error, ObjectStat, Result, Storage, StorageEntry};
 
-/// What goes wrong.
+/// The kind of fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// The system answers with an error.
     Error(ErrorKind),
-    /// One byte less than was asked for.
+    /// One byte less than requested.
     Short,
 }
 
-/// Counts requests and spoils one of them.
+/// Counts requests and makes one of them fail.
 #[derive(Debug, Clone)]
 pub struct Faults {
     left: Arc<AtomicU64>,
@@ -25,19 +25,19 @@ pub struct Faults {
 }
 
 impl Faults {
-    /// Spoils the request of this number, from 0 on.
+    /// Makes the request with this number fail, counted from 0.
     #[must_use]
     pub fn at(request: u64, fault: Fault) -> Self {
         Self { left: Arc::new(AtomicU64::new(request + 1)), fault }
     }
 
-    /// Has a request been spoilt?
+    /// Returns true if a request has failed.
     #[must_use]
     pub fn met(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
 
-    /// Counts a request; is it the one?
+    /// Counts a request. Returns true if it is the one that fails.
     fn next(&self) -> bool {
         let counted =
             self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1));
@@ -52,7 +52,7 @@ impl Faults {
     }
 }
 
-/// A blob of which one read fails. It never says that it is mapped.
+/// A blob of which one read fails. It never claims to be mapped.
 #[derive(Debug)]
 pub struct FaultyBlob {
     inner: Arc<dyn Blob>,

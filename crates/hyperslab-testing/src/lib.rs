@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 pub use faulty::{Fault, Faults, FaultyBlob, FaultyStorage};
-pub use server::{Answered, Behaviour, WebServer};
+pub use server::{Answered, Behaviour, WebServer, WireFault};
 
 use hyperslab_core::{Blob, ObjectStat, Result, Storage, StorageEntry};
 

@@ -1,38 +1,34 @@
 //! A web server with a latency, a bandwidth, faults and a log: what remote storage is measured against.
 //!
-//! It serves the files of a folder to `GET` and `HEAD` with byte ranges, entity tags and conditions. Asked for a listing in
-//! the language of S3 (`GET /bucket?list-type=2&prefix=…`), it answers as a bucket would: its first folders are buckets.
+//! It serves the files of a folder to `GET` and `HEAD` with byte ranges, entity tags and conditions. To requests in the
+//! language of S3 it answers as a bucket would: the first folders are buckets, `GET /bucket?list-type=2&prefix=…` lists
+//! one, and objects are put, copied, removed and uploaded in parts, with conditions.
+//!
+//! | module | holds |
+//! |---|---|
+//! | `behaviour` | [`Behaviour`], [`Fault`]: what goes wrong, and when |
+//! | `http` | requests and answers as they are on the wire |
+//! | `bucket` | what S3 has beyond a web server: listings, uploads, removals |
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+mod behaviour;
+mod bucket;
+mod http;
+
+use std::io::{self, BufReader, Read, Seek, SeekFrom, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How the server behaves.
-#[derive(Debug, Clone, Default)]
-pub struct Behaviour {
-    /// Before each answer.
-    pub latency: Duration,
-    /// Bytes a second on each connection; zero is as fast as it goes.
-    pub bandwidth: u64,
-    /// Ranges are ignored: every answer is the whole object.
-    pub no_ranges: bool,
-    /// Suffix ranges are refused.
-    pub no_suffix: bool,
-    /// Listings are refused.
-    pub no_lists: bool,
-    /// So many of the next requests are answered with this status.
-    pub fail: Option<(u16, u64)>,
-    /// So many of the next answers end in the middle of the body.
-    pub cut: u64,
-}
+pub use behaviour::{Behaviour, WireFault};
+use bucket::Uploads;
+use http::{Answer, Request, entity_tag, parse_range, percent_decoded, read_request};
 
 /// One request, as it was answered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
-    /// `GET` or `HEAD`.
+    /// `GET`, `HEAD`, `PUT`, `POST` or `DELETE`.
     pub method: String,
     /// The path, with the query.
     pub path: String,
@@ -40,26 +36,38 @@ pub struct Answered {
     pub range: Option<String>,
     /// The status.
     pub status: u16,
-    /// Bytes of the body.
+    /// Bytes of the answer's body.
     pub bytes: u64,
 }
 
-#[derive(Debug)]
+/// What is run before a request is answered: another writer, say.
+type Hook = Box<dyn FnOnce() + Send>;
+
 struct Shared {
     root: PathBuf,
     behaviour: Mutex<Behaviour>,
     log: Mutex<Vec<Answered>>,
     stop: AtomicBool,
+    /// Requests since the behaviour was set.
+    number: AtomicU64,
     /// Requests that are being answered, and the most there ever were at once.
     busy: AtomicU64,
     most: AtomicU64,
+    uploads: Mutex<Uploads>,
+    /// Runs before the request of this number.
+    hook: Mutex<Option<(u64, Hook)>>,
 }
 
 /// A running server. Stops when it is dropped.
-#[derive(Debug)]
 pub struct WebServer {
     address: SocketAddr,
     shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for WebServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("WebServer").field("address", &self.address).finish_non_exhaustive()
+    }
 }
 
 impl WebServer {
@@ -76,8 +84,11 @@ impl WebServer {
             behaviour: Mutex::default(),
             log: Mutex::default(),
             stop: AtomicBool::new(false),
+            number: AtomicU64::new(0),
             busy: AtomicU64::new(0),
             most: AtomicU64::new(0),
+            uploads: Mutex::default(),
+            hook: Mutex::default(),
         });
         let own = Arc::clone(&shared);
         std::thread::spawn(move || {
@@ -107,9 +118,16 @@ impl WebServer {
         format!("http://{}", self.address)
     }
 
-    /// Changes how it behaves.
+    /// Changes how it behaves. Requests are counted from here on.
     pub fn behave(&self, behaviour: Behaviour) {
-        *held(&self.shared.behaviour) = behaviour;
+        let mut held = held(&self.shared.behaviour);
+        self.shared.number.store(0, Ordering::SeqCst);
+        *held = behaviour;
+    }
+
+    /// Runs something once, before the request of this number since the last [`behave`](Self::behave) is answered.
+    pub fn before_request(&self, number: u64, hook: impl FnOnce() + Send + 'static) {
+        *held(&self.shared.hook) = Some((number, Box::new(hook)));
     }
 
     /// What was answered since the last time.
@@ -123,6 +141,12 @@ impl WebServer {
     pub fn take_most_at_once(&self) -> u64 {
         self.shared.most.swap(0, Ordering::Relaxed)
     }
+
+    /// Uploads in parts that were neither completed nor aborted.
+    #[must_use]
+    pub fn open_uploads(&self) -> usize {
+        held(&self.shared.uploads).len()
+    }
 }
 
 impl Drop for WebServer {
@@ -135,30 +159,6 @@ impl Drop for WebServer {
 
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A request's head.
-#[derive(Debug, Default)]
-struct Request {
-    method: String,
-    path: String,
-    range: Option<String>,
-    if_match: Option<String>,
-    length: usize,
-}
-
-/// What is sent back.
-#[derive(Debug)]
-struct Answer {
-    status: u16,
-    headers: Vec<(&'static str, String)>,
-    body: Vec<u8>,
-}
-
-impl Answer {
-    fn plain(status: u16) -> Self {
-        Self { status, headers: Vec::new(), body: Vec::new() }
-    }
 }
 
 impl Shared {
@@ -181,207 +181,146 @@ impl Shared {
     }
 
     /// Answers a request; `false` when the connection is to be cut.
-    fn answer(&self, request: &Request, mut connection: &TcpStream) -> io::Result<bool> {
-        let (behaviour, cut, failing) = {
+    fn answer(&self, request: &Request, connection: &TcpStream) -> io::Result<bool> {
+        let (behaviour, fault) = {
             let mut behaviour = held(&self.behaviour);
-            let failing = match &mut behaviour.fail {
-                Some((status, left)) if *left > 0 => {
-                    *left -= 1;
-                    Some(*status)
-                }
-                _ => None,
-            };
-            let cut = failing.is_none() && behaviour.cut > 0;
-            behaviour.cut = behaviour.cut.saturating_sub(u64::from(cut));
-            (behaviour.clone(), cut, failing)
+            let number = self.number.fetch_add(1, Ordering::SeqCst);
+            let fault = behaviour.fault_of(number);
+            let hook = held(&self.hook).take_if(|(at, _)| *at == number);
+            let copy = behaviour.clone();
+            drop(behaviour);
+            if let Some((_, hook)) = hook {
+                hook();
+            }
+            (copy, fault)
         };
         std::thread::sleep(behaviour.latency);
-        let answer = match failing {
-            Some(status) => Answer::plain(status),
+        if fault == Some(WireFault::Reset) {
+            self.note(request, &Answer::plain(0));
+            return Ok(false);
+        }
+        let mut answer = match fault.and_then(WireFault::refusal) {
+            Some(answer) => answer,
             None => self.respond(request, &behaviour)?,
         };
-        let head_only = request.method == "HEAD";
+        if fault == Some(WireFault::Lost) {
+            self.note(request, &answer);
+            return Ok(false);
+        }
+        if let Some(fault) = fault {
+            answer.spoil(fault);
+        }
+        self.note(request, &answer);
+        self.send(request, &answer, &behaviour, fault, connection)
+    }
+
+    fn note(&self, request: &Request, answer: &Answer) {
         held(&self.log).push(Answered {
             method: request.method.clone(),
             path: request.path.clone(),
             range: request.range.clone(),
             status: answer.status,
-            bytes: if head_only { 0 } else { answer.body.len() as u64 },
+            bytes: if request.method == "HEAD" { 0 } else { answer.body.len() as u64 },
         });
-        let mut head = format!("HTTP/1.1 {} X\r\n", answer.status);
-        for (name, value) in &answer.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
-        }
-        head.push_str(&format!("Content-Length: {}\r\n\r\n", answer.body.len()));
-        connection.write_all(head.as_bytes())?;
-        if head_only {
+    }
+
+    fn send(
+        &self,
+        request: &Request,
+        answer: &Answer,
+        behaviour: &Behaviour,
+        fault: Option<WireFault>,
+        mut connection: &TcpStream,
+    ) -> io::Result<bool> {
+        connection.write_all(answer.head().as_bytes())?;
+        if request.method == "HEAD" {
             return Ok(true);
         }
-        let body = if cut { &answer.body[..answer.body.len() / 2] } else { &answer.body[..] };
+        let half = matches!(fault, Some(WireFault::Cut | WireFault::Stall));
+        let body = if half { &answer.body[..answer.body.len() / 2] } else { &answer.body[..] };
         for piece in body.chunks(64 << 10) {
             connection.write_all(piece)?;
             if behaviour.bandwidth > 0 {
                 std::thread::sleep(Duration::from_secs_f64(piece.len() as f64 / behaviour.bandwidth as f64));
             }
         }
-        Ok(!cut)
+        if fault == Some(WireFault::Stall) {
+            while !self.stop.load(Ordering::Relaxed) {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        Ok(!half)
     }
 
     fn respond(&self, request: &Request, behaviour: &Behaviour) -> io::Result<Answer> {
+        if let Some(elsewhere) = &behaviour.redirect {
+            let mut answer = Answer::plain(307);
+            answer.headers.push(("Location", format!("{elsewhere}{}", request.path)));
+            return Ok(answer);
+        }
         let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
         let key = percent_decoded(path.trim_start_matches('/'));
         if query.contains("list-type=2") {
-            return if behaviour.no_lists { Ok(Answer::plain(403)) } else { self.listing(&key, query) };
+            return if behaviour.no_lists {
+                Ok(Answer::error(403, "AccessDenied"))
+            } else {
+                self.listing(&key, query)
+            };
         }
+        if !matches!(request.method.as_str(), "GET" | "HEAD") {
+            return self.write(&key, query, request);
+        }
+        let missing = if behaviour.denies_missing { 403 } else { 404 };
+        let code = if behaviour.denies_missing { "AccessDenied" } else { "NoSuchKey" };
         if key.split('/').any(|part| matches!(part, "" | "." | "..")) {
-            return Ok(Answer::plain(404));
+            return Ok(Answer::error(missing, code));
         }
         let path = self.root.join(&key);
-        let Ok(metadata) = std::fs::metadata(&path) else { return Ok(Answer::plain(404)) };
+        let Ok(metadata) = std::fs::metadata(&path) else { return Ok(Answer::error(missing, code)) };
         if !metadata.is_file() {
-            return Ok(Answer::plain(404));
+            return Ok(Answer::error(missing, code));
         }
-        let tag = entity_tag(&metadata);
-        let body = std::fs::read(&path)?;
-        let mut headers = vec![
-            ("ETag", tag.clone()),
-            ("Last-Modified", "Wed, 18 Nov 2026 00:00:00 GMT".to_owned()),
-            ("Accept-Ranges", "bytes".to_owned()),
-        ];
-        if request.if_match.as_ref().is_some_and(|wanted| *wanted != tag) {
+        self.object(&path, &metadata, request, behaviour)
+    }
+
+    /// The bytes of an object, or some of them.
+    fn object(
+        &self,
+        path: &std::path::Path,
+        metadata: &std::fs::Metadata,
+        request: &Request,
+        behaviour: &Behaviour,
+    ) -> io::Result<Answer> {
+        let (tag, size) = (entity_tag(metadata), metadata.len());
+        let mut headers = vec![("Accept-Ranges", "bytes".to_owned())];
+        if !behaviour.no_tags {
+            headers.push(("ETag", if behaviour.weak_tags { format!("W/{tag}") } else { tag.clone() }));
+        }
+        headers.push(("Last-Modified", http::http_date(metadata)));
+        let held = held(&self.uploads).metadata_of(path);
+        headers.extend(held);
+        // A weak tag never matches.
+        if request.if_match.as_ref().is_some_and(|wanted| *wanted != tag || behaviour.weak_tags) {
             return Ok(Answer::plain(412));
         }
-        let Some(range) = request.range.as_ref().filter(|_| !behaviour.no_ranges) else {
-            return Ok(Answer { status: 200, headers, body });
-        };
-        let suffix = range.starts_with("bytes=-");
-        if suffix && behaviour.no_suffix {
-            return Ok(Answer::plain(400));
-        }
-        let Some((start, end)) = parse_range(range, body.len()) else { return Ok(Answer::plain(416)) };
-        headers.push(("Content-Range", format!("bytes {start}-{}/{}", end - 1, body.len())));
-        Ok(Answer { status: 206, headers, body: body[start..end].to_vec() })
-    }
-
-    /// A listing in the language of S3.
-    fn listing(&self, bucket: &str, query: &str) -> io::Result<Answer> {
-        let value = |name: &str| {
-            let of = |pair: &str| {
-                pair.split_once('=').filter(|(own, _)| *own == name).map(|(_, value)| percent_decoded(value))
-            };
-            query.split('&').find_map(of).unwrap_or_default()
-        };
-        let (prefix, delimiter) = (value("prefix"), value("delimiter"));
-        let root = self.root.join(bucket.trim_end_matches('/'));
-        let mut keys = Vec::new();
-        collect(&root, "", &mut keys)?;
-        keys.sort();
-        let mut folders: Vec<String> = Vec::new();
-        let mut xml =
-            String::from("<?xml version=\"1.0\"?><ListBucketResult><IsTruncated>false</IsTruncated>");
-        for (key, size) in keys.iter().filter(|(key, _)| key.starts_with(&prefix)) {
-            if !delimiter.is_empty()
-                && let Some(end) = key[prefix.len()..].find(&delimiter)
-            {
-                let folder = key[..prefix.len() + end + delimiter.len()].to_owned();
-                if folders.last() != Some(&folder) {
-                    folders.push(folder);
+        let range = request.range.as_ref().filter(|_| !behaviour.no_ranges);
+        let (status, start, end) = match range {
+            None => (200, 0, size),
+            Some(range) if range.starts_with("bytes=-") && behaviour.no_suffix => {
+                return Ok(Answer::plain(400));
+            }
+            Some(range) => match parse_range(range, size) {
+                Some((start, end)) => {
+                    headers.push(("Content-Range", format!("bytes {start}-{}/{size}", end - 1)));
+                    (206, start, end)
                 }
-                continue;
-            }
-            xml.push_str(&format!(
-                "<Contents><Key>{key}</Key><LastModified>2026-11-18T00:00:00.000Z</LastModified><ETag>\"x\"</ETag><Size>{size}</Size></Contents>"
-            ));
-        }
-        for folder in folders {
-            xml.push_str(&format!("<CommonPrefixes><Prefix>{folder}</Prefix></CommonPrefixes>"));
-        }
-        xml.push_str("</ListBucketResult>");
-        let headers = vec![("Content-Type", "application/xml".to_owned())];
-        Ok(Answer { status: 200, headers, body: xml.into_bytes() })
+                None => return Ok(Answer::plain(416)),
+            },
+        };
+        let mut body = Vec::new();
+        let mut file = std::fs::File::open(path)?;
+        file.seek(SeekFrom::Start(start))?;
+        file.take(end - start).read_to_end(&mut body)?;
+        Ok(Answer { status, headers, body })
     }
-}
-
-fn collect(folder: &Path, prefix: &str, keys: &mut Vec<(String, u64)>) -> io::Result<()> {
-    let Ok(entries) = std::fs::read_dir(folder) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name().to_string_lossy().into_owned();
-        let key = format!("{prefix}{name}");
-        if entry.file_type()?.is_dir() {
-            collect(&entry.path(), &format!("{key}/"), keys)?;
-        } else {
-            keys.push((key, entry.metadata()?.len()));
-        }
-    }
-    Ok(())
-}
-
-fn entity_tag(metadata: &std::fs::Metadata) -> String {
-    let changed = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    format!("\"{:x}-{:x}\"", changed.map_or(0, |at| at.as_nanos()), metadata.len())
-}
-
-/// The first byte and the one after the last; `None` when the range cannot be satisfied.
-fn parse_range(range: &str, size: usize) -> Option<(usize, usize)> {
-    let (start, end) = range.strip_prefix("bytes=")?.split_once('-')?;
-    if start.is_empty() {
-        let length: usize = end.parse().ok()?;
-        return (size > 0 && length > 0).then(|| (size.saturating_sub(length), size));
-    }
-    let start: usize = start.parse().ok()?;
-    let end = if end.is_empty() { size } else { end.parse::<usize>().ok()?.saturating_add(1).min(size) };
-    (start < end).then_some((start, end))
-}
-
-fn percent_decoded(text: &str) -> String {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        let coded = tail.get(..2).filter(|_| *first == b'%').and_then(|code| std::str::from_utf8(code).ok());
-        match coded.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = &tail[2..];
-            }
-            None => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn read_request(reader: &mut impl BufRead) -> io::Result<Option<Request>> {
-    let mut line = String::new();
-    if reader.read_line(&mut line)? == 0 {
-        return Ok(None);
-    }
-    let mut words = line.split_whitespace();
-    let mut request = Request {
-        method: words.next().unwrap_or_default().to_owned(),
-        path: words.next().unwrap_or_default().to_owned(),
-        ..Request::default()
-    };
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line)? == 0 {
-            return Ok(None);
-        }
-        let line = line.trim_end();
-        if line.is_empty() {
-            break;
-        }
-        let Some((name, value)) = line.split_once(':') else { continue };
-        let value = value.trim().to_owned();
-        match name.to_ascii_lowercase().as_str() {
-            "range" => request.range = Some(value),
-            "if-match" => request.if_match = Some(value),
-            "content-length" => request.length = value.parse().unwrap_or(0),
-            _ => {}
-        }
-    }
-    io::copy(&mut reader.take(request.length as u64), &mut io::sink())?;
-    Ok(Some(request))
 }

@@ -63,7 +63,7 @@ impl TetAppend {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when another append is at work or the footer is damaged; otherwise as
+    /// [`Invalid`](Error::Invalid) if another append is at work or the footer is damaged; otherwise as
     /// [`open_path`](crate::open_path).
     pub fn open(path: &Path, options: TetOptions) -> Result<Self> {
         recover(path)?;
@@ -239,6 +239,7 @@ impl TetAppend {
         let mut history = self.old.history().to_vec();
         let mut own = metadata.own.take().unwrap_or_default();
         own.groups.extend(self.own.groups.clone());
+        own.group_types.extend(self.own.group_types.clone());
         let sums: Option<Vec<u32>> = chunks.iter().map(|chunk| chunk.checksum).collect();
         own.checksums = sums
             .filter(|sums| self.options.checksums && !sums.is_empty())
@@ -310,7 +311,7 @@ fn collect_names(store: &TetStore, group: &str, names: &mut Names) {
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the file cannot be written. It can be read all the same: readers take what is missing from the
+/// [`Io`](Error::Io) if the file cannot be written. It can be read all the same: readers take what is missing from the
 /// redo file.
 pub fn recover(path: &Path) -> Result<bool> {
     let path = &real_path(path);

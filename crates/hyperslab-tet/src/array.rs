@@ -74,7 +74,7 @@ impl TetArray {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when two rows claim the chunk.
+    /// [`Corrupt`](Error::Corrupt) if two rows claim the chunk.
     pub fn row_number(&self, chunk: &[u64]) -> Result<Option<u64>> {
         match self.file.index.find(self.id, &self.schema.grid, chunk) {
             Found::Missing => Ok(None),
@@ -104,6 +104,12 @@ impl TetArray {
         reference.layers[0].tag = number;
         reference
     }
+}
+
+/// The attribute that was stored as JSON, with its type beside it.
+pub(crate) fn typed(value: &serde_json::Value, dtype: Option<&String>) -> Attribute {
+    let typed = dtype.and_then(|dtype| Attribute::from_json_of_type(value, dtype));
+    typed.unwrap_or_else(|| value.clone().into())
 }
 
 /// Dimension names, labels and attributes, as far as the footer has them.
@@ -143,10 +149,10 @@ fn describe(file: &Inner, name: &str, schema: &mut ArraySchema) {
             let text = attributes.iter_mut().find(|(other, _)| other == name);
             match text {
                 Some((_, old)) if old.as_text().as_deref() == Some(&crate::write::attribute_text(value)) => {
-                    *old = value.clone().into();
+                    *old = typed(value, own.attribute_types.get(name));
                 }
                 Some(_) => {}
-                None => attributes.push((name.clone(), value.clone().into())),
+                None => attributes.push((name.clone(), typed(value, own.attribute_types.get(name)))),
             }
         }
     }

@@ -1,12 +1,12 @@
-//! A checksum per chunk, which the format does not have: kept under our own key of the metadata.
+//! Checksums per chunk, which the format lacks. They are stored under our own key of the metadata.
 //!
-//! The table is bound to the index: its rows' own checksum is part of it. After another program has rewritten the
-//! index, the table is known to be stale instead of accusing the chunks.
+//! The table is bound to the index: it includes a checksum of the index rows. If another program rewrites the index, the table is
+//! recognised as stale, and intact chunks are not reported as damaged.
 
 use hyperslab_codec::checksum::crc32c;
 use serde::{Deserialize, Serialize};
 
-/// Rows whose checksums fit the metadata one by one. Above, several rows share one.
+/// Up to this many rows, each has its own checksum in the metadata. Beyond, several rows share one.
 const MOST: usize = 1 << 20;
 
 /// The checksums of all chunks' stored bytes, in the order of the index.
@@ -14,7 +14,7 @@ const MOST: usize = 1 << 20;
 pub struct Checksums {
     /// Always `crc32c`.
     pub algorithm: String,
-    /// How many rows share a checksum: with 1 it is of the stored bytes, above of the rows' checksums (little-endian).
+    /// The number of rows per checksum: with 1, it covers the stored bytes; above, the rows' checksums (little-endian).
     pub rows_each: u64,
     /// The checksum of the rows of the index.
     pub index: u32,
@@ -23,7 +23,7 @@ pub struct Checksums {
 }
 
 impl Checksums {
-    /// From the checksum of each row's stored bytes.
+    /// Builds the table from the checksum of each row's stored bytes.
     pub(crate) fn new(rows: &[u32], index: u32) -> Self {
         let rows_each = rows.len().div_ceil(MOST).max(1);
         let sums: Vec<u8> =
@@ -36,7 +36,7 @@ impl Checksums {
         }
     }
 
-    /// One checksum per [`rows_each`](Self::rows_each) rows; `None` when the table cannot be read.
+    /// One checksum per [`rows_each`](Self::rows_each) rows; `None` if the table cannot be read.
     pub(crate) fn sums(&self, rows: u64) -> Option<Vec<u32>> {
         if self.algorithm != "crc32c" || self.rows_each == 0 {
             return None;

@@ -82,7 +82,7 @@ impl Dataset {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when it has no dimension or more than eight, or its name is longer than 4 GiB.
+    /// [`Invalid`](Error::Invalid) if it has no dimension or more than eight, or its name is longer than 4 GiB.
     pub(crate) fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         let rank = self.shape.len();
         let name_length = u32::try_from(self.name.len())
@@ -127,7 +127,7 @@ impl Dataset {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when the records do not fill the directory, or one has no dimension, more than
+/// [`Corrupt`](Error::Corrupt) if the records do not fill the directory, or one has no dimension, more than
 /// eight, or a name that is not UTF-8.
 pub(crate) fn parse_directory(bytes: &[u8], count: u32, place: Place<'_>) -> Result<Vec<Dataset>> {
     let room = bytes.len() / SMALLEST;

@@ -1,4 +1,4 @@
-//! Files that are written by position, and that "die" at any byte in tests.
+//! Files written by position. In tests, the process can "die" at any byte.
 
 use std::path::Path;
 #[cfg(test)]
@@ -9,7 +9,7 @@ use hyperslab_core::Error;
 use hyperslab_core::Result;
 use hyperslab_core::storage::{LocalFile, StagedFile};
 
-/// An open file that is written by position, from any thread.
+/// An open file, written by position from any thread.
 #[derive(Debug)]
 pub(crate) struct Disk {
     file: LocalFile,
@@ -19,17 +19,17 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// A file that is staged. It can be read and written after it is published, too.
+    /// A staged file. It can still be read and written after it is published.
     pub(crate) fn of(staged: &StagedFile) -> Result<Self> {
         Ok(Self::new(LocalFile::of(staged)?))
     }
 
-    /// An existing file, to be changed.
+    /// Opens an existing file for changes.
     pub(crate) fn open(path: &Path) -> Result<Self> {
         Ok(Self::new(LocalFile::open(path)?))
     }
 
-    /// An existing file, to be changed by this writer alone.
+    /// Opens and locks an existing file for changes.
     pub(crate) fn open_locked(path: &Path) -> Result<Self> {
         Ok(Self::new(LocalFile::open_locked(path)?))
     }
@@ -63,20 +63,20 @@ impl Disk {
         self.file.read_at(bytes, offset)
     }
 
-    /// Copies bytes from one place of a file to another place or file; the places do not overlap.
+    /// Copies a range to another position or file. The ranges must not overlap.
     pub(crate) fn copy_from(&self, source: &Self, from: u64, to: u64, length: u64) -> Result<()> {
         source.file.copy_to(from, length, |piece, done| self.write_at(piece, to + done))
     }
 
-    /// Keeps others who lock the file away until this is dropped; `false` when one is at it.
+    /// Locks the file until this is dropped; `false` if another writer holds the lock.
     pub(crate) fn try_lock(&self) -> Result<bool> {
         self.file.try_lock()
     }
 
-    /// Waits until everything is on the disk.
+    /// Waits until everything is on disk.
     pub(crate) fn sync(&self) -> Result<()> {
         self.step()?;
-        // Tests die by the thousand and need not wait for the disk.
+        // Tests die thousands of times and need not wait for the disk.
         if cfg!(test) { Ok(()) } else { self.file.sync() }
     }
 
@@ -86,7 +86,7 @@ impl Disk {
         LocalFile::remove(path)
     }
 
-    /// A step that is not a write of bytes.
+    /// A step that does not write bytes.
     #[cfg(not(test))]
     #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "tests die here")]
     pub(crate) const fn step(&self) -> Result<()> {
@@ -99,13 +99,13 @@ impl Disk {
         Ok(())
     }
 
-    /// How many of these bytes are written before the process dies.
+    /// The number of these bytes that are written before the process dies.
     #[cfg(test)]
     fn live(&self, cost: u64) -> u64 {
         let Some(life) = &self.life else { return cost };
         let left = life.load(Ordering::Relaxed);
         let now = cost.min(left);
-        // Dead: one less than nothing is left.
+        // Dead: nothing more can be written.
         life.store(if cost > left { u64::MAX / 2 } else { left - now }, Ordering::Relaxed);
         if left >= u64::MAX / 2 { 0 } else { now }
     }

@@ -24,6 +24,8 @@ static INFO: FormatInfo = FormatInfo {
         several_arrays: true,
         attributes: true,
         history: true,
+        label_texts: true,
+        no_scalars: true,
         ..Capabilities::NONE
     },
     probe_keys: &["PROTOCOL", "CURRENT"],

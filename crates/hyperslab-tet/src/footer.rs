@@ -1,4 +1,4 @@
-//! The footer: history, metadata, and the spills in front of it.
+//! The footer: history, metadata, and the spills before it.
 //!
 //! From the end of the file backwards:
 //!
@@ -17,27 +17,27 @@ use serde::Deserialize;
 
 use crate::superblock::Superblock;
 
-/// What ends every file with a footer.
+/// The last bytes of every file with a footer.
 pub(crate) const MAGIC: &[u8; 4] = b"THST";
 
 /// Bytes after the JSON.
 pub(crate) const TAIL: u64 = 16;
 
-/// JSON and metadata spills beyond this are refused: 16 MiB is what writers may write.
+/// Larger JSON and metadata spills are refused: writers may write at most 16 MiB.
 pub(crate) const MOST_JSON: u64 = 16 << 20;
 
-/// What is at the end of a file.
+/// The state of the footer.
 #[derive(Debug)]
 pub enum FooterState {
     /// The superblock says that there is no footer.
     Absent,
     /// It was read.
     Whole(Box<Footer>),
-    /// The superblock says that there is one, and it cannot be read. The arrays can.
+    /// The superblock announces a footer that cannot be read. The arrays can.
     Damaged {
-        /// What is wrong with it.
+        /// The problem.
         error: hyperslab_core::Error,
-        /// Where the payloads end, as far as can be told.
+        /// Where the payloads end, as far as known.
         payload_end: u64,
     },
 }
@@ -47,24 +47,24 @@ pub enum FooterState {
 pub struct Footer {
     /// 1 or 2.
     pub version: u32,
-    /// What was done to the file, oldest first.
+    /// The history of the file, oldest first.
     pub history: Vec<HistoryRow>,
-    /// What is written beside the data.
+    /// The metadata.
     pub metadata: Metadata,
-    /// Where the metadata are, when they are not in the JSON.
+    /// The location of the metadata, if they are not in the JSON.
     pub metadata_spill: Option<SpillRef>,
-    /// Where the zone maps are.
+    /// The location of the zone maps.
     pub zone_maps: Option<SpillRef>,
-    /// Where the secondary index is.
+    /// The location of the secondary index.
     pub secondary_index: Option<SpillRef>,
     /// Where the payloads end and the footer starts.
     pub start: u64,
-    /// Why our own key could not be read, when it could not.
+    /// Why our own key could not be read, if it could not.
     pub own_damage: Option<String>,
 }
 
 impl FooterState {
-    /// The footer, when it is whole.
+    /// The footer, if it is intact.
     #[must_use]
     pub fn whole(&self) -> Option<&Footer> {
         if let Self::Whole(footer) = self { Some(footer) } else { None }
@@ -80,7 +80,7 @@ impl FooterState {
         }
     }
 
-    /// Reads the footer of a file. Damage is a state, not an error: the arrays do not need the footer.
+    /// Reads the footer of a file. Damage is a state, not an error, because the arrays do not need the footer.
     ///
     /// # Errors
     ///
@@ -118,7 +118,9 @@ impl Tail {
         let at = length.saturating_sub(TAIL);
         let place = Place::new(blob.name(), "footer", at);
         if at < lowest {
-            return Err(place.corrupt("flagged, with no room for it after the chunk index"));
+            return Err(
+                place.corrupt("the footer is flagged, but there is no room for it after the chunk index")
+            );
         }
         let bytes = blob.read_at(at, TAIL)?;
         let mut fields = Fields::new(&bytes, place);
@@ -140,7 +142,7 @@ impl Footer {
         let place = Place::new(blob.name(), "footer JSON", tail.json_start);
         let text = read_json(blob, place, tail.json_length)?;
         let json: FooterJson = parse_json(&text, place)?;
-        // Version 1 knows the metadata spill alone: other references mean nothing there.
+        // Version 1 has only the metadata spill; other references are meaningless there.
         let current = tail.version == 2;
         let zone_maps = json.zone_maps_ref.filter(|_| current);
         let secondary_index = json.secondary_index_ref.filter(|_| current);
@@ -173,7 +175,7 @@ impl Footer {
     }
 }
 
-/// What can be saved of a damaged footer: its JSON, where only the spills are wrong.
+/// Salvages the JSON of a damaged footer if only the spills are wrong.
 pub(crate) fn salvage(blob: &dyn Blob, superblock: &Superblock, length: u64) -> Footer {
     let json = Tail::read(blob, superblock.index_end(), length).and_then(|tail| {
         let place = Place::new(blob.name(), "footer JSON", tail.json_start);
@@ -197,7 +199,7 @@ pub(crate) fn salvage(blob: &dyn Blob, superblock: &Superblock, length: u64) -> 
     }
 }
 
-/// Our own key, parsed apart from the rest.
+/// Our own key, parsed separately.
 fn own_key(text: &[u8], inside_metadata: bool) -> serde_json::Result<Option<Own>> {
     #[derive(Deserialize)]
     struct Inner {
@@ -216,18 +218,18 @@ fn own_key(text: &[u8], inside_metadata: bool) -> serde_json::Result<Option<Own>
 
 fn read_json(blob: &dyn Blob, place: Place<'_>, length: u64) -> Result<bytes::Bytes> {
     if length > MOST_JSON {
-        return Err(place.corrupt(format!("{length} bytes of JSON, {MOST_JSON} at most are read")));
+        return Err(place.corrupt(format!("{length} bytes of JSON, but the limit is {MOST_JSON}")));
     }
     blob.read_at(place.offset, length)
 }
 
-/// Parses JSON; its error names the byte's line and column, which for compact JSON is the place in it.
+/// Parses JSON. An error gives line and column, which in compact JSON is the byte.
 pub(crate) fn parse_json<'a, T: Deserialize<'a>>(text: &'a [u8], place: Place<'_>) -> Result<T> {
     serde_json::from_slice(text).map_err(|error| place.corrupt(error.to_string()))
 }
 
-/// Where the first spill starts. They must be back to back in this order, right before the JSON, after the
-/// index: a spill anywhere else would be read out of someone's payload.
+/// The start of the first spill. Spills must be contiguous in this order, directly before the JSON and after the index: a spill
+/// elsewhere would be read from a payload.
 fn spills_start(spills: &[Option<SpillRef>], tail: &Tail, lowest: u64, place: Place<'_>) -> Result<u64> {
     let mut end = tail.json_start;
     for spill in spills.iter().rev().flatten() {
@@ -242,7 +244,7 @@ fn spills_start(spills: &[Option<SpillRef>], tail: &Tail, lowest: u64, place: Pl
     Ok(end)
 }
 
-/// Appends JSON and tail; everything before is already in `out`.
+/// Appends JSON and tail. Everything before is already in `out`.
 pub(crate) fn encode_tail(json: &[u8], version: u32, out: &mut Vec<u8>) {
     out.extend_from_slice(json);
     out.extend_from_slice(&(json.len() as u64).to_le_bytes());

@@ -1,4 +1,4 @@
-//! Files that lie: each lie is refused, clearly, and costs no more than a small multiple of the file.
+//! Hostile files: each is refused clearly, at the cost of a small multiple of its size.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn dataset(dtype_code: u32, shape: &[u64], chunk_shape: &[u64]) -> Dataset {
     Dataset { name: "x".into(), dtype_code, shape: shape.into(), chunk_shape: chunk_shape.into() }
 }
 
-/// A row of dataset 0; the payload starts right after an index of `rows` rows.
+/// A row of dataset 0. The payload starts directly after an index of `rows` rows.
 fn row(coord: &[u64], raw_length: u64, stored_length: u64, codec: u32) -> Row {
     let mut slots = [0; 8];
     slots[..coord.len()].copy_from_slice(coord);
@@ -74,14 +74,14 @@ fn frames_of_another_size_are_refused() {
         assert!(read_chunk(&store, &[0]).unwrap_err().is_corrupt());
         assert!(failed_checks(&store).contains(&"chunk_decode".to_owned()));
     }
-    // Many frames, and a skippable one, are one chunk.
+    // Many frames, and a skippable one, form one chunk.
     let mut frames = vec![0x50, 0x2a, 0x4d, 0x18, 3, 0, 0, 0, 1, 2, 3];
     frames.extend(compressed(&[1; 9]));
     frames.extend(compressed(&[2; 7]));
     let rows = [row(&[0], 16, frames.len() as u64, 1)];
     let store = opened(file(&[dataset(5, &[16], &[16])], &rows, &frames)).unwrap();
     assert_eq!(read_chunk(&store, &[0]).unwrap()[8..10], [1, 2]);
-    // Bytes after the last frame are not.
+    // Bytes after the last frame do not.
     frames.push(0);
     let rows = [row(&[0], 16, frames.len() as u64, 1)];
     let store = opened(file(&[dataset(5, &[16], &[16])], &rows, &frames)).unwrap();
@@ -267,14 +267,14 @@ fn footers_that_lie_cost_only_the_footer() {
         assert_eq!(read_chunk(&store, &[0]).unwrap(), [9; 2]);
         assert!(failed_checks(&store).contains(&"footer".to_owned()));
     }
-    // What nobody knows is skipped, however deep.
+    // Unknown fields are skipped, however deep.
     assert!(with_footer(deep.as_bytes(), None).footer().is_some());
     // Our own key, damaged.
     let store = with_footer(br#"{"metadata":{"hyperslab":{"checksums":7}}}"#, None);
     assert!(store.footer().unwrap().own_damage.is_some());
 }
 
-/// Reads everything that there is to read. Only panics, hangs and memory are of interest.
+/// Reads everything. Only panics, hangs and memory matter.
 fn drive(bytes: Vec<u8>) {
     let length = bytes.len() as u64;
     let Ok(store) = opened(bytes) else { return };
@@ -302,7 +302,7 @@ fn read_array(array: &dyn Array, length: u64) {
         chunks += 1;
         if let Ok(size) = hyperslab_core::decoded_bytes(array, &chunk, &reference)
             && let Ok(stored) = hyperslab_core::fetch(array, &reference.spans().collect::<Vec<_>>())
-            // What is decoded has been promised by a row that was checked.
+            // The decoded size was promised by a row that was checked.
             && array.locate(std::slice::from_ref(&chunk)).is_ok()
         {
             assert!(size as u64 <= (length + 4) << 15, "{size} bytes out of a file of {length}");
@@ -316,7 +316,7 @@ fn read_array(array: &dyn Array, length: u64) {
     }
 }
 
-/// Small files by the real thing.
+/// Small files by the reference library.
 fn golden() -> Vec<(String, Vec<u8>)> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -329,7 +329,7 @@ fn golden() -> Vec<(String, Vec<u8>)> {
 #[test]
 fn flipped_truncated_and_spliced_files_never_panic() {
     for (_, good) in golden() {
-        // A generator that needs no crate: the next state of a linear congruence.
+        // A generator without a dependency: a linear congruence.
         let mut state = good.len() as u64;
         let mut random = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -1,16 +1,16 @@
-//! Finding a chunk's row.
+//! Finds the row of a chunk.
 //!
-//! Writers emit rows by dataset, then by grid in C order, but nobody promises it. One pass over the rows finds out,
-//! dataset by dataset, and picks the cheapest way to look up a coordinate:
+//! Writers emit rows by dataset, then by grid in C order, but this is not guaranteed. One pass over the rows checks this per
+//! dataset and chooses the cheapest lookup:
 //!
 //! | the dataset's rows | lookup | memory |
 //! |---|---|---|
 //! | together, in order, complete | the chunk's number in C order is the row | none |
 //! | together, in order, some missing | binary search in the mapped rows | none |
-//! | in any order, most of the grid there | a table from chunk number to row | at most 16 bytes a row |
-//! | in any order, sparse | binary search in a sorted list of rows | 8 bytes a row |
+//! | in any order, most of the grid present | a table from chunk number to row | at most 16 bytes per row |
+//! | in any order, sparse | binary search in a sorted list of rows | 8 bytes per row |
 //!
-//! Rows of no dataset or outside the grid are never found; `verify` reports them.
+//! Rows without a dataset or outside the grid are never found; `verify` reports them.
 
 mod row;
 
@@ -23,7 +23,7 @@ use row::{RowBytes, word};
 
 use crate::dataset::Dataset;
 
-/// A table may have this many slots for each row.
+/// The maximum number of table slots per row.
 const SLOTS_PER_ROW: u64 = 4;
 
 /// A table slot without a row.
@@ -42,9 +42,9 @@ pub(crate) struct ChunkIndex {
 pub(crate) struct DatasetRows {
     /// Rows that are inside the grid.
     pub(crate) count: u64,
-    /// What they store, as they claim.
+    /// Their claimed stored size.
     pub(crate) stored_bytes: u64,
-    /// Is one of them compressed?
+    /// Whether one of them is compressed.
     pub(crate) compressed: bool,
     rank: usize,
     first: u64,
@@ -61,13 +61,13 @@ enum Lookup {
     Direct,
     /// Binary search between the first and the last row.
     Search,
-    /// Chunk number to row; rows that say again what another said, by chunk number.
+    /// Chunk number to row, and duplicate rows by chunk number.
     Table { slots: Vec<u32>, again: Vec<(u64, u64)> },
-    /// Row numbers in the order of their coordinates.
+    /// Row numbers in coordinate order.
     Sorted(Vec<u64>),
 }
 
-/// What was found for a coordinate.
+/// The result of a lookup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Found {
     Missing,
@@ -77,7 +77,7 @@ pub(crate) enum Found {
 }
 
 impl ChunkIndex {
-    /// Looks at every row once. `rows` is the index without its header.
+    /// Scans every row once. `rows` is the index without its header.
     pub(crate) fn new(rows: Bytes, datasets: &[Dataset]) -> Self {
         let grids: Vec<Option<Grid>> = datasets.iter().map(Dataset::grid).collect();
         let mut index = Self { datasets: Vec::new(), strays: 0, rows };
@@ -91,12 +91,12 @@ impl ChunkIndex {
         self.rows.as_chunks().0
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub(crate) fn len(&self) -> u64 {
         self.slices().len() as u64
     }
 
-    /// Rows of no dataset or outside their grid.
+    /// The number of rows without a dataset or outside their grid.
     pub(crate) const fn strays(&self) -> u64 {
         self.strays
     }
@@ -111,7 +111,7 @@ impl ChunkIndex {
         &self.rows
     }
 
-    /// What is known of a dataset's rows.
+    /// Facts about a dataset's rows.
     pub(crate) fn dataset(&self, id: usize) -> Option<&DatasetRows> {
         self.datasets.get(id)
     }
@@ -157,7 +157,7 @@ impl ChunkIndex {
         }
     }
 
-    /// The numbers of a dataset's rows, in the order of the index; of rows that claim one chunk, the first.
+    /// The row numbers of a dataset in index order. Of rows that claim the same chunk, only the first.
     pub(crate) fn rows_of(&self, id: usize) -> Box<dyn Iterator<Item = u64> + '_> {
         let Some(own) = self.datasets.get(id) else { return Box::new(std::iter::empty()) };
         match &own.lookup {
@@ -197,7 +197,7 @@ impl ChunkIndex {
         }
     }
 
-    /// Picks each dataset's way of finding.
+    /// Chooses the lookup of each dataset.
     fn choose(&mut self, grids: &[Option<Grid>]) {
         let few_rows = self.len() < u64::from(EMPTY);
         let mut again = false;
@@ -206,7 +206,7 @@ impl ChunkIndex {
             let chunks = grid.chunks();
             let together = own.last - own.first + 1 == own.count;
             own.lookup = if own.in_order && together {
-                // In order, inside the grid and as many as it has: row and chunk number are one.
+                // In order, inside the grid and complete: row and chunk number are the same.
                 if chunks == Some(own.count) { Lookup::Direct } else { Lookup::Search }
             } else {
                 again = true;
@@ -223,7 +223,7 @@ impl ChunkIndex {
         }
     }
 
-    /// Fills the tables and lists: the second pass, only over files whose rows are out of order.
+    /// Fills the tables and lists in a second pass, only for files whose rows are out of order.
     fn collect(&mut self, grids: &[Option<Grid>]) {
         let (rows, extents) = (self.rows.clone(), extents_of(grids));
         let rows: &[RowBytes] = rows.as_chunks().0;
@@ -244,7 +244,7 @@ impl ChunkIndex {
         for (own, grid) in self.datasets.iter_mut().zip(grids) {
             match &mut own.lookup {
                 Lookup::Table { again, .. } => again.sort_unstable(),
-                // Both sorts keep the rows of one chunk in the order of the file.
+                // Both sorts keep the rows of one chunk in file order.
                 Lookup::Sorted(order) => match grid.as_ref().filter(|grid| grid.chunks().is_some()) {
                     Some(grid) => {
                         let extents = grid.extents();
@@ -274,24 +274,24 @@ fn grid_of<'e>(row: &RowBytes, extents: &'e [GridExtents]) -> Option<(usize, &'e
     extents.iter().enumerate().all(inside).then_some((id, extents))
 }
 
-/// The chunk's number in C order; the grid has been checked to have one, and the row to be in the grid.
+/// The chunk's number in C order. The caller has checked that it exists.
 fn linear(row: &RowBytes, extents: &[u64]) -> u64 {
     extents.iter().enumerate().fold(0_u64, |number, (axis, extent)| {
         number.wrapping_mul(*extent).wrapping_add(word(row, Row::COORD + 8 * axis))
     })
 }
 
-/// The coordinates of a row. Slots past the rank mean nothing.
+/// The coordinates of a row. Slots beyond the rank are meaningless.
 fn coords(row: &RowBytes, rank: usize) -> impl Iterator<Item = u64> + '_ {
     (0..rank).map(|axis| word(row, Row::COORD + 8 * axis))
 }
 
-/// The order of a row's coordinates and these.
+/// Compares a row's coordinates with these.
 fn compare(row: &RowBytes, coord: &[u64]) -> Ordering {
     coords(row, coord.len()).cmp(coord.iter().copied())
 }
 
-/// Counts the rows of every dataset, and sees whether they are in order.
+/// Counts the rows of every dataset, and checks whether they are in order.
 fn scan(rows: &[RowBytes], grids: &[Option<Grid>]) -> (Vec<DatasetRows>, u64) {
     let extents = extents_of(grids);
     let empty = |grid: &Option<Grid>| DatasetRows {

@@ -1,13 +1,13 @@
-//! The `.tet` v1 file: a flat table of chunks, their payloads, and a footer of JSON.
+//! The `.tet` v1 file: a flat table of chunks, their payloads, and a JSON footer.
 //!
 //! ```text
 //! superblock 32 | directory length 8 | dataset records | chunk index: header 32, rows of 104 | payloads … | footer?
 //! ```
 //!
-//! | the format's word | ours |
+//! | `.tet` | Hyperslab |
 //! |---|---|
-//! | dataset | array; a name with `/` is a path, and the groups on the way are made up |
-//! | dataset id | the dataset's place in the directory; `/#3` finds dataset 3 whatever its name |
+//! | dataset | array; a name with `/` is a path, and its groups are implied |
+//! | dataset id | the dataset's position in the directory; `/#3` finds dataset 3 whatever its name |
 //! | chunk index row, `chunk_index` | chunk reference, chunk coordinate |
 //! | payload | a chunk's stored bytes |
 //! | codec 0, 1 | no filter, `zstd` |
@@ -18,17 +18,17 @@
 //! |---|---|
 //! | `superblock`, `dataset`, `index`, `footer` | the structures, each with `parse` and `encode` side by side |
 //! | `index` | finding a chunk's row: directly, by search, or through a table |
-//! | `footer::own`, `checksums` | what only we write: checksums, groups, what is beyond the limits of other readers |
-//! | `zone`, `secondary` | statistics and indexes that others wrote; statistics that we write |
+//! | `footer::own`, `checksums` | our extensions: checksums, groups, content beyond the limits of other readers |
+//! | `zone`, `secondary` | statistics and indexes by other writers; statistics that we write |
 //! | `store`, `array`, `tree`, `package` | an opened file, its arrays, their names; packages of such files |
 //! | `write` | a new file: [`TetSink`] |
 //! | `append` | more chunks and arrays for an existing file: [`TetAppend`] |
-//! | `verify`, `repair` | is it whole, and what can be done about it |
-//! | `driver` | the format, as the engine knows it: [`TetDriver`] |
+//! | `verify`, `repair` | checks and repairs |
+//! | `driver` | the format driver for the engine: [`TetDriver`] |
 //! | `disk` | positional writes, temporary names |
 //!
-//! What a damaged file costs: a damaged superblock, directory or index header, everything; a damaged footer, the
-//! metadata; an unknown element type or a chunk extent of zero, that array; a wrong row, that chunk.
+//! The extent of damage: a damaged superblock, directory or index header costs everything; a damaged footer, the metadata; an
+//! unknown element type or a chunk extent of zero, that array; a wrong row, that chunk.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -14,7 +14,7 @@ use crate::store::{TetStore, open, open_pending};
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when it cannot be read.
+/// [`Io`](Error::Io) if it cannot be read.
 pub fn probe_package(directory: &dyn Storage) -> Result<bool> {
     Ok(directory.size("PROTOCOL")?.is_some() && directory.size("CURRENT")?.is_some())
 }
@@ -23,7 +23,7 @@ pub fn probe_package(directory: &dyn Storage) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when it is not a package, [`Unsupported`](Error::Unsupported) for another protocol than 2,
+/// [`NotFound`](Error::NotFound) if it is not a package, [`Unsupported`](Error::Unsupported) for another protocol than 2,
 /// otherwise as [`open`].
 pub fn open_package(directory: &dyn Storage) -> Result<TetStore> {
     let store = directory.name();
@@ -66,7 +66,7 @@ fn small_file(directory: &dyn Storage, key: &'static str) -> Result<bytes::Bytes
 ///
 /// # Errors
 ///
-/// As [`open`] and [`open_package`]; [`Io`](Error::Io) when there is nothing to open.
+/// As [`open`] and [`open_package`]; [`Io`](Error::Io) if there is nothing to open.
 pub fn open_path(path: &Path) -> Result<TetStore> {
     if path.is_dir() {
         return open_package(&LocalStorage::new(path));

@@ -54,7 +54,7 @@ pub struct Fix {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when the file cannot be opened: a file without directory and index cannot be repaired.
+/// [`Corrupt`](Error::Corrupt) if the file cannot be opened: a file without directory and index cannot be repaired.
 pub fn plan_repair(path: &Path, depth: Depth) -> Result<RepairPlan> {
     let store = crate::package::open_path(path)?;
     let mut report = Report::default();
@@ -116,7 +116,7 @@ impl RepairPlan {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses, [`Invalid`](Error::Invalid) for a package, whose generations are not to
+    /// [`Io`](Error::Io) if the system reports an error, [`Invalid`](Error::Invalid) for a package, whose generations are not to
     /// be changed; the file is then as it was.
     pub fn apply(&self) -> Result<()> {
         if self.path.is_dir() {

@@ -1,8 +1,8 @@
-//! The secondary index: which chunks hold a value, a label, a range of labels. A claim, as zone maps are.
+//! The secondary index: which chunks hold a value, a label, or a range of labels. Like zone maps, it is an unverified claim.
 
 use serde::Deserialize;
 
-/// The chunks of an entry, by their place in the grid.
+/// The chunks of an entry, by coordinate.
 pub type Chunks = Vec<Vec<u64>>;
 
 /// The secondary index of a file.
@@ -10,10 +10,10 @@ pub type Chunks = Vec<Vec<u64>>;
 pub struct SecondaryIndex {
     /// Always 1.
     pub version: u32,
-    /// The generation of a package; 0 in a file on its own.
+    /// The generation of a package; 0 in a standalone file.
     #[serde(default)]
     pub generation: u64,
-    /// Entries of kinds that are not known have been left out.
+    /// The entries. Unknown kinds are left out.
     #[serde(default)]
     pub indexes: Vec<IndexEntry>,
 }
@@ -26,18 +26,18 @@ pub enum IndexEntry {
     ValuePostings {
         /// The dataset.
         dataset_id: u64,
-        /// A list per value.
+        /// One list per value.
         postings: Vec<ValuePosting>,
     },
-    /// The chunks along an axis whose labels are numbers that rise or fall.
+    /// The chunks along an axis whose labels are ascending or descending numbers.
     SortedAxisRange {
         /// The dataset.
         dataset_id: u64,
         /// The axis.
         axis: u64,
-        /// Do the labels rise?
+        /// Whether the labels ascend.
         ascending: bool,
-        /// In the order of their text, which is not the order of their values.
+        /// In the order of their text, which is not that of their values.
         segments: Vec<RangeSegment>,
     },
     /// The chunks along an axis that hold each label.
@@ -46,10 +46,10 @@ pub enum IndexEntry {
         dataset_id: u64,
         /// The axis.
         axis: u64,
-        /// A list per label.
+        /// One list per label.
         postings: Vec<LabelPosting>,
     },
-    /// A kind that we do not know.
+    /// An unknown kind.
     #[serde(other)]
     Unknown,
 }
@@ -68,7 +68,7 @@ pub struct ValuePosting {
 pub struct RangeSegment {
     /// The first label, as `float64` (little-endian) in hexadecimal.
     pub lo_le: String,
-    /// The last label, likewise.
+    /// The last label, in the same form.
     pub hi_le: String,
     /// The chunks.
     pub chunks: Chunks,

@@ -28,7 +28,7 @@ const MOST_EXPANSION: u64 = 1 << 15;
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when it cannot be read.
+/// [`Io`](Error::Io) if it cannot be read.
 pub fn probe(blob: &dyn Blob) -> Result<bool> {
     Ok(blob.len()? >= Superblock::LEN as u64 && blob.read_at(0, 4)? == MAGIC[..])
 }
@@ -40,7 +40,7 @@ pub fn probe(blob: &dyn Blob) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when superblock, directory or index are damaged, [`Unsupported`](Error::Unsupported) for
+/// [`Corrupt`](Error::Corrupt) if superblock, directory or index are damaged, [`Unsupported`](Error::Unsupported) for
 /// another version of the format.
 pub fn open(blob: Arc<dyn Blob>) -> Result<TetStore> {
     Ok(TetStore { file: Arc::new(Inner::open(blob)?) })
@@ -283,7 +283,7 @@ impl TetStore {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when they cannot be read.
+    /// [`Corrupt`](Error::Corrupt) if they cannot be read.
     pub fn zone_maps(&self) -> Result<Option<ZoneMaps>> {
         let spill = self.footer().and_then(|footer| footer.zone_maps);
         spill.map(|spill| self.file.spill(spill, "zone maps")).transpose()
@@ -293,7 +293,7 @@ impl TetStore {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when it cannot be read.
+    /// [`Corrupt`](Error::Corrupt) if it cannot be read.
     pub fn secondary_index(&self) -> Result<Option<SecondaryIndex>> {
         let Some(spill) = self.footer().and_then(|footer| footer.secondary_index) else { return Ok(None) };
         let mut index: SecondaryIndex = self.file.spill(spill, "secondary index")?;
@@ -303,8 +303,13 @@ impl TetStore {
 
     fn group_attributes(&self, path: &str) -> Attributes {
         let own = self.footer().and_then(|footer| footer.metadata.own.as_ref());
+        let types = own.and_then(|own| own.group_types.get(path));
         let group = own.and_then(|own| own.groups.get(path)).into_iter().flatten();
-        group.map(|(name, value)| (name.clone(), value.clone())).collect()
+        group
+            .map(|(name, value)| {
+                (name.clone(), crate::array::typed(value, types.and_then(|types| types.get(name))))
+            })
+            .collect()
     }
 }
 

@@ -56,7 +56,7 @@ impl Superblock {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) where the magic is not `TETR` or the index reaches past the end;
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if the magic is not `TETR` or the index reaches past the end;
     /// [`Unsupported`](hyperslab_core::Error::Unsupported) for another layout version.
     pub fn parse(bytes: &[u8], file_length: u64, place: Place<'_>) -> Result<Self> {
         let mut fields = Fields::new(bytes, place);

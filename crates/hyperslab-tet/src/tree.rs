@@ -1,8 +1,7 @@
 //! Dataset names as a tree of nodes.
 //!
-//! A name with `/` is a path, and the groups on the way are made up. Names are not checked by the format: those
-//! that cannot be in the tree (empty, said before, under another array) are listed under the top as `#` and
-//! the dataset's id.
+//! A name with `/` is a path, and its groups are implied. The format does not check names: those that cannot be in the tree
+//! (empty, duplicate, below another array) are listed under the root as `#` and the dataset's id.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -11,11 +10,11 @@ use hyperslab_core::{child_path, normal_path};
 
 use crate::dataset::Dataset;
 
-/// Longer or deeper names are only listed by id: each part of a path costs memory.
+/// Longer or deeper names are only listed by id, because each part of a path costs memory.
 const MOST_NAME: usize = 1024;
 const MOST_PARTS: usize = 32;
 
-/// Where every dataset is found.
+/// The paths of all datasets.
 #[derive(Debug)]
 pub(crate) struct Tree {
     arrays: HashMap<String, usize>,
@@ -24,11 +23,11 @@ pub(crate) struct Tree {
 }
 
 impl Tree {
-    /// The tree of these datasets, and of groups that need not hold any.
+    /// The tree of these datasets, and of groups that may be empty.
     pub(crate) fn new<'g>(datasets: &[Dataset], groups: impl Iterator<Item = &'g str>) -> Self {
         let mut tree = Self::of_datasets(datasets);
         for path in groups.filter_map(path_of) {
-            // A group is listed as an array would be, unless it is there already.
+            // A group is listed like an array, unless it already exists.
             if !tree.arrays.contains_key(&path) && !tree.groups.contains_key(&path) && tree.list(&path) {
                 tree.groups.insert(path, Vec::new());
             }
@@ -56,7 +55,7 @@ impl Tree {
         tree
     }
 
-    /// Lists an array under its groups; `false` when one of them is an array.
+    /// Lists an array under its groups; `false` if one of them is an array.
     fn list(&mut self, path: &str) -> bool {
         let parents = || path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
         if parents().any(|parent| self.arrays.contains_key(parent)) {
@@ -102,7 +101,7 @@ impl Tree {
     }
 }
 
-/// The path that a name asks for; `None` when it cannot have one.
+/// The path for a name; `None` if it cannot have one.
 fn path_of(name: &str) -> Option<String> {
     if name.len() > MOST_NAME || name.matches('/').count() >= MOST_PARTS {
         return None;

@@ -64,7 +64,7 @@ pub struct Summary {
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when there is nothing to check.
+/// [`Io`](Error::Io) if there is nothing to check.
 pub fn verify_path(path: &Path, depth: Depth) -> Result<FileReport> {
     let mut report = Report::default();
     let name = path.display().to_string();

@@ -1,4 +1,4 @@
-//! Making files.
+//! Writes files.
 
 mod finish;
 mod metadata;
@@ -16,7 +16,7 @@ pub(crate) use sink::MOST_ZONES;
 pub use sink::{TetOptions, TetSink};
 pub(crate) use stage::{Stage, StagedArray, head_length, rows_checksum};
 
-/// An attribute as the text that the format wants: text as it is, anything else as JSON.
+/// An attribute in the format's text form: text unchanged, anything else as JSON.
 pub(crate) fn attribute_text(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

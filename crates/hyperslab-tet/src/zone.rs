@@ -1,4 +1,4 @@
-//! Zone maps: the smallest and the largest value of every chunk. A claim of the writer, never trusted for values.
+//! Zone maps: the minimum and maximum of every chunk. They are claims of the writer and never trusted for values.
 
 use half::f16;
 use hyperslab_core::{Attributes, DType, widest};
@@ -9,43 +9,43 @@ use serde::{Deserialize, Serialize};
 pub struct ZoneMaps {
     /// Always 1.
     pub version: u32,
-    /// The generation of a package; 0 in a file on its own.
+    /// The generation of a package; 0 in a standalone file.
     #[serde(default)]
     pub generation: u64,
-    /// The package's hash of its file; zeros in a file on its own.
+    /// The package's hash of its file; zeros in a standalone file.
     #[serde(default)]
     pub packed_sha256: String,
-    /// One per row of the index, in its order.
+    /// One per row of the index, in index order.
     pub chunks: Vec<Zone>,
 }
 
-/// What is said of one chunk.
+/// The claims about one chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Zone {
     /// The dataset.
     pub dataset_id: u64,
-    /// The chunk's place in the grid.
+    /// The chunk's coordinate.
     pub chunk_index: Vec<u64>,
-    /// How many elements it has.
+    /// The number of elements.
     pub element_count: u64,
-    /// How many of them are missing: not a number, or the fill value.
+    /// The number of missing elements: NaN or the fill value.
     pub null_count: u64,
-    /// The smallest of the others: its bytes (little-endian) in hexadecimal. Absent when all are missing.
+    /// The minimum of the others: its bytes (little-endian) in hexadecimal. Absent if all are missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min_le: Option<String>,
-    /// The largest of them, likewise.
+    /// Their maximum, in the same form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_le: Option<String>,
 }
 
 impl ZoneMaps {
-    /// The zone maps of a file on its own.
+    /// The zone maps of a standalone file.
     pub(crate) fn standalone(chunks: Vec<Zone>) -> Self {
         Self { version: 1, generation: 0, packed_sha256: "0".repeat(64), chunks }
     }
 }
 
-/// The bytes that a hexadecimal text represents; `None` when it is none.
+/// The bytes of a hexadecimal text; `None` if it is invalid.
 #[must_use]
 pub fn hex_bytes(text: &str) -> Option<Vec<u8>> {
     let digit = |byte: u8| (byte as char).to_digit(16);
@@ -59,17 +59,17 @@ pub(crate) fn hex_text(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// What a zone map says of one chunk, before it is text. Elements are little-endian bytes.
+/// The statistics of one chunk. Elements are little-endian bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Statistics {
     pub(crate) elements: u64,
     pub(crate) nulls: u64,
-    /// Smallest and largest of the others, in the first bytes.
+    /// Minimum and maximum of the others, in the first bytes.
     pub(crate) range: Option<([u8; 8], [u8; 8])>,
 }
 
-/// The statistics of cells of one width. Elements are compared by a key: an integer whose order is theirs, and from which
-/// they come back. Without branches, so that the compiler can take many cells at once.
+/// The statistics of cells of one width. Elements are compared by a key: an integer with the same order, from which they can be
+/// restored. The loop has no branches, so that the compiler can vectorise it.
 macro_rules! statistics {
     ($bits:ty => $key:ty, $raw:expr, $missing:expr, $to_key:expr, $to_bits:expr, $nan:expr) => {{
         const N: usize = size_of::<$bits>();
@@ -77,14 +77,14 @@ macro_rules! statistics {
         let missing = $missing.and_then(|bytes: &[u8]| <[u8; N]>::try_from(bytes).ok());
         let (any_missing, missing) = (missing.is_some(), <$bits>::from_le_bytes(missing.unwrap_or_default()));
         let (mut nulls, mut low, mut high) = (0_u64, <$key>::MAX, <$key>::MIN);
-        // As many as a counter of the cells' own width can count: no lane of the loops is wider than another.
+        // As many cells as a counter of their own width can count, so that all lanes have the same width.
         for block in cells.chunks(if N == 1 { 255 } else { 1 << 15 }) {
             let (mut least, mut most) = (<$key>::MAX, <$key>::MIN);
             for cell in block {
                 let key: $key = $to_key(<$bits>::from_le_bytes(*cell));
                 (least, most) = (least.min(key), most.max(key));
             }
-            // What is not a number is beyond the infinities in total order: none at the ends, none at all.
+            // In total order, NaNs lie beyond the infinities: if none is at the ends, there are none.
             if any_missing || $nan($to_bits(least)) || $nan($to_bits(most)) {
                 let mut count: $bits = 0;
                 (least, most) = (<$key>::MAX, <$key>::MIN);
@@ -111,7 +111,7 @@ macro_rules! statistics {
     }};
 }
 
-/// Floats in IEEE total order: negative ones are ordered backwards by their magnitude.
+/// Floats in IEEE total order: negative numbers are ordered by descending magnitude.
 macro_rules! float_statistics {
     ($bits:ty => $key:ty, $infinity:expr, $raw:expr, $missing:expr) => {{
         // Its own inverse.
@@ -121,7 +121,7 @@ macro_rules! float_statistics {
     }};
 }
 
-/// Integers, signed or not, by themselves; none of them is not a number.
+/// Integers are their own keys and are never NaN.
 macro_rules! integer_statistics {
     ($bits:ty => $key:ty, $raw:expr, $missing:expr) => {
         statistics!($bits => $key, $raw, $missing, |bits: $bits| bits as $key, |key| key as $bits, |_| false)
@@ -129,7 +129,7 @@ macro_rules! integer_statistics {
 }
 
 widest! {
-    /// The statistics of a chunk's little-endian bytes, given the element that represents a missing one.
+    /// The statistics of a chunk's little-endian bytes, given the missing-value marker.
     statistics_of[](dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statistics, statistics_here
 }
 
@@ -150,12 +150,12 @@ fn statistics_here(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Statist
 }
 
 impl Statistics {
-    /// Of a chunk's little-endian bytes, given the element that represents a missing one.
+    /// The statistics of a chunk's little-endian bytes, given the missing-value marker.
     pub(crate) fn of(dtype: &DType, raw: &[u8], missing: Option<&[u8]>) -> Self {
         statistics_of(dtype, raw, missing)
     }
 
-    /// Those of a chunk, given those of what follows in it.
+    /// Combines the statistics of two consecutive parts of a chunk.
     pub(crate) fn and(self, next: &Self, dtype: &DType) -> Self {
         let range = match (self.range, next.range) {
             (Some(own), Some(next)) => Self::ends(dtype, &[own.0, own.1, next.0, next.1]),
@@ -164,25 +164,25 @@ impl Statistics {
         Self { elements: self.elements + next.elements, nulls: self.nulls + next.nulls, range }
     }
 
-    /// The smallest and the largest of these.
+    /// The minimum and maximum of these.
     fn ends(dtype: &DType, values: &[[u8; 8]]) -> Option<([u8; 8], [u8; 8])> {
         let size = dtype.size().unwrap_or(8);
         let bytes: Vec<u8> = values.iter().flat_map(|value| &value[..size]).copied().collect();
         Self::of(dtype, &bytes, None).range
     }
 
-    /// Is every value of `other` within the range that this claims?
+    /// Returns true if every value of `other` lies within the claimed range.
     pub(crate) fn covers(&self, other: &Self, dtype: &DType) -> bool {
         let (claimed, found) = match (self.range, other.range) {
             (_, None) => return true,
             (None, Some(_)) => return false,
             (Some(claimed), Some(found)) => (claimed, found),
         };
-        // The claims are the ends of all four.
+        // The claims must be the extremes of all four.
         Self::ends(dtype, &[claimed.0, found.0, found.1, claimed.1]) == Some(claimed)
     }
 
-    /// As the bytes that travel with an encoded chunk.
+    /// The encoding that travels with an encoded chunk.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let (low, high) = self.range.unwrap_or_default();
         let mut bytes = vec![u8::from(self.range.is_some())];
@@ -199,7 +199,7 @@ impl Statistics {
         Some(Self { elements: u64::from_le_bytes(elements), nulls: u64::from_le_bytes(nulls), range })
     }
 
-    /// As a row of the zone maps.
+    /// Converts to a row of the zone maps.
     pub(crate) fn zone(&self, dataset: usize, coord: &[u64], item: usize) -> Zone {
         let text = |value: &[u8; 8]| hex_text(&value[..item.min(8)]);
         Zone {
@@ -212,7 +212,7 @@ impl Statistics {
         }
     }
 
-    /// What a zone claims; `None` when its text is not an element of `item` bytes.
+    /// The claims of a zone; `None` if its text is not an element of `item` bytes.
     pub(crate) fn of_zone(zone: &Zone, item: usize) -> Option<Self> {
         let value = |text: &str| {
             let bytes = hex_bytes(text).filter(|bytes| bytes.len() == item && item <= 8)?;
@@ -229,7 +229,7 @@ impl Statistics {
     }
 }
 
-/// The bytes (little-endian) of the element that the attributes say represents a missing one.
+/// The bytes (little-endian) of the missing-value marker in the attributes.
 pub(crate) fn missing_bytes(dtype: &DType, attributes: &Attributes) -> Option<Vec<u8>> {
     let value = ["_FillValue", "missing_value", "fill_value"].iter().find_map(|name| attributes.get(name))?;
     parse_element(dtype, &crate::write::attribute_text(&value.to_json()))
@@ -283,7 +283,7 @@ mod tests {
         assert_eq!((low[3], high[3]), (0x80, 0));
     }
 
-    /// Blocks with and without what is missing, against a walk cell by cell.
+    /// Compares blocks with and without missing values with a cell-by-cell walk.
     #[test]
     fn many_blocks_are_as_one() {
         let mut cells: Vec<f32> = (0..100_000).map(|cell| (cell as f32 * 0.37).sin() * 1e3).collect();
@@ -311,7 +311,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// Numbers, zeros of both signs and what is not a number, in rows that are whole or not.
+        /// Numbers, zeros of both signs and NaNs, in complete and incomplete blocks.
         #[test]
         fn the_ends_are_those_of_total_order(
             cells in proptest::collection::vec(

@@ -37,6 +37,8 @@ pub(crate) struct OpenArray {
     fragments: OnceLock<Vec<Arc<Fragment>>>,
     metadata: OnceLock<BTreeMap<String, Attribute>>,
     blobs: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
+    /// Does it hold labels of another array, which says how far it reaches?
+    pub(crate) is_label: bool,
 }
 
 impl std::fmt::Debug for OpenArray {
@@ -71,6 +73,7 @@ impl OpenArray {
             fragments: OnceLock::new(),
             metadata: OnceLock::new(),
             blobs: Mutex::new(HashMap::new()),
+            is_label: false,
         })
     }
 
@@ -207,7 +210,7 @@ impl OpenArray {
             key.strip_prefix(metadata::ATTRIBUTE_PREFIX)
                 .is_some_and(|rest| rest.match_indices('.').any(|(at, _)| names.contains(&rest[..at])))
         };
-        let own = self.metadata()?.iter().filter(|(key, _)| !belongs(key));
+        let own = self.metadata()?.iter().filter(|(key, _)| !belongs(key) && *key != metadata::EMPTY_AXES);
         Ok(own.map(|(key, value)| (key.as_str(), value.clone())).collect())
     }
 
@@ -217,6 +220,21 @@ impl OpenArray {
         let from = self.metadata()?.range(prefix.clone()..);
         let own = from.map_while(|(key, value)| Some((key.strip_prefix(&prefix)?, value.clone())));
         Ok(own.collect())
+    }
+
+    /// The axes without cells, and whether each may grow: as the metadata says, until something is written.
+    pub(crate) fn empty_axes(&self) -> Vec<(usize, bool)> {
+        let noted = self.metadata().ok().and_then(|all| all.get(metadata::EMPTY_AXES));
+        let Some(serde_json::Value::Array(numbers)) = noted.map(Attribute::to_json) else {
+            return Vec::new();
+        };
+        if !self.visible().is_ok_and(|fragments| fragments.is_empty()) {
+            return Vec::new();
+        }
+        let numbers: Vec<u64> = numbers.iter().filter_map(serde_json::Value::as_u64).collect();
+        let pairs = numbers.chunks_exact(2).map(|pair| (usize::try_from(pair[0]), pair[1] != 0));
+        let rank = self.schema.dimensions.len();
+        pairs.filter_map(|(axis, grows)| Some((axis.ok().filter(|axis| *axis < rank)?, grows))).collect()
     }
 
     /// All keys; read once.

@@ -1,7 +1,7 @@
 //! Delete conditions: trees of comparisons.
 //!
-//! A file holds the *negated* condition: true means keep. A comparison with null is false, as in the library, so that rows
-//! whose field is null vanish with every delete on it, unless another part of the condition keeps them.
+//! A file holds the *negated* condition: true means keep. As in the library, a comparison with null is false. Rows whose field is
+//! null therefore disappear with every delete on it, unless another part of the condition keeps them.
 
 use hyperslab_core::{Fields, Place, Result};
 
@@ -9,10 +9,10 @@ use crate::datatype::Datatype;
 use crate::names::TimedName;
 use crate::schema::{float, integer};
 
-/// Trees may not be deeper than this.
+/// The maximum depth of a tree.
 const MAX_DEPTH: usize = 64;
 
-/// A delete: when, and which rows stay.
+/// A delete: its time, and which rows stay.
 #[derive(Debug, Clone)]
 pub(crate) struct Delete {
     pub(crate) name: TimedName,
@@ -50,14 +50,14 @@ pub(crate) enum Op {
     NotEqual,
 }
 
-/// One cell of a field, as a condition sees it.
+/// One cell of a field, as seen by a condition.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct CellValue<'a> {
     pub(crate) datatype: Datatype,
-    /// Text and bytes, or numbers?
+    /// Whether it holds text or bytes rather than numbers.
     pub(crate) text: bool,
     pub(crate) nullable: bool,
-    /// `None` when it is null.
+    /// `None` if it is null.
     pub(crate) bytes: Option<&'a [u8]>,
 }
 
@@ -74,7 +74,7 @@ impl Condition {
     fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Self> {
         let place = fields.place();
         if depth > MAX_DEPTH {
-            return Err(place.corrupt(format!("a condition deeper than {MAX_DEPTH}")));
+            return Err(place.corrupt(format!("the condition is deeper than {MAX_DEPTH}")));
         }
         match fields.u8()? {
             0 => {
@@ -119,7 +119,8 @@ impl Condition {
                 let values =
                     starts.iter().zip(ends).map(|(&start, end)| value.get(start..end).map(<[u8]>::to_vec));
                 let values = values.collect::<Option<Vec<_>>>();
-                let values = values.ok_or_else(|| place.corrupt("members outside the condition's value"))?;
+                let values =
+                    values.ok_or_else(|| place.corrupt("the members lie outside the condition's value"))?;
                 return Ok(Self::Member { field, negated: code == 7, values });
             }
             253 => return Ok(Self::Always(true)),
@@ -129,7 +130,7 @@ impl Condition {
         Ok(Self::Compare { field, op, value })
     }
 
-    /// The fields that it asks for.
+    /// The fields that it uses.
     pub(crate) fn fields(&self, names: &mut Vec<String>) {
         match self {
             Self::And(children) | Self::Or(children) => {
@@ -147,7 +148,7 @@ impl Condition {
         }
     }
 
-    /// Is it true of a row? `None`: it asks for a field that is not there.
+    /// Evaluates the condition for a row; `None` if it uses a field that does not exist.
     pub(crate) fn evaluate<'a>(&self, cell: &impl Fn(&str) -> Option<CellValue<'a>>) -> Option<bool> {
         match self {
             Self::Always(answer) => Some(*answer),
@@ -177,7 +178,7 @@ impl Condition {
             Self::Compare { field, op, value } => {
                 let found = cell(field)?;
                 if found.nullable && value.is_empty() && !found.text {
-                    // A comparison that mentions null.
+                    // A comparison with null itself.
                     return match op {
                         Op::Equal => Some(found.bytes.is_none()),
                         Op::NotEqual => Some(found.bytes.is_some()),
@@ -185,7 +186,7 @@ impl Condition {
                     };
                 }
                 let Some(bytes) = found.bytes else { return Some(false) };
-                // What is not a number differs from everything and is neither below nor above.
+                // NaN differs from everything and is neither less nor greater.
                 Some(compare(&found, bytes, value).map_or(*op == Op::NotEqual, |order| op.holds(order)))
             }
             Self::Member { field, negated, values } => {
@@ -213,7 +214,7 @@ impl Op {
     }
 }
 
-/// How a cell compares with a condition's value; `None` when it does not (not a number).
+/// Compares a cell with a condition's value; `None` for NaN.
 fn compare(cell: &CellValue<'_>, bytes: &[u8], value: &[u8]) -> Option<std::cmp::Ordering> {
     if cell.text {
         return Some(bytes.cmp(value));
@@ -229,7 +230,7 @@ fn compare(cell: &CellValue<'_>, bytes: &[u8], value: &[u8]) -> Option<std::cmp:
 mod tests {
     use super::*;
 
-    /// What the library answers for a row whose only field is null.
+    /// The library's answer for a row whose only field is null.
     #[test]
     fn comparisons_with_null_are_false() {
         let null =
@@ -243,7 +244,7 @@ mod tests {
             let member = Condition::Member { field: "a".into(), negated, values: vec![five.to_vec()] };
             assert_eq!(member.evaluate(&null), Some(false));
         }
-        // A comparison that mentions null.
+        // A comparison with null itself.
         assert_eq!(compare(Op::Equal, &[]).evaluate(&null), Some(true));
         assert_eq!(compare(Op::NotEqual, &[]).evaluate(&null), Some(false));
         let or = Condition::Or(vec![compare(Op::Less, &five), Condition::Always(true)]);

@@ -1,15 +1,15 @@
-//! The element types of TileDB, by their codes, and what they are called elsewhere.
+//! TileDB's element types, by code, and the corresponding types of the core.
 
 use std::sync::Arc;
 
 use hyperslab_core::{DType, Place, Result, TimeUnit};
 
-/// How many values a cell has.
+/// The number of values per cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CellValues {
-    /// As many as each cell says.
+    /// Varies from cell to cell.
     Variable,
-    /// Always this many.
+    /// Constant.
     Fixed(u32),
 }
 
@@ -65,7 +65,7 @@ pub enum Datatype {
     GeomWkt,
 }
 
-/// The number that values of a type are, for comparing, adding and filtering.
+/// The numeric type of values, for comparing, adding and filtering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the plain numbers say themselves what they are")]
 pub enum Number {
@@ -120,7 +120,7 @@ impl Datatype {
         }
     }
 
-    /// As [`from_code`](Self::from_code), an unknown code being damage.
+    /// Like [`from_code`](Self::from_code), but an unknown code is an error.
     pub(crate) fn parse(code: u8, place: Place<'_>) -> Result<Self> {
         Self::from_code(code).ok_or_else(|| place.corrupt(format!("datatype {code}, expected at most 43")))
     }
@@ -158,7 +158,7 @@ impl Datatype {
         }
     }
 
-    /// The number that a value is. Text and blobs count as bytes; `char` is signed, as in the library on x86.
+    /// The numeric type of a value. Text and blobs count as bytes; `char` is signed, as in the library on x86.
     #[must_use]
     pub const fn number(self) -> Number {
         match self {
@@ -182,19 +182,19 @@ impl Datatype {
         }
     }
 
-    /// Is it a date or a time?
+    /// Returns true if it is a date or a time.
     #[must_use]
     pub const fn is_time(self) -> bool {
         matches!(self, Self::DateTime(_) | Self::Time(_))
     }
 
-    /// Is it text of one-byte units, which RLE and dictionary treat apart when its length varies?
+    /// Returns true if it is text of one-byte units, which RLE and dictionary treat apart when its length varies.
     #[must_use]
     pub const fn is_narrow_text(self) -> bool {
         matches!(self, Self::StringAscii | Self::StringUtf8)
     }
 
-    /// Does a cell of this type hold text or bytes rather than numbers?
+    /// Returns true if a cell of this type holds text or bytes rather than numbers.
     #[must_use]
     pub const fn is_bytes(self) -> bool {
         matches!(
@@ -236,7 +236,7 @@ impl Datatype {
         }
     }
 
-    /// The type of a cell of so many values. Two floats are a complex number, as the Python package has it.
+    /// The type of a cell with this many values. Two floats are a complex number, as in the Python package.
     #[must_use]
     pub fn dtype(self, values: CellValues) -> DType {
         match (self, values) {
@@ -254,7 +254,7 @@ impl Datatype {
         }
     }
 
-    /// The value that the library fills never-written cells with when a schema does not say.
+    /// The library's fill value for cells that were never written, if the schema gives none.
     #[must_use]
     pub fn default_fill(self) -> Vec<u8> {
         match self.number() {
@@ -296,13 +296,13 @@ impl Number {
         if self.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
     }
 
-    /// Is it a float?
+    /// Returns true if it is a float.
     #[must_use]
     pub const fn is_float(self) -> bool {
         matches!(self, Self::F32 | Self::F64)
     }
 
-    /// Is it a signed integer?
+    /// Returns true if it is a signed integer.
     #[must_use]
     pub const fn is_signed(self) -> bool {
         matches!(self, Self::I8 | Self::I16 | Self::I32 | Self::I64)

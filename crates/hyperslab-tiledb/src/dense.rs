@@ -57,14 +57,35 @@ impl DenseAttribute {
     pub(crate) fn new(array: Arc<OpenArray>, index: usize, node: &str) -> Result<Self> {
         let attribute = array.schema.attributes[index].clone();
         let mut schema = dense_schema(&array.schema, &attribute, &array.name)?;
+        let empty = array.empty_axes();
+        if !empty.is_empty() {
+            let mut shape = Extents::from_slice(schema.shape());
+            for (axis, grows) in empty {
+                shape[axis] = 0;
+                schema.max_shape[axis] = if grows { schema.max_shape[axis] } else { Some(0) };
+            }
+            schema.grid = Grid::new(&shape, schema.grid.chunk_shape())?;
+        }
         // Damaged metadata must not cost the values.
         schema.attributes = array.attributes_of(&attribute.name).unwrap_or_default();
         schema.dtype = array.dtype_of(&attribute);
         if let Some(name) = &attribute.enumeration {
             schema.attributes.set("enumeration", enumeration_attribute(&array, name));
         }
+        if !array.is_label {
+            for (axis, path) in crate::label::coordinates(&array.schema, node) {
+                if schema.labels[axis] == Labels::None {
+                    schema.labels[axis] = Labels::Node(path.clone());
+                }
+                schema.stored.coordinates.push((axis, path));
+            }
+        }
         let name = format!("{}{node}", array.directory.name());
         Ok(Self { array, attribute, schema, name, fragments: OnceLock::new() })
+    }
+
+    pub(crate) const fn schema_mut(&mut self) -> &mut ArraySchema {
+        &mut self.schema
     }
 
     /// The attribute as these fragments alone hold it.
@@ -520,8 +541,12 @@ fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<A
         let (low, _) = dimension.bounds().ok_or_else(unsupported)?;
         let cells = dimension.cells().ok_or_else(unsupported)?;
         shape.push(reach(schema, index).ok_or_else(unsupported)?);
-        max_shape.push(Some(cells));
-        tiles.push(dimension.tile_extent().ok_or_else(unsupported)?);
+        let tile = dimension.tile_extent().ok_or_else(unsupported)?;
+        // A domain to the end of its type is no limit that anybody set.
+        let (_, most) = dimension.datatype.number().limits();
+        let ends = dimension.bounds().is_some_and(|(_, high)| most - high <= 2 * i128::from(tile) + 2);
+        max_shape.push(Some(cells).filter(|cells| !ends || Some(*cells) == shape.last().copied()));
+        tiles.push(tile);
         let first = i64::try_from(low).ok();
         labels.push(match first {
             Some(first) if first != 0 || dimension.datatype.is_time() => {

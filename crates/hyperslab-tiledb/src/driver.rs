@@ -3,9 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::StagedChange;
 use hyperslab_core::{
-    Capabilities, Content, CreateOptions, DType, Fix, FormatDriver, FormatInfo, Glimpse, OpenContext,
-    Recognition, Repairs, Result, RowFilter, Sink, Store, StoreForm, TableSink, TableSpec, Variant,
+    Capabilities, Content, CreateOptions, DType, FieldChange, Fix, FormatDriver, FormatInfo, Glimpse,
+    OpenContext, Recognition, Repairs, Result, RowFilter, Sink, Storage, Store, StoreForm, TableSink,
+    TableSpec, Variant,
 };
 
 use crate::{ConsolidateOptions, Key, OpenOptions, TimeWindow, WriteOptions};
@@ -29,6 +31,8 @@ static INFO: FormatInfo = FormatInfo {
         field_arrays: true,
         reserved_names: true,
         fill_values: true,
+        domains: true,
+        no_scalars: true,
         ..Capabilities::NONE
     },
     filters: &[
@@ -53,6 +57,7 @@ static INFO: FormatInfo = FormatInfo {
         "crc32",
         "crc32c",
         "dictionary",
+        "webp",
         "xor",
         "noop",
     ],
@@ -88,6 +93,15 @@ impl FormatDriver for TileDbDriver {
         Ok(Box::new(crate::append(target, write_options(options))?))
     }
 
+    fn append_elsewhere(
+        &self,
+        storage: Arc<dyn Storage>,
+        change: StagedChange,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(crate::append_elsewhere(storage, change, write_options(options))?))
+    }
+
     fn holds(&self, dtype: &DType, _: Option<Variant>) -> bool {
         // The integers of a TileDB enumeration count its values from zero.
         let named = !matches!(dtype, DType::Enum(named) if !named.is_numbered());
@@ -115,6 +129,18 @@ impl FormatDriver for TileDbDriver {
     fn delete_rows(&self, path: &Path, filter: &RowFilter, context: &OpenContext<'_>) -> Result<()> {
         let options = WriteOptions { key: key(context), ..WriteOptions::default() };
         crate::delete_rows(path, filter, &options)
+    }
+
+    fn change_fields(
+        &self,
+        path: &Path,
+        node: &str,
+        changes: &[FieldChange],
+        context: &OpenContext<'_>,
+        dry_run: bool,
+    ) -> Result<()> {
+        let options = WriteOptions { key: key(context), ..WriteOptions::default() };
+        crate::evolve(path, node, changes, &options, dry_run)
     }
 
     fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {

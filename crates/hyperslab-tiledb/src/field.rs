@@ -11,11 +11,11 @@ use crate::schema::Schema;
 use crate::tile::TileCodec;
 use crate::write::FieldTile;
 
-/// How the tiles of one field are decoded.
+/// The codecs for the tiles of one field.
 #[derive(Debug, Clone)]
 pub(crate) struct FieldCodecs {
     pub(crate) datatype: Datatype,
-    /// Bytes of a cell; of a value, when cells have variable length.
+    /// Bytes per cell, or per value if cells have variable length.
     pub(crate) cell: usize,
     pub(crate) values: TileCodec,
     /// For fields of variable length.
@@ -68,7 +68,7 @@ impl FieldCodecs {
         }
     }
 
-    /// Stored tiles (fixed or offsets; values; validity, in that order, as far as the field has them) to elements.
+    /// Decodes stored tiles to elements: fixed values or offsets, then values, then validity, as the field requires.
     pub(crate) fn decode(
         &self,
         cells: usize,
@@ -105,7 +105,7 @@ impl FieldCodecs {
 }
 
 impl FieldCodecs {
-    /// Cells, in the tile's order, as they are stored. The inverse of [`decode`](Self::decode).
+    /// Encodes cells, in tile order. The inverse of [`decode`](Self::decode).
     pub(crate) fn encode(&self, elements: &Elements, cells: usize) -> Result<FieldTile> {
         let mut tile = FieldTile::default();
         match (&elements.data, &self.offsets) {
@@ -114,10 +114,10 @@ impl FieldCodecs {
                 self.encode_variable(offsets, bytes, 1, codec, &mut tile)?;
             }
             (Data::List { offsets, items }, Some(codec)) => {
-                let bytes = items.as_fixed().ok_or_else(|| Error::invalid("lists of other than numbers"))?;
+                let bytes = items.as_fixed().ok_or_else(|| Error::invalid("lists must contain numbers"))?;
                 self.encode_variable(offsets, bytes, self.datatype.size() as u64, codec, &mut tile)?;
             }
-            _ => return Err(Error::invalid("elements that are not held as their attribute is")),
+            _ => return Err(Error::invalid("the layout of the elements does not match the attribute")),
         }
         if let Some(codec) = &self.validity {
             let flags: Vec<u8> = (0..cells).map(|cell| u8::from(!elements.is_missing(cell))).collect();
@@ -138,14 +138,14 @@ impl FieldCodecs {
         let last = offsets.last().copied().unwrap_or(0);
         let values = bytes
             .get((first * size) as usize..(last * size) as usize)
-            .ok_or_else(|| Error::invalid("offsets outside their values"))?;
+            .ok_or_else(|| Error::invalid("offsets lie outside the values"))?;
         let starts: Vec<u64> = offsets
             .iter()
             .take(offsets.len().saturating_sub(1))
             .map(|offset| (offset - first) * size)
             .collect();
         tile.fixed = if self.values.keeps_offsets() {
-            // The values' filter keeps the offsets: their tile is empty.
+            // The values' filter stores the offsets, so their tile is empty.
             0_u64.to_le_bytes().to_vec().into()
         } else {
             let coded: Vec<u8> = starts.iter().flat_map(|start| start.to_le_bytes()).collect();

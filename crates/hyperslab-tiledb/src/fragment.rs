@@ -1,4 +1,4 @@
-//! Fragments: one write each. Where its tiles are, what box of the array it covers, when it was made.
+//! Fragments: one per write. Their metadata gives the tiles, the covered box and the time of the write.
 
 mod footer;
 mod legacy;
@@ -28,7 +28,7 @@ pub(crate) enum List {
     ValidityOffsets,
 }
 
-/// Where a fragment's field is in its lists.
+/// Identifies a field in a fragment's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Field {
     Attribute(usize),
@@ -40,7 +40,7 @@ pub(crate) enum Field {
     DeleteConditions,
 }
 
-/// Which file of a field.
+/// Identifies a file of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Values, or offsets of variable-length cells.
@@ -50,7 +50,7 @@ pub(crate) enum Part {
 }
 
 impl Part {
-    /// The list of where its tiles start.
+    /// The list of its tile offsets.
     pub(crate) const fn offsets(self) -> List {
         match self {
             Self::Fixed => List::TileOffsets,
@@ -60,14 +60,14 @@ impl Part {
     }
 }
 
-/// Lists that were read before.
+/// Lists that have been read.
 type Lists = HashMap<(List, Field), Arc<[u64]>>;
 
 /// A committed fragment.
 #[derive(Debug)]
 pub(crate) struct Fragment {
     pub(crate) name: TimedName,
-    /// Its directory, from the store's root.
+    /// Its directory, relative to the store's root.
     pub(crate) key: String,
     pub(crate) schema: Arc<Schema>,
     pub(crate) footer: Footer,
@@ -77,7 +77,7 @@ pub(crate) struct Fragment {
     rtree: Mutex<Option<Arc<RTree>>>,
 }
 
-/// A fragment's metadata file: opened when something behind the footer is wanted.
+/// A fragment's metadata file. It is opened when something beyond the footer is needed.
 #[derive(Debug)]
 pub(crate) struct MetadataFile {
     directory: Arc<dyn Storage>,
@@ -88,7 +88,7 @@ pub(crate) struct MetadataFile {
 }
 
 impl MetadataFile {
-    /// The key of the file, of the fragment with this key.
+    /// The key of the file for a fragment key.
     pub(crate) fn key_of(fragment: &str) -> String {
         format!("{fragment}/__fragment_metadata.tdb")
     }
@@ -104,14 +104,14 @@ impl MetadataFile {
         }
         let blob = self.directory.open(&self.file)?.ok_or_else(|| {
             Place::new(self.directory.name(), "fragment", 0)
-                .corrupt(format!("{} is missing, though it was committed", self.file))
+                .corrupt(format!("{} is missing, although the fragment was committed", self.file))
         })?;
         Ok(&**self.blob.get_or_init(|| blob))
     }
 }
 
 impl Fragment {
-    /// Reads the footer, unless it is given out of a file of consolidated ones.
+    /// Reads the footer, unless it is given by a file of consolidated footers.
     pub(crate) fn open(
         directory: &Arc<dyn Storage>,
         key: String,
@@ -123,7 +123,7 @@ impl Fragment {
         let metadata = MetadataFile::new(Arc::clone(directory), &key);
         let version = match name.version {
             Some(version) => version,
-            // `__UUID_T` is version 1 or 2, `__T1_T2_UUID` is 3 or 4; each pair has one layout.
+            // `__UUID_T` is version 1 or 2, `__T1_T2_UUID` is 3 or 4; both versions of a pair have the same layout.
             None if name.stem.split('_').count() == 4 => 1,
             None => 3,
         };
@@ -132,7 +132,7 @@ impl Fragment {
             let (footer, lists, rtree) = legacy::read(metadata.open()?, &schema, encryption)?;
             (footer, schema, lists, Some(Arc::new(rtree)))
         } else {
-            // A consolidated footer that cannot be read costs a look into the fragment itself.
+            // If a consolidated footer cannot be read, fall back to the fragment's own.
             let place = Place::new(&metadata.label, "consolidated footer", 0);
             let given = known.and_then(|bytes| Footer::parse(bytes, schemas, place).ok());
             let (footer, schema) = match given.filter(|(footer, _)| footer.version == version) {
@@ -156,7 +156,7 @@ impl Fragment {
         })
     }
 
-    /// Metadata of versions 1 and 2, thrown away: for fuzzing.
+    /// Parses metadata of versions 1 and 2 and discards it, for fuzzing.
     pub(crate) fn parse_legacy(blob: &dyn Blob, schema: &Schema) -> Result<()> {
         legacy::read(blob, schema, None).map(|_| ())
     }
@@ -165,7 +165,7 @@ impl Fragment {
         self.footer.version
     }
 
-    /// The place of a field in the footer's lists.
+    /// The position of a field in the footer's lists.
     pub(crate) fn slot(&self, field: Field) -> usize {
         let (attributes, dimensions) = (self.schema.attributes.len(), self.schema.dimensions.len());
         match field {
@@ -198,7 +198,7 @@ impl Fragment {
         format!("{}/{stem}{suffix}.tdb", self.key)
     }
 
-    /// Before version 9 files had the names of fields, in version 8 with some characters percent-encoded.
+    /// Before version 9, files were named after fields; version 8 percent-encoded some characters.
     fn old_name(&self, name: &str, anonymous: &str) -> String {
         if name.is_empty() {
             return anonymous.to_owned();
@@ -209,7 +209,7 @@ impl Fragment {
         let mut coded = String::new();
         for letter in name.chars() {
             match letter {
-                // These four are coded as other characters would be.
+                // These four are encoded with the codes of other characters.
                 '<' => coded.push_str("%20"),
                 '>' => coded.push_str("%2D"),
                 '\\' => coded.push_str("%30"),
@@ -232,7 +232,7 @@ impl Fragment {
         let slot = self.slot(field);
         let offset = self.footer.lists.get(&list).and_then(|offsets| offsets.get(slot)).copied();
         let offset = offset.ok_or_else(|| {
-            self.place("fragment metadata").corrupt(format!("no {list:?} of {field:?} in the footer"))
+            self.place("fragment metadata").corrupt(format!("the footer has no {list:?} for {field:?}"))
         })?;
         let payload = generic::read(self.metadata.open()?, offset, self.encryption.as_ref(), "tile offsets")?;
         let place = Place::new(&self.metadata.label, "tile offsets", offset);
@@ -241,7 +241,7 @@ impl Fragment {
         let numbers: Arc<[u64]> = (0..count).map(|_| fields.u64()).collect::<Result<_>>()?;
         if numbers.len() as u64 != self.footer.tiles(&self.schema) {
             return Err(place.corrupt(format!(
-                "{} tiles listed, the fragment has {}",
+                "{} tiles are listed, but the fragment has {}",
                 numbers.len(),
                 self.footer.tiles(&self.schema)
             )));
@@ -250,12 +250,12 @@ impl Fragment {
         Ok(numbers)
     }
 
-    /// Where tile `tile` of a file starts, and how many bytes it has.
+    /// The offset and length of a tile in a file.
     pub(crate) fn tile_span(&self, field: Field, part: Part, tile: usize) -> Result<(u64, u64)> {
         self.span_among(&self.list(part.offsets(), field)?, field, part, tile)
     }
 
-    /// As [`tile_span`](Self::tile_span), given the list of the file's tile offsets.
+    /// Like [`tile_span`](Self::tile_span), given the file's tile offsets.
     pub(crate) fn span_among(
         &self,
         offsets: &[u64],
@@ -269,11 +269,11 @@ impl Fragment {
             (Some(start), Some(end)) if start <= end => Ok((start, end - start)),
             _ => Err(self
                 .place("tile offsets")
-                .corrupt(format!("tile {tile} of {field:?} from {start:?} to {end:?}"))),
+                .corrupt(format!("tile {tile} of {field:?} has the invalid range {start:?} to {end:?}"))),
         }
     }
 
-    /// The size of a file, as the footer says.
+    /// The size of a file, from the footer.
     pub(crate) fn file_size(&self, field: Field, part: Part) -> Option<u64> {
         let sizes = match part {
             Part::Fixed => &self.footer.file_sizes,
@@ -304,7 +304,7 @@ impl Fragment {
         Ok(tree)
     }
 
-    /// The delete conditions that are already applied to this fragment.
+    /// The delete conditions already applied to this fragment.
     pub(crate) fn processed_conditions(&self) -> Result<Vec<String>> {
         let Some(offset) = self.footer.conditions_offset else { return Ok(Vec::new()) };
         let payload =
@@ -320,7 +320,7 @@ impl Fragment {
         Ok(names)
     }
 
-    /// The per-tile statistics of an attribute; `None` where the version has none.
+    /// The per-tile statistics of an attribute; `None` if the version has none.
     pub(crate) fn stats(&self, attribute: usize) -> Result<Option<Stats>> {
         let Some(offsets) = &self.footer.stats else { return Ok(None) };
         let slot = self.slot(Field::Attribute(attribute));

@@ -3,21 +3,52 @@
 //! What surrounds a structure in a file (compression, checksums, names) is left away, so that every input reaches it. None may
 //! panic, and none may take memory out of proportion to the input. Results are thrown away.
 
+use std::cell::RefCell;
 use std::sync::Arc;
 
+use hyperslab_codec::webp::Pixels;
 use hyperslab_core::{Fields, MemoryBlob, Place};
 
 use crate::condition::Delete;
 use crate::datatype::{CellValues, Datatype};
 use crate::fragment::{Footer, Fragment, RTree, Stats, Totals};
 use crate::names::TimedName;
-use crate::pipeline::{Filter, Pipeline};
+use crate::pipeline::{Filter, Pipeline, WebpOptions};
 use crate::schema::{ArrayKind, Attribute, Dimension, Enumeration, Order, Schema};
 use crate::tile::{TileChunks, TileCodec};
 use crate::{generic, group, metadata};
 
 /// A name, and a function of arbitrary bytes.
 pub type Parser = (&'static str, fn(&[u8]));
+
+thread_local! {
+    /// How many structures were read since the patches were set, and the patches.
+    static PATCHES: RefCell<(u8, Vec<[u8; 4]>)> = const { RefCell::new((0, Vec::new())) };
+}
+
+/// Changes structures that this thread reads from now on, after they are decompressed, in a build for a fuzzer: of a structure,
+/// in the order in which they are read, a byte at a place of 16 bits to a value.
+pub fn patch_structures(patches: &[[u8; 4]]) {
+    PATCHES.with_borrow_mut(|own| *own = (0, patches.to_vec()));
+}
+
+/// A structure with its patches, in a build for a fuzzer.
+#[expect(unexpected_cfgs, reason = "cargo-fuzz sets it, and nobody declares it")]
+pub(crate) fn patched(mut structure: Vec<u8>) -> Vec<u8> {
+    if cfg!(fuzzing) {
+        PATCHES.with_borrow_mut(|(number, patches)| {
+            for [_, low, high, value] in patches.iter().filter(|patch| patch[0] % 16 == *number % 16) {
+                let length = structure.len().max(1);
+                if let Some(byte) = structure.get_mut(usize::from(u16::from_le_bytes([*low, *high])) % length)
+                {
+                    *byte = *value;
+                }
+            }
+            *number = number.wrapping_add(1);
+        });
+    }
+    structure
+}
 
 /// Most bytes that a tile may claim to hold here.
 const LIMIT: usize = 1 << 16;
@@ -90,7 +121,13 @@ fn filter(bytes: &[u8]) {
         Filter::Xor,
         Filter::Delta(1, None),
         Filter::Delta(1, Some(Datatype::UInt16)),
-        Filter::Webp(Vec::new()),
+        Filter::Webp(WebpOptions {
+            quality: 100.0,
+            pixels: Pixels::Rgb,
+            lossless: true,
+            rows: 4,
+            row_bytes: 12,
+        }),
     ];
     decode(&Pipeline::of([filters[usize::from(*first) % filters.len()].clone()]), bytes);
 }

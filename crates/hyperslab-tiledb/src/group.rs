@@ -1,4 +1,4 @@
-//! Groups: arrays and groups under names.
+//! Groups: named arrays and groups.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use crate::OpenOptions;
 use crate::generic;
 use crate::names::TimedName;
 
-/// What a member is.
+/// The kind of a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum MemberKind {
     Group,
@@ -21,7 +21,7 @@ pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) kind: MemberKind,
     pub(crate) uri: String,
-    /// Is the address relative to the group?
+    /// Whether the address is relative to the group.
     pub(crate) relative: bool,
     deleted: bool,
 }
@@ -30,7 +30,7 @@ pub(crate) struct Member {
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) prefix: String,
-    /// In order of their names, which differ.
+    /// Sorted by name; names are unique.
     pub(crate) members: Vec<Member>,
 }
 
@@ -52,7 +52,7 @@ impl Group {
             let payload = generic::decode_whole(&bytes, options.key.as_ref(), place)?;
             let (version, listed) = parse(&payload, place)?;
             if version < 2 {
-                // Each file is the whole list.
+                // Each file holds the whole list.
                 members = Members::default();
             }
             listed.into_iter().for_each(|member| members.put(member));
@@ -67,7 +67,7 @@ impl Group {
     }
 }
 
-/// Members by name and by address: a later one replaces those with which it shares either.
+/// Members by name and by address. A later member replaces those that share either with it.
 #[derive(Debug, Default)]
 struct Members {
     by_name: BTreeMap<String, Member>,
@@ -122,7 +122,7 @@ fn parse_member(fields: &mut Fields<'_>) -> Result<Member> {
     let uri = text(fields)?;
     let name = if fields.u8()? != 0 { text(fields)? } else { String::new() };
     let deleted = version >= 2 && fields.u8()? != 0;
-    // A node's name cannot have slashes; a member without a name is known by its address.
+    // A node's name cannot contain slashes. A member without a name is identified by its address.
     let name = if name.is_empty() {
         uri.trim_end_matches('/').rsplit('/').next().unwrap_or_default().to_owned()
     } else {
@@ -152,7 +152,7 @@ mod tests {
             ("b", "1", false),
             ("a", "2", false),
             ("c", "3", false),
-            // The name of one and the address of another: both go.
+            // It shares the name of one and the address of another, so both are replaced.
             ("a", "3", false),
             ("b", "4", true),
             ("d", "5", false),

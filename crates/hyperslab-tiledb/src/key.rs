@@ -1,8 +1,8 @@
-//! The encryption key, which no message ever shows.
+//! The encryption key, which no message ever contains.
 
 use hyperslab_core::SecretKey;
 
-/// An AES-256 key, used as it is: the format derives nothing from it. It is wiped from memory when it is dropped.
+/// An AES-256 key, used as is: the format derives nothing from it. It is wiped from memory on drop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key(SecretKey);
 

@@ -9,6 +9,7 @@
 //! | fragment | a layer of a chunk: one write |
 //! | array metadata | attributes; `__tiledb_attr.NAME.KEY` are those of the attribute `NAME` |
 //! | domain that does not start at zero | positions from zero, with the domain as labels |
+//! | dimension label | an array of one dimension beside the attributes, under the label's name |
 //! | enumeration | an enum; integers where its values are no texts, which are the attribute `enumeration` |
 //! | timestamps | [`OpenOptions::at`]: the window that a reader looks at |
 //!
@@ -18,15 +19,15 @@
 //! | `tile` | tiles in chunks, and chunks through their filters, both ways |
 //! | `generic` | generic tiles, which hold everything but data |
 //! | `schema`, `fragment`, `metadata`, `group`, `condition` | what stands in the files, parsed and written |
-//! | `names`, `listing`, `array` | what a window sees of a directory |
+//! | `names`, `listing`, `array`, `label` | what a window sees of a directory |
 //! | `field`, `cells` | decoded tiles as elements |
 //! | `dense`, `sparse` | the core's arrays and tables |
 //! | `store`, `verify`, `stale` | the core's store, its checks, what killed writers leave |
 //! | `driver` | the format, as the engine knows it: [`TileDbDriver`] |
 //! | `write` | new arrays, new fragments, consolidation, vacuum, repair |
 //!
-//! Versions 1 to 23 are read, 22 is written. The webp filter, sparse fragments in dense arrays and dimension labels are
-//! not read. Rows whose field is null are deleted by a delete on that field, as in the library.
+//! Versions 1 to 23 are read, 22 is written. Sparse fragments in dense arrays and labels of sparse arrays are not
+//! read. Rows whose field is null are deleted by a delete on that field, as in the library.
 //!
 //! ```
 //! use hyperslab_core::{ArraySpec, DType, Elements, Filter, Grid, Node, Positions, Sink, Store, read_serial};
@@ -64,6 +65,7 @@ pub mod fuzz;
 mod generic;
 mod group;
 mod key;
+mod label;
 mod listing;
 mod metadata;
 mod names;
@@ -81,12 +83,13 @@ pub use datatype::{CellValues, Datatype, Number};
 pub use driver::TileDbDriver;
 pub use key::Key;
 pub use names::Window as TimeWindow;
-pub use pipeline::{Filter, Pipeline};
+pub use pipeline::{Filter, Pipeline, WebpOptions};
 pub use schema::{ArrayKind, Attribute, Dimension, DimensionLabel, Enumeration, Order, Range, Schema};
 pub use store::{TileDbStore, open, open_path, probe};
 pub use write::{
-    ConsolidateOptions, TileDbAppend, TileDbSink, TileDbTable, WriteOptions, append, append_table,
-    consolidate, create, create_sparse, create_table, delete_rows, repair, vacuum, write_sparse,
+    ConsolidateOptions, TileDbAppend, TileDbSink, TileDbTable, WriteOptions, append, append_elsewhere,
+    append_table, consolidate, create, create_sparse, create_table, delete_rows, evolve, repair, vacuum,
+    write_sparse,
 };
 
 /// How to open an array.

@@ -1,4 +1,4 @@
-//! What stands in an array's directory: schemas, and which fragments were committed.
+//! Lists an array's directory: schemas and committed fragments.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,10 +7,10 @@ use hyperslab_core::{Fields, Place, Result, Storage, StorageEntry};
 
 use crate::names::{TimedName, Window};
 
-/// The names of an array's directory that matter.
+/// The relevant names in an array's directory.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listing {
-    /// `__array_schema.tdb` stands in the root, as before version 10.
+    /// Whether `__array_schema.tdb` is in the root, as before version 10.
     pub(crate) old_schema: bool,
     /// In `__schema/`, oldest first.
     pub(crate) schemas: Vec<TimedName>,
@@ -24,18 +24,18 @@ pub(crate) struct Listing {
     pub(crate) fragment_metas: Vec<String>,
 }
 
-/// The folders of an array that are always looked into.
+/// The folders of an array that are always listed.
 const FOLDERS: [&str; 5] = ["__schema", "__commits", "__fragments", "__fragment_meta", "__meta"];
 
-/// Lists the folders of an array at once, where each listing takes a round trip.
+/// Lists the folders of an array at once, for storage where each listing takes a round trip.
 fn prefetch_folders(directory: &dyn Storage, prefix: &str, entries: &[StorageEntry]) {
     let there = FOLDERS.iter().filter(|folder| entries.iter().any(|entry| entry.name == **folder));
     let keys: Vec<String> = there.map(|folder| format!("{prefix}{folder}")).collect();
     directory.prefetch_lists(&keys.iter().map(String::as_str).collect::<Vec<_>>());
 }
 
-/// What stands in a folder of an array or group. On remote storage, a folder that the listing above it does not have is not
-/// asked for.
+/// The contents of a folder of an array or group. On remote storage, a folder that is missing from its parent's listing is not
+/// requested.
 pub(crate) fn list_folder(directory: &dyn Storage, prefix: &str, folder: &str) -> Result<Vec<StorageEntry>> {
     if directory.is_remote() {
         let above = directory.list(prefix.trim_end_matches('/'))?;
@@ -71,7 +71,7 @@ impl Listing {
         Ok(listing)
     }
 
-    /// The schema of a window: the last that is not younger, else the first.
+    /// The schema for a window: the last that is not newer, else the first.
     pub(crate) fn schema_at(&self, window: Window) -> Option<String> {
         let last = self.schemas.iter().rev().find(|name| name.end <= window.end);
         match last {
@@ -88,18 +88,18 @@ impl Listing {
     }
 }
 
-/// What was committed.
+/// The committed objects of an array.
 #[derive(Debug, Default)]
 pub(crate) struct Commits {
-    /// Fragments by name, with their directories from the store's root.
+    /// Fragments by name, with their directories relative to the store's root.
     pub(crate) fragments: BTreeMap<String, (TimedName, String)>,
-    /// Vacuum lists: which fragments a consolidated one replaces.
+    /// Vacuum lists: the fragments that a consolidated one replaces.
     pub(crate) vacuums: Vec<(TimedName, Vec<String>)>,
-    /// Delete conditions, with their bytes when they stand in a consolidated commit file.
+    /// Delete conditions, with their bytes if they are in a consolidated commit file.
     pub(crate) deletes: Vec<(TimedName, Option<Bytes>)>,
-    /// Fragments whose commits stand in consolidated files.
+    /// Fragments committed by consolidated files.
     pub(crate) consolidated: HashSet<String>,
-    /// Names that ignore files list, last parts only.
+    /// Names listed in ignore files, last path component only.
     pub(crate) ignored: HashSet<String>,
 }
 
@@ -141,7 +141,8 @@ impl Commits {
         Ok(commits)
     }
 
-    /// Is the fragment of a vacuum list there, or replaced by another in its turn? Otherwise nothing holds what the list hides.
+    /// Returns true if the fragment of a vacuum list exists, or was itself replaced by another. Otherwise nothing replaces what
+    /// the list hides.
     pub(crate) fn replaces(&self, stem: &str) -> bool {
         self.fragments.contains_key(stem)
             || self
@@ -150,7 +151,7 @@ impl Commits {
                 .any(|(other, names)| other.stem != stem && names.iter().any(|name| name == stem))
     }
 
-    /// Before version 12: directories in the root; from version 5 on with an `.ok` file, before it without.
+    /// Before version 12: directories in the root, with an `.ok` file from version 5 on.
     fn read_root(&mut self, directory: &dyn Storage, prefix: &str, listing: &Listing) -> Result<()> {
         let ok: HashSet<&str> = listing
             .root
@@ -184,7 +185,7 @@ impl Commits {
         self.fragments.entry(name.stem.clone()).or_insert((fragment, key));
     }
 
-    /// Lines of `__commits/NAME.wrt`; a line of a delete is followed by a `u64` length and the file's bytes.
+    /// Parses lines of `__commits/NAME.wrt`. The line of a delete is followed by a `u64` length and the file's bytes.
     fn read_consolidated(&mut self, bytes: &Bytes, prefix: &str, label: &str) -> Result<()> {
         let place = Place::new(label, "consolidated commits", 0);
         let mut fields = Fields::new(bytes, place);
@@ -220,8 +221,8 @@ impl Commits {
     }
 }
 
-/// The last parts of the lines of a list of paths. A line that does not end in a fragment or a commit counts for nothing: what
-/// a list names may be removed.
+/// The last path components of a list of paths. Lines that do not name a fragment or a commit are ignored, because listed objects
+/// may be removed.
 fn lines(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let names = text.lines().map(last_part).filter(|name| TimedName::parse(name).is_some());

@@ -13,6 +13,11 @@ use crate::names::{TimedName, Window};
 /// Keys with this prefix, an attribute's name and a dot belong to that attribute, as TileDB-CF has it.
 pub(crate) const ATTRIBUTE_PREFIX: &str = "__tiledb_attr.";
 
+/// The key of an array's metadata that lists axes without cells: each followed by 1 where it may grow, else 0.
+pub(crate) const EMPTY_AXES: &str = "__hyperslab.empty_axes";
+/// Keys with this prefix and another key name the type of that key's value, which is stored as JSON.
+pub(crate) const TYPE_PREFIX: &str = "hyperslab_type.";
+
 /// One change of a key.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Entry {
@@ -121,5 +126,24 @@ pub(crate) fn read(
             };
         }
     }
+    restore_types(&mut current);
     Ok(current)
+}
+
+/// Gives values that are stored as JSON, for want of a type, the types that stand beside them.
+fn restore_types(current: &mut BTreeMap<String, Attribute>) {
+    let types: Vec<String> = current.keys().filter(|key| key.starts_with(TYPE_PREFIX)).cloned().collect();
+    for key in types {
+        let name = current.get(&key).and_then(Attribute::as_text);
+        let held = current.get_mut(&key[TYPE_PREFIX.len()..]);
+        if let (Some(name), Some(held)) = (name, held) {
+            let document = held.as_text();
+            let document = document.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+            if let Some(typed) = document.and_then(|document| Attribute::from_json_of_type(&document, &name))
+            {
+                *held = typed;
+            }
+            current.remove(&key);
+        }
+    }
 }

@@ -1,11 +1,10 @@
-//! Names with times in them: `__T1_T2_UUID_V`, optionally with an ending such as `.wrt`.
+//! Timestamped names: `__T1_T2_UUID_V`, optionally with an extension such as `.wrt`.
 //!
-//! Times are decimal milliseconds since 1970, so names sort by time only as numbers: `__9_…` is older than
-//! `__10_…`.
+//! Times are decimal milliseconds since 1970, so they must be compared as numbers: `__9_…` is older than `__10_…`.
 
 use hyperslab_core::NodeNames;
 
-/// Names that TileDB gives to files and folders of arrays and groups.
+/// Names that TileDB uses for files and folders of arrays and groups.
 const RESERVED: [&str; 11] = [
     "__array_schema.tdb",
     "__commits",
@@ -27,20 +26,20 @@ pub(crate) const NODE_NAMES: NodeNames =
 /// The parts of a timestamped name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TimedName {
-    /// The whole name, without its ending.
+    /// The whole name without its extension.
     pub(crate) stem: String,
     /// First millisecond.
     pub(crate) start: u64,
     /// Last millisecond.
     pub(crate) end: u64,
-    /// The format version, where the name has one.
+    /// The format version, if the name contains one.
     pub(crate) version: Option<u32>,
-    /// What follows the first dot: `wrt`, `ok`, `vac`; empty when there is no dot.
+    /// The part after the first dot: `wrt`, `ok`, `vac`; empty if there is none.
     pub(crate) ending: String,
 }
 
 impl TimedName {
-    /// The parts of `name`; `None` when it is not of this form.
+    /// Parses `name`; `None` if it does not have this form.
     pub(crate) fn parse(name: &str) -> Option<Self> {
         let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
         let parts: Vec<&str> = stem.strip_prefix("__")?.split('_').collect();
@@ -62,18 +61,18 @@ impl TimedName {
         (self.start, &self.stem)
     }
 
-    /// Is it fully inside the window?
+    /// Returns true if it is fully inside the window.
     pub(crate) const fn inside(&self, window: Window) -> bool {
         self.start >= window.start && self.end <= window.end
     }
 
-    /// Does it overlap the window?
+    /// Returns true if it overlaps the window.
     pub(crate) const fn overlaps(&self, window: Window) -> bool {
         self.start <= window.end && self.end >= window.start
     }
 }
 
-/// The milliseconds that a reader looks at, both ends included.
+/// The range of milliseconds that a reader sees, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
     /// The first millisecond.

@@ -1,5 +1,6 @@
 //! Filter pipelines as they stand in schemas and generic tiles.
 
+use hyperslab_codec::webp::Pixels;
 use hyperslab_core::{Fields, Filter as ShownFilter, Result};
 
 use crate::datatype::{Datatype, Number};
@@ -65,8 +66,77 @@ pub enum Filter {
     Xor,
     /// First differences; on this type instead of the field's when given.
     Delta(i32, Option<Datatype>),
-    /// WebP images, which are not read here; its options as they stand.
-    Webp(Vec<u8>),
+    /// An image per part.
+    Webp(WebpOptions),
+}
+
+/// The options of the webp filter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WebpOptions {
+    /// From 0 to 100, where something is lost.
+    pub quality: f32,
+    /// The order of the bytes of a pixel.
+    pub pixels: Pixels,
+    /// Is nothing lost?
+    pub lossless: bool,
+    /// Rows of a tile.
+    pub rows: u16,
+    /// Bytes of a row.
+    pub row_bytes: u16,
+}
+
+impl WebpOptions {
+    /// `f32 quality, u8 format, u8 lossless, u16 rows, u16 row bytes, 2 bytes of nothing`.
+    fn parse(fields: &mut Fields<'_>) -> Result<Self> {
+        let place = fields.place();
+        let quality = f32::from_le_bytes(fields.array()?);
+        let pixels = match fields.u8()? {
+            1 => Pixels::Rgb,
+            2 => Pixels::Bgr,
+            3 => Pixels::Rgba,
+            4 => Pixels::Bgra,
+            other => return Err(place.unsupported(format!("the webp filter with the format {other}"))),
+        };
+        let lossless = fields.u8()? != 0;
+        Ok(Self { quality, pixels, lossless, rows: fields.u16()?, row_bytes: fields.u16()? })
+    }
+
+    fn encode(&self) -> Vec<u8> {
+        let mut out = self.quality.to_le_bytes().to_vec();
+        let format = match self.pixels {
+            Pixels::Rgb => 1,
+            Pixels::Bgr => 2,
+            Pixels::Rgba => 3,
+            Pixels::Bgra => 4,
+        };
+        out.extend([format, u8::from(self.lossless)]);
+        out.extend(self.rows.to_le_bytes());
+        out.extend(self.row_bytes.to_le_bytes());
+        out.extend([0; 2]);
+        out
+    }
+
+    /// Pixels along a row and rows.
+    pub(crate) fn size(&self) -> (usize, usize) {
+        (self.row_bytes as usize / self.pixels.size(), self.rows as usize)
+    }
+
+    /// Bytes of an image.
+    pub(crate) fn bytes(&self) -> usize {
+        let (width, height) = self.size();
+        width * height * self.pixels.size()
+    }
+
+    fn shown(&self) -> ShownFilter {
+        let order = match self.pixels {
+            Pixels::Rgb => "RGB",
+            Pixels::Bgr => "BGR",
+            Pixels::Rgba => "RGBA",
+            Pixels::Bgra => "BGRA",
+        };
+        let shown = ShownFilter::new("webp").with("input_format", order).with("lossless", self.lossless);
+        if self.lossless { shown } else { shown.with("quality", f64::from(self.quality)) }
+    }
 }
 
 impl Pipeline {
@@ -200,7 +270,7 @@ impl Filter {
                 Self::FloatScale { scale, offset, width }
             }
             16 => Self::Xor,
-            18 => Self::Webp(options.rest().to_vec()),
+            18 => Self::Webp(WebpOptions::parse(&mut options)?),
             19 => Self::Delta(level(&mut options)?, reinterpret(&mut options)?),
             other => return Err(place.corrupt(format!("filter {other}, expected at most 19 and not 17"))),
         })
@@ -233,7 +303,7 @@ impl Filter {
             Self::FloatScale { scale, offset, width } => {
                 [scale.to_le_bytes(), offset.to_le_bytes(), width.to_le_bytes()].concat()
             }
-            Self::Webp(options) => options.clone(),
+            Self::Webp(options) => options.encode(),
             Self::NoOp
             | Self::Bitshuffle
             | Self::Byteshuffle
@@ -282,7 +352,7 @@ impl Filter {
                 .with("bytewidth", *width),
             Self::Xor => ShownFilter::new("xor"),
             Self::Delta(l, _) => level("delta", *l),
-            Self::Webp(_) => ShownFilter::new("webp"),
+            Self::Webp(options) => options.shown(),
         }
     }
 

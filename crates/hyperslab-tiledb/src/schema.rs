@@ -4,6 +4,7 @@ mod attribute;
 mod dimension;
 mod domain;
 mod enumeration;
+mod label;
 
 use hyperslab_core::{CellOrder, Fields, Place, Result};
 
@@ -13,6 +14,7 @@ pub(crate) use dimension::{float, integer, integer_bytes};
 pub use domain::Range;
 pub(crate) use domain::ranges;
 pub use enumeration::Enumeration;
+pub use label::DimensionLabel;
 
 use crate::pipeline::Pipeline;
 
@@ -95,42 +97,12 @@ pub struct Schema {
     pub dimensions: Vec<Dimension>,
     /// The attributes.
     pub attributes: Vec<Attribute>,
-    /// Labels of dimensions, each an array of its own. They are not read, and kept in every schema that follows.
+    /// Labels of dimensions, each an array of its own.
     pub labels: Vec<DimensionLabel>,
     /// Name and file of each enumeration.
     pub enumerations: Vec<(String, String)>,
     /// The part of the domain in use, one range per dimension.
     pub current_domain: Option<Vec<Range>>,
-}
-
-/// Where the labels of a dimension are stored: what the schema says of it, byte for byte.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DimensionLabel {
-    name: String,
-    stored: Vec<u8>,
-}
-
-impl DimensionLabel {
-    /// The label's name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
-    }
-
-    /// `u32 dimension, u32 len, name, u8 relative, u64 len, uri, u32 len, attribute, u8 order, u8 type, u32 values per cell,
-    /// u8 external`, in all versions that have labels.
-    fn parse(fields: &mut Fields<'_>) -> Result<Self> {
-        let (start, all) = (fields.position(), fields.rest());
-        fields.u32()?;
-        let name = text(fields)?;
-        fields.u8()?;
-        let uri = fields.count_u64(1)?;
-        fields.skip(uri)?;
-        text(fields)?;
-        fields.skip(1 + 1 + 4 + 1)?;
-        let stored = all[..fields.position() - start].to_vec();
-        Ok(Self { name, stored })
-    }
 }
 
 /// The next text that a `u32` length precedes.
@@ -265,7 +237,7 @@ impl Schema {
         }
         out.extend((self.labels.len() as u32).to_le_bytes());
         for label in &self.labels {
-            out.extend(&label.stored);
+            label.encode(&mut out);
         }
         out.extend((self.enumerations.len() as u32).to_le_bytes());
         for (name, file) in &self.enumerations {
@@ -303,14 +275,18 @@ mod tests {
     use crate::datatype::{CellValues, Datatype};
 
     #[test]
-    fn labels_are_kept_byte_for_byte() -> Result<()> {
-        let mut stored = 0_u32.to_le_bytes().to_vec();
-        put_text("place", &mut stored);
-        stored.push(1);
-        stored.extend(11_u64.to_le_bytes());
-        stored.extend(b"__labels/l0");
-        put_text("label", &mut stored);
-        stored.extend([1, Datatype::Int64.code(), 1, 0, 0, 0, 0]);
+    fn labels_are_kept() -> Result<()> {
+        let label = DimensionLabel {
+            dimension: 0,
+            name: "place".to_owned(),
+            relative: true,
+            uri: "__labels/l0".to_owned(),
+            attribute: "label".to_owned(),
+            order: 1,
+            datatype: Datatype::Int64,
+            values: CellValues::Fixed(1),
+            external: false,
+        };
         let schema = Schema {
             version: WRITTEN,
             allows_duplicates: false,
@@ -330,13 +306,12 @@ mod tests {
                 extent: Some(5_i64.to_le_bytes().to_vec()),
             }],
             attributes: vec![Attribute::new("a", Datatype::Int32, CellValues::Fixed(1))],
-            labels: vec![DimensionLabel { name: "place".to_owned(), stored }],
+            labels: vec![label],
             enumerations: vec![("e".to_owned(), "file".to_owned())],
             current_domain: None,
         };
         let read = Schema::parse(&schema.encode(), Place::new("test", "array schema", 0))?;
         assert_eq!(read.labels, schema.labels);
-        assert_eq!(read.labels[0].name(), "place");
         assert_eq!(read.enumerations, schema.enumerations);
         assert_eq!(read.encode(), schema.encode());
         Ok(())

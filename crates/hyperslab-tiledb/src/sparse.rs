@@ -1,7 +1,7 @@
 //! Sparse arrays as tables: dimension columns first, then attributes.
 //!
-//! Rows come in the array's global order, fragment by fragment where fragments cannot overlap, merged where they do. Memory
-//! is bounded by the tiles that are open at a time, never by the rows.
+//! Rows are returned in the array's global order: fragment by fragment if fragments cannot overlap, merged otherwise. Memory is
+//! bounded by the open tiles, never by the number of rows.
 
 mod coords;
 mod filter;
@@ -80,7 +80,7 @@ impl SparseTable {
         Ok(self.deletes.get_or_init(|| deletes))
     }
 
-    /// The numbers of the columns of a request.
+    /// The column numbers of a request.
     fn wanted(&self, request: &Scan) -> Result<Vec<usize>> {
         let Some(names) = &request.columns else { return Ok((0..self.schema.columns.len()).collect()) };
         names
@@ -113,7 +113,7 @@ pub(crate) fn columns(array: &OpenArray) -> Vec<Column> {
     dimensions.chain(attributes).collect()
 }
 
-/// What the schema says of the table beyond its columns.
+/// The properties of the table beyond its columns.
 fn stored(schema: &Schema) -> StoredTable {
     let domain = |dimension: &Dimension| {
         let size = dimension.datatype.size();
@@ -159,7 +159,7 @@ impl Table for SparseTable {
 
     fn rows(&self) -> Result<u64> {
         let readers = self.readers()?;
-        // Without deletes, and where no row can hide another, the footers know.
+        // Without deletes and overlaps, the footers know the number of rows.
         let plain = self.deletes()?.is_empty() && readers.iter().all(|reader| reader.counts_all());
         if plain && scan::components(self, readers).iter().all(|component| !component.merged) {
             return Ok(readers.iter().fold(0, |sum, reader| sum.saturating_add(reader.rows())));

@@ -1,4 +1,4 @@
-//! Unused objects in an array's directory: leftovers of writers, consolidations and vacuums that were killed.
+//! Unused objects in an array's directory: leftovers of killed writers, consolidations and vacuums.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,11 @@ use crate::array::OpenArray;
 pub(crate) struct Stale {
     /// The check that finds it.
     pub(crate) check: &'static str,
-    /// The fix that mends it.
+    /// The code of its fix.
     pub(crate) code: &'static str,
-    /// What is wrong.
+    /// The problem.
     pub(crate) found: String,
-    /// What to do.
+    /// The description of the fix.
     pub(crate) fix: String,
     pub(crate) mend: Mend,
 }
@@ -25,12 +25,12 @@ pub(crate) struct Stale {
 pub(crate) enum Mend {
     /// Remove this file or folder of the array.
     Remove(String),
-    /// A consolidated commit file names this one, and stays: say that it does not count.
+    /// A consolidated commit file names this one and stays, so mark the name as ignored.
     Ignore(String),
 }
 
-/// The leftovers of an array. None of them is seen by readers, except commits of fragments that are gone, which no reader can
-/// pass, and vacuum lists that hide what nothing replaced.
+/// The leftovers of an array. Readers see none of them, except commits of missing fragments, which every reader fails on, and
+/// vacuum lists that hide fragments that nothing replaced.
 pub(crate) fn find(array: &OpenArray) -> Result<Vec<Stale>> {
     let mut all = Vec::new();
     orphans(array, &mut all)?;
@@ -40,14 +40,14 @@ pub(crate) fn find(array: &OpenArray) -> Result<Vec<Stale>> {
     Ok(all)
 }
 
-/// Names of the fragments whose folders are there.
+/// The names of the fragments whose folders exist.
 fn there(array: &OpenArray) -> HashSet<&str> {
     let root = array.listing.root.iter().filter(|(name, folder)| *folder && name.ending.is_empty());
     let below = array.listing.fragments.iter();
     below.chain(root.map(|(name, _)| name)).map(|name| name.stem.as_str()).collect()
 }
 
-/// Fragments that were never committed. Those of a vacuum list were replaced, and wait for the vacuum.
+/// Fragments that were never committed. Those of a vacuum list were replaced and wait for the vacuum.
 fn orphans(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     let commits = array.commits()?;
     let listed: HashSet<&String> = commits.vacuums.iter().flat_map(|(_, names)| names).collect();
@@ -65,15 +65,15 @@ fn orphans(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     Ok(())
 }
 
-/// Commits of fragments that are gone.
+/// Commits of missing fragments.
 fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     let (commits, there) = (array.commits()?, there(array));
     for name in commits.fragments.keys().filter(|name| !there.contains(name.as_str())) {
         let stale = |mend| Stale {
             check: "stale_commit",
             code: "remove_stale_commits",
-            found: format!("{name} was committed and is gone"),
-            fix: format!("remove the commit of {name}, whose folder is gone"),
+            found: format!("{name} was committed but is missing"),
+            fix: format!("remove the commit of {name}, whose folder is missing"),
             mend,
         };
         let file = format!("{name}.wrt");
@@ -88,7 +88,7 @@ fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
         all.push(Stale {
             check: "stale_commit",
             code: "remove_stale_commits",
-            found: format!("{}.tmp is half of a commit", name.stem),
+            found: format!("{}.tmp is an incomplete commit", name.stem),
             fix: format!("remove {}.tmp, which a killed consolidation left", name.stem),
             mend: Mend::Remove(format!("__commits/{}.tmp", name.stem)),
         });
@@ -96,7 +96,7 @@ fn commits(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     Ok(())
 }
 
-/// Vacuum lists of fragments that are all gone, and lists that hide fragments which nothing replaced.
+/// Vacuum lists whose fragments are all gone, and lists that hide fragments that nothing replaced.
 fn vacuum_lists(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     let (commits, there) = (array.commits()?, there(array));
     for (vac, names) in &commits.vacuums {
@@ -121,7 +121,7 @@ fn vacuum_lists(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     Ok(())
 }
 
-/// Consolidated footers of fragments that are gone, or that cannot be read: fragments have their own.
+/// Consolidated footers that name missing fragments or cannot be read. Each fragment has its own footer.
 fn footers(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
     let (commits, there) = (array.commits()?, there(array));
     for file in &array.listing.fragment_metas {
@@ -130,7 +130,7 @@ fn footers(array: &OpenArray, all: &mut Vec<Stale>) -> Result<()> {
                 .iter()
                 .any(|(name, _)| !there.contains(name.as_str()) && !commits.fragments.contains_key(name))
                 .then(|| "names fragments that are gone".to_owned()),
-            // Without the key nothing can be said.
+            // Without the key, nothing can be checked.
             Err(hyperslab_core::Error::Corrupt { .. }) => Some("cannot be read".to_owned()),
             Err(_) => None,
         };

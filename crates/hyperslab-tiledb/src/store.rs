@@ -11,6 +11,7 @@ use crate::OpenOptions;
 use crate::array::OpenArray;
 use crate::dense::DenseAttribute;
 use crate::group::{Group, Member};
+use crate::label;
 use crate::schema::ArrayKind;
 use crate::sparse::SparseTable;
 
@@ -42,6 +43,8 @@ enum Place {
 enum Found {
     Place(Place),
     Attribute(Arc<OpenArray>, usize),
+    /// Labels of a dimension of this array.
+    Label(Arc<OpenArray>, usize),
     Link(String),
 }
 
@@ -153,12 +156,16 @@ impl TileDbStore {
             let missing = || Error::not_found(Arc::clone(&self.name), normal.clone());
             match &place {
                 Place::Array(array) => {
-                    let dense = array.schema.kind == ArrayKind::Dense;
-                    let index = (0..array.schema.attributes.len())
-                        .find(|&index| Self::has_node_name(array, index, part))
-                        .filter(|_| dense && last)
-                        .ok_or_else(missing)?;
-                    return Ok(Found::Attribute(Arc::clone(array), index));
+                    if array.schema.kind != ArrayKind::Dense || !last {
+                        return Err(missing());
+                    }
+                    let mut attributes = 0..array.schema.attributes.len();
+                    if let Some(index) = attributes.find(|&index| Self::has_node_name(array, index, part)) {
+                        return Ok(Found::Attribute(Arc::clone(array), index));
+                    }
+                    let label = label::shown(&array.schema).find(|(_, label)| label.name == **part);
+                    let (index, _) = label.ok_or_else(missing)?;
+                    return Ok(Found::Label(Arc::clone(array), index));
                 }
                 Place::Group(group) => {
                     let member = group.member(part).ok_or_else(missing)?;
@@ -201,6 +208,25 @@ impl TileDbStore {
         }
     }
 
+    /// Is it a group, and not one array?
+    pub(crate) const fn is_group(&self) -> bool {
+        matches!(self.root, Place::Group(_))
+    }
+
+    /// Is there anything at a path?
+    pub(crate) fn is_there(&self, path: &str) -> Result<bool> {
+        Ok(self.is_group_at(path)?.is_some())
+    }
+
+    /// Is what is at a path a group? `None` when nothing is there.
+    pub(crate) fn is_group_at(&self, path: &str) -> Result<Option<bool>> {
+        match self.find(path) {
+            Ok(found) => Ok(Some(matches!(found, Found::Place(Place::Group(_))))),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// The folder of the array or group at a path, below the store's own; `None` when there is none.
     pub(crate) fn folder_of(&self, path: &str) -> Result<Option<String>> {
         let prefix = match self.find(path) {
@@ -217,13 +243,19 @@ impl TileDbStore {
         Ok(Node::Table(Arc::new(SparseTable::new(Arc::clone(array), path)?)))
     }
 
-    /// The opened arrays under a path and their paths, in order, each once.
+    /// The opened arrays under a path and their paths, in order, each once; those of labels behind theirs.
     pub(crate) fn walk(&self, path: &str, depth: usize, visit: &mut dyn FnMut(&str, Result<Arc<OpenArray>>)) {
         if depth > MAX_DEPTH {
             return;
         }
         match self.find(path) {
-            Ok(Found::Place(Place::Array(array))) => visit(path, Ok(array)),
+            Ok(Found::Place(Place::Array(array))) => {
+                visit(path, Ok(Arc::clone(&array)));
+                for (_, own) in label::shown(&array.schema).filter(|(_, own)| own.relative) {
+                    let labels = label::open(&array, own).map(|(labels, _)| labels);
+                    visit(&child_path(path, &own.name), labels);
+                }
+            }
             Ok(Found::Place(Place::Group(group))) => {
                 for member in &group.members {
                     self.walk(&child_path(path, &member.name), depth + 1, visit);
@@ -251,7 +283,10 @@ impl Store for TileDbStore {
     fn children(&self, path: &str) -> Result<Vec<String>> {
         match self.find(path)? {
             Found::Place(Place::Array(array)) if array.schema.kind == ArrayKind::Dense => {
-                Ok((0..array.schema.attributes.len()).map(|index| Self::node_name(&array, index)).collect())
+                let attributes =
+                    (0..array.schema.attributes.len()).map(|index| Self::node_name(&array, index));
+                let labels = label::shown(&array.schema).map(|(_, label)| label.name.clone());
+                Ok(attributes.chain(labels).collect())
             }
             Found::Place(Place::Group(group)) => {
                 Ok(group.members.iter().map(|member| member.name.clone()).collect())
@@ -274,6 +309,9 @@ impl Store for TileDbStore {
             }
             Found::Attribute(array, index) => {
                 Ok(Node::Array(Arc::new(DenseAttribute::new(array, index, &normal)?)))
+            }
+            Found::Label(array, index) => {
+                Ok(Node::Array(Arc::new(label::node(&array, &array.schema.labels[index], &normal)?)))
             }
             Found::Link(target) => Ok(Node::Link(target)),
         }

@@ -1,7 +1,7 @@
-//! Tiles: how a field's cells are framed in chunks, and how a chunk goes back through its pipeline.
+//! Tiles: how a field's cells are divided into chunks, and how a chunk is decoded by its pipeline.
 //!
-//! A tile is `u64 chunks`, then per chunk `u32 original, u32 filtered, u32 metadata_len, metadata, data`. Chunks stand
-//! alone, so a reader decodes only those that it needs; without filters it copies cells straight out of them.
+//! A tile is `u64 chunks`, then per chunk `u32 original, u32 filtered, u32 metadata_len, metadata, data`. Chunks are independent,
+//! so a reader decodes only those it needs; without filters it copies cells directly from them.
 
 mod decode;
 mod encode;
@@ -15,7 +15,7 @@ use crate::datatype::Datatype;
 use crate::key::Key;
 use crate::pipeline::{Filter, Pipeline};
 
-/// Below this, a tile may decode to any size; above, to no more than this many times its stored bytes.
+/// Up to this size, a tile may expand by any factor; above it, by at most the following factor.
 const PLAUSIBLE_BYTES: u64 = 16 << 20;
 const MAX_EXPANSION: u64 = 1 << 17;
 
@@ -25,26 +25,26 @@ pub(crate) const CHUNK_HEADER: usize = 12;
 /// One chunk of a tile.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct TileChunk<'a> {
-    /// Where its bytes start in the decoded tile.
+    /// The start of its bytes in the decoded tile.
     pub(crate) start: usize,
-    /// How many bytes it decodes to.
+    /// Its decoded size in bytes.
     pub(crate) original: usize,
-    /// What the filters left behind.
+    /// Metadata of the filters.
     pub(crate) metadata: &'a [u8],
     /// The filtered bytes.
     pub(crate) data: &'a [u8],
-    /// Where the chunk stands in the file, for messages.
+    /// The chunk's offset in the file, for messages.
     pub(crate) offset: u64,
 }
 
 impl TileChunk<'_> {
-    /// Where its bytes end in the decoded tile.
+    /// The end of its bytes in the decoded tile.
     pub(crate) const fn end(&self) -> usize {
         self.start + self.original
     }
 }
 
-/// The chunks of a tile, in order, back to back: `[..].start` is sorted.
+/// The chunks of a tile, in order and contiguous: `[..].start` is sorted.
 #[derive(Debug)]
 pub(crate) struct TileChunks<'a> {
     pub(crate) chunks: Vec<TileChunk<'a>>,
@@ -53,7 +53,7 @@ pub(crate) struct TileChunks<'a> {
 }
 
 impl<'a> TileChunks<'a> {
-    /// Cuts a stored tile into its chunks. Claims are checked against the bytes there are.
+    /// Parses a stored tile into its chunks. Claims are checked against the available bytes.
     pub(crate) fn parse(tile: &'a [u8], place: Place<'a>) -> Result<Self> {
         let mut fields = Fields::new(tile, place);
         let count = fields.count_u64(CHUNK_HEADER)?;
@@ -68,7 +68,7 @@ impl<'a> TileChunks<'a> {
             chunks.push(TileChunk { start: total, original, metadata, data, offset });
             total = total
                 .checked_add(original)
-                .ok_or_else(|| place.corrupt("chunks of more bytes than memory has"))?;
+                .ok_or_else(|| place.corrupt("the chunks are larger than memory"))?;
         }
         let stored = tile.len() as u64;
         if total as u64 > PLAUSIBLE_BYTES && total as u64 / MAX_EXPANSION > stored {
@@ -77,7 +77,7 @@ impl<'a> TileChunks<'a> {
         Ok(Self { chunks, total })
     }
 
-    /// As [`parse`](Self::parse), refusing a tile of another size.
+    /// Like [`parse`](Self::parse), but fails for a tile of another size.
     pub(crate) fn parse_exact(tile: &'a [u8], expected: usize, place: Place<'a>) -> Result<Self> {
         let chunks = Self::parse(tile, place)?;
         if chunks.total != expected {
@@ -92,7 +92,7 @@ impl<'a> TileChunks<'a> {
         (index < self.chunks.len()).then_some(index)
     }
 
-    /// Refuses chunks whose stored bytes are not as many as their cells', for a codec that changes nothing.
+    /// Fails if a chunk's stored size differs from its decoded size, for a codec without filters.
     pub(crate) fn check_plain(&self, place: Place<'_>) -> Result<()> {
         for chunk in &self.chunks {
             decode::check_length(chunk.data, chunk.original, Place { offset: chunk.offset, ..place })?;
@@ -100,21 +100,21 @@ impl<'a> TileChunks<'a> {
         Ok(())
     }
 
-    /// Do all chunks start and end between cells of this size?
+    /// Returns true if all chunks start and end between cells of this size.
     pub(crate) fn whole_cells(&self, cell: usize) -> bool {
         cell > 0 && self.chunks.iter().all(|chunk| chunk.original.is_multiple_of(cell))
     }
 }
 
-/// Everything needed to turn a field's tiles into cells and back: pipeline, types, key.
+/// Pipeline, types and key for converting a field's tiles to cells and back.
 #[derive(Debug, Clone)]
 pub(crate) struct TileCodec {
     filters: Vec<Filter>,
-    /// The type that each filter is given.
+    /// The input type of each filter.
     types: Vec<Datatype>,
-    /// Bytes of a cell; of a value, when cells have variable length.
+    /// Bytes per cell, or per value if cells have variable length.
     cell: usize,
-    /// Variable-length text, which RLE and dictionary treat apart.
+    /// Whether it is variable-length text, which RLE and dictionary filters handle separately.
     text: bool,
     /// The format version of the fragment.
     version: u32,
@@ -132,8 +132,8 @@ impl TileCodec {
         key: Option<&Key>,
     ) -> Self {
         let mut pipeline = pipeline.clone();
-        // Never in a schema's pipelines: encryption is appended at run time when there is a key. Generic tiles
-        // name it, and are not given it twice.
+        // A schema's pipeline never contains encryption; it is appended at run time if there is a key. Generic tiles list it, so
+        // do not add it twice.
         if key.is_some() && !pipeline.filters.contains(&Filter::Aes256Gcm) {
             pipeline.filters.push(Filter::Aes256Gcm);
         }
@@ -142,12 +142,12 @@ impl TileCodec {
         Self { filters: pipeline.filters, types, cell, text, version, key: key.cloned() }
     }
 
-    /// Does the pipeline change nothing, so that stored chunks are cells?
+    /// Returns true if the pipeline changes nothing, so that stored chunks are the cells.
     pub(crate) fn is_plain(&self) -> bool {
         self.filters.iter().all(|filter| *filter == Filter::NoOp)
     }
 
-    /// Are the offsets of variable-length text kept by the first filter, not in an offsets tile?
+    /// Returns true if the first filter stores the offsets of variable-length text, instead of an offsets tile.
     pub(crate) fn keeps_offsets(&self) -> bool {
         self.text
             && match self.filters.first() {
@@ -157,13 +157,13 @@ impl TileCodec {
             }
     }
 
-    /// Is the version late enough: from the first on for ASCII, from the second on for UTF-8?
+    /// Returns true if the version is late enough: from the first on for ASCII, from the second on for UTF-8.
     fn ascii_or(&self, ascii: u32, utf8: u32) -> bool {
         let least = if self.types.first() == Some(&Datatype::StringAscii) { ascii } else { utf8 };
         self.version >= least
     }
 
-    /// A whole tile of exactly `expected` bytes.
+    /// Decodes a whole tile of exactly `expected` bytes.
     pub(crate) fn decode_tile(&self, tile: &[u8], expected: usize, place: Place<'_>) -> Result<Vec<u8>> {
         let chunks = TileChunks::parse_exact(tile, expected, place)?;
         let mut out = claimed_memory(chunks.total, tile.len() as u64, place)?;
@@ -171,13 +171,13 @@ impl TileCodec {
         Ok(out)
     }
 
-    /// A whole tile into `out`, which it must fill.
+    /// Decodes a whole tile into `out`, which it must fill.
     pub(crate) fn decode_tile_into(&self, tile: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
         let chunks = TileChunks::parse_exact(tile, out.len(), place)?;
         self.decode_chunks(&chunks, out, place)
     }
 
-    /// The chunks of a tile into `out`, which is as long as they are together.
+    /// Decodes the chunks of a tile into `out`, which has their total length.
     pub(crate) fn decode_chunks(
         &self,
         chunks: &TileChunks<'_>,

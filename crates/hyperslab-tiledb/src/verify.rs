@@ -1,4 +1,4 @@
-//! Checks: is everything that the footers claim there, does every tile decode, do boxes and statistics hold?
+//! Checks that everything in the footers exists, that every tile decodes, and that boxes and statistics are correct.
 
 mod boxes;
 mod statistics;
@@ -17,7 +17,7 @@ use crate::store::TileDbStore;
 use boxes::Boxes;
 use tiles::Tiles;
 
-/// Findings of one kind in one array, at most: a damaged file need not fill the screen.
+/// The maximum number of findings of one kind per array, so that a damaged file does not flood the report.
 const MOST: usize = 20;
 
 /// Checks a store.
@@ -80,7 +80,7 @@ impl Check<'_> {
         }
     }
 
-    /// Every schema, not only the current one: fragments name theirs.
+    /// Checks every schema, not only the current one, because each fragment names its own.
     fn schemas(&mut self) {
         let names: Vec<String> = self.array.listing.schemas.iter().map(|name| name.stem.clone()).collect();
         for name in &names {
@@ -96,7 +96,7 @@ impl Check<'_> {
         self.report.passed("schema", format!("{} schemas", names.len().max(1)));
     }
 
-    /// Uncommitted fragments, commits without a fragment, vacuum lists of fragments that are gone.
+    /// Checks for uncommitted fragments, commits without a fragment, and vacuum lists of missing fragments.
     fn commits(&mut self, store: &str) {
         let commits = match self.array.commits() {
             Ok(commits) => commits,
@@ -132,14 +132,15 @@ impl Check<'_> {
         }
     }
 
-    /// Every field of a fragment; returns how many tiles there are.
+    /// Checks every field of a fragment. Returns the number of tiles.
     fn fragment(&mut self, fragment: &Fragment) -> u64 {
         if fragment.schema.kind == ArrayKind::Dense
             && fragment.footer.domain.is_some()
             && fragment.footer.cell_box(&fragment.schema).is_none()
         {
-            let error =
-                fragment.place("fragment footer").corrupt("a non-empty domain outside the array's domain");
+            let error = fragment
+                .place("fragment footer")
+                .corrupt("the non-empty domain lies outside the array's domain");
             self.fail("non_empty_domain", &error);
             return 0;
         }
@@ -171,7 +172,7 @@ impl Check<'_> {
         tiles
     }
 
-    /// File sizes and offsets; deep, also every tile, its statistics and, for a dimension, its box.
+    /// Checks file sizes and offsets; in a deep check also every tile, its statistics and, for a dimension, its box.
     fn field(
         &mut self,
         fragment: &Fragment,
@@ -193,7 +194,7 @@ impl Check<'_> {
             let stated = fragment.file_size(field, *part).unwrap_or(0);
             let found = self.array.directory.size(&file)?;
             if found != Some(stated) {
-                let problem = format!("the footer says {stated} bytes of {file}, there are {found:?}");
+                let problem = format!("the footer gives {stated} bytes for {file}, but it has {found:?}");
                 return Err(fragment.place("fragment footer").corrupt(problem));
             }
             let offsets = fragment.list(part.offsets(), field)?;
@@ -213,7 +214,7 @@ impl Check<'_> {
                 |tile| tiles.check(tile),
                 |seen| match seen {
                     Ok(seen) => {
-                        // Nothing is lost; the library itself counts padding when it consolidates.
+                        // Nothing is lost: the library itself counts padding when it consolidates.
                         seen.statistics
                             .into_iter()
                             .for_each(|problem| self.report.warning("statistics", problem));
@@ -227,7 +228,7 @@ impl Check<'_> {
     }
 }
 
-/// Every field that the fragment has files of.
+/// Every field for which the fragment has files.
 fn fields(fragment: &Fragment, array: &OpenArray) -> Vec<(Field, FieldCodecs)> {
     let (schema, version, key) = (&fragment.schema, fragment.version(), array.options.key.as_ref());
     let mut fields: Vec<(Field, FieldCodecs)> = (0..schema.attributes.len())

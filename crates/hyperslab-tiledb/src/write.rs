@@ -7,15 +7,19 @@ mod append;
 mod consolidate;
 mod delete;
 mod dense;
+mod empty;
 mod enumeration;
+mod evolve;
 mod fragment;
 mod grow;
+mod labels;
 mod locks;
 mod metadata;
 mod repair;
 mod sparse;
 mod statistics;
 mod table;
+mod tree;
 mod types;
 mod vacuum;
 
@@ -26,15 +30,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{Error, Result};
 
-pub use append::{TileDbAppend, append};
+pub use append::{TileDbAppend, append, append_elsewhere};
 pub use consolidate::{ConsolidateOptions, consolidate};
 pub use delete::delete_rows;
-pub use dense::{TileDbSink, create};
+pub use evolve::evolve;
 pub(crate) use fragment::{FieldTile, FragmentWriter};
 pub use repair::repair;
 pub use sparse::{create_sparse, write_sparse};
 pub(crate) use statistics::TileStats;
 pub use table::{TileDbTable, append_table, create_table};
+pub use tree::{TileDbSink, create};
 pub(crate) use types::datatype;
 pub use vacuum::vacuum;
 

@@ -142,7 +142,7 @@ fn killed_at_any_point_an_array_holds_what_it_held() {
     }
 }
 
-/// Every state of the folders between the steps, one after the other: each new file there, each old one not yet gone.
+/// Every state of the folders between the steps, one after another: each new file there, each old one not yet gone.
 #[test]
 fn each_step_of_a_consolidation_changes_nothing() {
     for duplicates in [false, true] {

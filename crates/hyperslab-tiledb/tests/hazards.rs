@@ -126,7 +126,7 @@ fn extremes_of_text_in_several_attributes() {
     round_trip(&folder.path().join("texts"), &arrays);
 }
 
-/// Two writes one after the other never have the same time, so the later one wins.
+/// Two writes one after another never have the same time, so the later one wins.
 #[test]
 fn the_later_of_two_writes_wins() {
     let folder = tempfile::tempdir().unwrap();

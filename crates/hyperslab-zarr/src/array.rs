@@ -2,7 +2,7 @@
 
 mod layers;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +32,9 @@ const KEPT_BYTES: usize = 32 << 20;
 
 /// Shards of remote storage whose indexes are requested together.
 const INDEXES_AT_ONCE: usize = 256;
+
+/// Larger shards, decoded, are never requested whole: several requests for their chunks are faster than one.
+const WHOLE_SHARD: u64 = 16 << 20;
 
 /// An array of a Zarr store.
 ///
@@ -241,7 +244,7 @@ impl ZarrArray {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the chunk does not decode to one element.
+    /// [`Corrupt`](Error::Corrupt) if the chunk does not decode to one element.
     pub fn single_element(&self, chunk: &ChunkCoord) -> Result<Option<Bytes>> {
         let Some((object, offset, stored)) = self.stored_chunk(chunk)? else { return Ok(None) };
         let place = Place::new(&object, "chunk", offset);
@@ -261,7 +264,7 @@ impl ZarrArray {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when the chunk has more or fewer elements than cells.
+    /// [`Corrupt`](Error::Corrupt) if the chunk has more or fewer elements than cells.
     pub fn element_stream(&self, chunk: &ChunkCoord) -> Result<Option<ElementStream>> {
         let Some(stored) = self.stored_chunk(chunk)? else { return Ok(None) };
         if self.pipeline.serializer != Serializer::Variable || !self.pipeline.axes.is_empty() {
@@ -326,10 +329,32 @@ impl ZarrArray {
         if !self.directory.is_remote() {
             return;
         }
-        let mut keys: Vec<String> = chunks.iter().map(|chunk| self.object_key(chunk)).collect();
-        keys.sort();
-        keys.dedup();
-        self.prefetch_shards(shards, keys);
+        let mut wanted: BTreeMap<String, u64> = BTreeMap::new();
+        for chunk in chunks {
+            *wanted.entry(self.object_key(chunk)).or_default() += 1;
+        }
+        self.prefetch_whole(shards, &wanted);
+        self.prefetch_shards(shards, wanted.into_keys().collect());
+    }
+
+    /// Requests whole shards of which all chunks are wanted, so that their indexes are not waited for: those that fit in
+    /// what is kept whatever their chunks decode to.
+    fn prefetch_whole(&self, shards: &Shards, wanted: &BTreeMap<String, u64>) {
+        let (Some(chunks), Some(bytes)) = (product(&shards.counts), self.chunk_bytes) else { return };
+        let shard =
+            chunks.saturating_mul(bytes as u64).saturating_add(shards.index.size(chunks).unwrap_or(0));
+        let whole: Vec<&String> = {
+            let opened = shards.opened();
+            let is_whole = |(key, count): &(&String, &u64)| {
+                **count == chunks && !opened.by_key.contains_key(key.as_str())
+            };
+            wanted.iter().filter(is_whole).map(|(key, _)| key).collect()
+        };
+        if shard > WHOLE_SHARD || shard.saturating_mul(whole.len() as u64) > self.directory.room() {
+            return;
+        }
+        let requests: Vec<_> = whole.iter().map(|key| ObjectRange::whole(key)).collect();
+        self.directory.prefetch(&requests);
     }
 
     /// Requests the indexes of these shards at once.

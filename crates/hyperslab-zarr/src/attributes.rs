@@ -1,8 +1,8 @@
-//! Attributes: JSON documents to typed values and back, in the forms that xarray uses.
+//! Attributes: JSON documents to typed values and back, with xarray's conventions.
 //!
-//! JSON has one kind of number, and xarray keeps some of what it knows of an array under attributes and fields of its
-//! own. Both stop here: above this crate an attribute has the type that the convention gives it, and dimension names and
-//! missing-value markers are found in one place.
+//! JSON has one kind of number, and xarray stores some properties of an array in attributes and fields of its own. This module
+//! handles both: above this crate an attribute has the type that the convention gives it, and dimension names and missing-value
+//! markers are found in one place.
 //!
 //! | | v2 | v3 |
 //! |---|---|---|
@@ -15,9 +15,9 @@ use serde_json::{Map, Value, json};
 use crate::fill;
 use crate::json::{Doc, mark, non_finite, without_marks};
 
-/// The attribute under which xarray keeps dimension names in v2.
+/// The attribute in which xarray stores dimension names in v2.
 pub(crate) const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
-/// CF's marker of missing values.
+/// CF's missing-value marker.
 pub(crate) const FILL_VALUE: &str = "_FillValue";
 /// Attributes whose values have the type of the array's elements, by CF.
 const OF_ELEMENT_TYPE: [&str; 6] =
@@ -37,7 +37,7 @@ pub(crate) fn of_array_v3(document: Option<&Value>, dtype: &DType, doc: Doc<'_>)
     Ok(fields(document, doc)?.iter().map(attribute).collect())
 }
 
-/// The attributes of a v2 array. xarray takes `fill_value` as the marker of missing values, before any attribute.
+/// The attributes of a v2 array. xarray uses `fill_value` as the missing-value marker, ahead of any attribute.
 pub(crate) fn of_array_v2(
     document: Option<&Value>,
     dtype: &DType,
@@ -51,7 +51,7 @@ pub(crate) fn of_array_v2(
         let typed = if name == FILL_VALUE { exact(value, dtype) } else { typed(name, value, dtype) };
         attributes.set(name.as_str(), typed.map_or_else(|| read(value), Attribute::Values));
     }
-    // Without names of dimensions it is not an array of xarray's, and an empty text marks nothing.
+    // Without dimension names it is not an xarray array, and an empty text is not a marker.
     let is_marker = fields.contains_key(DIMENSIONS)
         && fill_value.is_some_and(|value| !value.is_null() && value.as_str() != Some(""));
     if is_marker && (dtype.is_fixed() || matches!(fill, Fill::Element(_))) {
@@ -71,7 +71,7 @@ fn fields<'v>(document: Option<&'v Value>, doc: Doc<'_>) -> Result<std::borrow::
     }
 }
 
-/// A value as it is; bare `NaN` and `Infinity` are numbers.
+/// Reads a value unchanged. Bare `NaN` and `Infinity` are numbers.
 fn read(value: &Value) -> Attribute {
     let number = |value: &Value| non_finite(value).or_else(|| value.as_f64());
     let floats = |numbers: Vec<f64>, shape: &[u64]| {
@@ -89,7 +89,7 @@ fn read(value: &Value) -> Attribute {
     values.map_or_else(|| Attribute::Json(without_marks(value)), Attribute::Values)
 }
 
-/// The value of an attribute that has the array's element type; `None` for others, and where that would change it.
+/// An attribute that has the array's element type; `None` for others, or if the conversion would change the value.
 fn typed(name: &str, value: &Value, dtype: &DType) -> Option<Values> {
     if !OF_ELEMENT_TYPE.contains(&name) || !(dtype.is_integer() || dtype.is_float()) {
         return None;
@@ -102,7 +102,7 @@ fn typed(name: &str, value: &Value, dtype: &DType) -> Option<Values> {
     Values::new(dtype.clone(), &[count as u64], Elements::fixed(bytes)).ok()
 }
 
-/// A number as an element of the type; `None` when it is not one, or is not exactly representable.
+/// A number as an element of the type; `None` if it is not a number or not exactly representable.
 fn exact(value: &Value, dtype: &DType) -> Option<Values> {
     if value.is_string() && non_finite(value).is_none() {
         return None;
@@ -132,7 +132,7 @@ fn marker_v3(value: &Value, dtype: &DType) -> Option<Values> {
             exact(&Value::Array(parts.iter().map(double).collect::<Option<_>>()?), dtype)
         }
         _ if dtype.is_float() => {
-            // Any double stands for the nearest value of a narrower type.
+            // A double represents the nearest value of a narrower type.
             let mut bytes = Vec::new();
             fill::element(&double(value)?, dtype, &mut bytes)?;
             Values::scalar(dtype.clone(), Elements::fixed(bytes)).ok()
@@ -146,7 +146,7 @@ pub(crate) fn to_json(attributes: &Attributes) -> Map<String, Value> {
     attributes.iter().map(|(name, value)| (name.to_owned(), write(value))).collect()
 }
 
-/// The attributes of an array as v3 keeps them.
+/// The attributes of an array as stored in v3.
 pub(crate) fn to_v3(attributes: &Attributes, dtype: &DType) -> Map<String, Value> {
     let mut document = to_json(attributes);
     if let Some(marker) = attributes.get(FILL_VALUE).and_then(|marker| marker_to_v3(marker, dtype)) {
@@ -155,7 +155,7 @@ pub(crate) fn to_v3(attributes: &Attributes, dtype: &DType) -> Map<String, Value
     document
 }
 
-/// The attributes of an array as v2 keeps them, and its marker of missing values, if there is one.
+/// The attributes of an array as stored in v2, and its missing-value marker, if any.
 pub(crate) fn to_v2(
     attributes: &Attributes,
     dtype: &DType,
@@ -173,7 +173,7 @@ pub(crate) fn to_v2(
     (document, marker)
 }
 
-/// One attribute as JSON. A list of one value is that value, as NetCDF and its readers have it.
+/// One attribute as JSON. A list of one value becomes that value, as in NetCDF.
 fn write(attribute: &Attribute) -> Value {
     let Attribute::Values(values) = attribute else { return attribute.to_json() };
     let document = match (values.shape.as_slice(), values.to_json()) {
@@ -183,7 +183,7 @@ fn write(attribute: &Attribute) -> Value {
     if values.dtype.is_float() { marked(&document) } else { document }
 }
 
-/// Non-finite numbers, which are strings in our JSON, as bare numbers.
+/// Converts non-finite numbers, which are strings in our JSON, to bare numbers.
 fn marked(document: &Value) -> Value {
     match document {
         Value::Array(items) => items.iter().map(marked).collect(),
@@ -195,7 +195,7 @@ fn marked(document: &Value) -> Value {
     }
 }
 
-/// The one element that an attribute holds, in the type of the array; `None` when it holds none such.
+/// The single element of an attribute, in the type of the array; `None` if it has no such element.
 fn element_of(attribute: &Attribute, dtype: &DType) -> Option<Elements> {
     match attribute {
         Attribute::Values(values) if values.dtype == *dtype && values.len() == 1 => {
@@ -277,7 +277,7 @@ mod tests {
         // An array that xarray would not open has no such marker.
         let plain = of_array_v2(None, &DType::Int16, Some(&json!(-5)), &fill, DOC).unwrap();
         assert!(plain.is_empty());
-        // `null` is no marker.
+        // `null` is not a marker.
         let document = json!({DIMENSIONS: ["x"]});
         let none = of_array_v2(Some(&document), &DType::Int16, Some(&Value::Null), &Fill::Zero, DOC).unwrap();
         assert!(none.is_empty());

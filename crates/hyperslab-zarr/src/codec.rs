@@ -1,4 +1,4 @@
-//! Single codecs: bytes to bytes, in either direction. What chains them is [`crate::pipeline`].
+//! Single codecs: bytes to bytes, in either direction. [`crate::pipeline`] chains them.
 
 mod number;
 mod packbits;
@@ -17,17 +17,17 @@ pub(crate) use zfp::Zfp;
 
 use crate::fill::{decode_base64, encode_base64};
 
-/// A kernel's result; the caller knows the object.
+/// The result of a kernel. The caller adds the object's name to errors.
 pub(crate) type Outcome<T> = std::result::Result<T, CodecError>;
 
-/// What codecs are applied to.
+/// The data that a codec is applied to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Subject<'a> {
-    /// Bytes of a stored element; 1 when elements differ in length.
+    /// Bytes per stored element; 1 if elements differ in length.
     pub(crate) item: usize,
     pub(crate) dtype: &'a DType,
     pub(crate) narrow: Option<Narrow>,
-    /// Cells of a chunk per axis, in the order of the stored axes.
+    /// The chunk's shape, in the order of the stored axes.
     pub(crate) shape: &'a [u64],
 }
 
@@ -57,11 +57,11 @@ pub(crate) enum Step {
         sum: Sum,
         at_start: bool,
     },
-    /// numcodecs' filters of numbers: one stored number each.
+    /// numcodecs' number filters, which store one number per number.
     Numbers(NumberFilter),
     /// Some bits of every number.
     PackBits(PackBits),
-    /// Numbers stored as narrower ones, the high byte first where `big`. Comes first.
+    /// Numbers stored as narrower ones, high byte first if `big`. Always the first step.
     Narrow {
         kind: Narrow,
         big: bool,
@@ -92,7 +92,7 @@ pub(crate) struct Blosc {
     pub(crate) blocksize: usize,
 }
 
-/// Four bytes that check the others.
+/// A four-byte checksum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sum {
     Crc32c,
@@ -129,7 +129,7 @@ fn corrupt(codec: &'static str, reason: String) -> CodecError {
 }
 
 impl Step {
-    /// How many bytes `decoded` bytes become; `None` when it depends on them.
+    /// The encoded size of `decoded` bytes; `None` if it depends on their content.
     pub(crate) fn encoded_len(&self, decoded: usize) -> Option<usize> {
         match self {
             Self::Shuffle { .. } => Some(decoded),
@@ -142,7 +142,7 @@ impl Step {
         }
     }
 
-    /// The decoded bytes, where they stand as they are inside the encoded ones.
+    /// The decoded bytes, if they are stored unchanged inside the encoded ones.
     pub(crate) fn strip<'a>(&self, src: &'a [u8]) -> Option<Outcome<&'a [u8]>> {
         let Self::Checksum { sum, at_start } = self else { return None };
         let split = if *at_start {
@@ -206,7 +206,7 @@ impl Step {
         }
     }
 
-    /// Decodes to as many bytes as there are, at most `limit`.
+    /// Decodes all bytes, at most `limit`.
     pub(crate) fn decode_vec(&self, src: &[u8], limit: usize, out: &mut Vec<u8>) -> Outcome<()> {
         match self {
             Self::Gzip { .. } => deflate::decode_vec(deflate::Wrapper::Gzip, src, limit, out),
@@ -252,7 +252,7 @@ impl Step {
         }
     }
 
-    /// Encodes; appends to `out`.
+    /// Encodes `src` and appends the result to `out`.
     pub(crate) fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Outcome<()> {
         match self {
             Self::Gzip { level } => deflate::encode(deflate::Wrapper::Gzip, src, *level, out),
@@ -301,7 +301,7 @@ impl Step {
         }
     }
 
-    /// Can it be written?
+    /// Returns true if it can be written.
     pub(crate) const fn is_writable(&self) -> bool {
         match self {
             Self::Numbers(_) | Self::Zfpy | Self::Zfp(_) => false,
@@ -310,7 +310,7 @@ impl Step {
         }
     }
 
-    /// Does it turn an array into bytes, in the place of the codec `bytes`?
+    /// Returns true if it turns an array into bytes, in place of the codec `bytes`.
     pub(crate) const fn is_serializer(&self) -> bool {
         match self {
             Self::Pcodec { .. } | Self::Zfpy | Self::Zfp(_) => true,
@@ -319,7 +319,7 @@ impl Step {
         }
     }
 
-    /// What it makes of bytes, in words that formats share.
+    /// A format-independent description of the transform.
     pub(crate) const fn stored(&self) -> Option<StoredStep> {
         Some(match self {
             Self::Gzip { .. } => StoredStep::Gzip,
@@ -334,7 +334,7 @@ impl Step {
         })
     }
 
-    /// As `tet info` shows it.
+    /// The form shown by `tet info`.
     pub(crate) fn shown(&self) -> Filter {
         match self {
             Self::Gzip { level } => Filter::new("gzip").with("level", *level),
@@ -364,7 +364,7 @@ impl Step {
         }
     }
 
-    /// As v3 metadata has it; numcodecs' own codecs under their registered names.
+    /// The v3 metadata. numcodecs' own codecs use their registered names.
     pub(crate) fn to_v3(&self) -> Value {
         let numcodecs = |configuration: Value| json!({"name": format!("numcodecs.{}", self.shown().name), "configuration": configuration});
         match self {
@@ -388,7 +388,7 @@ impl Step {
         }
     }
 
-    /// As v2 metadata has it.
+    /// The v2 metadata.
     pub(crate) fn to_v2(&self) -> Value {
         let mut object = Map::from_iter([("id".to_owned(), json!(self.shown().name))]);
         let mut set = |name: &str, value: Value| object.insert(name.to_owned(), value);
@@ -482,5 +482,5 @@ fn lz4_block(src: &[u8]) -> Outcome<(usize, &[u8])> {
 
 fn base64(src: &[u8]) -> Outcome<Vec<u8>> {
     let text = std::str::from_utf8(src).ok().and_then(decode_base64);
-    text.ok_or_else(|| corrupt("base64", format!("{} bytes that are not base64", src.len())))
+    text.ok_or_else(|| corrupt("base64", format!("{} bytes are not base64", src.len())))
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab_core::storage::StagedChange;
 use hyperslab_core::{
     Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext, Recognition,
-    Result, Sink, Store, StoreForm, Variant, VariantInfo,
+    Result, Sink, Storage, Store, StoreForm, Variant, VariantInfo,
 };
 
 use crate::zip::ZipStorage;
@@ -84,6 +85,7 @@ static INFO: FormatInfo = FormatInfo {
         attributes: true,
         reserved_names: true,
         fill_values: true,
+        multiscales: true,
         ..Capabilities::NONE
     },
     probe_keys: &["zarr.json"],
@@ -118,5 +120,14 @@ impl FormatDriver for ZarrDriver {
 
     fn append(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {
         Ok(Box::new(ZarrAppend::open(target, options.shard_shape.clone())?))
+    }
+
+    fn append_elsewhere(
+        &self,
+        storage: Arc<dyn Storage>,
+        change: StagedChange,
+        options: &CreateOptions,
+    ) -> Result<Box<dyn Sink>> {
+        Ok(Box::new(ZarrAppend::elsewhere(storage, change, options.shard_shape.clone())?))
     }
 }

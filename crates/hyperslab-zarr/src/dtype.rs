@@ -1,4 +1,4 @@
-//! Data types: Zarr's two spellings of them, and where their bytes must be swapped.
+//! Data types in the spellings of v2 and v3, and their byte swaps.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use crate::json::Doc;
 
-/// Structs in structs, at most.
+/// The maximum nesting depth of structs.
 const MAX_DEPTH: usize = 16;
 
-/// A run of equal numbers inside an element whose bytes stand the other way round.
+/// A run of equal numbers inside an element whose bytes must be swapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Swap {
     pub(crate) offset: usize,
@@ -19,18 +19,18 @@ pub(crate) struct Swap {
     pub(crate) count: usize,
 }
 
-/// An element type as it is stored.
+/// A stored element type.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredType {
-    /// What it is once decoded.
+    /// The type after decoding.
     pub(crate) dtype: DType,
-    /// What to swap in each stored element (v2 says it with the type; v3's `bytes` codec says it).
+    /// The swaps in each stored element. v2 gives them with the type, v3 in the `bytes` codec.
     pub(crate) swaps: Vec<Swap>,
-    /// Ticks in a stored unit: NumPy's `datetime64[10us]` counts tens.
+    /// Ticks per stored unit: NumPy's `datetime64[10us]` counts tens.
     pub(crate) scale: i64,
-    /// v2's `|O`: what it holds, a filter tells.
+    /// Whether it is v2's `|O`, whose content a filter describes.
     pub(crate) object: bool,
-    /// Stored as narrower numbers than those that are read.
+    /// Set if values are stored as narrower numbers.
     pub(crate) narrow: Option<Narrow>,
 }
 
@@ -39,14 +39,14 @@ impl StoredType {
         Self { dtype, swaps: Vec::new(), scale: 1, object: false, narrow: None }
     }
 
-    /// Bytes of a stored element; `None` when elements differ in length.
+    /// Bytes per stored element; `None` if elements differ in length.
     pub(crate) fn size(&self) -> Option<usize> {
         let size = self.dtype.size()?;
         Some(self.narrow.map_or(size, |narrow| size / narrow.decoded_size() * narrow.stored_size()))
     }
 }
 
-/// Everything in an element that has a byte order.
+/// All parts of an element that have a byte order.
 pub(crate) fn all_swaps(dtype: &DType) -> Vec<Swap> {
     let mut swaps = Vec::new();
     collect_swaps(dtype, 0, &mut swaps);
@@ -110,7 +110,7 @@ const PLAIN: [(&str, DType); 14] = [
     ("complex128", DType::Complex128),
 ];
 
-/// A type of narrow numbers by its name: floats are read as `float32`, integers as 8 bits, pairs as `complex64`.
+/// A narrow number type by its name. Floats are read as `float32`, integers as 8 bits, pairs as `complex64`.
 fn narrow(name: &str) -> Option<StoredType> {
     let (narrow, dtype) = match name.strip_prefix("complex_") {
         Some(part) => (Narrow::parse(part).filter(|narrow| narrow.is_float())?, DType::Complex64),
@@ -123,7 +123,7 @@ fn narrow(name: &str) -> Option<StoredType> {
     Some(StoredType { narrow: Some(narrow), ..StoredType::plain(dtype) })
 }
 
-/// The name of elements of a type that are stored as narrow numbers; `None` when they cannot be.
+/// The type name of elements stored as narrow numbers; `None` if they cannot be.
 pub(crate) fn narrow_name(narrow: Narrow, dtype: &DType) -> Option<String> {
     match dtype {
         DType::Complex64 if narrow.is_float() => Some(format!("complex_{}", narrow.name())),
@@ -148,7 +148,7 @@ fn parse_v3_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
         Value::Object(object) => {
             (doc.text(doc.field(object, "name")?, "data_type name")?, object.get("configuration"))
         }
-        _ => return Err(doc.corrupt(format!("data_type is {value}"))),
+        _ => return Err(doc.corrupt(format!("data_type is {value}, expected a name or an object"))),
     };
     let parameter = |key: &str| configuration.and_then(|configuration| configuration.get(key));
     let size = |key: &str| {
@@ -212,14 +212,12 @@ fn time(date: bool, unit: &str, scale: i64, doc: Doc<'_>) -> Result<StoredType> 
     Ok(StoredType { scale, ..StoredType::plain(dtype) })
 }
 
-/// Members back to back, with their swaps moved to their places.
+/// Packs members, moving their swaps accordingly.
 fn structure(members: Vec<(String, StoredType)>, doc: Doc<'_>) -> Result<StoredType> {
     let (mut size, mut swaps, mut built) = (0_usize, Vec::new(), Vec::new());
     for (name, stored) in members {
         if stored.scale != 1 || stored.object || stored.narrow.is_some() || !stored.dtype.is_fixed() {
-            return Err(
-                doc.unsupported(format!("a struct with the member {name:?} of type {}", stored.dtype))
-            );
+            return Err(doc.unsupported(format!("the struct member {name:?} of type {}", stored.dtype)));
         }
         swaps.extend(stored.swaps.iter().map(|swap| Swap { offset: swap.offset + size, ..*swap }));
         let next = stored.dtype.size().and_then(|own| size.checked_add(own)).filter(|size| *size <= 1 << 30);
@@ -230,7 +228,7 @@ fn structure(members: Vec<(String, StoredType)>, doc: Doc<'_>) -> Result<StoredT
     Ok(StoredType { swaps, ..StoredType::plain(dtype) })
 }
 
-/// A v2 `dtype`: NumPy's text of it, or a list of members.
+/// A v2 `dtype`: NumPy's type string, or a list of members.
 pub(crate) fn parse_v2(value: &Value, doc: Doc<'_>) -> Result<StoredType> {
     parse_v2_at(value, doc, 0)
 }
@@ -240,7 +238,7 @@ fn parse_v2_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
         return Err(doc.corrupt("structs nested too deeply"));
     }
     match value {
-        // tensorstore's names of types that NumPy lacks.
+        // tensorstore's names for types that NumPy lacks.
         Value::String(text) => narrow(text).map_or_else(|| parse_numpy(text, doc), Ok),
         Value::Array(fields) => {
             let mut members = Vec::with_capacity(fields.len());
@@ -257,7 +255,7 @@ fn parse_v2_at(value: &Value, doc: Doc<'_>, depth: usize) -> Result<StoredType> 
             }
             structure(members, doc)
         }
-        _ => Err(doc.corrupt(format!("dtype is {value}"))),
+        _ => Err(doc.corrupt(format!("dtype is {value}, expected a string or a list"))),
     }
 }
 
@@ -273,7 +271,7 @@ fn sub_array(stored: StoredType, shape: &[u64], doc: Doc<'_>) -> Result<StoredTy
     Ok(StoredType { dtype: DType::Array(Arc::new(stored.dtype), shape), swaps, ..stored })
 }
 
-/// NumPy's text of a type: `<f4`, `|S5`, `>M8[10us]`.
+/// NumPy's type string: `<f4`, `|S5`, `>M8[10us]`.
 pub(crate) fn parse_numpy(text: &str, doc: Doc<'_>) -> Result<StoredType> {
     let wrong = || doc.corrupt(format!("dtype {text:?}"));
     let (order, rest) = match text.chars().next() {
@@ -317,7 +315,7 @@ pub(crate) fn parse_numpy(text: &str, doc: Doc<'_>) -> Result<StoredType> {
     Ok(stored)
 }
 
-/// A type as v3 writes it; `None` for what Zarr cannot hold.
+/// A type in v3 form; `None` if Zarr cannot hold it.
 pub(crate) fn to_v3(dtype: &DType) -> Option<Value> {
     if let Some((name, _)) = PLAIN.iter().find(|(_, own)| own == dtype) {
         return Some(json!(name));
@@ -354,7 +352,7 @@ pub(crate) fn to_v3(dtype: &DType) -> Option<Value> {
     })
 }
 
-/// A type as v2 writes it; `None` for what Zarr cannot hold.
+/// A type in v2 form; `None` if Zarr cannot hold it.
 pub(crate) fn to_v2(dtype: &DType) -> Option<Value> {
     Some(match dtype {
         DType::Bool => json!("|b1"),
@@ -391,7 +389,7 @@ pub(crate) fn to_v2(dtype: &DType) -> Option<Value> {
     })
 }
 
-/// Zarr's structs have no gaps.
+/// Fails for structs with padding, which Zarr does not have.
 fn packed(fields: &StructType) -> Option<()> {
     let mut end = 0;
     for member in &fields.members {

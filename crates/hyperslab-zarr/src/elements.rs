@@ -92,7 +92,7 @@ impl ElementStream {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) when the chunk does not decode, or ends before or after its elements.
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if the chunk does not decode, or ends before or after its elements.
     /// The stream is of no use then.
     pub fn next_element(&mut self) -> Result<Option<&[u8]>> {
         let place = Place::new(&self.object, "chunk", self.offset);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::dtype::{StoredType, apply_swaps};
 use crate::json::{Doc, non_finite};
 
-/// The fill value of a document. `null` (v2) leaves it open, and readers give zeros.
+/// The fill value of a document. `null` (v2) leaves it undefined, and readers use zeros.
 pub(crate) fn parse(value: &Value, stored: &StoredType, doc: Doc<'_>) -> Result<Fill> {
     let dtype = &stored.dtype;
     if value.is_null() {
@@ -54,14 +54,14 @@ fn narrow_bits(value: &Value, narrow: Narrow) -> Option<Vec<f32>> {
     }
 }
 
-/// Counts of `factor` ticks as ticks; "not a time" stays what it is.
+/// Converts counts of `factor` ticks to ticks. "Not a time" is preserved.
 fn scale(bytes: &[u8], factor: i64) -> Option<Vec<u8>> {
     let ticks = i64::from_ne_bytes(bytes.try_into().ok()?);
     let ticks = if ticks == i64::MIN { ticks } else { ticks.checked_mul(factor)? };
     Some(ticks.to_ne_bytes().to_vec())
 }
 
-/// Appends one element, native byte order; `None` when the JSON is not of the type.
+/// Appends one element in native byte order; `None` if the JSON does not match the type.
 pub(crate) fn element(value: &Value, dtype: &DType, out: &mut Vec<u8>) -> Option<()> {
     macro_rules! integer {
         ($type:ty) => {
@@ -153,7 +153,7 @@ fn integer(value: &Value) -> Option<i128> {
     if let Some(number) = value.as_u64() {
         return Some(number.into());
     }
-    // Writers spell whole numbers as floats too; those below 2^53 are exact.
+    // Some writers spell integers as floats; those below 2^53 are exact.
     let number = value.as_f64()?;
     (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i128)
 }
@@ -177,7 +177,7 @@ fn bits(value: &Value, size: usize) -> Option<u64> {
     (digits.len() == 2 * size).then(|| u64::from_str_radix(digits, 16).ok())?
 }
 
-/// The fill value as Zarr writes it, for v3 and v2 alike.
+/// The fill value as JSON, for v3 and v2.
 pub(crate) fn to_json(fill: &Fill, dtype: &DType) -> Value {
     let element = match fill {
         Fill::Element(element) => element.clone(),

@@ -1,11 +1,11 @@
-//! Metadata documents: JSON as Zarr writers really write it, and errors that name the document.
+//! Metadata documents: JSON as real Zarr writers produce it, with errors that name the document.
 
 use std::sync::Arc;
 
 use hyperslab_core::{Corrupt, Error, Result};
 use serde_json::{Map, Value};
 
-/// Where a document stands, for messages: the store's name and the document's key.
+/// The location of a document, for messages: the store's name and the document's key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Doc<'a> {
     pub(crate) store: &'a str,
@@ -28,8 +28,8 @@ impl Doc<'_> {
 
     /// The bytes of a document as JSON.
     ///
-    /// Python's writers put bare `NaN` and `Infinity` into attributes, which JSON does not have. Where strict
-    /// parsing fails, they become marked strings, which [`non_finite`] recognises.
+    /// Python writers put bare `NaN` and `Infinity` into attributes, which JSON does not have. If strict parsing fails, they
+    /// become marked strings, which [`non_finite`] recognises.
     pub(crate) fn parse(&self, bytes: &[u8]) -> Result<Value> {
         match serde_json::from_slice(bytes) {
             Ok(value) => Ok(value),
@@ -39,7 +39,7 @@ impl Doc<'_> {
         }
     }
 
-    /// A field that must be there.
+    /// A required field.
     pub(crate) fn field<'v>(&self, object: &'v Map<String, Value>, name: &str) -> Result<&'v Value> {
         object.get(name).ok_or_else(|| self.corrupt(format!("no {name:?}")))
     }
@@ -73,10 +73,10 @@ impl Doc<'_> {
 /// Bare numbers that JSON does not have, as Python writes them.
 const NON_FINITE: [(&str, f64); 3] =
     [("-Infinity", f64::NEG_INFINITY), ("Infinity", f64::INFINITY), ("NaN", f64::NAN)];
-/// Precedes the name of such a number in a string; a character that no document has reason to use.
+/// The prefix of such a number in a string; a character that documents have no reason to use.
 const MARK: char = '\u{f8ff}';
 
-/// The number that a bare `NaN` or `Infinity` of a document stood for.
+/// The number that a bare `NaN` or `Infinity` represents.
 pub(crate) fn non_finite(value: &Value) -> Option<f64> {
     let name = value.as_str()?.strip_prefix(MARK)?;
     NON_FINITE.iter().find(|(own, _)| *own == name).map(|(_, number)| *number)
@@ -93,7 +93,7 @@ pub(crate) fn mark(number: f64) -> Option<Value> {
     Some(format!("{MARK}{name}").into())
 }
 
-/// The document with bare numbers as plain strings, for places that know those.
+/// The document with bare numbers as plain strings, for code that expects those.
 pub(crate) fn without_marks(value: &Value) -> Value {
     match value {
         Value::String(text) => text.strip_prefix(MARK).unwrap_or(text).into(),

@@ -1,20 +1,20 @@
-//! Object names: which object holds a chunk, and back.
+//! Object names of chunks, and back.
 
 use std::fmt::Write;
 
 use hyperslab_core::{ChunkCoord, Extents, Result, Storage, StorageEntry};
 
-/// How a chunk's place in the grid becomes an object's name.
+/// How a chunk's coordinate becomes an object name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct KeyEncoding {
-    /// Do names start with `c` (v3's "default"), or not (v2's)?
+    /// Whether names start with `c` (v3's "default") or not (v2's).
     pub(crate) prefixed: bool,
     /// `/` or `.`.
     pub(crate) separator: char,
 }
 
 impl KeyEncoding {
-    /// The name of a chunk's object, under the array's own name.
+    /// The name of a chunk's object, below the array's own name.
     ///
     /// An array without dimensions has one chunk, `c` in v3 and `0` in v2.
     pub(crate) fn key(self, array: &str, coord: &[u64]) -> String {
@@ -38,7 +38,7 @@ impl KeyEncoding {
         key
     }
 
-    /// The coordinates in a name that was listed under the array, with all its parts.
+    /// Parses the coordinate from a name listed below the array.
     pub(crate) fn coord(self, name: &str, rank: usize) -> Option<ChunkCoord> {
         let numbers = if self.prefixed {
             let rest = name.strip_prefix('c')?;
@@ -55,8 +55,8 @@ impl KeyEncoding {
         coord.filter(|coord| coord.len() == rank)
     }
 
-    /// Visits every object of an array that is named as a chunk, in the order of the coordinates, without looking at
-    /// the grid, which a document can make endless.
+    /// Visits every object of an array that is named like a chunk, in coordinate order. The grid is not used, because a document
+    /// can make it endless.
     pub(crate) fn visit(
         self,
         directory: &dyn Storage,
@@ -107,12 +107,12 @@ impl KeyEncoding {
     }
 }
 
-/// Numbers by value, a dotted name by the values of its parts.
+/// Sorts numbers by value, and dotted names by the values of their parts.
 fn numeric_order(entry: &StorageEntry) -> Vec<u64> {
     entry.name.split('.').filter_map(number).collect()
 }
 
-/// A number in the one spelling that a writer uses: no sign, no leading zeros.
+/// A number in its canonical spelling: no sign, no leading zeros.
 fn number(text: &str) -> Option<u64> {
     let canonical =
         text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));

@@ -76,7 +76,8 @@ pub use array::ZarrArray;
 pub use driver::{ZarrDriver, ZarrZipDriver};
 pub use elements::ElementStream;
 pub use references::{
-    ExportOptions, Reference, ReferencesDriver, array_references, group_references, references_to_json,
+    ExportOptions, Reference, ReferenceTable, ReferencesDriver, array_references, group_references,
+    open_references, references_to_json,
 };
 pub use sink::{NODE_NAMES, WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 pub use store::{ZarrStore, open, open_path, open_with, probe};

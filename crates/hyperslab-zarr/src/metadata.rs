@@ -12,16 +12,16 @@ use crate::keys::KeyEncoding;
 use crate::pipeline::{Pipeline, Serializer};
 use crate::rectilinear::Rectilinear;
 
-/// More dimensions than NumPy has are no array.
+/// NumPy supports at most this many dimensions.
 const MAX_RANK: usize = 64;
 
-/// An array as its document describes it.
+/// The description of an array, from its document.
 #[derive(Debug, Clone)]
 pub(crate) struct ArrayMetadata {
     pub(crate) shape: Extents,
-    /// Cells of an object: a chunk, or a shard of chunks.
+    /// The shape of an object: a chunk, or a shard of chunks.
     pub(crate) chunk_shape: Extents,
-    /// Where objects differ in their cells.
+    /// Set if objects differ in shape.
     pub(crate) rectilinear: Option<Rectilinear>,
     pub(crate) stored: StoredType,
     pub(crate) fill: Fill,
@@ -31,10 +31,10 @@ pub(crate) struct ArrayMetadata {
     pub(crate) attributes: Attributes,
 }
 
-/// Refuses fields that a reader must understand and we do not know.
+/// Refuses unknown fields that a reader must understand.
 pub(crate) fn refuse_unknown(object: &Map<String, Value>, known: &[&str], doc: Doc<'_>) -> Result<()> {
     for (name, value) in object {
-        // The specification: any other field must be understood, unless it is an object that says otherwise.
+        // By the specification, any other field must be understood, unless it is an object that says otherwise.
         let optional = value.get("must_understand") == Some(&Value::Bool(false));
         if !known.contains(&name.as_str()) && !optional {
             return Err(doc.unsupported(format!("metadata field {name:?}")));
@@ -119,7 +119,7 @@ impl ArrayMetadata {
         let mut pipeline = Pipeline::new();
         pipeline.serializer = Serializer::Bytes { swaps: stored.swaps.clone() };
         if stored.object {
-            // The first filter says what the objects are.
+            // The first filter determines the type of objects.
             let (dtype, serializer) = objects(filters.first(), doc)?;
             stored.dtype = dtype;
             pipeline.serializer = serializer;
@@ -144,7 +144,7 @@ impl ArrayMetadata {
         };
         let fill = fill::parse(object.get("fill_value").unwrap_or(&Value::Null), &stored, doc)?;
         let separator = separator(object.get("dimension_separator"), '.', doc)?;
-        // xarray's convention for names in v2. Names for another number of dimensions mean nothing.
+        // xarray's convention for names in v2. A list of another length is ignored.
         let named = beside.and_then(|beside| beside.get(attributes::DIMENSIONS));
         let dimensions = dimension_names(named, shape.len(), doc).unwrap_or_else(|_| vec![None; shape.len()]);
         let attributes =
@@ -164,7 +164,7 @@ impl ArrayMetadata {
     }
 }
 
-/// What v2's objects are, by the filter that wrote them.
+/// The type of v2's objects, from the filter that wrote them.
 fn objects(filter: Option<&Value>, doc: Doc<'_>) -> Result<(DType, Serializer)> {
     let text = |name: &str| filter.and_then(|filter| filter.get(name)).and_then(Value::as_str);
     let id = text("id");
@@ -197,13 +197,13 @@ fn chunk_shape(value: &Value, shape: &[u64], doc: Doc<'_>) -> Result<Extents> {
         return Err(doc.corrupt(format!("chunks of {chunk:?} in an array of {shape:?}")));
     }
     for (chunk, extent) in chunk.iter_mut().zip(shape) {
-        // Some writers give an axis without cells chunks without cells.
+        // Some writers give an empty axis empty chunks.
         if *chunk == 0 && *extent == 0 {
             *chunk = 1;
         }
     }
     if chunk.contains(&0) {
-        return Err(doc.corrupt(format!("chunks of {chunk:?}")));
+        return Err(doc.corrupt(format!("chunks of {chunk:?} have an extent of zero")));
     }
     Ok(chunk.into())
 }

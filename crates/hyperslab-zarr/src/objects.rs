@@ -1,4 +1,4 @@
-//! Objects of one chunk each, kept mapped from one read to the next where they are few and large.
+//! Objects of one chunk each. Few and large ones stay mapped from one read to the next.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -7,14 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use hyperslab_core::{Blob, MAPPED_FROM, ObjectStat, Result, Storage};
 
-/// Of arrays with more objects than this none is kept: giving mappings back costs more than they saved.
+/// Arrays with more objects keep none: unmapping would cost more than the mappings save.
 const KEPT: u64 = 4096;
 
 /// The objects of an array.
 #[derive(Debug)]
 pub(crate) struct Objects {
     directory: Arc<dyn Storage>,
-    /// The mapped ones and what they were like; `None` when none is kept.
+    /// The mapped objects and their state; `None` if none is kept.
     kept: Option<Mutex<HashMap<Arc<str>, Kept>>>,
 }
 
@@ -25,18 +25,18 @@ struct Kept {
 }
 
 impl Objects {
-    /// Those of an array that has at most so many.
+    /// The objects of an array with at most `count` of them.
     pub(crate) fn new(directory: Arc<dyn Storage>, count: Option<u64>) -> Self {
         let kept = count.is_some_and(|count| count <= KEPT).then(Mutex::default);
         Self { directory, kept }
     }
 
     fn kept(&self) -> Option<MutexGuard<'_, HashMap<Arc<str>, Kept>>> {
-        // The map is whole whatever a panicking thread was doing.
+        // The map stays consistent whatever a panicking thread was doing.
         Some(self.kept.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The object's size; `None` when there is none. One that was replaced since it was kept is let go.
+    /// The object's size; `None` if it does not exist. A kept object that was replaced is dropped.
     pub(crate) fn size(&self, key: &str) -> Result<Option<u64>> {
         let found = self.directory.stat(key)?;
         if let Some(mut kept) = self.kept()
@@ -47,7 +47,7 @@ impl Objects {
         Ok(found.map(|stat| stat.size))
     }
 
-    /// A range of the object's bytes; `None` when there is none.
+    /// A range of the object's bytes; `None` if it does not exist.
     pub(crate) fn read(&self, key: &Arc<str>, range: Range<u64>) -> Result<Option<Bytes>> {
         let Some(kept) = self.kept() else { return self.directory.read_range(key, range) };
         let known = kept.get(key).map(|kept| Arc::clone(&kept.blob));
@@ -58,12 +58,12 @@ impl Objects {
         if range.end < MAPPED_FROM {
             return self.directory.read_range(key, range);
         }
-        // Asked before it is opened: if it is replaced between the two, it is let go the next time.
+        // Queried before opening: if the object is replaced in between, it is dropped the next time.
         let Some(stat) = self.directory.stat(key)?.filter(|stat| stat.size >= MAPPED_FROM) else {
             return self.directory.read_range(key, range);
         };
         let Some(blob) = self.directory.open(key)? else { return Ok(None) };
-        // Others would keep files open, or memory.
+        // Other blobs would keep files open or use memory.
         if blob.mapped().is_some()
             && let Some(mut kept) = self.kept()
         {
@@ -90,7 +90,7 @@ mod tests {
             let key: Arc<str> = "0".into();
             assert_eq!(objects.size(&key)?, Some(size as u64));
             assert_eq!(objects.read(&key, 5..7)?.unwrap()[..], [1, 1]);
-            // As every careful writer replaces: another file of the same size, renamed.
+            // Like any careful writer: another file of the same size, renamed.
             std::fs::write(&other, vec![2; size]).unwrap();
             std::fs::rename(&other, &path).unwrap();
             assert_eq!(objects.size(&key)?, Some(size as u64));

@@ -1,4 +1,4 @@
-//! A long chunk, decoded piece by piece, ahead of who uses it.
+//! Decodes a long chunk piece by piece, ahead of its consumer.
 
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,44 +8,44 @@ use hyperslab_codec::{CodecError, zstd};
 
 use crate::pipeline::plausible;
 
-/// What is decoded at a time: a block …
+/// The unit of decoding: a block …
 const BLOCK: usize = 128 << 10;
-/// … what is handed over at a time, as who waits must be woken each time …
+/// … the unit of hand-over, because the consumer must be woken each time …
 const PIECE: usize = 4 * BLOCK;
-/// … and how many pieces wait at most.
+/// … and the maximum number of waiting pieces.
 const WAITING: usize = 12;
 
-/// Bytes that are handed out one run after the other.
+/// A byte stream that is handed out in runs.
 #[derive(Debug)]
 pub(crate) struct Pieces {
     decoder: Decoder,
     piece: Vec<u8>,
-    /// What was handed out of it.
+    /// The number of bytes already handed out.
     used: usize,
-    /// A run that began in another piece.
+    /// A run that started in another piece.
     joined: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum Decoder {
-    /// Decodes when it is asked.
+    /// Decodes on demand.
     Here(Frames),
-    /// Decoded by a thread of its own, which ends when nobody listens any more. Pieces that were used go back to it.
+    /// Decoded by a separate thread, which ends when the consumer is gone. Used pieces are returned to it.
     Ahead { pieces: Receiver<Result<Vec<u8>, CodecError>>, back: Sender<Vec<u8>>, process: u32 },
 }
 
-/// What is decoded.
+/// The frames to decode.
 #[derive(Debug)]
 struct Frames {
     stream: zstd::Stream<Bytes>,
-    /// How many more bytes what is stored can plausibly become.
+    /// How many more bytes the stored data can plausibly expand to.
     room: usize,
-    /// What is told after the bytes before it.
+    /// The error to report after the preceding bytes.
     failed: Option<CodecError>,
 }
 
 impl Frames {
-    /// Fills a piece with what comes next; empty after the last.
+    /// Fills a piece with the next bytes; empty after the last.
     fn fill(&mut self, piece: &mut Vec<u8>) -> Result<(), CodecError> {
         if let Some(error) = self.failed.take() {
             return Err(error);
@@ -70,23 +70,23 @@ impl Frames {
 }
 
 impl Pieces {
-    /// The content of zstd frames; the first piece is decoded at once.
+    /// The content of zstd frames. The first piece is decoded at once.
     pub(crate) fn new(stored: Bytes) -> Result<Self, CodecError> {
         let room = plausible(stored.len());
         let mut frames = Frames { stream: zstd::Stream::new(stored)?, room, failed: None };
         let mut piece = Vec::new();
         frames.fill(&mut piece)?;
-        // Less than a piece is all there is, or all that is whole.
+        // Less than a piece is everything there is, or everything intact.
         let decoder = if piece.len() < PIECE { Decoder::Here(frames) } else { Decoder::ahead(frames) };
         Ok(Self { decoder, piece, used: 0, joined: Vec::new() })
     }
 
-    /// Will nothing come any more? Threads do not outlive a fork: a child would wait for ever.
+    /// Returns true if nothing more can arrive. Threads do not survive a fork, so a child would wait forever.
     pub(crate) fn is_lost(&self) -> bool {
         matches!(self.decoder, Decoder::Ahead { process, .. } if process != std::process::id())
     }
 
-    /// The next `n` bytes; `None` when fewer are left.
+    /// The next `n` bytes; `None` if fewer are left.
     pub(crate) fn take(&mut self, n: usize) -> Result<Option<&[u8]>, CodecError> {
         if self.piece.len() - self.used < n {
             return self.join(n);
@@ -95,7 +95,7 @@ impl Pieces {
         Ok(Some(&self.piece[self.used - n..self.used]))
     }
 
-    /// A run that does not end in this piece. Lengths are claims: memory follows what is really there.
+    /// Assembles a run that does not end in this piece. Lengths are untrusted, so memory grows only with the available bytes.
     fn join(&mut self, n: usize) -> Result<Option<&[u8]>, CodecError> {
         self.joined.clear();
         while self.joined.len() < n {
@@ -109,7 +109,7 @@ impl Pieces {
         Ok(Some(&self.joined))
     }
 
-    /// Is nothing left?
+    /// Returns true if nothing is left.
     pub(crate) fn is_at_end(&mut self) -> Result<bool, CodecError> {
         if self.used == self.piece.len() {
             self.used = 0;
@@ -120,11 +120,11 @@ impl Pieces {
 }
 
 impl Decoder {
-    /// On a thread, if there is one.
+    /// Decodes on a separate thread, if one can be started.
     fn ahead(frames: Frames) -> Self {
         let (sender, pieces) = sync_channel(WAITING);
         let (back, used) = channel();
-        // Taken out by the thread, or by us again when there is no thread.
+        // Taken by the thread, or by us if there is no thread.
         let slot = Arc::new(Mutex::new(Some(frames)));
         let take = |slot: &Mutex<Option<_>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let work = {
@@ -138,14 +138,14 @@ impl Decoder {
         }
     }
 
-    /// Puts the next piece in the place of one that was used; an empty one after the last.
+    /// Replaces a used piece by the next one; empty after the last.
     fn next(&mut self, piece: &mut Vec<u8>) -> Result<(), CodecError> {
         match self {
             Self::Here(frames) => frames.fill(piece),
             Self::Ahead { pieces, back, .. } => {
-                // A sender that is gone has sent all there is.
+                // If the sender is gone, everything has been sent.
                 let next = pieces.recv().unwrap_or_else(|_| Ok(Vec::new()))?;
-                // Nobody takes it when all is decoded.
+                // Fails if decoding is complete, which is fine.
                 let _ = back.send(std::mem::replace(piece, next));
                 Ok(())
             }
@@ -153,7 +153,7 @@ impl Decoder {
     }
 }
 
-/// Sends pieces until there are no more or the receiver is gone. An error is sent after the pieces before it.
+/// Sends pieces until there are no more or the receiver is gone. An error is sent after the preceding pieces.
 fn send_all(mut frames: Frames, sender: &SyncSender<Result<Vec<u8>, CodecError>>, used: &Receiver<Vec<u8>>) {
     loop {
         let mut piece = used.try_recv().unwrap_or_default();

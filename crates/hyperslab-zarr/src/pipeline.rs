@@ -1,4 +1,4 @@
-//! Codecs in a row: how one chunk's cells become one object's bytes, and back.
+//! Codec pipelines: how the cells of a chunk become the bytes of an object, and back.
 //!
 //! Zarr chains three kinds: array to array (transpose, numcodecs' filters of numbers), one array to bytes (`bytes`,
 //! `vlen-utf8`, `vlen-bytes`, `sharding_indexed`), bytes to bytes. Transposing costs nothing here: it becomes the cell order
@@ -22,16 +22,16 @@ use crate::dtype::{StoredType, Swap, apply_swaps};
 use crate::json::Doc;
 use crate::shard::{IndexFormat, ShardIndex};
 
-/// Shards in shards, at most.
+/// The maximum nesting depth of shards.
 const MAX_DEPTH: usize = 4;
 
-/// What is decoded without knowing its size ends here, or where no codec can have made so much of so little:
-/// a run of equal bytes costs Zstandard 4 bytes in 128 KiB.
+/// The limit for data of unknown decoded size, unless no codec could have expanded it that far: a run of equal bytes costs
+/// Zstandard 4 bytes per 128 KiB.
 const MAX_UNSIZED: usize = 1 << 30;
 const MAX_EXPANSION: usize = 1 << 15;
 const MAX_SMALL: usize = 1 << 20;
 
-/// The most that these encoded bytes can become.
+/// The maximum plausible decoded size of these encoded bytes.
 pub(crate) fn plausible(stored: usize) -> usize {
     stored.saturating_mul(MAX_EXPANSION).saturating_add(MAX_SMALL).min(MAX_UNSIZED)
 }
@@ -39,57 +39,57 @@ pub(crate) fn plausible(stored: usize) -> usize {
 /// An ordered list of codecs.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Pipeline {
-    /// Stored axis `i` is the array's axis `axes[i]`; empty when nothing is transposed.
+    /// Stored axis `i` is the array's axis `axes[i]`; empty if nothing is transposed.
     pub(crate) axes: Vec<u8>,
     pub(crate) serializer: Serializer,
-    /// In the order of writing.
+    /// In writing order.
     pub(crate) steps: Vec<Step>,
 }
 
 /// How an array becomes bytes.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Serializer {
-    /// Elements back to back, some of their bytes the other way round.
+    /// Packed elements, with some bytes swapped.
     Bytes { swaps: Vec<Swap> },
     /// `u32` count, then for each element a `u32` length and its bytes.
     Variable,
-    /// numcodecs' `categorize`: the number of a text in a list, from 1; 0 for none.
+    /// numcodecs' `categorize`: the number of a text in a list, starting at 1; 0 for none.
     Categories { labels: Vec<String>, number: Number },
     /// numcodecs' `json2`: a list of the texts, then a type and a shape.
     Json,
-    /// Chunks of its own, found by an index.
+    /// Inner chunks, found by an index.
     Shard(Box<Sharding>),
 }
 
 /// The codec `sharding_indexed`.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Sharding {
-    /// Cells of an inner chunk, in the axes of the array that the codec is given.
+    /// The shape of an inner chunk, in the axes of the codec's input.
     pub(crate) chunk_shape: Extents,
     pub(crate) pipeline: Pipeline,
     pub(crate) index: IndexFormat,
 }
 
-/// What the codecs need to know of the array.
+/// The properties of the array that codecs need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Cells<'a> {
     pub(crate) item: usize,
-    /// One element, native byte order: for what a shard does not hold.
+    /// One element in native byte order, for cells that a shard does not hold.
     pub(crate) fill: &'a [u8],
 }
 
 impl Pipeline {
-    /// Elements as they are.
+    /// A pipeline without codecs.
     pub(crate) const fn new() -> Self {
         Self { axes: Vec::new(), serializer: Serializer::Bytes { swaps: Vec::new() }, steps: Vec::new() }
     }
 
-    /// Are the stored bytes the elements, in the cell order that the axes say?
+    /// Returns true if the stored bytes are the elements, in the cell order given by the axes.
     pub(crate) fn is_plain(&self) -> bool {
         self.steps.is_empty() && matches!(&self.serializer, Serializer::Bytes { swaps } if swaps.is_empty())
     }
 
-    /// What is done to elements in C order, in words that formats share; `None` where there are none.
+    /// A format-independent description of the steps on elements in C order; `None` if there is none.
     pub(crate) fn stored_steps(&self) -> Option<Vec<StoredStep>> {
         let bytes = matches!(&self.serializer, Serializer::Bytes { swaps } if swaps.is_empty());
         let plain = bytes && self.axes.is_empty() && cfg!(target_endian = "little");
@@ -101,7 +101,7 @@ impl Pipeline {
         cell_order(&self.axes)
     }
 
-    /// The filters as `tet info` shows them: whatever is not "elements as they are".
+    /// The filters as shown by `tet info`: everything but plain elements.
     pub(crate) fn shown(&self) -> Vec<Filter> {
         let mut filters = Vec::new();
         if !self.axes.is_empty() {
@@ -117,7 +117,7 @@ impl Pipeline {
         filters
     }
 
-    /// Undoes the steps down to exactly `out`.
+    /// Undoes the steps; the result must fill `out`.
     fn unwrap_into(&self, stored: &[u8], out: &mut [u8], place: Place<'_>) -> Result<()> {
         let sizes = self.sizes(Some(out.len()));
         let mut current = Cow::Borrowed(stored);
@@ -136,7 +136,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Undoes the steps, whatever comes out.
+    /// Undoes the steps, whatever the resulting size.
     pub(crate) fn unwrap<'a>(&self, stored: &'a [u8], place: Place<'_>) -> Result<Cow<'a, [u8]>> {
         let mut current = Cow::Borrowed(stored);
         for step in self.steps.iter().rev() {
@@ -156,7 +156,7 @@ impl Pipeline {
         sizes
     }
 
-    /// Decodes an array of `shape` to exactly `out`, in the order of the axes as they are stored.
+    /// Decodes an array of `shape` into `out`, in the order of the stored axes.
     pub(crate) fn decode(
         &self,
         stored: &[u8],
@@ -181,7 +181,7 @@ impl Pipeline {
         }
     }
 
-    /// Decodes the first bytes of an array of `total`, where the codec can stop after them.
+    /// Decodes the first bytes of an array of `total` bytes, if the codec can stop there.
     pub(crate) fn decode_front(&self, stored: &[u8], total: usize, item: usize, out: &mut [u8]) -> bool {
         let (Serializer::Bytes { swaps }, [Step::Zstd { .. }]) = (&self.serializer, &self.steps[..]) else {
             return false;
@@ -193,7 +193,7 @@ impl Pipeline {
         done
     }
 
-    /// Encodes elements that already stand in the order of the axes. Only for pipelines that a writer makes.
+    /// Encodes elements that are already in the order of the stored axes. Only for pipelines that we write.
     pub(crate) fn encode(&self, mut elements: Bytes, item: usize) -> Result<Bytes, CodecError> {
         if let Serializer::Bytes { swaps } = &self.serializer
             && !swaps.is_empty()
@@ -231,7 +231,7 @@ impl Sharding {
         Ok(Self { chunk_shape: chunk_shape.into(), pipeline, index })
     }
 
-    /// Inner chunks per axis of a shard of this shape (in the codec's own axes).
+    /// The number of inner chunks per axis of a shard of this shape, in the codec's own axes.
     pub(crate) fn counts(&self, shape: &[u64], doc: Doc<'_>) -> Result<Extents> {
         let whole = shape.iter().zip(&self.chunk_shape).all(|(shard, chunk)| shard.is_multiple_of(*chunk));
         if !whole {
@@ -243,7 +243,7 @@ impl Sharding {
         Ok(shape.iter().zip(&self.chunk_shape).map(|(shard, chunk)| shard / chunk).collect())
     }
 
-    /// All inner chunks of a shard, each put in its place.
+    /// Decodes all inner chunks of a shard into place.
     fn decode(
         &self,
         stored: &[u8],
@@ -253,14 +253,14 @@ impl Sharding {
         place: Place<'_>,
     ) -> Result<()> {
         let counts = self.counts(shape, Doc { store: place.store, key: "shard" })?;
-        let total = product(&counts).ok_or_else(|| place.corrupt("more inner chunks than a u64 counts"))?;
+        let total = product(&counts).ok_or_else(|| place.corrupt("the number of inner chunks overflows"))?;
         let range = self.index.range(total, stored.len() as u64, place)?;
         let raw = Bytes::copy_from_slice(&stored[range.start as usize..range.end as usize]);
         let index = ShardIndex::parse(raw, self.index, place)?;
         let inner = product(&self.chunk_shape).and_then(|cells| usize::try_from(cells).ok());
         let inner = inner.and_then(|inner| inner.checked_mul(cells.item)).filter(|bytes| *bytes <= out.len());
         let mut scratch =
-            vec![0; inner.ok_or_else(|| place.corrupt("an inner chunk larger than its shard"))?];
+            vec![0; inner.ok_or_else(|| place.corrupt("an inner chunk is larger than its shard"))?];
         let whole = Layout::packed(shape, cells.item);
         let strides = self.pipeline.order().strides(&self.chunk_shape);
         let strides = strides.iter().map(|stride| *stride as isize * cells.item as isize).collect();
@@ -287,7 +287,7 @@ impl Sharding {
     }
 }
 
-/// The axes of two transposes in a row.
+/// The axes of two consecutive transposes.
 pub(crate) fn compose(first: &[u8], second: &[u8]) -> Vec<u8> {
     let axes: Vec<u8> = match (first.is_empty(), second.is_empty()) {
         (true, _) => second.to_vec(),
@@ -326,7 +326,7 @@ pub(crate) fn cell_order(axes: &[u8]) -> CellOrder {
     }
 }
 
-/// Undoes one step; `size` is what must come out, where it is known.
+/// Undoes one step. `size` is the expected output size, if known.
 fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'_>) -> Result<Cow<'a, [u8]>> {
     if let Cow::Borrowed(src) = src
         && let Some(stripped) = step.strip(src)
@@ -336,7 +336,7 @@ fn undo<'a>(step: &Step, src: Cow<'a, [u8]>, size: Option<usize>, place: Place<'
     let mut out = take_scratch();
     out.clear();
     let outcome = match size {
-        // A size that what is stored makes implausible is only believed as it is filled.
+        // A size that the stored data makes implausible is only trusted as the output grows.
         Some(size) if size / 1024 <= src.len() => {
             out.resize(size, 0);
             step.decode(&src, &mut out)

@@ -1,17 +1,17 @@
 //! Rectilinear grids: chunks whose extents differ along an axis.
 //!
-//! The engine's grids are regular. Such an array has a regular grid of chunks as large as its largest stored ones; each is put
-//! together from the stored chunks that it touches, one layer each.
+//! The engine's grids are regular. A rectilinear array therefore gets a regular grid with chunks as large as its largest stored
+//! ones. Each is assembled from the stored chunks that it touches, one layer each.
 
 use hyperslab_core::{Extents, Region, Result};
 use serde_json::Value;
 
 use crate::json::Doc;
 
-/// The most stored chunks that one chunk is put together from.
+/// The maximum number of stored chunks per assembled chunk.
 const MOST_LAYERS: u64 = 1 << 16;
 
-/// Where stored chunks begin and end, per axis.
+/// The bounds of stored chunks, per axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rectilinear {
     axes: Vec<Axis>,
@@ -117,19 +117,19 @@ impl Rectilinear {
         self.axes.iter().zip(shape).map(|(axis, extent)| largest(axis).min((*extent).max(1))).collect()
     }
 
-    /// Is there a stored chunk of this coordinate?
+    /// Returns true if there is a stored chunk with this coordinate.
     pub(crate) fn contains(&self, stored: &[u64]) -> bool {
         stored.len() == self.axes.len() && stored.iter().zip(&self.axes).all(|(at, axis)| *at < axis.chunks())
     }
 
-    /// The cells of a stored chunk, also those outside the array.
+    /// The cells of a stored chunk, including those outside the array.
     pub(crate) fn region(&self, stored: &[u64]) -> Region {
         let bounds = stored.iter().zip(&self.axes).map(|(at, axis)| axis.bounds(*at));
         let (start, shape) = bounds.unzip();
         Region { start, shape }
     }
 
-    /// The first and the last stored chunk that a region touches, per axis. The region must not be empty.
+    /// The first and last stored chunk that a region touches, per axis. The region must not be empty.
     fn touched(&self, region: &Region) -> (Extents, Extents) {
         let sides = region.start.iter().zip(&region.shape).zip(&self.axes);
         sides

@@ -10,17 +10,22 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Blob, BlobPart, Capabilities, Content, Error, Externals, FormatDriver, FormatInfo, Glimpse, Locations,
-    MemoryBlob, ObjectRange, ObjectStat, OpenContext, Recognition, Result, Storage, StorageEntry, Store,
+    Blob, BlobPart, Budget, Capabilities, Content, Error, Externals, FormatDriver, FormatInfo, Glimpse,
+    Locations, MemoryBlob, ObjectRange, ObjectStat, OpenContext, Place, Recognition, Result, Storage,
+    StorageEntry, Store,
 };
 use serde_json::{Map, Value};
 
+use crate::ZarrStore;
 use crate::fill::decode_base64;
 use crate::json::Doc;
 pub use export::{ExportOptions, array_references, group_references, to_json as references_to_json};
 
 /// Documents are looked for in so many of the first bytes of a JSON file.
 const LOOKED_AT: u64 = 64 << 10;
+
+/// What a byte of an expanded template draws from the budget of a document: paths are short.
+const EXPANSION_COST: u64 = 8;
 
 /// What one key of a store stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +41,80 @@ pub enum Reference {
     },
 }
 
-/// The references of a document, and how their targets are opened.
+impl Reference {
+    /// Is the target on another machine?
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        matches!(self, Self::Target { url, .. } if local_path(url).is_none())
+    }
+}
+
+/// Where the references of a store come from.
+pub trait ReferenceTable: Send + Sync + std::fmt::Debug {
+    /// What a key stands for; `None` when there is no such key.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) when the references cannot be read.
+    fn get(&self, key: &str) -> Result<Option<Reference>>;
+
+    /// The names below a key, and whether each is a folder.
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    fn list(&self, key: &str) -> Result<Vec<(String, bool)>>;
+
+    /// Are there targets on other machines?
+    ///
+    /// # Errors
+    ///
+    /// As [`get`](Self::get).
+    fn is_remote(&self) -> Result<bool>;
+}
+
+impl ReferenceTable for BTreeMap<String, Reference> {
+    fn get(&self, key: &str) -> Result<Option<Reference>> {
+        Ok(self.get(key).cloned())
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<(String, bool)>> {
+        let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
+        let mut entries: BTreeMap<&str, bool> = BTreeMap::new();
+        let below = self.range(prefix.clone()..).take_while(|(own, _)| own.starts_with(&prefix));
+        for (own, _) in below {
+            let rest = &own[prefix.len()..];
+            let (name, is_directory) =
+                rest.split_once('/').map_or((rest, false), |(folder, _)| (folder, true));
+            *entries.entry(name).or_default() |= is_directory;
+        }
+        Ok(entries.into_iter().map(|(name, is_directory)| (name.to_owned(), is_directory)).collect())
+    }
+
+    fn is_remote(&self) -> Result<bool> {
+        Ok(self.values().any(Reference::is_remote))
+    }
+}
+
+/// Opens the Zarr store that references describe. Their targets are opened by the context's rule for external files.
+///
+/// # Errors
+///
+/// As [`open`](crate::open).
+pub fn open_references(
+    name: Arc<str>,
+    table: Arc<dyn ReferenceTable>,
+    context: &OpenContext<'_>,
+) -> Result<ZarrStore> {
+    let storage = ReferenceStorage::new(name, table, context)?;
+    Ok(crate::open_with(Arc::new(storage), !context.unconsolidated)?.named(INFO.name))
+}
+
+/// References, and how their targets are opened.
 #[derive(Debug)]
 pub(crate) struct ReferenceStorage {
     name: Arc<str>,
-    references: BTreeMap<String, Reference>,
+    references: Arc<dyn ReferenceTable>,
     externals: Arc<dyn Externals>,
     locations: Option<Arc<dyn Locations>>,
     opened: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
@@ -51,15 +125,12 @@ pub(crate) struct ReferenceStorage {
 impl ReferenceStorage {
     pub(crate) fn new(
         name: Arc<str>,
-        references: BTreeMap<String, Reference>,
+        references: Arc<dyn ReferenceTable>,
         context: &OpenContext<'_>,
-    ) -> Self {
-        let remote = references.values().any(|reference| match reference {
-            Reference::Target { url, .. } => local_path(url).is_none(),
-            Reference::Inline(_) => false,
-        });
+    ) -> Result<Self> {
+        let remote = references.is_remote()?;
         let (externals, locations) = (context.externals(), context.locations.clone());
-        Self { name, references, externals, locations, opened: Mutex::default(), remote }
+        Ok(Self { name, references, externals, locations, opened: Mutex::default(), remote })
     }
 
     /// The file of a reference, opened once.
@@ -83,6 +154,18 @@ impl ReferenceStorage {
     }
 }
 
+impl ReferenceStorage {
+    /// Refuses a range that its file is too short for.
+    fn check_range(&self, key: &str, url: &str, target: &dyn Blob, offset: u64, length: u64) -> Result<()> {
+        let size = target.len()?;
+        if offset.checked_add(length).is_some_and(|end| end <= size) {
+            return Ok(());
+        }
+        let place = Place::new(&self.name, "reference", offset);
+        Err(place.corrupt(format!("{key} is {length} bytes from byte {offset} of {url}, which has {size}")))
+    }
+}
+
 /// The path of a target of this machine; `None` for the URL of another storage.
 fn local_path(url: &str) -> Option<&str> {
     match url.split_once("://") {
@@ -98,69 +181,67 @@ impl Storage for ReferenceStorage {
     }
 
     fn open(&self, key: &str) -> Result<Option<Arc<dyn Blob>>> {
-        Ok(match self.references.get(key) {
+        Ok(match self.references.get(key)? {
             None => None,
             Some(Reference::Inline(bytes)) => {
                 let name = format!("{}/{key}", self.name);
-                Some(Arc::new(MemoryBlob::new(name.as_str(), bytes.clone())))
+                Some(Arc::new(MemoryBlob::new(name.as_str(), bytes)))
             }
-            Some(Reference::Target { url, range: None }) => Some(self.target(url)?),
+            Some(Reference::Target { url, range: None }) => Some(self.target(&url)?),
             Some(Reference::Target { url, range: Some((offset, length)) }) => {
+                let target = self.target(&url)?;
+                self.check_range(key, &url, &*target, offset, length)?;
                 let name = format!("{}/{key}", self.name);
-                Some(Arc::new(BlobPart::new(name, self.target(url)?, *offset, *length)?))
+                Some(Arc::new(BlobPart::new(name, target, offset, length)?))
             }
         })
     }
 
     fn stat(&self, key: &str) -> Result<Option<ObjectStat>> {
-        let size = match self.references.get(key) {
+        let size = match self.references.get(key)? {
             None => return Ok(None),
             Some(Reference::Inline(bytes)) => bytes.len() as u64,
-            Some(Reference::Target { range: Some((_, length)), .. }) => *length,
-            Some(Reference::Target { url, range: None }) => self.target(url)?.len()?,
+            Some(Reference::Target { range: Some((_, length)), .. }) => length,
+            Some(Reference::Target { url, range: None }) => self.target(&url)?.len()?,
         };
         Ok(Some(ObjectStat { size, version: 0 }))
     }
 
     fn list(&self, key: &str) -> Result<Vec<StorageEntry>> {
-        let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
-        let mut entries: BTreeMap<&str, bool> = BTreeMap::new();
-        let below = self.references.range(prefix.clone()..).take_while(|(own, _)| own.starts_with(&prefix));
-        for (own, _) in below {
-            let rest = &own[prefix.len()..];
-            let (name, is_directory) =
-                rest.split_once('/').map_or((rest, false), |(folder, _)| (folder, true));
-            *entries.entry(name).or_default() |= is_directory;
-        }
-        let entry = |(name, is_directory): (&str, bool)| StorageEntry {
-            name: name.to_owned(),
-            is_directory,
-            size: None,
-        };
-        Ok(entries.into_iter().map(entry).collect())
+        let entry = |(name, is_directory)| StorageEntry { name, is_directory, size: None };
+        Ok(self.references.list(key)?.into_iter().map(entry).collect())
     }
 
     /// All ranges of one target in one call.
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
         let mut found: Vec<Option<Bytes>> = vec![None; requests.len()];
-        let mut by_target: BTreeMap<&Arc<str>, Vec<(usize, std::ops::Range<u64>)>> = BTreeMap::new();
+        let mut by_target: BTreeMap<Arc<str>, Vec<(usize, std::ops::Range<u64>)>> = BTreeMap::new();
         for (number, request) in requests.iter().enumerate() {
-            match (self.references.get(request.key), &request.range) {
-                (
-                    Some(Reference::Target { url, range: Some((offset, length)) }),
-                    hyperslab_core::ByteRange::Whole,
-                ) => {
-                    let end = offset.checked_add(*length);
+            let reference = match request.range {
+                hyperslab_core::ByteRange::Whole => self.references.get(request.key)?,
+                _ => None,
+            };
+            match reference {
+                Some(Reference::Target { url, range: Some((offset, length)) }) => {
+                    let end = offset.checked_add(length);
                     let end =
                         end.ok_or_else(|| Error::invalid(format!("{}: a range past the end", request.key)))?;
-                    by_target.entry(url).or_default().push((number, *offset..end));
+                    by_target.entry(url).or_default().push((number, offset..end));
                 }
                 _ => found[number] = self.read_one(request)?,
             }
         }
         for (url, wanted) in by_target {
+            let target = self.target(&url)?;
+            // Asking a file of this machine for its length costs nothing; a server says what is wrong with a range.
+            if local_path(&url).is_some() {
+                for (number, range) in &wanted {
+                    let length = range.end - range.start;
+                    self.check_range(requests[*number].key, &url, &*target, range.start, length)?;
+                }
+            }
             let ranges: Vec<_> = wanted.iter().map(|(_, range)| range.clone()).collect();
-            for ((number, _), bytes) in wanted.into_iter().zip(self.target(url)?.read(&ranges)?) {
+            for ((number, _), bytes) in wanted.into_iter().zip(target.read(&ranges)?) {
                 found[number] = Some(bytes);
             }
         }
@@ -185,29 +266,30 @@ pub(crate) fn parse(text: &[u8], doc: Doc<'_>) -> Result<BTreeMap<String, Refere
         Some(version) if version.as_u64() == Some(1) => doc.object(doc.field(document, "refs")?, "refs")?,
         Some(other) => return Err(doc.unsupported(format!("references of version {other}"))),
     };
-    let one = |(key, value): (&String, &Value)| Ok((key.clone(), reference(key, value, templates, doc)?));
+    // Repeated templates must not make a document much longer than it is.
+    let budget = Budget::new(&doc.store.into(), text.len() as u64);
+    let templates = Templates { texts: templates, budget, doc };
+    let one = |(key, value): (&String, &Value)| {
+        if !crate::zip::is_inside(key) {
+            return Err(doc.corrupt(format!("the key {key:?} is not inside the store")));
+        }
+        Ok((key.clone(), reference(key, value, &templates, doc)?))
+    };
     references.iter().map(one).collect()
 }
 
-fn reference(
-    key: &str,
-    value: &Value,
-    templates: Option<&Map<String, Value>>,
-    doc: Doc<'_>,
-) -> Result<Reference> {
+fn reference(key: &str, value: &Value, templates: &Templates<'_>, doc: Doc<'_>) -> Result<Reference> {
     let wrong = || doc.corrupt(format!("the reference {key:?} is {value}"));
     Ok(match value {
         Value::String(text) => Reference::Inline(match text.strip_prefix("base64:") {
             Some(digits) => decode_base64(digits).ok_or_else(wrong)?.into(),
-            None => expanded(text, templates, doc)?.into(),
+            None => templates.expand(text)?.into(),
         }),
         Value::Array(parts) => match parts.as_slice() {
-            [Value::String(url)] => {
-                Reference::Target { url: expanded(url, templates, doc)?.into(), range: None }
-            }
+            [Value::String(url)] => Reference::Target { url: templates.expand(url)?.into(), range: None },
             [Value::String(url), offset, length] => {
                 let range = offset.as_u64().zip(length.as_u64()).ok_or_else(wrong)?;
-                Reference::Target { url: expanded(url, templates, doc)?.into(), range: Some(range) }
+                Reference::Target { url: templates.expand(url)?.into(), range: Some(range) }
             }
             _ => return Err(wrong()),
         },
@@ -217,19 +299,30 @@ fn reference(
     })
 }
 
-/// A text with its `{{names}}` replaced.
-fn expanded(text: &str, templates: Option<&Map<String, Value>>, doc: Doc<'_>) -> Result<String> {
-    let Some(templates) = templates.filter(|_| text.contains("{{")) else { return Ok(text.to_owned()) };
-    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
-    while let Some((before, after)) = rest.split_once("{{") {
-        let Some((name, after)) = after.split_once("}}") else { break };
-        let value = templates.get(name.trim()).and_then(Value::as_str);
-        out.push_str(before);
-        out.push_str(value.ok_or_else(|| doc.unsupported(format!("the template {name:?}")))?);
-        rest = after;
+/// Texts that stand for their names in references.
+struct Templates<'a> {
+    texts: Option<&'a Map<String, Value>>,
+    budget: Budget,
+    doc: Doc<'a>,
+}
+
+impl Templates<'_> {
+    /// A text with its `{{names}}` replaced.
+    fn expand(&self, text: &str) -> Result<String> {
+        let Some(texts) = self.texts.filter(|_| text.contains("{{")) else { return Ok(text.to_owned()) };
+        let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+        while let Some((before, after)) = rest.split_once("{{") {
+            let Some((name, after)) = after.split_once("}}") else { break };
+            let value = texts.get(name.trim()).and_then(Value::as_str);
+            let value = value.ok_or_else(|| self.doc.unsupported(format!("the template {name:?}")))?;
+            self.budget.allocate(value.len() as u64 * EXPANSION_COST, "templates")?;
+            out.push_str(before);
+            out.push_str(value);
+            rest = after;
+        }
+        out.push_str(rest);
+        Ok(out)
     }
-    out.push_str(rest);
-    Ok(out)
 }
 
 /// kerchunk's references as a format of the engine.
@@ -265,9 +358,7 @@ impl FormatDriver for ReferencesDriver {
         let name = Arc::clone(blob.name());
         let text = blob.read_range(0..blob.len()?)?;
         let references = parse(&text, Doc { store: &name, key: "references" })?;
-        let storage = ReferenceStorage::new(name, references, context);
-        let store = crate::open_with(Arc::new(storage), !context.unconsolidated)?;
-        Ok(Arc::new(store.named(INFO.name)))
+        Ok(Arc::new(open_references(name, Arc::new(references), context)?))
     }
 }
 
@@ -289,13 +380,22 @@ mod tests {
         assert_eq!(references["t/2"], Reference::Inline("hi".into()));
         assert_eq!(references[".zgroup"], Reference::Inline("{\"zarr_format\": 2}".into()));
         assert_eq!(parse(br#"{".zgroup": "{}"}"#, DOC)?.len(), 1);
-        let storage = ReferenceStorage::new("r".into(), references, &OpenContext::default());
+        let storage = ReferenceStorage::new("r".into(), Arc::new(references), &OpenContext::default())?;
         assert!(storage.is_remote());
         let names: Vec<_> =
             storage.list("")?.into_iter().map(|entry| (entry.name, entry.is_directory)).collect();
         assert_eq!(names, [(".zgroup".to_owned(), false), ("t".to_owned(), true)]);
         assert!(storage.open("t/0").unwrap_err().to_string().contains("data/x.bin"));
         Ok(())
+    }
+
+    #[test]
+    fn templates_do_not_multiply() {
+        let (template, uses) = ("x".repeat(100_000), "{{u}}".repeat(2_000));
+        let text =
+            format!(r#"{{"version": 1, "templates": {{"u": "{template}"}}, "refs": {{"a": ["{uses}"]}}}}"#);
+        let error = parse(text.as_bytes(), DOC).unwrap_err();
+        assert!(error.is_corrupt() && error.to_string().contains("templates"), "{error}");
     }
 
     #[test]
@@ -307,6 +407,9 @@ mod tests {
             r#"{"version": 1, "refs": {"a": ["x", -1, 3]}}"#,
             r#"{"version": 1, "refs": {"a": ["x", 1]}}"#,
             r#"{"a": "base64:*"}"#,
+            r#"{"a//.zgroup": "{}"}"#,
+            r#"{"/.zgroup": "{}"}"#,
+            r#"{"../a/.zgroup": "{}"}"#,
             "{",
         ] {
             assert!(parse(text.as_bytes(), DOC).unwrap_err().is_corrupt(), "{text}");

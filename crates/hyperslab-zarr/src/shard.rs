@@ -1,4 +1,4 @@
-//! The index of a shard: where its inner chunks are.
+//! The index of a shard, which locates its inner chunks.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::json::Doc;
 
-/// Offset and length of an inner chunk that was never written.
+/// The offset and length of an inner chunk that was never written.
 const MISSING: u64 = u64::MAX;
 
 /// How the index is stored.
@@ -21,7 +21,7 @@ pub(crate) struct IndexFormat {
 }
 
 impl IndexFormat {
-    /// What we write, as other writers do: at the end, little-endian, checked.
+    /// The format that we and other writers use: at the end, little-endian, with a checksum.
     pub(crate) const USUAL: Self = Self { at_start: false, checksum: true, big: false };
 
     pub(crate) fn parse(configuration: &Map<String, Value>, doc: Doc<'_>) -> Result<Self> {
@@ -50,17 +50,17 @@ impl IndexFormat {
         Ok(format)
     }
 
-    /// The index codecs and place, for a `sharding_indexed` configuration.
+    /// The index codecs and location, for a `sharding_indexed` configuration.
     pub(crate) fn index_codecs() -> Value {
         json!([{"name": "bytes", "configuration": {"endian": "little"}}, {"name": "crc32c"}])
     }
 
-    /// How many bytes the index of `chunks` entries has.
+    /// The size in bytes of an index of `chunks` entries.
     pub(crate) fn size(self, chunks: u64) -> Option<u64> {
         chunks.checked_mul(16)?.checked_add(if self.checksum { 4 } else { 0 })
     }
 
-    /// The bytes of the index of `chunks` entries in an object of `length` bytes.
+    /// The byte range of an index of `chunks` entries in an object of `length` bytes.
     pub(crate) fn range(self, chunks: u64, length: u64, place: Place<'_>) -> Result<Range<u64>> {
         match self.size(chunks) {
             Some(size) if size <= length => Ok(if self.at_start { 0..size } else { length - size..length }),
@@ -80,12 +80,12 @@ pub(crate) struct ShardIndex {
 }
 
 impl ShardIndex {
-    /// Parses what [`IndexFormat::range`] says to read.
+    /// Parses the bytes in [`IndexFormat::range`].
     pub(crate) fn parse(raw: Bytes, format: IndexFormat, place: Place<'_>) -> Result<Self> {
         let mut entries = raw;
         if format.checksum {
             let Some((body, stored)) = entries.split_last_chunk::<4>() else {
-                return Err(place.corrupt("an index without a checksum"));
+                return Err(place.corrupt("the index has no checksum"));
             };
             let (computed, stored) = (crc32c(body), u32::from_le_bytes(*stored));
             if !agree(computed, stored) {
@@ -98,7 +98,7 @@ impl ShardIndex {
         Ok(Self { entries, big: format.big })
     }
 
-    /// Encodes entries (offset and length, or `None`) as writers usually do.
+    /// Encodes entries (offset and length, or `None`) in the usual format.
     pub(crate) fn encode(entries: &[Option<(u64, u64)>]) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(entries.len() * 16 + 4);
         for entry in entries {
@@ -110,17 +110,17 @@ impl ShardIndex {
         bytes
     }
 
-    /// Bytes that it holds in memory.
+    /// Its size in memory.
     pub(crate) fn size(&self) -> usize {
         self.entries.len()
     }
 
-    /// How many inner chunks it speaks of.
+    /// The number of inner chunks.
     pub(crate) fn len(&self) -> u64 {
         (self.entries.len() / 16) as u64
     }
 
-    /// Where inner chunk `number` is in an object of `length` bytes; `None` when it was never written.
+    /// The range of inner chunk `number` in an object of `length` bytes; `None` if it was never written.
     pub(crate) fn entry(&self, number: u64, length: u64, place: Place<'_>) -> Result<Option<Range<u64>>> {
         let at = usize::try_from(number).ok().and_then(|number| number.checked_mul(16));
         let raw = at.and_then(|at| self.entries.get(at..)?.split_first_chunk::<16>());
@@ -139,7 +139,7 @@ impl ShardIndex {
         match offset.checked_add(size) {
             Some(end) if end <= length => Ok(Some(offset..end)),
             _ => Err(place.corrupt(format!(
-                "index entry {number} names {size} bytes at {offset:#x}, the shard has {length}"
+                "index entry {number} refers to {size} bytes at {offset:#x}, but the shard has {length}"
             ))),
         }
     }

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use hyperslab_core::storage::{StageOptions, StageWriter, StagedChange, StagedFolder};
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, Attributes, DType, Elements, Error, Extents, Fill, Grid, NodeNames, Result,
-    Sink, StructType, normal_path,
+    Array, ArraySink, ArraySpec, Attributes, DType, Elements, Error, Extents, Fill, Grid, MemoryStorage,
+    NodeNames, Result, Sink, Storage, StructType, normal_path,
 };
 use serde_json::{Map, Value, json};
 
@@ -23,6 +23,7 @@ use crate::dtype;
 use crate::fill;
 use crate::json::{Doc, to_text};
 use crate::keys::KeyEncoding;
+use crate::metadata::ArrayMetadata;
 use crate::pipeline::{Pipeline, Serializer, compose, permuted};
 use crate::shard::IndexFormat;
 use crate::store::join;
@@ -104,9 +105,9 @@ impl ZarrSink {
         Ok(Self::staged(stage, target, options))
     }
 
-    /// Starts what is added to the store at `target`.
-    fn change(target: &Path, options: WriteOptions) -> Result<Self> {
-        Ok(Self::staged(Stage::Change(StagedChange::open(target)?), target, options))
+    /// Starts what is added to the store of this name.
+    fn change(change: StagedChange, name: Arc<str>, options: WriteOptions) -> Self {
+        Self { stage: Stage::Change(change), options, name, nodes: BTreeMap::new(), arrays: Vec::new() }
     }
 
     fn staged(stage: Stage, target: &Path, options: WriteOptions) -> Self {
@@ -233,6 +234,11 @@ impl ZarrSink {
         Ok(key)
     }
 
+    /// Was a node made at this key?
+    fn has(&self, key: &str) -> bool {
+        self.nodes.contains_key(key)
+    }
+
     /// Does a node stand below this key?
     fn has_below(&self, key: &str) -> bool {
         if key.is_empty() {
@@ -290,7 +296,15 @@ impl ZarrSink {
         spec: &ArraySpec,
         shard_shape: Option<Extents>,
     ) -> Result<Arc<dyn ArraySink>> {
-        let plan = ArrayPlan::new(&self.name, path, spec, self.options.format, shard_shape)?;
+        let own = if shard_shape.is_none() {
+            ArrayPlan::as_stored(&self.name, path, spec, self.options.format)
+        } else {
+            None
+        };
+        let plan = match own {
+            Some(plan) => plan,
+            None => ArrayPlan::new(&self.name, path, spec, self.options.format, shard_shape)?,
+        };
         let key = self.claim(path, true)?;
         match self.options.format {
             ZarrFormat::V3 => self.document(&join(&key, "zarr.json"), &plan.v3())?,
@@ -319,7 +333,10 @@ fn whole_chunks(spec: &ArraySpec, wanted: &[u64]) -> Result<Extents> {
     let whole = |(wanted, chunk): (&u64, &u64)| (*wanted).max(1).checked_next_multiple_of(*chunk);
     let shape: Option<Extents> = wanted.iter().zip(chunk).map(whole).collect();
     let shape = shape.ok_or_else(|| Error::invalid(format!("shards of {wanted:?} are too large")))?;
-    if one_for_all || shape == wanted {
+    // A chunk that covers its axis may be shorter than was asked for, as in the coarser levels of an image.
+    let extents = spec.grid.shape().iter().zip(chunk);
+    let mut given = wanted.iter().zip(&shape).zip(extents);
+    if one_for_all || given.all(|((wanted, whole), (extent, chunk))| wanted == whole || chunk >= extent) {
         return Ok(shape);
     }
     Err(Error::invalid(format!(
@@ -338,6 +355,38 @@ impl Sink for ZarrSink {
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let shape = self.shard_shape(spec)?;
         self.planned(path, spec, shape)
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let key = NODE_NAMES.key(&self.name, path)?;
+        if !self.has(&key) {
+            return Err(Error::not_found(Arc::clone(&self.name), path));
+        }
+        let mut new = attributes::to_json(attributes);
+        let document = match self.options.format {
+            ZarrFormat::V2 => join(&key, ".zattrs"),
+            ZarrFormat::V3 => {
+                let full = format!("{}{}", self.name, normal_path(path));
+                if let Some(array) = self.arrays.iter().find(|array| array.plan().name == full) {
+                    new = attributes::to_v3(attributes, &array.plan().spec.dtype);
+                }
+                join(&key, "zarr.json")
+            }
+        };
+        let (_, mut content) = self
+            .documents(&key)?
+            .into_iter()
+            .find(|(own, _)| *own == document)
+            .ok_or_else(|| Error::not_found(Arc::clone(&self.name), document.as_str()))?;
+        let own = match self.options.format {
+            ZarrFormat::V2 => &mut content,
+            ZarrFormat::V3 => &mut content["attributes"],
+        };
+        if own.is_null() {
+            *own = Value::Object(Map::new());
+        }
+        own.as_object_mut().into_iter().for_each(|own| own.extend(std::mem::take(&mut new)));
+        self.document(&document, &content)
     }
 
     fn commit(mut self: Box<Self>) -> Result<()> {
@@ -374,6 +423,8 @@ pub(crate) struct ArrayPlan {
     fill_value: Value,
     /// As the document has them.
     attributes: Map<String, Value>,
+    /// The document of an array that is stored in the same way, but for its attributes.
+    document: Option<Map<String, Value>>,
 }
 
 impl ArrayPlan {
@@ -445,7 +496,54 @@ impl ArrayPlan {
             data_type,
             fill_value,
             attributes,
+            document: None,
         })
+    }
+
+    /// An array that is stored as its source is: in the same shards, under the same keys, through the same codecs. `None`
+    /// where the source is of another version, or is not stored in a way that can be written, or was asked for otherwise.
+    fn as_stored(store: &str, path: &str, spec: &ArraySpec, format: ZarrFormat) -> Option<Self> {
+        let mut document = spec.stored.document.as_deref()?.as_object()?.clone();
+        let version = match format {
+            ZarrFormat::V2 => 2,
+            ZarrFormat::V3 => 3,
+        };
+        if document.get("zarr_format")?.as_u64() != Some(version) {
+            return None;
+        }
+        document.insert("shape".to_owned(), json!(spec.grid.shape()));
+        let normal = normal_path(path);
+        let doc = Doc { store, key: &normal[1..] };
+        let metadata = match format {
+            ZarrFormat::V3 => ArrayMetadata::parse_v3(&document, doc),
+            ZarrFormat::V2 => ArrayMetadata::parse_v2(&document, None, doc),
+        };
+        let nowhere: Arc<dyn Storage> =
+            Arc::new(MemoryStorage::new(store, std::iter::empty::<(String, Vec<u8>)>()));
+        let array = ZarrArray::new(&nowhere, &normal[1..], metadata.ok()?, doc).ok()?;
+        let (pipeline, keys, shard_shape) = array.stored_as().ok()?;
+        let schema = array.schema();
+        let mut plain = spec.clone();
+        plain.filters.clear();
+        let mut plan = Self::new(store, path, &plain, format, None).ok()?;
+        if schema.dtype != spec.dtype || schema.grid != spec.grid || !plan.packing.is_empty() {
+            return None;
+        }
+        let own = document.get("fill_value").cloned().unwrap_or(Value::Null);
+        let keeps_fill = schema.fill == spec.fill && (format == ZarrFormat::V3 || own.is_null());
+        if !(keeps_fill && plan.fill_value_is_free()) {
+            document.insert("fill_value".to_owned(), plan.fill_value.clone());
+        }
+        (plan.pipeline, plan.keys) = (pipeline.clone(), keys);
+        plan.shard_shape = shard_shape.map(Extents::from_slice);
+        plan.document = Some(document);
+        Some(plan)
+    }
+
+    /// Is the fill value of the document no marker of missing values?
+    fn fill_value_is_free(&self) -> bool {
+        let marked = self.spec.attributes.get(attributes::FILL_VALUE).is_some();
+        self.document.is_none() && (!marked || self.attributes.contains_key(attributes::FILL_VALUE))
     }
 
     /// More chunks of an array that exists, as its own are stored.
@@ -473,10 +571,19 @@ impl ArrayPlan {
             data_type: Value::Null,
             fill_value: Value::Null,
             attributes: Map::new(),
+            document: None,
         })
     }
 
     pub(crate) fn v3(&self) -> Value {
+        if let Some(mut document) = self.document.clone() {
+            document.insert("attributes".to_owned(), json!(self.attributes));
+            document.remove("dimension_names");
+            if self.spec.dimensions.iter().any(Option::is_some) {
+                document.insert("dimension_names".to_owned(), json!(self.spec.dimensions));
+            }
+            return Value::Object(document);
+        }
         let own = self.codecs();
         let chunk = self.spec.grid.chunk_shape();
         let (objects, codecs) = match &self.shard_shape {
@@ -524,7 +631,10 @@ impl ArrayPlan {
         codecs
     }
 
-    fn v2(&self) -> Value {
+    pub(crate) fn v2(&self) -> Value {
+        if let Some(document) = &self.document {
+            return Value::Object(document.clone());
+        }
         let named = |step: &&Step| !matches!(step, Step::Narrow { .. });
         let mut filters: Vec<Value> = self.pipeline.steps.iter().filter(named).map(Step::to_v2).collect();
         let compressor = filters.pop().unwrap_or(Value::Null);
@@ -540,6 +650,11 @@ impl ArrayPlan {
             "filters": if filters.is_empty() { Value::Null } else { Value::Array(filters) },
             "dimension_separator": ".",
         })
+    }
+
+    /// The attributes, as the document has them.
+    pub(crate) const fn attributes(&self) -> &Map<String, Value> {
+        &self.attributes
     }
 
     /// The chunk's shape in the order in which its cells are stored.

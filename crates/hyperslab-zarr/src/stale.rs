@@ -1,5 +1,5 @@
-//! Does the consolidated document still say what the nodes' own documents say? Readers trust it, so a stale one hides what
-//! was added or changed since.
+//! Checks whether consolidated metadata still matches the nodes' own documents. Readers trust it, so stale metadata hides later
+//! additions and changes.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde_json::{Map, Value};
 
 use crate::store::{Document, ZarrStore, join};
 
-/// Nodes that are named, at most.
+/// The maximum number of nodes listed.
 const MOST_NAMED: usize = 20;
-/// Groups in groups, at most.
+/// The maximum nesting depth of groups.
 const MAX_DEPTH: usize = 64;
 
-/// Compares every document that the root has gathered with the node's own, and looks for nodes that it does not have.
+/// Compares every consolidated document with the node's own, and looks for nodes that are missing from it.
 pub(crate) fn check(store: &ZarrStore, report: &mut Report) {
     let Some(gathered) = store.gathered() else { return };
     let stale = match compare(store, gathered) {
         Ok(stale) => stale,
-        // Storage without listings, or a damaged document, which its own check tells.
+        // Storage without listings, or a damaged document, which another check reports.
         Err(error) => {
             return report.note("consolidated_metadata", format!("not compared with the documents: {error}"));
         }
@@ -26,7 +26,7 @@ pub(crate) fn check(store: &ZarrStore, report: &mut Report) {
     if stale.is_empty() {
         return report.passed(
             "consolidated_metadata",
-            format!("{} documents, each as the node's own", gathered.len()),
+            format!("{} documents match those of the nodes", gathered.len()),
         );
     }
     let count = stale.len();
@@ -39,19 +39,19 @@ pub(crate) fn check(store: &ZarrStore, report: &mut Report) {
     }
     report.recommend(
         "consolidate_metadata",
-        "readers trust the consolidated document, which is older than the nodes' own; read with --no-consolidated, and \
-         write it anew with zarr.consolidate_metadata",
+        "readers trust the consolidated metadata, which is outdated; read with --no-consolidated, and \
+         update it with zarr.consolidate_metadata",
         None,
     );
 }
 
-/// The nodes for which the gathered documents are wrong, and how.
+/// The nodes with wrong consolidated documents, and how they differ.
 fn compare(store: &ZarrStore, gathered: &BTreeMap<String, Document>) -> Result<BTreeMap<String, String>> {
     let mut stale = BTreeMap::new();
     for (key, document) in gathered {
         match store.own_document(key)? {
             None => {
-                stale.insert(key.clone(), "it has a node that is not there".to_owned());
+                stale.insert(key.clone(), "it lists a node that does not exist".to_owned());
             }
             Some(own) => stale.extend(difference(document, &own).map(|what| (key.clone(), what))),
         }
@@ -64,7 +64,7 @@ fn compare(store: &ZarrStore, gathered: &BTreeMap<String, Document>) -> Result<B
                 continue;
             }
             if !gathered.contains_key(&key) {
-                stale.insert(key.clone(), "it hides a node that is there".to_owned());
+                stale.insert(key.clone(), "it hides an existing node".to_owned());
             }
             if depth < MAX_DEPTH && store.own_document(&key)?.is_some_and(|own| !own.is_array()) {
                 pending.push((key, depth + 1));
@@ -88,7 +88,7 @@ fn difference(gathered: &Document, own: &Document) -> Option<String> {
                 if text.chars().count() > 60 { text.chars().take(59).chain(['…']).collect() } else { text }
             };
             format!(
-                "{name} is {} in it and {} in the node's own document",
+                "{name} is {} there, but {} in the node's own document",
                 short(one.get(name)),
                 short(other.get(name))
             )
@@ -97,7 +97,7 @@ fn difference(gathered: &Document, own: &Document) -> Option<String> {
     (!told.is_empty()).then(|| told.join("; "))
 }
 
-/// What a document says, in one form. An empty set of attributes is none.
+/// The normalised content of a document. An empty set of attributes counts as none.
 fn fields(document: &Document) -> Map<String, Value> {
     let mut fields = match document {
         Document::V3(object) => object.clone(),

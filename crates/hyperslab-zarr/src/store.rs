@@ -43,7 +43,7 @@ pub(crate) enum Document {
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the directory cannot be read.
+/// [`Io`](Error::Io) if the directory cannot be read.
 pub fn probe(directory: &dyn Storage) -> Result<bool> {
     if directory.is_remote() && directory.size("zarr.json")?.is_none() {
         let version_2 = [".zgroup", ".zarray", ".zattrs", ".zmetadata"];
@@ -61,7 +61,7 @@ pub fn probe(directory: &dyn Storage) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when there is none, [`Corrupt`](Error::Corrupt) when its root cannot be read.
+/// [`NotFound`](Error::NotFound) if there is none, [`Corrupt`](Error::Corrupt) if its root cannot be read.
 pub fn open(directory: Arc<dyn Storage>) -> Result<ZarrStore> {
     open_with(directory, true)
 }
@@ -125,7 +125,7 @@ impl ZarrStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no array there; otherwise whatever is wrong with it.
+    /// [`NotFound`](Error::NotFound) if there is no array there; otherwise whatever is wrong with it.
     pub fn array(&self, path: &str) -> Result<ZarrArray> {
         let path = normal_path(path);
         let key = &path[1..];
@@ -139,7 +139,7 @@ impl ZarrStore {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](Error::Corrupt) when its document cannot be read.
+    /// [`Corrupt`](Error::Corrupt) if its document cannot be read.
     pub fn group(&self, path: &str) -> Result<Option<Attributes>> {
         let path = normal_path(path);
         match self.document(&path[1..])? {
@@ -160,6 +160,11 @@ impl ZarrStore {
         };
         let mut array = ZarrArray::new(&self.directory, key, metadata, doc)?;
         self.find_labels(key, array.schema_mut());
+        if let Document::V3(object) | Document::V2Array(object, _) = document {
+            let mut own = object.clone();
+            own.remove("attributes");
+            array.schema_mut().stored.document = Some(Arc::new(Value::Object(own)));
+        }
         Ok(array)
     }
 
@@ -212,6 +217,12 @@ impl ZarrStore {
     }
 
     /// The same store as one of another format that is Zarr inside.
+    /// The same store under the name of another format, which is built on this one.
+    #[must_use]
+    pub fn named_as(self, format: &'static str) -> Self {
+        self.named(format)
+    }
+
     pub(crate) fn named(mut self, format: &'static str) -> Self {
         if format == "zarr-zip" {
             self.variant = if self.variant == "zarr2" { "zarr2-zip" } else { "zarr3-zip" };
@@ -378,7 +389,7 @@ impl Store for ZarrStore {
         }
         if let Some(all) = &self.consolidated {
             let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
-            let below = all.keys().filter_map(|own| own.strip_prefix(&prefix));
+            let below = all.range(prefix.clone()..).map_while(|(own, _)| own.strip_prefix(&prefix));
             return Ok(below
                 .filter(|name| !name.is_empty() && !name.contains('/'))
                 .map(str::to_owned)

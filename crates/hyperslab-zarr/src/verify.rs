@@ -1,4 +1,4 @@
-//! Is a store whole? Documents, object names, shard indexes; deep, every chunk.
+//! Checks a store: documents, object names, shard indexes; in a deep check, every chunk.
 
 use std::ops::ControlFlow;
 
@@ -10,7 +10,7 @@ use hyperslab_core::{
 use crate::array::ZarrArray;
 use crate::store::ZarrStore;
 
-/// Groups in groups, at most: deeper, the store is hostile.
+/// The maximum nesting depth of groups; a deeper store is hostile.
 const MAX_DEPTH: usize = 64;
 
 /// Checks a node and everything below it.
@@ -79,7 +79,7 @@ fn check_array(array: &ZarrArray, path: &str, depth: Depth, report: &mut Report)
     }
 }
 
-/// What a walk over the objects saw.
+/// The result of walking the objects.
 #[derive(Default)]
 struct Seen {
     chunks: u64,
@@ -87,7 +87,7 @@ struct Seen {
     failures: Vec<(&'static str, Error)>,
 }
 
-/// What the walk over the objects meets, in its order.
+/// An item found by the walk over the objects, in order.
 enum Met {
     Chunk(ChunkCoord, ChunkRef),
     /// A shard whose index cannot be read.
@@ -98,7 +98,7 @@ fn check_objects(array: &ZarrArray, depth: Depth, seen: &mut Seen) -> Result<()>
     let (mut chunks, mut outside) = (0, 0);
     let walk = |put: &mut dyn FnMut(Met)| {
         array.visit_objects(&mut |coord, size| {
-            // Each object on its own: a damaged one does not cost the others.
+            // Check each object separately, so that a damaged one does not affect the others.
             if !array.object_in_grid(&coord) {
                 outside += 1;
                 return Ok(true);

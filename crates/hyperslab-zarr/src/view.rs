@@ -18,6 +18,9 @@ pub enum CodecSet {
     /// Also `numcodecs.zlib`, `numcodecs.shuffle`, `numcodecs.bz2` and `numcodecs.fletcher32`: what most HDF5 files need to be
     /// read without decoding them here.
     Numcodecs,
+    /// Those that every reader of Zarr v2 has (`gzip`, `zlib`, `zstd`, `blosc`), in documents of v2: for programs that know no
+    /// other, such as GDAL up to 3.10.
+    V2,
 }
 
 impl CodecSet {
@@ -31,8 +34,8 @@ impl CodecSet {
             StoredStep::Gzip => or_new("gzip"),
             StoredStep::Zstd => or_new("zstd"),
             StoredStep::Blosc => or_new("blosc"),
-            StoredStep::Crc32c => Filter::new("crc32c"),
-            StoredStep::Zlib if numcodecs => Filter::new("zlib"),
+            StoredStep::Crc32c if self != Self::V2 => Filter::new("crc32c"),
+            StoredStep::Zlib if numcodecs || self == Self::V2 => Filter::new("zlib"),
             StoredStep::Bzip2 if numcodecs => Filter::new("bz2"),
             StoredStep::Shuffle(size) if numcodecs => Filter::new("shuffle").with("elementsize", size),
             StoredStep::Fletcher32 if numcodecs => Filter::new("fletcher32"),
@@ -48,6 +51,7 @@ impl CodecSet {
 #[derive(Debug)]
 pub struct ArrayView {
     plan: ArrayPlan,
+    format: ZarrFormat,
 }
 
 impl ArrayView {
@@ -67,13 +71,29 @@ impl ArrayView {
         {
             spec.filters = filters;
         }
-        Ok(Self { plan: ArrayPlan::new(name, path, &spec, ZarrFormat::V3, None)? })
+        let format = if codecs == CodecSet::V2 { ZarrFormat::V2 } else { ZarrFormat::V3 };
+        Ok(Self { plan: ArrayPlan::new(name, path, &spec, format, None)?, format })
     }
 
-    /// The array's `zarr.json`.
+    /// The array's `zarr.json`, or its `.zarray` in v2.
     #[must_use]
     pub fn document(&self) -> Value {
-        self.plan.v3()
+        match self.format {
+            ZarrFormat::V3 => self.plan.v3(),
+            ZarrFormat::V2 => self.plan.v2(),
+        }
+    }
+
+    /// The array's `.zattrs`, of v2.
+    #[must_use]
+    pub fn attributes(&self) -> Value {
+        Value::Object(self.plan.attributes().clone())
+    }
+
+    /// Must chunks that were never written be there as well? The document says another fill value than the store, or none.
+    #[must_use]
+    pub const fn has_every_chunk(&self) -> bool {
+        self.plan.store_all
     }
 
     /// Is the object of a chunk the stored bytes themselves, when they have this form?
@@ -92,14 +112,19 @@ impl ArrayView {
         Ok(self.plan.encode(chunk, elements)?.0)
     }
 
-    /// The chunk that an object name below the array means: `c/0/3`, or `c` of an array without dimensions.
+    /// The chunk that an object name below the array means: `c/0/3`, or `c` of an array without dimensions; `0.3` in v2.
     #[must_use]
     pub fn chunk_of_key(&self, key: &str) -> Option<ChunkCoord> {
         let grid = &self.plan.spec.grid;
-        let mut parts = key.split('/');
-        if parts.next() != Some("c") {
-            return None;
-        }
+        let rest = match self.format {
+            ZarrFormat::V3 if key == "c" => "",
+            ZarrFormat::V3 => key.strip_prefix("c/")?,
+            // The chunk of an array without dimensions.
+            ZarrFormat::V2 if grid.rank() == 0 => return (key == "0").then(ChunkCoord::new),
+            ZarrFormat::V2 => key,
+        };
+        let separator = if self.format == ZarrFormat::V3 { '/' } else { '.' };
+        let parts = rest.split(separator).filter(|_| !rest.is_empty());
         let number = |part: &str| {
             let plain = !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
             let canonical = plain && (part == "0" || !part.starts_with('0'));

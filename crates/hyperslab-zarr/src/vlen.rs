@@ -1,4 +1,4 @@
-//! Elements of any length in one chunk: a `u32` count, then for each a `u32` length and its bytes, little-endian.
+//! Variable-length elements in one chunk: a `u32` count, then per element a `u32` length and its bytes, little-endian.
 
 use std::ops::Range;
 
@@ -21,7 +21,7 @@ pub(crate) fn single(chunk: &Bytes, place: Place<'_>) -> Result<Bytes> {
     Ok(chunk.slice(start..start + length))
 }
 
-/// Where each element of a chunk is.
+/// The range of each element of a chunk.
 pub(crate) fn spans(bytes: &[u8], place: Place<'_>) -> Result<Vec<Range<usize>>> {
     let mut fields = Fields::new(bytes, place);
     let count = fields.count_u32(4)?;
@@ -36,8 +36,7 @@ pub(crate) fn spans(bytes: &[u8], place: Place<'_>) -> Result<Vec<Range<usize>>>
     Ok(spans)
 }
 
-/// The elements of a chunk of `shape` cells that stand in `order`: those inside `region` (from the chunk's start), in
-/// C order.
+/// Decodes the elements of a chunk of `shape` cells stored in `order`: those inside `region` (relative to the chunk), in C order.
 pub(crate) fn decode(
     bytes: &[u8],
     shape: &[u64],
@@ -49,7 +48,7 @@ pub(crate) fn decode(
     gather(spans.len(), |cell| &bytes[spans[cell].clone()], shape, region, order, place)
 }
 
-/// Those of `count` elements of a chunk of `shape` cells that are inside `region`, in C order.
+/// The elements of a chunk of `shape` cells that are inside `region`, in C order.
 pub(crate) fn gather<'a>(
     count: usize,
     element: impl Fn(usize) -> &'a [u8],
@@ -59,7 +58,7 @@ pub(crate) fn gather<'a>(
     place: Place<'_>,
 ) -> Result<Elements> {
     if product(shape) != Some(count as u64) {
-        return Err(place.corrupt(format!("{count} elements in a chunk of {shape:?} cells")));
+        return Err(place.corrupt(format!("{count} elements are stored in a chunk of {shape:?} cells")));
     }
     let strides = order.strides(shape);
     let cells = product(region).unwrap_or(0) as usize;
@@ -82,7 +81,7 @@ pub(crate) fn gather<'a>(
     Ok(Elements { data: Data::Variable { offsets, bytes: kept.into() }, validity: None })
 }
 
-/// The texts of numcodecs' `categorize`: numbers of labels, from 1; 0 is no text.
+/// The texts of numcodecs' `categorize`: label numbers, starting at 1; 0 is no text.
 pub(crate) fn categories(
     bytes: &[u8],
     (labels, number): (&[String], Number),
@@ -120,14 +119,14 @@ pub(crate) fn json_texts(
     let value: serde_json::Value = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
     let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
     let Some((items, [_, _])) = items.split_at_checked(items.len().saturating_sub(2)) else {
-        return Err(wrong("no list of items, type and shape".to_owned()));
+        return Err(wrong("expected a list of items, a type and a shape".to_owned()));
     };
     let texts: Option<Vec<&str>> = items.iter().map(serde_json::Value::as_str).collect();
-    let texts = texts.ok_or_else(|| place.unsupported("objects that are no texts in the codec \"json2\""))?;
+    let texts = texts.ok_or_else(|| place.unsupported("the codec \"json2\" for objects other than text"))?;
     gather(texts.len(), |cell| texts[cell].as_bytes(), shape, region, order, place)
 }
 
-/// A chunk of elements, in order; `None` when one is missing or longer than a `u32` can say.
+/// Encodes a chunk of elements, in order; `None` if one is missing or too long for a `u32`.
 pub(crate) fn encode<'a>(elements: impl ExactSizeIterator<Item = Option<&'a [u8]>>) -> Option<Vec<u8>> {
     let mut bytes = Vec::from(u32::try_from(elements.len()).ok()?.to_le_bytes());
     for element in elements {

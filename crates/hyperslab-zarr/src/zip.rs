@@ -48,7 +48,7 @@ impl ZipStorage {
         let wrong = |error: zip::result::ZipError| place.corrupt(error.to_string());
         let length = blob.len()?;
         let mut archive = ZipArchive::new(BlobReader::new(Arc::clone(&blob))?).map_err(wrong)?;
-        let mut members = BTreeMap::new();
+        let (mut members, mut stored_in_all) = (BTreeMap::new(), 0_u64);
         for index in 0..archive.len() {
             let entry = archive.by_index_raw(index).map_err(wrong)?;
             let key = entry.name().map_err(wrong)?.into_owned();
@@ -69,6 +69,11 @@ impl ZipStorage {
             let (stored, size) = (entry.compressed_size(), entry.size());
             if offset.checked_add(stored).is_none_or(|end| end > length) {
                 return Err(place.corrupt(format!("member {key:?} reaches past the end")));
+            }
+            // Members that share their bytes would make a small archive as large as it likes.
+            stored_in_all = stored_in_all.saturating_add(stored);
+            if stored_in_all > length {
+                return Err(place.corrupt(format!("member {key:?} overlaps another")));
             }
             let plausible =
                 if deflated { stored.saturating_mul(MAX_INFLATION).min(MAX_INFLATED) } else { stored };
@@ -103,7 +108,7 @@ impl ZipStorage {
 }
 
 /// Is this key a path below the archive, in its plainest form?
-fn is_inside(key: &str) -> bool {
+pub(crate) fn is_inside(key: &str) -> bool {
     !key.contains(['\\', '\0']) && key.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
 

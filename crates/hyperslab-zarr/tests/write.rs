@@ -1,4 +1,4 @@
-//! Writing, seen from outside: whole or not at all, and read back equal whatever the shape, shards and filters.
+//! Writing, seen from outside: complete or not at all, and read back equal whatever the shape, shards and filters.
 
 #[expect(dead_code, reason = "other tests use the rest")]
 mod support;
@@ -26,7 +26,7 @@ fn a_store_appears_at_commit_and_leaves_nothing_when_dropped() {
     let chunk = [0].as_slice().into();
     array.write(&chunk, array.encode(&chunk, &Elements::fixed(vec![1, 2])).unwrap()).unwrap();
     let again = array.encode(&chunk, &Elements::fixed(vec![1, 2])).unwrap();
-    assert!(array.write(&chunk, again).unwrap_err().to_string().contains("written before"));
+    assert!(array.write(&chunk, again).is_err());
     assert!(!target.exists());
     drop(dropped);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

@@ -1,4 +1,4 @@
-//! Chunk-grid arrays: one byte string a chunk.
+//! Chunk-grid arrays: one byte string per chunk.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,7 +16,7 @@ use crate::meta::{corrupt, dtype};
 /// Cells kept decoded, per array.
 pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
-/// An array whose cell `(i, j, k)` holds everything that chunk `origin + (i, j, k)` has for it.
+/// An array whose cell `(i, j, k)` holds the array's data for chunk `origin + (i, j, k)`.
 #[derive(Debug)]
 pub(crate) struct CellArray {
     array: ZarrArray,
@@ -34,7 +34,7 @@ struct Kept {
 }
 
 impl CellArray {
-    /// The array at a path; `None` when there is none.
+    /// The array at a path; `None` if there is none.
     pub(crate) fn open(zarr: &ZarrStore, path: &str) -> Result<Option<Self>> {
         let array = match zarr.array(path) {
             Ok(array) => array,
@@ -73,7 +73,7 @@ impl CellArray {
         self.array.name()
     }
 
-    /// Are cells stored as they are?
+    /// Returns true if cells are stored as they are.
     pub(crate) fn is_raw(&self) -> bool {
         self.array.schema().filters.is_empty()
     }
@@ -87,7 +87,7 @@ impl CellArray {
         ChunkBox::new(self.origin.clone(), self.array.schema().shape())
     }
 
-    /// The type that the attribute `dtype` names; 32-bit floats when there is none.
+    /// The type given by the attribute `dtype`; 32-bit floats by default.
     pub(crate) fn dtype(&self) -> Result<DType> {
         match self.attributes.get("dtype") {
             None => Ok(DType::Float32),
@@ -98,7 +98,7 @@ impl CellArray {
         }
     }
 
-    /// The cell of a chunk; `None` when it is empty.
+    /// The cell of a chunk; `None` if it is empty.
     pub(crate) fn cell(&self, chunk: &Coord) -> Result<Option<Bytes>> {
         if let Some(cell) = self.kept().cells.get(chunk) {
             return Ok(Some(cell.clone()));
@@ -113,7 +113,7 @@ impl CellArray {
         Ok(Some(cell))
     }
 
-    /// The same, and it is not kept.
+    /// Like `cell`, without caching it.
     pub(crate) fn read_cell(&self, chunk: &Coord) -> Result<Option<Bytes>> {
         let Some(at) = self.index(chunk) else { return Ok(None) };
         Ok(self.array.single_element(&at)?.filter(|cell| !cell.is_empty()))
@@ -123,7 +123,7 @@ impl CellArray {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cell's place in the array.
+    /// The cell's position in the array.
     fn index(&self, chunk: &Coord) -> Option<ChunkCoord> {
         if chunk.len() != self.origin.len() {
             return None;
@@ -134,7 +134,7 @@ impl CellArray {
         self.array.schema().grid.contains(&at).then_some(at)
     }
 
-    /// The chunks that the array lists as non-empty, in numeric order; where it lists none, those that are stored.
+    /// The chunks that the array lists as non-empty, in numeric order; if it has no list, those that are stored.
     pub(crate) fn chunks(&self) -> Result<&[Coord]> {
         if let Some(chunks) = self.chunks.get() {
             return Ok(chunks);
@@ -148,7 +148,7 @@ impl CellArray {
         Ok(self.chunks.get_or_init(|| chunks))
     }
 
-    /// What `nonempty_chunks` says.
+    /// The content of `nonempty_chunks`.
     pub(crate) fn listed(&self) -> Result<Option<Vec<Coord>>> {
         let Some(listed) = self.attributes.get("nonempty_chunks") else { return Ok(None) };
         let wrong = || corrupt(self.name(), "zarr.json", "nonempty_chunks");
@@ -168,12 +168,12 @@ impl CellArray {
         Ok(stored)
     }
 
-    /// May this chunk have a cell, as far as the list says?
+    /// Returns true if this chunk may have a cell, according to the list.
     pub(crate) fn may_have(&self, chunk: &Coord) -> Result<bool> {
         Ok(self.chunks()?.binary_search(chunk).is_ok())
     }
 
-    /// The shape of a row beside the row count: `[]` or `[C]`.
+    /// The shape of a row without the row count: `[]` or `[C]`.
     pub(crate) fn row_width(&self) -> Option<u64> {
         let shape = self.attributes.get("row_shape")?.as_array()?;
         shape.iter().map(Value::as_u64).try_fold(1_u64, |all, own| all.checked_mul(own?))

@@ -1,11 +1,11 @@
-//! Chunk coordinates, which may be negative, and how they are spelled.
+//! Chunk coordinates, which may be negative, and their spelling.
 
 use smallvec::SmallVec;
 
-/// The place of a chunk: `floor(position / chunk_shape)`, absolute.
+/// The absolute position of a chunk: `floor(position / chunk_shape)`.
 pub(crate) type Coord = SmallVec<[i64; 4]>;
 
-/// A coordinate out of its dotted spelling: `6.-1.7`.
+/// Parses the dotted spelling of a coordinate: `6.-1.7`.
 pub(crate) fn parse_dotted(text: &str, rank: usize) -> Option<Coord> {
     let coord: Option<Coord> = text.split('.').map(|part| part.parse().ok()).collect();
     coord.filter(|coord| coord.len() == rank)
@@ -16,7 +16,7 @@ pub(crate) fn dotted(coord: &[i64]) -> String {
     coord.iter().map(i64::to_string).collect::<Vec<_>>().join(".")
 }
 
-/// The name of a link array: offsets of all endpoints but the first, signs written except for zero.
+/// The name of a link array: the offsets of all endpoints but the first, signed except for zero.
 pub(crate) fn segment_name(offsets: &[Coord]) -> String {
     if offsets.is_empty() {
         return "self".to_owned();
@@ -26,7 +26,7 @@ pub(crate) fn segment_name(offsets: &[Coord]) -> String {
     offsets.iter().map(tuple).collect::<Vec<_>>().join("_")
 }
 
-/// The offsets in the name of a link array of `width` endpoints; `None` when it is no such name.
+/// Parses the offsets from the name of a link array with `width` endpoints; `None` if it is not such a name.
 pub(crate) fn parse_segment(name: &str, width: usize, rank: usize) -> Option<Vec<Coord>> {
     if width == 1 {
         return (name == "self").then(Vec::new);
@@ -37,8 +37,8 @@ pub(crate) fn parse_segment(name: &str, width: usize, rank: usize) -> Option<Vec
 
 /// The chunk `floor(position / shape)` per axis.
 pub(crate) fn chunk_of(position: f64, shape: f64) -> i64 {
-    // Saturates for what no store can hold; NaN is 0 and fails every box test. Cutting off the fraction and correcting is
-    // several times as fast as `floor` where that is a function call.
+    // Saturates for values that no store can hold; NaN is 0 and fails every box test. Truncating and correcting is several times
+    // as fast as `floor` where that is a function call.
     let quotient = position / shape;
     let whole = quotient as i64;
     whole.saturating_sub(i64::from(whole as f64 > quotient))

@@ -93,7 +93,7 @@ impl GeometrySink for ZvfWriter {
 fn kind(spec: &GeometrySpec) -> Result<Kind> {
     Kind::from_name(&spec.kind).ok_or_else(|| {
         Error::invalid(format!(
-            "{:?} is no kind of geometry; there are {}",
+            "{:?} is not a kind of geometry; choose one of: {}",
             spec.kind,
             INFO.geometry_kinds.join(", ")
         ))

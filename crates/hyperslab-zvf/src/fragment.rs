@@ -357,7 +357,7 @@ fn check_offsets(offsets: &[u8], place: Place<'_>) -> Result<usize> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when a fragment names a row that the chunk does not have, or there are more than the
+/// [`Invalid`](Error::Invalid) if a fragment names a row that the chunk does not have, or there are more than the
 /// format can count.
 pub fn encode(fragments: &[Fragment], rows: u64) -> Result<Vec<u8>> {
     let count = u32::try_from(fragments.len()).map_err(|_| Error::invalid("more than 2^32 fragments"))?;

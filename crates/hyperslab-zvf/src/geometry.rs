@@ -17,7 +17,7 @@ pub struct ZvfGeometry {
     name: String,
     schema: GeometrySchema,
     levels: Arc<Levels>,
-    /// Only this level, where the node is a level.
+    /// The level, if the node is a single level.
     only: Option<usize>,
 }
 
@@ -53,9 +53,10 @@ impl ZvfGeometry {
         match (self.only, wanted) {
             (Some(only), None) => self.levels.level(only),
             (Some(only), Some(wanted)) if wanted == only => self.levels.level(only),
-            (Some(only), Some(wanted)) => {
-                Err(Error::invalid(format!("{}: level {wanted} of the level {only}", self.name)))
-            }
+            (Some(only), Some(wanted)) => Err(Error::invalid(format!(
+                "{}: the node is level {only} and has no level {wanted}",
+                self.name
+            ))),
             (None, wanted) => self.levels.level(wanted.unwrap_or(0)),
         }
     }

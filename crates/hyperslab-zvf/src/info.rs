@@ -1,4 +1,4 @@
-//! What `info` tells of a store: its levels, and what their chunks and fragments are like.
+//! Details for `info`: the levels, with statistics of their chunks and fragments.
 
 use hyperslab_core::Result;
 use rayon::prelude::*;
@@ -13,7 +13,7 @@ use crate::store::Levels;
 /// Levels of more chunks than this are not read for statistics.
 const MOST_CHUNKS: usize = 1 << 14;
 
-/// Everything that is not in the catalog.
+/// Everything that the catalog does not hold.
 pub(crate) fn details(levels: &Levels) -> Result<Map<String, Value>> {
     let root = &levels.root;
     let mut shown = Vec::new();
@@ -56,13 +56,13 @@ fn level_details(level: &Level) -> Result<Value> {
     Ok(shown)
 }
 
-/// What one chunk is like.
+/// Statistics of one chunk.
 struct Chunk {
     rows: u64,
     fragments: u64,
     ranges: u64,
     empty: u64,
-    /// Rows that fragments name, as often as they do.
+    /// The number of rows that fragments name, counting repetitions.
     named: u64,
     bytes: u64,
 }
@@ -82,7 +82,7 @@ fn one(level: &Level, chunk: &Coord) -> Result<Chunk> {
     Ok(Chunk { rows, fragments, ranges, empty, named, bytes: index.size() as u64 })
 }
 
-/// The least, the mean and the most.
+/// The minimum, mean and maximum.
 fn spread(counts: impl Iterator<Item = u64> + Clone) -> Value {
     let number = counts.clone().count();
     if number == 0 {

@@ -1,4 +1,4 @@
-//! One level of a store: its arrays, opened when they are needed.
+//! One level of a store. Its arrays are opened on demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -28,7 +28,7 @@ pub(crate) struct Level {
     pub(crate) fragments: Option<CellArray>,
     /// The type of a coordinate.
     pub(crate) dtype: DType,
-    /// Parsed indexes, and how many bytes of them.
+    /// Parsed indexes, and their size in bytes.
     indexes: Mutex<(HashMap<Coord, Arc<FragmentIndex>>, usize)>,
     attributes: OnceLock<Vec<(String, CellArray)>>,
     links: OnceLock<Option<Links>>,
@@ -58,7 +58,7 @@ impl Level {
         }
         let vertices_path = format!("{path}/vertices");
         let Some(vertices) = CellArray::open(zarr, &vertices_path)? else {
-            // Stores of 0.6 to 0.8 have a group of arrays here. The version text is no help: it was never checked.
+            // Stores of 0.6 to 0.8 have a group of arrays here. The version text is no help, because writers never checked it.
             if zarr.group(&vertices_path)?.is_some() {
                 let feature = format!("the layout of Zarr Vectors before 0.9 (a group at {vertices_path})");
                 return Err(Error::unsupported(Arc::clone(zarr.name()), feature));
@@ -95,7 +95,7 @@ impl Level {
         })
     }
 
-    /// Axes of the grid before those of space: one with attribute chunking.
+    /// The number of grid axes before those of space: one with attribute chunking.
     pub(crate) fn leading(&self) -> usize {
         self.vertices.rank() - self.root.rank()
     }
@@ -105,12 +105,12 @@ impl Level {
         self.dtype.size().unwrap_or(1) * self.root.rank()
     }
 
-    /// The vertices of a chunk; `None` when it has none.
+    /// The vertices of a chunk; `None` if it has none.
     pub(crate) fn chunk(&self, chunk: &Coord) -> Result<Option<Vertices>> {
         self.vertices.cell(chunk)?.map(|bytes| self.vertices_of(chunk, bytes)).transpose()
     }
 
-    /// The same, for those who look at each chunk once: nothing is kept.
+    /// Like `chunk`, without caching, for callers that visit each chunk once.
     pub(crate) fn read_chunk(&self, chunk: &Coord) -> Result<Option<Vertices>> {
         self.vertices.read_cell(chunk)?.map(|bytes| self.vertices_of(chunk, bytes)).transpose()
     }
@@ -143,7 +143,7 @@ impl Level {
         Ok(index)
     }
 
-    /// The same, not kept, and the size of the blob.
+    /// Like `fragments`, without caching; also returns the size of the blob.
     pub(crate) fn read_fragments(&self, chunk: &Coord, rows: u64) -> Result<(FragmentIndex, usize)> {
         let blob = match &self.fragments {
             Some(fragments) => fragments.read_cell(chunk)?,
@@ -158,7 +158,7 @@ impl Level {
         Ok((index, size))
     }
 
-    /// Does the level claim that in every chunk the fragments are ranges that cover the rows in order?
+    /// Returns true if the level claims that in every chunk the fragments are ranges that cover the rows in order.
     pub(crate) fn claims_tiles(&self) -> bool {
         self.metadata.get("fragments_tile").and_then(Value::as_bool).unwrap_or(false)
     }
@@ -213,7 +213,7 @@ impl Level {
         Ok(self.objects.get_or_init(|| objects).as_ref())
     }
 
-    /// What `info` shows of it.
+    /// The summary shown by `info`.
     pub(crate) fn summary(&self) -> Result<GeometryLevel> {
         let vertices = match self.metadata.get("vertex_count").and_then(Value::as_u64) {
             Some(count) => count,
@@ -231,14 +231,14 @@ impl Level {
         let links = match self.root.linking() {
             Linking::None => 0,
             Linking::Stored => stored,
-            // A path, or a tree, has one link fewer than vertices.
+            // A path or tree has one link fewer than vertices.
             Linking::Path | Linking::Tree if !shared && objects > 0 => vertices.saturating_sub(objects),
             Linking::Path | Linking::Tree => self.count_path_links()?,
         };
         Ok(GeometryLevel { path: self.path.clone(), vertices, links, objects })
     }
 
-    /// Consecutive vertices of all objects, where fragments are shared and the counts do not tell.
+    /// Counts consecutive vertices of all objects, for shared fragments whose counts do not give the number.
     fn count_path_links(&self) -> Result<u64> {
         let query = hyperslab_core::GeometryQuery { attributes: Some(Vec::new()), ..Default::default() };
         let data = crate::query::run(self, &query)?;

@@ -1,6 +1,6 @@
 //! Zarr Vectors (ZVF): points, lines, polylines, graphs, skeletons and meshes, in chunks of space, on top of Zarr.
 //!
-//! Space is cut into *chunks*. A chunk's vertices are one byte string, its *fragments* say which of those rows belong together, and
+//! Space is divided into *chunks*. A chunk's vertices are one byte string; its *fragments* group the rows that belong together;
 //! an *object* is a list of fragments over any number of chunks, its *manifest*. Coarser *levels* hold the same objects with
 //! fewer vertices.
 //!
@@ -15,17 +15,17 @@
 //! | module | holds |
 //! |---|---|
 //! | `fragment` | [`FragmentIndex`]: ranges and lists of rows, over the bytes of the blob |
-//! | `manifest`, `manifests` | the fragments of an object; those of many, in little memory |
+//! | `manifest`, `manifests` | the fragments of an object; those of many objects, in little memory |
 //! | `links` | stored links, within a chunk and across |
 //! | `objects` | ids, manifests, groups |
-//! | `cells` | arrays with one byte string a chunk |
+//! | `cells` | arrays with one byte string per chunk |
 //! | `meta`, `coord` | documents; coordinates and their spelling |
-//! | `level`, `query` | one level, and what is asked of it |
+//! | `level`, `query` | one level, and queries of it |
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
 //! | `info`, `verify` | statistics of chunks and fragments; checks |
 //! | `write` | [`ZvfWriter`], [`write`]: new stores, in bounded memory, on all cores |
-//! | `driver` | the format, as the engine knows it: [`ZvfDriver`] |
-//! | `pyramid` | [`build_pyramid`]: coarser levels of what is stored |
+//! | `driver` | the format driver for the engine: [`ZvfDriver`] |
+//! | `pyramid` | [`build_pyramid`]: generates coarser levels |
 //!
 //! ```
 //! use bytes::Bytes;

@@ -10,29 +10,29 @@ use crate::coord::{Coord, parse_segment, segment_name};
 use crate::fragment::FragmentIndex;
 use crate::meta::corrupt;
 
-/// Endpoints of one link, at most.
+/// The maximum number of endpoints of one link.
 const MAX_WIDTH: usize = 16;
 
 /// The links within one level, `links/0`, or from it to another one, `links/+1`.
 #[derive(Debug)]
 pub(crate) struct Links {
-    /// To the level of which all ends after the first belong.
+    /// The level of all ends after the first, relative to this one.
     pub(crate) delta: i64,
     pub(crate) width: usize,
     pub(crate) directed: bool,
     duplicate: bool,
-    /// How many links the family says that it has.
+    /// The declared number of links.
     pub(crate) count: Option<u64>,
     pub(crate) segments: Vec<Segment>,
-    /// Which rows of the arrays of links inside one chunk are links.
+    /// Which rows of the arrays of local links are links.
     groups: Option<CellArray>,
 }
 
-/// The links whose endpoints lie in chunks at the same offsets from each other.
+/// The links whose endpoints lie in chunks with the same relative offsets.
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) cells: CellArray,
-    /// From the first endpoint's chunk to the others'.
+    /// The offsets from the first endpoint's chunk to the others.
     pub(crate) offsets: Vec<Coord>,
     permuted: bool,
 }
@@ -46,14 +46,14 @@ impl Segment {
         }
     }
 
-    /// Are all endpoints in one chunk?
+    /// Returns true if all endpoints are in one chunk.
     pub(crate) fn is_local(&self) -> bool {
         self.offsets.iter().all(|offset| offset.iter().all(|part| *part == 0))
     }
 }
 
 impl Links {
-    /// The levels, relative to this one, to which links of the level whose group is `level` lead; 0 is the level itself.
+    /// The relative levels to which links of the level with the group `level` lead; 0 is the level itself.
     pub(crate) fn deltas(zarr: &ZarrStore, level: &str) -> Result<Vec<i64>> {
         let family = format!("{level}/links");
         if zarr.group(&family)?.is_none() {
@@ -62,7 +62,7 @@ impl Links {
         Ok(zarr.children(&family)?.iter().filter_map(|name| name.parse().ok()).collect())
     }
 
-    /// The links of the level whose group is `level`; `None` when it has none.
+    /// The links of the level whose group is `level`; `None` if it has none.
     pub(crate) fn open(zarr: &ZarrStore, level: &str, delta: i64) -> Result<Option<Self>> {
         let name = if delta == 0 { "0".to_owned() } else { format!("{delta:+}") };
         let family = format!("{level}/links/{name}");
@@ -103,8 +103,8 @@ impl Links {
         Ok(Some(Self { delta, width, directed, duplicate, count: number("num_links"), segments, groups }))
     }
 
-    /// The records of one cell: for each its number there and the endpoints as (which of the chunks, row), in the order in which
-    /// they were given to the writer. Chunk 0 is the cell's own, chunk `k` the one at offset `k - 1`.
+    /// The records of one cell: for each, its number and its endpoints as (chunk, row), in the order given to the writer. Chunk 0
+    /// is the cell's own, chunk `k` the one at offset `k - 1`.
     pub(crate) fn records(&self, segment: &Segment, chunk: &Coord) -> Result<Vec<(usize, Record)>> {
         let Some(cell) = segment.cells.cell(chunk)? else { return Ok(Vec::new()) };
         let name = format!("{} chunk {}", segment.cells.name(), crate::coord::dotted(chunk));
@@ -155,12 +155,12 @@ impl Links {
         Ok(original)
     }
 
-    /// Do cells hold records and nothing before them?
+    /// Returns true if cells hold only records, without a header.
     pub(crate) fn is_flat(&self, segment: &Segment) -> bool {
         self.delta == 0 && segment.is_local()
     }
 
-    /// Is there an index of the records of this cell, as there must be within a chunk?
+    /// Returns true if there is an index of the records of this cell, which is required within a chunk.
     pub(crate) fn is_grouped(&self, chunk: &Coord) -> Result<bool> {
         match &self.groups {
             Some(groups) => Ok(groups.cell(chunk)?.is_some()),
@@ -168,7 +168,7 @@ impl Links {
         }
     }
 
-    /// How many records a cell holds, whether named or not.
+    /// The number of records in a cell, named or not.
     pub(crate) fn stored(&self, segment: &Segment, chunk: &Coord) -> Result<usize> {
         let Some(cell) = segment.cells.cell(chunk)? else { return Ok(0) };
         let row = 8 * (self.width + usize::from(segment.permuted));
@@ -177,7 +177,7 @@ impl Links {
         Ok(data / row)
     }
 
-    /// The rows that the groups name, each once; `None` when they name all in order.
+    /// The rows that the groups name, each once; `None` if they name all in order.
     fn local_rows(&self, cell: &Bytes, row: usize, chunk: &Coord) -> Result<Option<Vec<u64>>> {
         let Some(groups) = &self.groups else { return Ok(None) };
         let Some(blob) = groups.cell(chunk)? else { return Ok(None) };
@@ -207,7 +207,7 @@ pub(crate) struct LinkAttribute {
     pub(crate) dtype: DType,
     /// Values of a row; `None` for a plain column.
     pub(crate) width: Option<u64>,
-    /// By the name of the link array.
+    /// The cells, by the name of the link array.
     segments: Vec<(String, CellArray)>,
 }
 
@@ -242,7 +242,7 @@ impl LinkAttribute {
         self.dtype.size().unwrap_or(1) * self.width.unwrap_or(1) as usize
     }
 
-    /// The rows of a link array's cell, of which there must be `records`; `None` when it has none.
+    /// The rows of a link array's cell, of which there must be `records`; `None` if it has none.
     pub(crate) fn cell(&self, segment: &Segment, chunk: &Coord, records: usize) -> Result<Option<Bytes>> {
         let name = segment_name(&segment.offsets);
         let Some((_, cells)) = self.segments.iter().find(|(own, _)| *own == name) else { return Ok(None) };
@@ -259,7 +259,7 @@ impl LinkAttribute {
 /// A link's endpoints: which chunk of its segment, which row there.
 pub(crate) type Record = Vec<(usize, u64)>;
 
-/// Of the copies of a link, one per chunk that it touches, the one in the lowest chunk counts.
+/// A link is stored once per chunk that it touches. Only the copy in the lowest chunk counts.
 fn is_first_copy(segment: &Segment, record: &Record) -> bool {
     let zero = |k: usize| if k == 0 { None } else { segment.offsets.get(k - 1) };
     record
@@ -284,7 +284,7 @@ fn inline_data(cell: &Bytes, place: Place<'_>) -> Result<Bytes> {
     Ok(cell.slice(cell.len() - data..))
 }
 
-/// The permutation with this Lehmer code: where each stored endpoint stood before sorting.
+/// The permutation with this Lehmer code: the position of each stored endpoint before sorting.
 pub(crate) fn lehmer(code: i64, width: usize) -> Option<Vec<usize>> {
     let mut code = usize::try_from(code).ok()?;
     let mut left: Vec<usize> = (0..width).collect();

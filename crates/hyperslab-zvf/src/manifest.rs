@@ -107,7 +107,7 @@ impl Encoder {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there are more blocks than a `u32` counts.
+    /// [`Invalid`](Error::Invalid) if there are more blocks than a `u32` counts.
     pub(crate) fn add(&mut self, chunk: u32, coord: &Coord, fragment: u64) -> Result<()> {
         if let Some((own, first, count)) = &mut self.last
             && *own == chunk

@@ -1,8 +1,7 @@
-//! The manifests of one chunk of the object index: decoded as far as somebody asked, and kept in little memory.
+//! The manifests of one chunk of the object index: decoded as far as requested, and cached in little memory.
 //!
-//! A block that is stored in 33 bytes (three coordinates of 8 bytes, a mode, a fragment) takes 12 here: most name one
-//! fragment, or one run, of a chunk that has a number in the level's grid. Manifests with any other block are kept as
-//! they are stored.
+//! A block that is stored in 33 bytes (three coordinates of 8 bytes, a mode, a fragment) takes 12 bytes here: most blocks name
+//! one fragment, or one run, of a chunk that has a number in the level's grid. Manifests with any other block are kept as stored.
 
 use std::collections::HashMap;
 
@@ -12,7 +11,7 @@ use hyperslab_zarr::ElementStream;
 use crate::coord::Coord;
 use crate::manifest::{self, Block, Fragments};
 
-/// A box of chunks, in which each has a number.
+/// A box of numbered chunks.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkBox {
     origin: Coord,
@@ -20,13 +19,13 @@ pub(crate) struct ChunkBox {
 }
 
 impl ChunkBox {
-    /// The chunks from `origin` on; none when they are more than 32 bits can count.
+    /// The chunks starting at `origin`; empty if their number exceeds 32 bits.
     pub(crate) fn new(origin: Coord, shape: &[u64]) -> Self {
         let countable = product(shape).is_some_and(|count| count <= 1 << 32) && origin.len() == shape.len();
         if countable { Self { origin, shape: shape.to_vec() } } else { Self::none(origin.len()) }
     }
 
-    /// No chunks, of coordinates of so many numbers.
+    /// An empty box of this rank.
     pub(crate) fn none(rank: usize) -> Self {
         Self { origin: Coord::from_elem(0, rank), shape: vec![0; rank] }
     }
@@ -46,12 +45,12 @@ impl ChunkBox {
     }
 }
 
-/// One block in few bytes.
+/// One packed block.
 #[derive(Debug, Clone, Copy)]
 struct Packed {
     chunk: u32,
     first: u32,
-    /// Of a run; 0: a single fragment.
+    /// The length of a run; 0 for a single fragment.
     count: u32,
 }
 
@@ -85,8 +84,8 @@ impl Manifest {
 
 /// The manifests of one chunk of the index.
 ///
-/// Who asks for one, or for some in their order, gets them from one pass that keeps nothing else. Who comes back for one that
-/// was passed over will come again: the second pass keeps all.
+/// The first requests are served from one pass that keeps nothing else. A request for a manifest that was passed over indicates
+/// random access, so the second pass keeps all of them.
 #[derive(Debug)]
 pub(crate) struct Manifests {
     chunks: ChunkBox,
@@ -97,9 +96,10 @@ pub(crate) struct Manifests {
 
 #[derive(Debug)]
 enum Pass {
-    /// Where the next come from, and its number; no stream when the chunk was never written: all are empty.
+    /// The source of the next manifests and its number. Without a stream the chunk was never written, and all manifests are
+    /// empty.
     At(usize, Option<ElementStream>),
-    /// Why no more can be read.
+    /// The reason why no more can be read.
     Broken(String),
 }
 
@@ -108,11 +108,11 @@ impl Manifests {
         Self { chunks, pass: Pass::At(0, stream), kept: HashMap::new(), keeps_all: false }
     }
 
-    /// The blocks of a manifest; `again` begins a second pass.
+    /// The blocks of a manifest. `again` starts a second pass.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) for false manifests, and for chunks that do not decode up to there.
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) for invalid manifests, and for chunks that do not decode that far.
     pub(crate) fn get(
         &mut self,
         row: usize,
@@ -152,7 +152,7 @@ impl Manifests {
     }
 }
 
-/// The blocks of a manifest; `None` when one of them cannot be packed.
+/// The blocks of a manifest; `None` if one of them cannot be packed.
 fn pack(stored: &[u8], chunks: &ChunkBox) -> Option<Box<[Packed]>> {
     if stored.is_empty() {
         return Some(Box::default());
@@ -190,7 +190,7 @@ fn pack(stored: &[u8], chunks: &ChunkBox) -> Option<Box<[Packed]>> {
         if !inside {
             return None;
         }
-        // Inside the box, whose chunks 32 bits count.
+        // Inside the box, whose chunk numbers fit in 32 bits.
         blocks.push(Packed { chunk: chunk as u32, first, count });
     }
     rest.is_empty().then(|| blocks.into_boxed_slice())

@@ -1,4 +1,4 @@
-//! What the documents of a store say: root and levels.
+//! The metadata documents of a store: root and levels.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use hyperslab_core::{Corrupt, DType, Error, Result};
 use hyperslab_zarr::ZarrStore;
 use serde_json::{Map, Value};
 
-/// More dimensions than this are no geometry.
+/// The maximum number of dimensions.
 const MAX_RANK: usize = 16;
 
 /// An error about a document of a store.
@@ -29,22 +29,22 @@ pub(crate) struct Root {
     pub(crate) links_convention: String,
     pub(crate) identity_objects: bool,
     pub(crate) axes: Vec<String>,
-    /// World position = stored position + this.
+    /// Added to stored positions to get world positions.
     pub(crate) offset: Option<Vec<f64>>,
     /// The names of the levels, finest first.
     pub(crate) levels: Vec<String>,
-    /// What people wrote beside it, and what we do not interpret.
+    /// User attributes, and fields that we do not interpret.
     pub(crate) attributes: Map<String, Value>,
 }
 
-/// How vertices are linked where no link is stored.
+/// How vertices are linked if no links are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Linking {
-    /// They are not: points.
+    /// Not at all: points.
     None,
     /// Consecutive vertices of an object.
     Path,
-    /// A row's parent is the row before it in its fragment, unless a link says otherwise.
+    /// The parent of a row is the preceding row of its fragment, unless a link says otherwise.
     Tree,
     /// Every link is stored.
     Stored,
@@ -110,7 +110,7 @@ impl Root {
         self.axes.len()
     }
 
-    /// How vertices are linked where no link is stored.
+    /// How vertices are linked if no links are stored.
     pub(crate) fn linking(&self) -> Linking {
         match (self.kinds[0].as_str(), self.links_convention.as_str()) {
             ("point_cloud", _) => Linking::None,
@@ -122,7 +122,7 @@ impl Root {
     }
 }
 
-/// The levels that the multiscale metadata names, or else the groups that are named by a number.
+/// The levels named by the multiscale metadata, or else the groups with numeric names.
 fn level_names(zarr: &ZarrStore, scale: Option<&Value>) -> Result<Vec<String>> {
     use hyperslab_core::Store;
     let named = scale.and_then(|scale| scale.get("datasets")).and_then(Value::as_array);

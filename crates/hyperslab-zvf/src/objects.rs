@@ -13,7 +13,7 @@ use crate::manifest::{Block, Fragments};
 use crate::manifests::{ChunkBox, Manifests};
 use crate::meta::corrupt;
 
-/// Chunks of manifests that are kept.
+/// The number of cached chunks of manifests.
 const KEPT_CHUNKS: usize = 16;
 
 /// The objects of a level.
@@ -25,35 +25,35 @@ pub(crate) struct Objects {
     /// The chunks that manifests may name.
     chunks: ChunkBox,
     manifests: Option<ZarrArray>,
-    /// Row to id; `None`: an object's id is its row.
+    /// Ids by row; `None` if an object's id is its row.
     ids: Option<ZarrArray>,
     table: OnceLock<Ids>,
     /// Decoded chunks of the manifests.
     kept: Mutex<HashMap<u64, Manifests>>,
     by_chunk: OnceLock<HashMap<Coord, Vec<Use>>>,
-    /// With the identity convention: the only chunk; object `i` is its fragment `i`.
+    /// For the identity convention: the only chunk, whose fragment `i` is object `i`.
     only: Option<Coord>,
 }
 
 #[derive(Debug)]
 struct Ids {
     ids: Vec<i64>,
-    /// The row of each id; `None` where the ids ascend and are found by halving.
+    /// The row of each id; `None` if the ids ascend and can be searched.
     rows: Option<HashMap<i64, u64>>,
 }
 
-/// Fragments of one chunk, and their place in an object.
+/// Fragments of one chunk, and their position in an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Use {
     /// The object's row.
     pub(crate) object: u64,
-    /// The first one's number among the object's fragments.
+    /// The position of the first one among the object's fragments.
     pub(crate) ordinal: u64,
     pub(crate) fragments: Fragments,
 }
 
 impl Objects {
-    /// The objects of the level whose group is `level`; `None` when it has none.
+    /// The objects of the level whose group is `level`; `None` if it has none.
     pub(crate) fn open(zarr: &ZarrStore, level: &str, chunks: ChunkBox) -> Result<Option<Self>> {
         let path = format!("{level}/object_index");
         let Some(attributes) = zarr.group(&path)? else { return Ok(None) };
@@ -85,7 +85,7 @@ impl Objects {
                 .filter(|own| (1..=17).contains(own))
                 .ok_or_else(|| corrupt(&name, "zarr.json", "sid_ndim"))
         })?;
-        // Chunks of another grid than the level's have no numbers in it.
+        // Chunks of a grid other than the level's have no numbers in it.
         let chunks = if rank == chunks.rank() { chunks } else { ChunkBox::none(rank) };
         let ids = match zarr.array(&format!("{path}/object_ids")) {
             Ok(ids) if with_ids => Some(ids),
@@ -128,17 +128,17 @@ impl Objects {
         }
     }
 
-    /// Rows of the index, objects that are absent at this level included.
+    /// The number of rows of the index, including objects that are absent at this level.
     pub(crate) const fn len(&self) -> u64 {
         self.count
     }
 
-    /// Objects that have any fragment here, as far as the index says.
+    /// The number of objects that have fragments here, according to the index.
     pub(crate) fn present(&self) -> u64 {
         self.present.unwrap_or(self.count)
     }
 
-    /// How many objects the index says are here.
+    /// The declared number of objects.
     pub(crate) const fn declared_present(&self) -> Option<u64> {
         self.present
     }
@@ -196,7 +196,7 @@ impl Objects {
         manifests.get((row % each) as usize, Place::new(&store, "manifest", 0), stream)
     }
 
-    /// For every chunk the objects that use its fragments. Made once, from all manifests.
+    /// The objects that use the fragments of each chunk. Built once, from all manifests.
     pub(crate) fn by_chunk(&self) -> Result<&HashMap<Coord, Vec<Use>>> {
         if let Some(by_chunk) = self.by_chunk.get() {
             return Ok(by_chunk);
@@ -205,7 +205,7 @@ impl Objects {
         for object in 0..self.count {
             let mut ordinal = 0_u64;
             for block in self.manifest(object)? {
-                // Runs stay runs: how long one really can be, only the chunk's own index tells.
+                // Runs stay runs: only the chunk's own index knows how long a run can be.
                 let (next, fragments) = (ordinal.saturating_add(block.fragments.len()), block.fragments);
                 by_chunk.entry(block.chunk).or_default().push(Use { object, ordinal, fragments });
                 ordinal = next;
@@ -215,7 +215,7 @@ impl Objects {
     }
 }
 
-/// The attributes of these objects, by name, one row an object in this order.
+/// The attributes of these objects, by name, one row per object in this order.
 pub(crate) fn attributes(level: &Level, ids: &[i64]) -> Result<Vec<(String, Values)>> {
     let family = format!("{}/object_attributes", level.path);
     let Some(objects) = level.objects()? else { return Ok(Vec::new()) };
@@ -242,7 +242,7 @@ pub(crate) fn attributes(level: &Level, ids: &[i64]) -> Result<Vec<(String, Valu
     Ok(attributes)
 }
 
-/// The array of groups; `None` when a level has none.
+/// The array of groups; `None` if a level has none.
 fn group_array(zarr: &ZarrStore, level: &str) -> Result<Option<ZarrArray>> {
     let array = match zarr.array(&format!("{level}/groups")) {
         Ok(array) => array,

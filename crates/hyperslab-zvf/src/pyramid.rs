@@ -66,7 +66,7 @@ impl PyramidOptions {
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) for factors that do not fit the chunks, or when the store has coarser levels;
-/// [`Corrupt`](Error::Corrupt) when what is stored cannot be read.
+/// [`Corrupt`](Error::Corrupt) if what is stored cannot be read.
 pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Result<()> {
     let folder = store.as_ref();
     let _lock = StoreLock::exclusive(folder, |_| false)?;

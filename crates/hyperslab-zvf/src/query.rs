@@ -1,7 +1,7 @@
-//! What a box, an object or a group selects at a level.
+//! Queries of a level by box, object or group.
 //!
-//! A vertex is a row of a chunk that some fragment names. A box selects the vertices inside it (borders included), an object
-//! those of its fragments, in order; each vertex comes once. Links come when all their endpoints do.
+//! A vertex is a row of a chunk that some fragment names. A box selects the vertices inside it, including its border; an object
+//! selects those of its fragments, in order. Each vertex occurs once. A link is selected if all its endpoints are.
 
 mod columns;
 mod edges;
@@ -13,7 +13,7 @@ use hyperslab_core::{DType, Elements, Error, GeometryData, GeometryQuery, Result
 use crate::level::Level;
 use crate::meta::Linking;
 use crate::objects;
-use edges::Found;
+use edges::FoundLinks;
 use select::{BoxTest, Path, Selected};
 
 /// Answers a query at a level.
@@ -36,7 +36,7 @@ pub(crate) fn run(level: &Level, query: &GeometryQuery) -> Result<GeometryData> 
         ids.retain(|id| seen.insert(*id));
         selected.pick_objects(&ids)?
     };
-    let edges = |rows| Found { width: 2, rows, attributes: Vec::new() };
+    let edges = |rows| FoundLinks { width: 2, rows, attributes: Vec::new() };
     let links = match level.root.linking() {
         Linking::None => None,
         Linking::Path => Some(edges(edges::of_paths(&mut selected, &paths)?)),
@@ -61,10 +61,10 @@ pub(crate) fn run(level: &Level, query: &GeometryQuery) -> Result<GeometryData> 
     })
 }
 
-/// One row a link.
+/// One row per link.
 fn link_values(width: usize, rows: &[u32]) -> Result<Values> {
     if width == 0 || !rows.len().is_multiple_of(width) {
-        return Err(Error::invalid("links of different widths"));
+        return Err(Error::invalid("the links differ in width"));
     }
     let bytes: Vec<u8> = rows.iter().flat_map(|row| u64::from(*row).to_ne_bytes()).collect();
     Values::new(DType::UInt64, &[(rows.len() / width) as u64, width as u64], Elements::fixed(bytes))

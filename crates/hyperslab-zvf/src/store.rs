@@ -58,7 +58,7 @@ pub struct ZvfStore {
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the directory cannot be read.
+/// [`Io`](Error::Io) if the directory cannot be read.
 pub fn probe(directory: &dyn Storage) -> Result<bool> {
     let Some(bytes) = directory.read("zarr.json")? else { return Ok(false) };
     let document: Option<Value> = serde_json::from_slice(&bytes).ok();
@@ -70,7 +70,7 @@ pub fn probe(directory: &dyn Storage) -> Result<bool> {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when its root is damaged, [`Unsupported`](Error::Unsupported) when it requires
+/// [`Corrupt`](Error::Corrupt) if its root is damaged, [`Unsupported`](Error::Unsupported) if it requires
 /// what we do not know.
 pub fn open(directory: Arc<dyn Storage>) -> Result<ZvfStore> {
     let zarr = Arc::new(hyperslab_zarr::open(directory)?);
@@ -167,7 +167,7 @@ pub struct FragmentStore {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when the blob is not one.
+/// [`Corrupt`](Error::Corrupt) if the blob is not one.
 pub fn open_fragment_index(blob: &dyn Blob) -> Result<FragmentStore> {
     let bytes = blob.read_at(0, blob.len()?)?;
     let index = FragmentIndex::parse(bytes, Place::new(blob.name(), "fragment index", 0))?;

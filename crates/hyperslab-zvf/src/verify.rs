@@ -1,4 +1,4 @@
-//! Is a store whole? Every invariant of the fragment indexes, manifests, links and attributes, across all chunks.
+//! Checks a store: every invariant of fragment indexes, manifests, links and attributes, across all chunks.
 
 mod chunks;
 mod links;
@@ -12,7 +12,7 @@ use crate::level::Level;
 use crate::meta::corrupt;
 use crate::store::Levels;
 
-/// Findings of one kind that are listed for a level; the rest are counted.
+/// The maximum number of findings of one kind listed per level; the rest are counted.
 const LISTED: usize = 16;
 
 pub(crate) fn store(levels: &Levels, _: Depth, report: &mut Report) {
@@ -31,7 +31,7 @@ pub(crate) fn store(levels: &Levels, _: Depth, report: &mut Report) {
     }
 }
 
-/// Failures of one check, and what is only not as it should be.
+/// The failures of one check, and its warnings.
 struct Failures<'a> {
     report: &'a mut Report,
     check: &'static str,
@@ -114,7 +114,7 @@ fn check_level(levels: &Levels, level: &Level, report: &mut Report) {
     failures.end(format!("{count} links"));
 }
 
-/// Readers find a level's chunks by this list alone.
+/// Other readers find a level's chunks only by this list.
 fn check_listing(level: &Level, failures: &mut Failures<'_>) -> Result<()> {
     let wrong = |problem: String| corrupt(level.vertices.name(), "zarr.json", problem);
     let Some(mut listed) = level.vertices.listed()? else {
@@ -124,7 +124,7 @@ fn check_listing(level: &Level, failures: &mut Failures<'_>) -> Result<()> {
     listed.sort_unstable();
     for chunk in level.vertices.stored()? {
         if listed.binary_search(&chunk).is_err() && level.vertices.cell(&chunk)?.is_some() {
-            failures.add(&wrong(format!("chunk {} is stored and not in nonempty_chunks", dotted(&chunk))));
+            failures.add(&wrong(format!("chunk {} is stored but not in nonempty_chunks", dotted(&chunk))));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! New stores, whole or not at all: vertices are sorted into chunks in bounded memory, chunks are written on all cores.
+//! New stores, complete or not at all: vertices are sorted into chunks in bounded memory, chunks are written on all cores.
 //!
 //! | step | in |
 //! |---|---|
@@ -27,7 +27,7 @@ pub use options::{CrossLevel, WriteOptions};
 pub use whole::write;
 pub use writer::{GeometrySpec, ZvfWriter};
 
-/// What kind of geometry to write.
+/// The kind of geometry to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the format's own")]
 pub enum Kind {
@@ -52,7 +52,7 @@ impl Kind {
         Self::Mesh,
     ];
 
-    /// The format's name of it: `point_cloud`.
+    /// The format's name for it, such as `point_cloud`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -76,7 +76,7 @@ impl Kind {
         matches!(self, Self::Line | Self::Polyline | Self::Streamline)
     }
 
-    /// Are links stored, apart from those where lines cross into another chunk?
+    /// Returns true if links are stored, other than those where lines cross into another chunk.
     pub(crate) const fn stores_links(self) -> bool {
         matches!(self, Self::Graph | Self::Skeleton | Self::Mesh)
     }

@@ -1,6 +1,6 @@
-//! Arrays in another form: the same cells under another schema, or each element mapped to another type.
+//! Adapted arrays: the same cells under another schema, or each element mapped to another type.
 //!
-//! An adapted array is an [`Array`] like any other, so reads, queries and conversions need not know of it.
+//! An adapted array is an [`Array`] like any other, so reads, queries and conversions need no special case for it.
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -12,8 +12,7 @@ use hyperslab_core::{
     Error, Layer, PartialOutput, PlannedChunk, Result, Span, StoredForm, Usage, with_scratch,
 };
 
-/// The same bytes under another schema: another element type of the same size, or text as characters along one more
-/// axis.
+/// The same bytes under another schema: another element type of the same size, or text as characters along an extra axis.
 #[derive(Debug)]
 pub(crate) struct Relabelled {
     inner: Arc<dyn Array>,
@@ -21,8 +20,8 @@ pub(crate) struct Relabelled {
 }
 
 impl Relabelled {
-    /// An array whose chunks decode to the same bytes. The schema has the source's axes, and at most one more behind
-    /// them, which one chunk covers.
+    /// Wraps an array whose chunks decode to the same bytes. The schema has the source's axes and at most one more at the end,
+    /// which a single chunk covers.
     pub(crate) fn new(inner: Arc<dyn Array>, schema: ArraySchema) -> Self {
         Self { inner, schema }
     }
@@ -88,7 +87,7 @@ impl Array for Relabelled {
     }
 }
 
-/// The same cells, described in another way: other attributes, names of dimensions or labels.
+/// The same cells with another description: other attributes, dimension names or labels.
 #[derive(Debug)]
 pub(crate) struct Described {
     inner: Arc<dyn Array>,
@@ -96,7 +95,7 @@ pub(crate) struct Described {
 }
 
 impl Described {
-    /// The schema has the source's elements, grid, order and fill value.
+    /// The schema must have the source's elements, grid, order and fill value.
     pub(crate) fn new(inner: Arc<dyn Array>, schema: ArraySchema) -> Self {
         Self { inner, schema }
     }
@@ -186,7 +185,7 @@ impl Array for Described {
 
 /// A function from elements of one type to elements of another.
 pub(crate) trait ElementMap: Send + Sync + Debug {
-    /// Maps all elements of `from` to `to`, which has room for exactly as many. Neither is aligned.
+    /// Maps all elements of `from` to `to`, which has room for exactly that many. Neither is necessarily aligned.
     fn map(&self, from: &[u8], to: &mut [u8]);
 }
 
@@ -196,7 +195,7 @@ impl ElementMap for Box<dyn ElementMap> {
     }
 }
 
-/// An array each of whose elements is a function of the source's.
+/// An array whose elements are a function of the source's elements.
 #[derive(Debug)]
 pub(crate) struct Mapped<M> {
     inner: Arc<dyn Array>,
@@ -205,15 +204,15 @@ pub(crate) struct Mapped<M> {
 }
 
 impl<M: ElementMap> Mapped<M> {
-    /// The schema differs from the source's in the element type, the fill value and the attributes alone. Both types
-    /// have a fixed size.
+    /// The schema may differ from the source's only in the element type, the fill value and the attributes. Both types have a
+    /// fixed size.
     pub(crate) fn new(inner: Arc<dyn Array>, schema: ArraySchema, map: M) -> Self {
         Self { inner, schema, map }
     }
 }
 
-/// A reference whose stored bytes are never taken for elements: those of the source are plain, ours are not. An empty
-/// layer at the end marks it.
+/// Marks a reference with an empty layer at the end, so that its stored bytes are never taken for elements: the source's bytes
+/// may be plain, the mapped ones are not.
 fn mark(mut reference: ChunkRef) -> ChunkRef {
     reference.layers.push(Layer {
         spans: [].into_iter().collect(),
@@ -225,7 +224,7 @@ fn mark(mut reference: ChunkRef) -> ChunkRef {
     reference
 }
 
-/// The source's own reference.
+/// The source's own reference, without the mark.
 fn unmark(reference: &ChunkRef) -> ChunkRef {
     let mut own = reference.clone();
     own.layers.pop();
@@ -287,7 +286,7 @@ impl<M: ElementMap> Array for Mapped<M> {
     ) -> Result<Elements> {
         let elements = self.inner.decode_elements(chunk, &unmark(reference), stored)?;
         let (Some(from), Some(size)) = (elements.as_fixed(), self.schema.dtype.size()) else {
-            return Err(Error::unsupported(self.name(), "mapping elements of variable length"));
+            return Err(Error::unsupported(self.name(), "mapping variable-length elements"));
         };
         let mut to = vec![0; elements.len(&self.inner.schema().dtype) * size];
         self.map.map(from, &mut to);

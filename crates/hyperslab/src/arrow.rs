@@ -1,9 +1,9 @@
-//! Elements as Arrow's arrays, and rows as Arrow and Parquet files.
+//! Elements as Arrow arrays, and rows as Arrow and Parquet files.
 //!
-//! Where the layouts agree (numbers, complex numbers, text and bytes of variable length, lists, validity) buffers are
-//! handed over, not copied.
+//! Where the layouts agree (numbers, complex numbers, variable-length text and bytes, lists, validity), buffers are passed on
+//! without a copy.
 //!
-//! | ours | Arrow's |
+//! | Hyperslab | Arrow |
 //! |---|---|
 //! | `bool`, integers, `float16/32/64` | the same |
 //! | `float128` | `Float64`, rounded |
@@ -18,8 +18,8 @@
 //! | `enum` | `Dictionary` of its names; an integer without a name is null |
 //! | `struct`, `list<T>`, `T(n, m)` | `Struct`, `LargeList`, nested `FixedSizeList` |
 //!
-//! Every field's metadata has our own name of the type under `hyperslab.dtype`. Parquet has no timestamps in seconds:
-//! there they are in milliseconds.
+//! Every field's metadata holds our name of the type under `hyperslab.dtype`. Parquet has no timestamps in seconds; they are
+//! written in milliseconds.
 //!
 //! ```
 //! use hyperslab::{DType, Elements};
@@ -44,12 +44,12 @@ pub use file::{write_arrow, write_parquet};
 
 pub(crate) use fields::Forms;
 
-/// `length` elements as an Arrow array of the type that [`field`] tells.
+/// Converts `length` elements to an Arrow array of the type given by [`field`].
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the elements are not held as the type is, are fewer, or hold text that is not
-/// UTF-8 or a date that Arrow's type cannot reach.
+/// [`Invalid`](Error::Invalid) if the elements do not have the layout of their type, are too few, or contain text that is not
+/// UTF-8 or a date outside the range of Arrow's type.
 pub fn to_array(dtype: &DType, elements: Elements, length: usize) -> Result<ArrayRef> {
     let data = convert::array_data(dtype, elements, length, Forms::ARROW).map_err(|e| unfit(dtype, &e))?;
     Ok(make_array(data))
@@ -66,7 +66,7 @@ fn schema_in(columns: &[Column], forms: Forms) -> SchemaRef {
     Arc::new(Schema::new(columns.iter().map(field).collect::<Vec<_>>()))
 }
 
-/// A batch as Arrow's.
+/// Converts a batch to an Arrow record batch.
 ///
 /// # Errors
 ///
@@ -88,7 +88,10 @@ fn record_batch_in(
         .map(|(column, elements)| {
             let data = convert::array_data(&column.dtype, elements, rows, forms);
             let data = data.map_err(|error| {
-                Error::invalid(format!("column {} of {} as Arrow: {error}", column.name, column.dtype))
+                Error::invalid(format!(
+                    "cannot convert column {} of type {} to Arrow: {error}",
+                    column.name, column.dtype
+                ))
             })?;
             Ok(make_array(data))
         })
@@ -99,7 +102,7 @@ fn record_batch_in(
 }
 
 fn unfit(dtype: &DType, error: &ArrowError) -> Error {
-    Error::invalid(format!("elements of {dtype} as Arrow: {error}"))
+    Error::invalid(format!("cannot convert elements of {dtype} to Arrow: {error}"))
 }
 
 #[cfg(test)]

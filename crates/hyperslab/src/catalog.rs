@@ -1,17 +1,20 @@
-//! What `info` shows: the nodes with shapes, types, filters and attributes.
+//! The catalog shown by `info`: nodes with shapes, types, filters and attributes.
 
 mod arrange;
+mod cdl;
+mod tree;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use hyperslab_core::{
-    Array, Attributes, DType, Elements, Error, Fill, Geometry, Labels, Node, Result, Table, Usage,
-    child_path, element_to_json, normal_path,
+    Array, Attribute, Attributes, DType, Elements, Error, Fill, Geometry, Labels, Node, Result, Table, Usage,
+    child_path, element_to_json, is_child_path,
 };
 use serde_json::{Map, Value, json};
 
 pub use arrange::{CatalogDimension, SortBy, Total};
+pub use tree::NodeFacts;
 
 use crate::OpenStore;
 use crate::open::MOST_NODES;
@@ -23,7 +26,7 @@ pub struct Catalog {
     pub path: String,
     /// The format's name.
     pub format: &'static str,
-    /// Parents first, in the file's order.
+    /// The nodes, parents first, in file order.
     pub nodes: Vec<CatalogNode>,
 }
 
@@ -32,9 +35,9 @@ pub struct Catalog {
 pub struct CatalogNode {
     /// Its path.
     pub path: String,
-    /// What it is, or why it cannot be read.
+    /// The node, or why it cannot be read.
     pub node: Result<Node>,
-    /// What is stored of an array, or why that cannot be told.
+    /// The stored size of an array, or why it is unknown.
     pub usage: Option<Result<Usage>>,
 }
 
@@ -52,7 +55,7 @@ impl Catalog {
         Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
     }
 
-    /// Looks at all nodes of a level at once: each look takes a round trip or more.
+    /// Opens all nodes of a level at once, because each takes at least one round trip.
     fn of_remote(store: &OpenStore) -> Result<Self> {
         let mut levels: HashMap<String, (CatalogNode, Vec<String>)> = HashMap::new();
         let mut pending = vec!["/".to_owned()];
@@ -73,8 +76,7 @@ impl Catalog {
             pending.clear();
             for (node, below) in looked {
                 let below: Vec<String> = below.iter().map(|name| child_path(&node.path, name)).collect();
-                // A name such as "" or "." leads back to its group: the walk would never end.
-                pending.extend(below.iter().filter(|path| normal_path(path) == **path).cloned());
+                pending.extend(below.iter().filter(|path| is_child_path(path)).cloned());
                 levels.insert(node.path.clone(), (node, below));
             }
             if levels.len() as u64 > MOST_NODES {
@@ -95,7 +97,7 @@ impl Catalog {
         Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
     }
 
-    /// As `tet info --json` prints it.
+    /// The output of `tet info --json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let nodes: Vec<_> = self.nodes.iter().map(CatalogNode::to_json).collect();
@@ -103,10 +105,10 @@ impl Catalog {
     }
 }
 
-/// Threads that wait for answers. They do next to nothing else.
+/// The number of threads that wait for responses. They do almost nothing else.
 const WAITING: usize = 32;
 
-/// Runs `work` for all items, many at a time; the answers are in the order of the items.
+/// Runs `work` for all items, many at a time. Results are in item order.
 fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<T> {
     let next = AtomicUsize::new(0);
     let mut answers: Vec<(usize, T)> = std::thread::scope(|scope| {
@@ -120,7 +122,7 @@ fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<
         };
         let others: Vec<_> = (1..items.len().min(WAITING)).map(|_| scope.spawn(worker)).collect();
         let mut all = worker();
-        // A worker that panicked has no answers; the panic has been reported.
+        // A worker that panicked has no results; the panic has been reported.
         all.extend(others.into_iter().filter_map(|thread| thread.join().ok()).flatten());
         all
     });
@@ -129,7 +131,25 @@ fn at_once<I: Sync, T: Send>(items: &[I], work: impl Fn(&I) -> T + Sync) -> Vec<
 }
 
 impl CatalogNode {
-    /// As one of the `nodes` of `tet info --json`.
+    /// The attributes of a node, including the format's bookkeeping.
+    #[must_use]
+    pub fn attributes(&self) -> Option<&Attributes> {
+        match self.node.as_ref().ok()? {
+            Node::Group(attributes) | Node::Type(_, attributes) => Some(attributes),
+            Node::Array(array) => Some(&array.schema().attributes),
+            Node::Table(table) => Some(&table.schema().attributes),
+            Node::Geometry(geometry) => Some(&geometry.schema().attributes),
+            _ => None,
+        }
+    }
+
+    /// User attributes: all but a format's bookkeeping, such as HDF5's lists of dimension scales.
+    #[must_use]
+    pub fn user_attributes(&self) -> Vec<(&str, &Attribute)> {
+        self.attributes().map(|all| crate::convert::portable_attributes(all, false)).unwrap_or_default()
+    }
+
+    /// One of the `nodes` of `tet info --json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let mut object = Map::from_iter([("path".to_owned(), Value::from(self.path.as_str()))]);
@@ -177,7 +197,7 @@ fn array_json(object: &mut Map<String, Value>, array: &dyn Array, usage: Option<
     let schema = array.schema();
     object.insert("dtype".into(), schema.dtype.to_string().into());
     with_dtype_details(object, &schema.dtype);
-    // HDF5's null dataspace: an array that holds nothing, not even an empty shape.
+    // HDF5's null dataspace: an array without elements or even a shape.
     let shape = if schema.chunk_index == "null" { Value::Null } else { json!(schema.shape()) };
     object.insert("shape".into(), shape);
     let chunk_shape = if schema.chunked { json!(schema.grid.chunk_shape()) } else { Value::Null };
@@ -210,7 +230,7 @@ fn array_json(object: &mut Map<String, Value>, array: &dyn Array, usage: Option<
     with_attributes(object, &schema.attributes);
 }
 
-/// What a type's name alone does not tell.
+/// Details that a type's name does not express.
 fn with_dtype_details(object: &mut Map<String, Value>, dtype: &DType) {
     match dtype {
         DType::Enum(named) => {

@@ -1,20 +1,20 @@
-//! Several stores as one: arrays that share a dimension are joined along it.
+//! Several stores as one, joined along a shared dimension.
 //!
-//! [`combine`] opens stores, checks that they agree, and gives a store in which every array that has the dimension is as
-//! long as all of them together. Nothing is read ahead: a chunk is read from the stores that hold it when it is asked for,
-//! so memory stays within the limit however many there are. [`concat`] converts such a store. [`append_along`] adds stores
-//! to the end of one that exists.
+//! [`combine`] opens stores, checks that they agree, and returns a store in which every array with the dimension is as long as
+//! all of them together. Nothing is read ahead: chunks are read from the underlying stores on demand, so memory stays within the
+//! limit however many stores there are. [`concat`] converts such a store. [`append_along`] adds stores to the end of an existing
+//! one.
 //!
 //! | module | does |
 //! |---|---|
 //! | `inputs` | paths and patterns to a list of stores |
-//! | `parts` | opens stores when they are needed, and closes those that were not used for longest |
-//! | `examine` | compares a store with the first: nodes, types, shapes, units, values that must be the same |
+//! | `parts` | opens stores on demand and closes the least recently used ones |
+//! | `examine` | compares a store with the first: nodes, types, shapes, units, values that must be equal |
 //! | `order` | the order of the stores by their coordinate; gaps and overlaps |
-//! | `rebase` | times counted from another date |
-//! | `merge` | one set of attributes from several |
+//! | `rebase` | times that count from another date |
+//! | `merge` | merges attributes |
 //! | `array`, `store` | the joined arrays, and the store that holds them |
-//! | `append` | adds to an existing store |
+//! | `append` | appends to an existing store |
 
 mod append;
 mod array;
@@ -42,40 +42,46 @@ use examine::{Facts, Model};
 use parts::Parts;
 use store::CombinedStore;
 
-/// How stores are combined.
+/// Options for combining stores.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct CombineOptions {
     /// How each store is opened.
     pub open: OpenOptions,
-    /// What becomes of attributes that are not the same in all stores.
+    /// How to treat attributes that differ between stores.
     pub attributes: AttributeRule,
 }
 
-/// Several stores as one.
+hyperslab_core::option_setters! { CombineOptions {
+    with_open = open: OpenOptions,
+    with_attributes = attributes: AttributeRule,
+} }
+
+/// Several stores combined into one.
 #[derive(Debug)]
 pub struct Combination {
-    /// The store in which they are one.
+    /// The combined store.
     pub store: OpenStore,
     /// The stores, in their order along the dimension.
     pub order: Vec<PathBuf>,
-    /// What people should know: gaps, attributes that differ, coordinates that are missing. Node and text.
+    /// Notes for the user (gaps, differing attributes, missing coordinates): node and text.
     pub notes: Vec<(String, String)>,
 }
 
 /// Opens several stores as one, joined along a dimension.
 ///
-/// The stores are put in the order of the dimension's coordinate; without one they stay in the order in which they are
-/// given. Arrays that do not have the dimension must be the same in all of them.
+/// The stores are sorted by the dimension's coordinate. Without a coordinate they stay in the given order. Arrays without the
+/// dimension must be equal in all stores.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the stores disagree: the message names the store and the difference. Otherwise
-/// whatever opening and reading them says.
+/// [`Invalid`](Error::Invalid) if the stores disagree; the message names the store and the difference. Otherwise any error from
+/// opening and reading them.
 pub fn combine(paths: &[PathBuf], dimension: &str, options: &CombineOptions) -> Result<Combination> {
     joined(paths, dimension, options, false).map(|joined| joined.0)
 }
 
-/// As [`combine`]; with `first_stays`, the first store is in front whatever the coordinate says, and the others must follow it.
+/// Like [`combine`]. With `first_stays`, the first store stays in front whatever its coordinate, and the others must follow it.
 fn joined(
     paths: &[PathBuf],
     dimension: &str,
@@ -83,7 +89,7 @@ fn joined(
     first_stays: bool,
 ) -> Result<(Combination, Arc<CombinedStore>)> {
     let Some(first) = paths.first() else {
-        return Err(Error::invalid("nothing to combine: no file matches"));
+        return Err(Error::invalid("nothing to combine: no input files"));
     };
     let parts = Arc::new(Parts::new(paths, &options.open));
     let (model, facts) = Model::new(parts.store(0)?, first, dimension)?;
@@ -109,7 +115,7 @@ fn joined(
     Ok((combination, store))
 }
 
-/// Joins stores along a dimension and converts the result, which appears whole or not at all.
+/// Joins stores along a dimension and converts the result. The target appears complete or not at all.
 ///
 /// # Errors
 ///
@@ -123,7 +129,10 @@ pub fn concat(
     progress: &Progress,
 ) -> Result<ConvertReport> {
     if let Some(path) = paths.iter().find(|path| crate::convert::same_file(path, target)) {
-        return Err(Error::invalid(format!("{} is one of the sources, or holds it", path.display())));
+        return Err(Error::invalid(format!(
+            "{} is one of the sources, or contains one; choose another target",
+            path.display()
+        )));
     }
     let combination = combine(paths, dimension, combining)?;
     let mut report = convert(&combination.store, target, format, options, progress)?;

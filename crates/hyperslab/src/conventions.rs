@@ -1,8 +1,8 @@
-//! What the conventions of a file make of stored values: missing values, packing, units.
+//! Conventions: missing values, packing and units of stored values.
 //!
 //! Stored values are never changed. An [`Interpretation`] is derived from the attributes of an array, and
-//! [`ArrayReader::decoded`](crate::ArrayReader::decoded) reads through it. The rules are those of the CF conventions as
-//! xarray applies them: missing values are looked for among the stored values, the rest is converted to the decoded type,
+//! [`ArrayReader::decoded`](crate::ArrayReader::decoded) reads through it. The rules are those of the CF conventions as xarray
+//! applies them: stored values are compared with the missing-value markers; all others are converted to the decoded type,
 //! multiplied by `scale_factor` and increased by `add_offset`.
 
 mod attribute;
@@ -20,31 +20,31 @@ pub(crate) use companions::{companions, rename_companion};
 pub use multiscale::{Axis, Level, Multiscale, level_path};
 use unpack::{UnpackSpec, unpack};
 
-/// What conventions say of an array's values.
+/// How the file's conventions interpret an array's values.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Interpretation {
-    /// Stored values that stand for missing ones, by `_FillValue` and `missing_value`. Exact numbers of the stored type,
-    /// after [`unsigned`](Self::unsigned).
+    /// Stored values that mark missing ones, from `_FillValue` and `missing_value`. Exact numbers of the stored type, after
+    /// applying [`unsigned`](Self::unsigned).
     pub missing: Vec<Number>,
-    /// The smallest and the largest valid stored value, by `valid_min`, `valid_max` and `valid_range`.
+    /// The smallest and largest valid stored value, from `valid_min`, `valid_max` and `valid_range`.
     pub valid: (Option<Number>, Option<Number>),
-    /// Packed values are multiplied by this.
+    /// The factor for packed values.
     pub scale: Option<f64>,
-    /// Added to them after that.
+    /// The offset added to them afterwards.
     pub offset: Option<f64>,
-    /// The integer type that `_Unsigned` gives the stored values, where it is another.
+    /// The integer type that `_Unsigned` gives the stored values, if it differs.
     pub unsigned: Option<DType>,
-    /// The unit, as the file states it.
+    /// The unit, as given in the file.
     pub unit: Option<String>,
-    /// What the file states and makes no sense, and what was assumed instead.
+    /// Invalid or contradictory attributes, and the assumption made instead.
     pub warnings: Vec<String>,
-    /// Are scale and offset single-precision numbers, so that decoded values are as well?
+    /// Whether scale and offset are single-precision numbers, so that decoded values are as well.
     single: bool,
 }
 
 impl Interpretation {
-    /// What the attributes of an array say of its values.
+    /// Derives the interpretation from an array's attributes.
     #[must_use]
     pub fn of(schema: &ArraySchema) -> Self {
         let mut own = Self { unit: text(&schema.attributes, "units"), ..Self::default() };
@@ -59,7 +59,7 @@ impl Interpretation {
         own
     }
 
-    /// Notes what the file states in two ways, or in a way that means nothing.
+    /// Adds warnings about contradictory or meaningless attributes.
     fn find_contradictions(&mut self, schema: &ArraySchema) {
         let stated = |name: &str| schema.attributes.get(name).and_then(numbers);
         if let (Some(fill), Some(missing)) = (stated("_FillValue"), stated("missing_value")) {
@@ -70,7 +70,7 @@ impl Interpretation {
             };
             if !fill.iter().all(|fill| missing.iter().any(|missing| same(fill, missing))) {
                 self.warnings
-                    .push("_FillValue and missing_value differ: both are taken as missing".to_owned());
+                    .push("_FillValue and missing_value differ; both are treated as missing".to_owned());
             }
         }
         let calendar = text(&schema.attributes, "calendar").unwrap_or_default();
@@ -79,35 +79,35 @@ impl Interpretation {
         {
             let calendar = if calendar.is_empty() { "standard" } else { &calendar };
             self.warnings.push(format!(
-                "units {units:?} with the calendar {calendar:?} name no time: values are taken as plain numbers"
+                "units {units:?} with the calendar {calendar:?} do not describe a time; values are treated as plain numbers"
             ));
         }
     }
 
-    /// Are the stored values the values, so that there is nothing to decode?
+    /// Returns true if stored values need no decoding.
     #[must_use]
     pub fn is_identity(&self) -> bool {
         !self.is_packed() && self.missing.is_empty() && self.unsigned.is_none()
     }
 
-    /// Are values scaled or shifted?
+    /// Returns true if values are scaled or shifted.
     #[must_use]
     pub const fn is_packed(&self) -> bool {
         self.scale.is_some() || self.offset.is_some()
     }
 
-    /// The type that the stored values have before they are unpacked.
+    /// The type of the stored values before unpacking.
     fn stored<'a>(&'a self, schema: &'a ArraySchema) -> &'a DType {
         self.unsigned.as_ref().unwrap_or(&schema.dtype)
     }
 
-    /// The type of decoded values: xarray's choice.
+    /// The type of decoded values, as xarray chooses it.
     #[must_use]
     pub fn dtype(&self, schema: &ArraySchema) -> DType {
         let stored = self.stored(schema);
         let size = stored.size().unwrap_or(8);
         if self.is_packed() {
-            // A single-precision float has too few digits for integers of four bytes.
+            // A single-precision float has too few digits for 4-byte integers.
             let narrow = self.single && (stored.is_float() || size < 4);
             return if narrow { DType::Float32 } else { DType::Float64 };
         }
@@ -127,7 +127,7 @@ impl Interpretation {
             };
             for number in stated {
                 match self.stored_value(schema, &number) {
-                    // Not-a-number is missing already.
+                    // NaN is missing already.
                     Some(Number::Float(value)) if value.is_nan() => {
                         if schema.dtype.is_float() && !self.missing.iter().any(is_nan) {
                             self.missing.push(Number::Float(f64::NAN));
@@ -173,10 +173,10 @@ impl Interpretation {
         self.single = single && self.is_packed();
     }
 
-    /// A stated number as a value of the stored type; `None` where no stored value equals it.
+    /// A number from an attribute as a value of the stored type; `None` if no stored value equals it.
     fn stored_value(&self, schema: &ArraySchema, stated: &Stated) -> Option<Number> {
         let value = match (&self.unsigned, stated.number) {
-            // The marker is stated in the type that is stored, and means the same bits.
+            // The marker is given in the stored type and means the same bits.
             (Some(unsigned), Number::Integer(value)) => {
                 let bits = 8 * unsigned.size()? as u32;
                 Number::Integer(match unsigned {
@@ -194,8 +194,8 @@ impl Interpretation {
         Stated::as_element(value, self.stored(schema))
     }
 
-    /// The array with decoded values: floats in which missing values are not a number, or integers of the other sign
-    /// where nothing else is to be done. `None` where there is nothing to decode.
+    /// The array with decoded values: floats in which NaN marks missing values, or integers of the other signedness if nothing
+    /// else is to be decoded. `None` if there is nothing to decode.
     pub(crate) fn decode(&self, array: &Arc<dyn Array>, valid_only: bool) -> Result<Option<Arc<dyn Array>>> {
         let own = array.schema();
         let valid = if valid_only { self.valid } else { (None, None) };
@@ -230,7 +230,7 @@ impl Interpretation {
         Ok(Some(Arc::new(Mapped::new(Arc::clone(array), schema, map))))
     }
 
-    /// The attributes that decoding has not used up.
+    /// The attributes that decoding has not consumed.
     fn remaining_attributes(&self, attributes: &Attributes) -> Attributes {
         const USED: [&str; 5] = ["_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned"];
         let kept = attributes.iter().filter(|(name, _)| !USED.contains(name));
@@ -246,7 +246,7 @@ fn text(attributes: &Attributes, name: &str) -> Option<String> {
     attributes.get(name)?.as_text().filter(|text| !text.is_empty())
 }
 
-/// The integer type that `_Unsigned` gives elements of this type, where it is another.
+/// The integer type that `_Unsigned` gives elements of this type, if it differs.
 fn reinterpreted(attributes: &Attributes, dtype: &DType) -> Option<DType> {
     let unsigned = match attributes.get("_Unsigned")?.as_text()?.to_lowercase().as_str() {
         "true" => true,

@@ -7,6 +7,8 @@ mod coerce;
 mod copy;
 mod forms;
 mod geometry;
+mod labels;
+mod multiscale;
 mod netcdf;
 mod nodes;
 mod provenance;
@@ -18,19 +20,20 @@ mod subset;
 mod table;
 mod tables;
 #[cfg(feature = "remote")]
-mod upload;
+pub(crate) mod upload;
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hyperslab_core::storage::StageOptions;
-use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection};
+use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection, Sink};
 
 pub(crate) use blocks::{block_grid, cut};
 pub(crate) use copy::{at_once, encode_and_write};
 pub use geometry::GeometryOptions;
 pub use hyperslab_core::Progress;
+pub use multiscale::{Downsample, convert_multiscale};
 pub use provenance::PROVENANCE;
 pub use rows::{convert_to_rows, is_file_of_rows};
 pub(crate) use spec::portable_attributes;
@@ -39,9 +42,11 @@ pub use table::TableOptions;
 
 use crate::formats::check_replaceable;
 use crate::forms::Holds;
-use crate::{CreateOptions, Format, OpenStore, Variant, create};
+use crate::{Format, OpenStore, create};
 use copy::Copy;
 use forms::Planned;
+use hyperslab_core::{CreateOptions, Variant};
+use labels::PlacedLabels;
 use nodes::{Item, Items};
 use stored::Stored;
 use subset::Subset;
@@ -49,6 +54,7 @@ use tables::{Declaration, TableCopy};
 
 /// How to convert.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ConvertOptions {
     /// Only this node and what is below it.
     pub node: Option<String>,
@@ -82,6 +88,12 @@ pub struct ConvertOptions {
     pub strict: bool,
     /// The variant of the target's format; the source's own where it has the same format.
     pub variant: Option<Variant>,
+    /// Cut the target into pages of this many bytes, in formats that have pages (HDF5); zero for none. When left out, the
+    /// pages of a source of the same format are kept.
+    pub page_size: Option<u64>,
+    /// Bytes before the content of the target, in formats that have such (HDF5's user block); empty for none. When left out,
+    /// those of a source of the same format are kept.
+    pub preamble: Option<bytes::Bytes>,
     /// Copy the values of virtual arrays, instead of keeping them virtual where the target can.
     pub materialise: bool,
     /// Note in an attribute of the root where the content came from.
@@ -106,6 +118,34 @@ pub struct ConvertOptions {
     pub remote: hyperslab_remote::RemoteOptions,
 }
 
+hyperslab_core::option_setters! { ConvertOptions {
+    with_node = node: into Option<String>,
+    with_selection = selection: Selection,
+    with_chunk_shape = chunk_shape: into Option<Vec<u64>>,
+    with_chunk_extents = chunk_extents: Vec<(String, u64)>,
+    with_chunk_bytes = chunk_bytes: into Option<u64>,
+    with_unlimited = unlimited: Vec<String>,
+    with_shard_shape = shard_shape: into Option<Vec<u64>>,
+    with_filters = filters: into Option<Vec<Filter>>,
+    with_replace = replace: bool,
+    with_sync = sync: bool,
+    with_append = append: bool,
+    with_strict = strict: bool,
+    with_variant = variant: into Option<Variant>,
+    with_materialise = materialise: bool,
+    with_provenance = provenance: bool,
+    with_rename = rename: Vec<(String, String)>,
+    with_drop = drop: Vec<String>,
+    with_keep = keep: Vec<String>,
+    with_keep_bookkeeping = keep_bookkeeping: bool,
+    with_memory = memory: u64,
+    with_geometry = geometry: GeometryOptions,
+    with_table = table: TableOptions,
+    #[cfg(feature = "remote")] with_remote = remote: hyperslab_remote::RemoteOptions,
+    with_page_size = page_size: into Option<u64>,
+    with_preamble = preamble: into Option<bytes::Bytes>,
+} }
+
 impl Default for ConvertOptions {
     fn default() -> Self {
         Self {
@@ -122,6 +162,8 @@ impl Default for ConvertOptions {
             append: false,
             strict: false,
             variant: None,
+            page_size: None,
+            preamble: None,
             materialise: false,
             provenance: false,
             rename: Vec::new(),
@@ -214,6 +256,37 @@ impl ConvertReport {
     }
 }
 
+/// What stands before the content of the target's file, and the size of its pages: what was asked for, or as the source has it.
+fn file_layout(
+    source: &OpenStore,
+    format: Format,
+    same: bool,
+    options: &ConvertOptions,
+    report: &mut ConvertReport,
+) -> Result<(Option<bytes::Bytes>, Option<u64>)> {
+    let capabilities = format.info().capabilities;
+    if options.page_size.is_some() && !capabilities.pages {
+        return Err(Error::invalid(format!("files of {} have no pages; HDF5 has", format.name())));
+    }
+    if options.preamble.is_some() && !capabilities.preamble {
+        return Err(Error::invalid(format!("files of {} have no user block; HDF5 has", format.name())));
+    }
+    let preamble = match &options.preamble {
+        Some(bytes) => Some(bytes.clone()).filter(|bytes| !bytes.is_empty()),
+        None if same => source.inner().preamble().unwrap_or_else(|error| {
+            report.drop("/", format!("the bytes before the content are left out: {error}"));
+            None
+        }),
+        None => None,
+    };
+    let page_size = match options.page_size {
+        Some(size) => Some(size).filter(|size| *size > 0),
+        None if same => source.inner().page_size()?,
+        None => None,
+    };
+    Ok((preamble, page_size))
+}
+
 /// Converts a store. The target appears whole or not at all.
 ///
 /// # Errors
@@ -244,8 +317,20 @@ pub(crate) fn convert_into(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
+    convert_with(source, target, format, options, progress, |options| create(target, format, options))
+}
+
+/// As [`convert_into`], into this sink, where the target is a store of arrays.
+fn convert_with(
+    source: &OpenStore,
+    target: &Path,
+    format: Format,
+    options: &ConvertOptions,
+    progress: &Progress,
+    sink: impl FnOnce(&CreateOptions) -> Result<Box<dyn Sink>>,
+) -> Result<ConvertReport> {
     if let Some((view, options)) = chosen::view(source, options)? {
-        return convert_into(&view, target, format, &options, progress);
+        return convert_with(&view, target, format, &options, progress, sink);
     }
     let same_format = source.format() == format.name();
     let whole = options.node.is_none() && options.selection == Selection::all();
@@ -275,7 +360,7 @@ pub(crate) fn convert_into(
     let holds_several = format.info().capabilities.several_arrays;
     let subset = Subset::new(source, options.node.as_deref(), &options.selection, holds_several)?;
     let by_identity = keeps_links.then(|| nodes::by_identity(source, &subset.only)).transpose()?;
-    let Items { items: nodes, paths } = match by_identity.flatten() {
+    let Items { items: mut nodes, paths } = match by_identity.flatten() {
         Some(items) => items,
         None => nodes::by_path(source, &subset.only)?,
     };
@@ -294,28 +379,25 @@ pub(crate) fn convert_into(
     };
     let several = nodes.iter().filter(|(_, item)| holds_values(item)).count() > 1;
     let mut report = ConvertReport::default();
-    let preamble = if keeps_links { source.inner().preamble() } else { Ok(None) };
-    let preamble = preamble.unwrap_or_else(|error| {
-        report.drop("/", format!("the bytes before the content are left out: {error}"));
-        None
-    });
-    let create_options = CreateOptions {
-        replace: options.replace,
-        sync: options.sync,
-        append: options.append,
-        only_array: true,
-        source: Some(source.format().to_owned()),
-        shard_shape: options.shard_shape.clone(),
-        variant: options.variant.or_else(|| format.info().variant(own_variant?)),
-        verbatim,
-        preamble,
-    };
+    let (preamble, page_size) = file_layout(source, format, keeps_links, options, &mut report)?;
+    let create_options = CreateOptions::default()
+        .with_replace(options.replace)
+        .with_sync(options.sync)
+        .with_append(options.append)
+        .with_only_array(true)
+        .with_source(source.format().to_owned())
+        .with_shard_shape(options.shard_shape.clone())
+        .with_variant(options.variant.or_else(|| format.info().variant(own_variant?)))
+        .with_verbatim(verbatim)
+        .with_preamble(preamble)
+        .with_page_size(page_size);
     // Names that the source's reader made up stay in its format.
     let generated_dimension =
         source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
     let variant = create_options.variant;
+    let labels = PlacedLabels::new(&mut nodes, format, same_format, &mut report)?;
     let (nodes, mut refused) = forms::planned(nodes, (format, variant), !several, &mut report)?;
-    let mut sink = create(target, format, &create_options)?;
+    let mut sink = sink(&create_options)?;
     let (mut copies, mut tables, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     let stored = Stored {
         source,
@@ -386,6 +468,7 @@ pub(crate) fn convert_into(
                     &copy.positions,
                     &mut copy.spec.attributes,
                 )?;
+                labels.place(origin, copy.reader.schema(), &copy.positions, &mut copy.spec);
                 if let Some(prefix) = generated_dimension {
                     spec::drop_generated_names(&mut copy.spec, prefix);
                 }
@@ -421,7 +504,7 @@ pub(crate) fn convert_into(
                 report.change(path, "a table is stored as a group with an array per column");
                 let holds = |dtype: &_| forms::holds_as_is(dtype, format, variant);
                 let declaration = Declaration {
-                    holds: &Holds { dtype: &holds, nullable: format.info().capabilities.nullable },
+                    holds: &Holds::new(&holds, format.info().capabilities),
                     options,
                     filters: &mut filters,
                     report: &mut report,
@@ -456,7 +539,9 @@ pub(crate) fn convert_into(
             ),
         }
     }
-    spec::check_wanted(options, copies.iter().map(|(copy, _)| &copy.spec))?;
+    // The names of dimensions as the source has them: in a copy of the same format they stand in attributes.
+    let arrays = copies.iter().map(|(copy, _)| (&*copy.reader.schema().dimensions, copy.spec.grid.rank()));
+    spec::check_wanted(options, arrays)?;
     for (path, change) in sink.changes() {
         report.change(&path, change);
     }

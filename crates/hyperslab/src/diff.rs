@@ -1,43 +1,53 @@
-//! Same values? Two stores compared node by node, whatever their formats and chunkings.
+//! Compares two stores node by node, whatever their formats and chunkings.
 //!
-//! Compared are the nodes there are, types, shapes and values, and unless [`DiffOptions::values_only`] is set what people
-//! see beside the values: attributes, links, names of dimensions, coordinates, fill values, how far axes may grow, names of
-//! the values of an enumeration, and whether there is a dataspace at all. Chunks and filters are not: they are how values
-//! are kept. NaN equals NaN, and zero has no sign.
+//! The comparison covers the set of nodes, types, shapes and values. Unless [`DiffOptions::values_only`] is set, it also covers
+//! attributes, links, dimension names, coordinates, fill values, maximum shapes, names of enumeration values, and whether an
+//! array has a dataspace at all. Chunks and filters do not count: they are only a matter of storage. NaN equals NaN, and -0
+//! equals 0.
 //!
-//! Between stores of different formats, what one of the formats cannot say is no difference: links where one has none (each
-//! path is compared with what it leads to), fill values and growth where one keeps none, a dimension without a name, labels
-//! of another kind, an enumeration that is plain integers elsewhere, an array without a dataspace.
+//! Between stores of different formats, properties that one of the formats cannot express are no difference: links if one format
+//! has none (each path is compared with its target), fill values and maximum shapes if one format does not store them, a
+//! dimension without a name, labels of another kind, an enumeration that is plain integers on the other side, an array without a
+//! dataspace.
 
 mod about;
 mod nodes;
 mod tree;
 mod values;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use hyperslab_core::{Attribute, Attributes, Node, Result, normal_path};
 use serde_json::{Value, json};
 
 use crate::OpenStore;
+use crate::forms::{HeldLabels, labels_of};
 
 pub(crate) use tree::{below, join};
 pub use values::Tolerance;
 
 use tree::{Tree, below_once, compare_links};
 
-/// How to compare.
+/// Options for a comparison.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct DiffOptions {
-    /// How far floats may be apart.
+    /// The tolerance for floats.
     pub tolerance: Tolerance,
-    /// Compare attributes too?
+    /// Compare attributes.
     pub attributes: bool,
-    /// Compare nothing but nodes, types, shapes and values?
+    /// Compare only nodes, types, shapes and values.
     pub values_only: bool,
-    /// Memory for values on their way.
+    /// The memory limit for values being compared.
     pub memory: u64,
 }
+
+hyperslab_core::option_setters! { DiffOptions {
+    with_tolerance = tolerance: Tolerance,
+    with_attributes = attributes: bool,
+    with_values_only = values_only: bool,
+    with_memory = memory: u64,
+} }
 
 impl Default for DiffOptions {
     fn default() -> Self {
@@ -45,14 +55,14 @@ impl Default for DiffOptions {
     }
 }
 
-/// What differs.
+/// The differences between two stores.
 #[derive(Debug, Clone, Default)]
 pub struct DiffReport {
-    /// Every difference; none when the two are the same.
+    /// Every difference; empty if the two are the same.
     pub differences: Vec<Difference>,
-    /// Nodes with values that were compared.
+    /// The number of compared nodes that have values.
     pub nodes: u64,
-    /// Elements that were compared.
+    /// The number of compared elements.
     pub elements: u64,
 }
 
@@ -61,7 +71,7 @@ pub struct DiffReport {
 pub struct Difference {
     /// The node.
     pub path: String,
-    /// What kind of difference it is. These codes stay as they are:
+    /// The kind of difference. These codes are stable:
     ///
     /// | code | what differs |
     /// |---|---|
@@ -70,42 +80,42 @@ pub struct Difference {
     /// | `type`, `shape`, `values` | of an array |
     /// | `columns`, `rows` | of a table |
     /// | `attribute` | its value, or only one side has it |
-    /// | `link` | what a path links to, or whether it is a link |
-    /// | `dimensions`, `coordinates` | their names; what holds the labels |
-    /// | `fill` | what a cell holds that was never written |
-    /// | `growth` | how far axes may grow |
+    /// | `link` | the target of a link, or whether the path is a link |
+    /// | `dimensions`, `coordinates` | dimension names; the source of the labels |
+    /// | `fill` | the fill value |
+    /// | `growth` | the maximum shape |
     /// | `enumeration` | the names of values |
     /// | `null` | whether there is a dataspace |
     pub code: &'static str,
-    /// The first side and the second, in few words.
+    /// A short description of both sides.
     pub detail: String,
-    /// Of values: how many, and the first.
+    /// For values: the number of differences and the first one.
     pub values: Option<ValueDifference>,
 }
 
-/// How values differ.
+/// How the values of an array differ.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ValueDifference {
-    /// How many elements differ.
+    /// The number of differing elements.
     pub count: u64,
-    /// Of how many.
+    /// The number of compared elements.
     pub of: u64,
-    /// The first that differs, in C order.
+    /// The position of the first difference, in C order.
     pub first: Vec<u64>,
-    /// Its value in the one and in the other.
+    /// Its value on either side.
     pub values: [Value; 2],
-    /// The largest difference of numbers.
+    /// The largest difference between numbers.
     pub largest: Option<f64>,
 }
 
 impl DiffReport {
-    /// Are the two the same?
+    /// Returns true if the two are the same.
     #[must_use]
     pub fn same(&self) -> bool {
         self.differences.is_empty()
     }
 
-    /// As JSON.
+    /// Converts to JSON.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let differences: Vec<_> = self.differences.iter().map(Difference::to_json).collect();
@@ -125,7 +135,7 @@ impl DiffReport {
 }
 
 impl Difference {
-    /// A plain sentence.
+    /// The difference as an English sentence.
     #[must_use]
     pub fn sentence(&self) -> String {
         let subject = match self.code {
@@ -141,7 +151,7 @@ impl Difference {
             "dimensions" => "The names of the dimensions differ:",
             "coordinates" => "The coordinates differ:",
             "fill" => "The fill values differ:",
-            "growth" => "How far the axes may grow differs:",
+            "growth" => "The maximum shapes differ:",
             "enumeration" => "The names of the values differ:",
             "null" => "Only one of them has a dataspace:",
             other => other,
@@ -165,19 +175,21 @@ impl Difference {
     }
 }
 
-/// Compares what stands at and below two paths. Where each side has one node with values, those two are compared,
-/// whatever their names.
+/// Compares everything at and below two paths. If each side has exactly one node with values, those two are compared whatever
+/// their names.
 ///
 /// # Errors
 ///
-/// Whatever reading says: what cannot be read cannot be compared.
+/// Any error from reading: a node that cannot be read cannot be compared.
 pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions) -> Result<DiffReport> {
     let sides = [(a.0, normal_path(a.1)), (b.0, normal_path(b.1))];
     let mut report = DiffReport::default();
     let shared = Shared::of(a.0, b.0);
     let (tree_a, tree_b) = trees(&sides, shared.links && !options.values_only)?;
     compare_links(&mut report, &tree_a, &tree_b);
-    let (of_a, of_b) = (tree_a.nodes, tree_b.nodes);
+    let (mut of_a, mut of_b) = (tree_a.nodes, tree_b.nodes);
+    drop_stated_labels(&mut of_a, &of_b, b.0)?;
+    drop_stated_labels(&mut of_b, &of_a, a.0)?;
     let roots = [sides[0].1.as_str(), sides[1].1.as_str()];
     let mut compare = nodes::Comparison { options, report: &mut report, shared, roots };
     if let (Some(one), Some(other)) = (only(&of_a), only(&of_b))
@@ -207,7 +219,36 @@ pub fn diff(a: (&OpenStore, &str), b: (&OpenStore, &str), options: &DiffOptions)
     Ok(report)
 }
 
-/// The only node with values.
+/// Takes away coordinates that stand for labels which the arrays of the other side state themselves.
+fn drop_stated_labels(
+    own: &mut BTreeMap<String, Node>,
+    others: &BTreeMap<String, Node>,
+    other: &OpenStore,
+) -> Result<()> {
+    let capabilities = other.capabilities();
+    let held = HeldLabels { domains: capabilities.domains, texts: capabilities.label_texts };
+    let mut stated = Vec::new();
+    for (path, node) in own.iter().filter(|(path, _)| !others.contains_key(*path)) {
+        let Node::Array(array) = node else { continue };
+        let Some(labels) = labels_of(array, held)? else { continue };
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let states = |node: &Node| match node {
+            Node::Array(array) => {
+                let schema = array.schema();
+                let mut axes = schema.dimensions.iter().zip(&schema.labels);
+                axes.any(|(dimension, own)| dimension.as_deref() == Some(name) && *own == labels)
+            }
+            _ => false,
+        };
+        if others.values().any(states) {
+            stated.push(path.clone());
+        }
+    }
+    stated.iter().for_each(|path| drop(own.remove(path)));
+    Ok(())
+}
+
+/// The only node with values, if there is exactly one.
 fn only(nodes: &BTreeMap<String, Node>) -> Option<String> {
     let holds = |node: &Node| matches!(node, Node::Array(_) | Node::Table(_) | Node::Geometry(_));
     let mut found = nodes.iter().filter(|(_, node)| holds(node));
@@ -217,7 +258,7 @@ fn only(nodes: &BTreeMap<String, Node>) -> Option<String> {
     }
 }
 
-/// What stands on each side. Links are kept apart where both sides have them.
+/// The nodes on each side. Links are kept separate if both sides have them.
 fn trees(sides: &[(&OpenStore, String); 2], links: bool) -> Result<(Tree, Tree)> {
     if links
         && let (Some(one), Some(other)) =
@@ -231,10 +272,10 @@ fn trees(sides: &[(&OpenStore, String); 2], links: bool) -> Result<(Tree, Tree)>
     Ok((tree(&sides[0])?, tree(&sides[1])?))
 }
 
-/// What the formats of both sides can say.
+/// The properties that the formats of both sides can express.
 #[derive(Debug, Clone, Copy)]
 struct Shared {
-    /// Are the formats the same, so that every difference is one?
+    /// Whether the formats are the same, so that every difference counts.
     format: bool,
     links: bool,
     fill: bool,
@@ -254,20 +295,19 @@ impl Shared {
     }
 }
 
-/// Attributes compare as JSON: formats differ in how they type them. Where a store came from, and HDF5's bookkeeping
-/// of dimension scales, are not content.
+/// Attributes are compared as JSON, because formats differ in their attribute types. The origin of a store and HDF5's bookkeeping
+/// attributes for dimension scales do not count as content.
 fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attributes) {
     let [a, b] = [a, b].map(|attributes| {
         let mut content = crate::convert::portable_attributes(attributes, false);
         content.retain(|(name, _)| *name != crate::convert::PROVENANCE);
         content
     });
-    let of = |all: &[(&str, &Attribute)], wanted: &str| {
-        all.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_json())
-    };
+    let [in_a, in_b]: [HashMap<&str, &Attribute>; 2] =
+        [&a, &b].map(|all| all.iter().rev().copied().collect());
     for (name, value) in &a {
         let value = value.to_json();
-        match of(&b, name) {
+        match in_b.get(name).map(|other| other.to_json()) {
             None => report.add(path, "attribute", format!("{name}: only the first has it")),
             Some(other) if !alike(&value, &other) => {
                 report.add(path, "attribute", format!("{name}: {value} ≠ {other}"));
@@ -275,12 +315,12 @@ fn attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attribute
             Some(_) => {}
         }
     }
-    for (name, _) in b.iter().filter(|(name, _)| of(&a, name).is_none()) {
+    for (name, _) in b.iter().filter(|(name, _)| !in_a.contains_key(name)) {
         report.add(path, "attribute", format!("{name}: only the second has it"));
     }
 }
 
-/// The same document; `1` and `1.0` are the same number, and a list of one value is that value.
+/// Returns true for equal documents. `1` equals `1.0`, and a list of one value equals that value.
 fn alike(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Array(one), other) | (other, Value::Array(one)) if one.len() == 1 && !other.is_array() => {

@@ -1,8 +1,8 @@
-//! Changes to a store that exists: attributes, names, nodes.
+//! Changes to an existing store: attributes, names, nodes.
 //!
-//! A change is made in place where the format can do that safely. Everywhere else the store is written anew beside the old
-//! one, from a [view](view) in which the change is made already, and takes its place in one step. Either way a killed process
-//! leaves the old store or the new one.
+//! A change is made in place if the format can do so safely. Otherwise the store is rewritten beside the old one, from a
+//! [view](view) that includes the change, and replaces it in one step. Either way, a killed process leaves the old store or the
+//! new one.
 
 mod value;
 pub(crate) mod view;
@@ -39,11 +39,11 @@ pub enum Edit {
         /// The attribute.
         name: String,
     },
-    /// Gives a node another name, or puts it into another group. A coordinate takes its dimension along.
+    /// Renames a node or moves it to another group. A coordinate takes its dimension along.
     Rename {
         /// The node.
         from: String,
-        /// Its new path; a name alone stays in its group.
+        /// Its new path. A name without a slash stays in the same group.
         to: String,
     },
     /// Removes a node and everything below it.
@@ -53,23 +53,29 @@ pub enum Edit {
     },
 }
 
-/// How to edit.
+/// Options for an edit.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct EditOptions {
     /// How the store is opened.
     pub open: OpenOptions,
-    /// Only check, and say what would change.
+    /// Only check, and report what would change.
     pub dry_run: bool,
 }
 
-/// What was changed.
+hyperslab_core::option_setters! { EditOptions {
+    with_open = open: OpenOptions,
+    with_dry_run = dry_run: bool,
+} }
+
+/// The changes made.
 #[derive(Debug, Clone, Default, PartialEq, Eq, serde::Serialize)]
 pub struct EditReport {
-    /// Each change in words: node and what became of it.
+    /// Each change: the node and a description.
     pub changes: Vec<(String, String)>,
-    /// Was it done in place? Otherwise the store was written anew.
+    /// Whether the change was made in place. Otherwise the store was rewritten.
     pub in_place: bool,
-    /// Was anything changed?
+    /// Whether anything was changed.
     pub applied: bool,
 }
 
@@ -77,9 +83,9 @@ pub struct EditReport {
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) for a node or an attribute that is not there, [`Invalid`](Error::Invalid) for a change that
-/// cannot be, [`Unsupported`](Error::Unsupported) for what the format cannot do without losing something,
-/// [`Io`](Error::Io) when the system refuses. Nothing is changed then.
+/// [`NotFound`](Error::NotFound) for a missing node or attribute, [`Invalid`](Error::Invalid) for an impossible change,
+/// [`Unsupported`](Error::Unsupported) for a change that the format cannot make without losing content, [`Io`](Error::Io) if the
+/// system reports an error. Nothing is changed then.
 pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progress) -> Result<EditReport> {
     crate::location::check_local(path, "editing")?;
     let name = path.display().to_string();
@@ -94,7 +100,7 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
         target.metadata().map_err(|source| Error::io(name.as_str(), source))?.permissions().readonly();
     if read_only {
         return Err(Error::invalid(format!(
-            "{name} is read-only, so nothing is changed; make it writable first"
+            "{name} is read-only; make it writable first. Nothing was changed"
         )));
     }
     if !format.info().capabilities.append && !format.info().capabilities.create {
@@ -125,12 +131,12 @@ fn described(edits: &[Edit]) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Changes the store where it is; [`Unsupported`](Error::Unsupported), with nothing changed, where the format cannot.
+/// Changes the store in place. Fails with [`Unsupported`](Error::Unsupported), leaving it unchanged, if the format cannot.
 fn in_place(target: &Path, format: Format, store: &OpenStore, edits: &[Edit], dry_run: bool) -> Result<()> {
     if !format.info().capabilities.append {
         return Err(format.driver().unsupported(target, "editing in place"));
     }
-    let mut sink = create(target, format, &CreateOptions { append: true, ..CreateOptions::default() })?;
+    let mut sink = create(target, format, &CreateOptions::default().with_append(true))?;
     for edit in edits {
         match edit {
             Edit::SetAttribute { node, name, value } => {
@@ -148,7 +154,7 @@ fn in_place(target: &Path, format: Format, store: &OpenStore, edits: &[Edit], dr
     if dry_run { Ok(()) } else { sink.commit() }
 }
 
-/// The path under which a format knows a node that may be the field of an array of its name.
+/// The format's own path of a node that may be the field of an array with the same name.
 fn stored_path(store: &OpenStore, node: &str) -> Result<String> {
     let path = normal_path(node);
     let own = crate::fields::own_field(store, &path, &store.node(&path)?)?;
@@ -156,7 +162,7 @@ fn stored_path(store: &OpenStore, node: &str) -> Result<String> {
     Ok(if own.is_some() { child_path(&path, name) } else { path })
 }
 
-/// Writes the store anew, with the changes made.
+/// Rewrites the store with the changes.
 fn rewrite(
     target: &Path,
     format: Format,
@@ -167,7 +173,7 @@ fn rewrite(
 ) -> Result<()> {
     let info = format.info();
     if !info.capabilities.create || info.capabilities.fragments || info.capabilities.history {
-        // A store that is written anew has lost what was there before.
+        // Rewriting would lose the store's history.
         return Err(format.driver().unsupported(target, "this change to a store of"));
     }
     if options.dry_run {
@@ -184,17 +190,17 @@ fn rewrite(
     let permissions = target.metadata().ok().map(|metadata| metadata.permissions());
     convert_into(&edited, target, format, &convert_options, progress)?;
     if let Some(permissions) = permissions.filter(|_| target.is_file()) {
-        // The content is in place; the permissions of a new file are no reason to say otherwise.
+        // The content is in place, so failing to restore the permissions is not reported as a failure.
         let _ = std::fs::set_permissions(target, permissions);
     }
     Ok(())
 }
 
-/// The attributes of a node, to be looked at before they are changed.
+/// The attributes of a node, for inspection before a change.
 ///
 /// # Errors
 ///
-/// [`NotFound`](Error::NotFound) when there is no such node, [`Unsupported`](Error::Unsupported) for one without attributes.
+/// [`NotFound`](Error::NotFound) if there is no such node, [`Unsupported`](Error::Unsupported) for one without attributes.
 pub fn attributes_of(store: &OpenStore, node: &str) -> Result<Attributes> {
     let path = normal_path(node);
     let found = store.node(&path)?;
@@ -210,12 +216,12 @@ pub fn attributes_of(store: &OpenStore, node: &str) -> Result<Attributes> {
     })
 }
 
-/// The type that the numbers of an attribute take: the one that is named, else that of the attribute as it is, else that of
-/// the array, for attributes that hold values of the array.
+/// The type for the numbers of an attribute: the named type, else that of the existing attribute, else that of the array for
+/// attributes that hold array values.
 ///
 /// # Errors
 ///
-/// As [`attributes_of`]; [`Invalid`](Error::Invalid) for a name that no type of numbers has.
+/// As [`attributes_of`]; [`Invalid`](Error::Invalid) for a name that is not a numeric type.
 pub fn attribute_type(
     store: &OpenStore,
     node: &str,
@@ -240,13 +246,13 @@ pub fn attribute_type(
         let found = NUMBERS.iter().find(|dtype| dtype.to_string() == named);
         return found.map(|dtype| Some(dtype.clone())).ok_or_else(|| {
             let hint = did_you_mean(named, names.iter().map(String::as_str));
-            Error::invalid(format!("{named} is not a type of numbers{hint}"))
+            Error::invalid(format!("{named} is not a numeric type{hint}"))
         });
     }
     if let Some(Attribute::Values(values)) = attributes_of(store, node)?.get(name) {
         return Ok(Some(values.dtype.clone()));
     }
-    // CF: these have the type of the values.
+    // CF gives these the type of the values.
     let of_values = ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"].contains(&name);
     let path = normal_path(node);
     let found = store.node(&path)?;
@@ -258,14 +264,14 @@ pub fn attribute_type(
     })
 }
 
-/// The error of an attribute that is not there.
+/// The error for a missing attribute.
 fn no_attribute(store: &OpenStore, node: &str, name: &str, attributes: &Attributes) -> Error {
     let names: Vec<&str> = attributes.iter().map(|(name, _)| name).collect();
     let hint = did_you_mean(name, names.iter().copied());
     Error::invalid(format!("{}: {node} has no attribute {name:?}{hint}", store.path().display()))
 }
 
-/// Checks an attribute edit against what is there.
+/// Checks an attribute edit against the existing attributes.
 fn attribute_edit(store: &OpenStore, edit: &Edit) -> Result<Option<(String, AttributeEdit)>> {
     Ok(match edit {
         Edit::SetAttribute { node, name, value } => {

@@ -1,4 +1,4 @@
-//! Values to files that other programs read: `.npy`, `.json`, `.csv`.
+//! Exports values to `.npy`, `.json` and `.csv` files.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -8,17 +8,17 @@ use hyperslab_core::{DType, Elements, Error, Result, Values, element_to_json, el
 use hyperslab_npy::encode_header;
 use serde_json::Value;
 
-/// Writes values in the form that the ending of `path` means. The file appears whole or not at all.
+/// Writes values in the format given by the extension of `path`. The file appears complete or not at all.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold,
-/// [`Exists`](Error::Exists) when the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
+/// [`Invalid`](Error::Invalid) for an unknown extension or a type that the format cannot hold, [`Exists`](Error::Exists) if the
+/// file exists and `replace` is false; [`Io`](Error::Io) if the system reports an error.
 pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
     write_staged(values, path, StageOptions::default().with_replace(replace))
 }
 
-/// As [`write`], with all options of the stage.
+/// Like [`write`], with all staging options.
 pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) -> Result<()> {
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let form = match ending.as_str() {
@@ -27,7 +27,7 @@ pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) 
         "csv" => write_csv,
         _ => {
             return Err(Error::invalid(format!(
-                "{}: the ending is none of .npy, .json, .csv",
+                "{}: cannot infer the format from the extension; use .npy, .json or .csv",
                 path.display()
             )));
         }
@@ -43,11 +43,11 @@ pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) 
     staged.publish()
 }
 
-/// Writes a file of any other form. It appears whole or not at all.
+/// Writes bytes to a file of any other kind. It appears complete or not at all.
 ///
 /// # Errors
 ///
-/// [`Exists`](Error::Exists) when the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
+/// [`Exists`](Error::Exists) if the file exists and `replace` is false; [`Io`](Error::Io) if the system reports an error.
 pub fn write_bytes(bytes: &[u8], path: &Path, replace: bool) -> Result<()> {
     if replace {
         crate::formats::check_replaceable_file(path)?;
@@ -61,12 +61,12 @@ fn failed(source: io::Error) -> Error {
     Error::io("output", source)
 }
 
-/// Writes NumPy's `.npy`. Variable-length text becomes fixed text as long as the longest.
+/// Writes NumPy's `.npy`. Variable-length text becomes fixed-length text of the longest length.
 ///
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) for lists and missing elements, which NumPy files cannot hold; [`Io`](Error::Io)
-/// when the system refuses.
+/// if the system reports an error.
 pub fn write_npy(values: &Values, out: &mut impl Write) -> Result<()> {
     if values.elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
         return Err(Error::invalid("NumPy files cannot hold missing elements; write .json or .csv"));
@@ -89,7 +89,7 @@ pub fn write_npy(values: &Values, out: &mut impl Write) -> Result<()> {
     out.write_all(&header).and_then(|()| out.write_all(bytes)).map_err(failed)
 }
 
-/// Elements of fixed size: text and bytes as long as the longest, others as they are.
+/// Elements of fixed size: text and bytes padded to the longest, others unchanged.
 pub(crate) fn fixed(dtype: &DType, elements: Elements, length: usize) -> Result<(DType, Elements)> {
     if !matches!(dtype, DType::String | DType::Bytes | DType::Reference) {
         return Ok((dtype.clone(), elements));
@@ -99,7 +99,7 @@ pub(crate) fn fixed(dtype: &DType, elements: Elements, length: usize) -> Result<
     Ok((values.dtype, values.elements.with_validity(validity)))
 }
 
-/// Text as fixed UTF-32, bytes as fixed bytes, as long as the longest element.
+/// Text as fixed-length UTF-32, bytes as fixed-length bytes, padded to the longest element.
 fn to_fixed(values: &Values) -> Result<Values> {
     let items: Vec<&[u8]> =
         (0..values.len()).map(|i| values.elements.variable_at(i).unwrap_or_default()).collect();
@@ -124,11 +124,11 @@ fn to_fixed(values: &Values) -> Result<Values> {
     Values::new(dtype, &values.shape, Elements::fixed(bytes))
 }
 
-/// Writes nested lists; a single value is itself.
+/// Writes nested lists. A scalar becomes a single value.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the system refuses.
+/// [`Io`](Error::Io) if the system reports an error.
 pub fn write_json(values: &Values, out: &mut impl Write) -> Result<()> {
     let mut next = 0;
     write_nested(values, &values.shape, &mut next, out).and_then(|()| out.write_all(b"\n")).map_err(failed)
@@ -150,12 +150,12 @@ fn write_nested(values: &Values, shape: &[u64], next: &mut usize, out: &mut impl
     out.write_all(b"]")
 }
 
-/// Writes one line per run along the last axis, values separated by commas. An array of structs has one line per
-/// element and a header with the members' names.
+/// Writes one line per run along the last axis, with values separated by commas. An array of structs has one line per element and
+/// a header with the member names.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the system refuses.
+/// [`Io`](Error::Io) if the system reports an error.
 pub fn write_csv(values: &Values, out: &mut impl Write) -> Result<()> {
     let each = match (&values.dtype, values.shape.last()) {
         (DType::Struct(fields), _) => {
@@ -163,7 +163,7 @@ pub fn write_csv(values: &Values, out: &mut impl Write) -> Result<()> {
             writeln!(out, "{}", names.join(",")).map_err(failed)?;
             1
         }
-        // One dimension is a column, as people expect of a list of numbers.
+        // One dimension becomes a column, as expected for a list of numbers.
         (_, Some(&last)) if values.shape.len() > 1 => last as usize,
         _ => 1,
     };
@@ -173,6 +173,9 @@ pub fn write_csv(values: &Values, out: &mut impl Write) -> Result<()> {
             DType::Float16 | DType::Float32 | DType::Float64 if !values.elements.is_missing(index) => {
                 element_to_text(&values.dtype, &values.elements, index)
             }
+            DType::Enum(_) if !values.elements.is_missing(index) => {
+                quoted(&element_to_text(&values.dtype, &values.elements, index))
+            }
             _ => cell_text(&element_to_json(&values.dtype, &values.elements, index)),
         };
         let end = if (index + 1) % each.max(1) == 0 { "\n" } else { "," };
@@ -181,7 +184,7 @@ pub fn write_csv(values: &Values, out: &mut impl Write) -> Result<()> {
     Ok(())
 }
 
-/// One value as CSV has it; members of a struct are cells of their own.
+/// One CSV value. Members of a struct become separate cells.
 fn cell_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),

@@ -1,14 +1,14 @@
-//! Arrays whose values are a field of their own name.
+//! Arrays whose only field has the array's own name.
 //!
-//! TileDB keeps the values of an array in fields, and each is a node below the array's: `/temp/temp`. Where an array has one
-//! field, of its own name (as arrays have that came from another format), the two are one node to whoever converts or
-//! compares: `/temp`.
+//! TileDB stores the values of an array in fields, and each field is a node below the array: `/temp/temp`. If an array has a
+//! single field with its own name (as arrays converted from another format do), conversions and comparisons treat the two as one
+//! node: `/temp`.
 
 use hyperslab_core::{Node, Result, child_path};
 
 use crate::OpenStore;
 
-/// The only field of what stands at a path, if it has the path's own name.
+/// The only field of the node at a path, if it has the same name as the node.
 pub(crate) fn own_field(store: &OpenStore, path: &str, node: &Node) -> Result<Option<Node>> {
     let name = path.rsplit('/').next().unwrap_or_default();
     let bare = matches!(node, Node::Group(attributes) if attributes.is_empty());
@@ -19,7 +19,7 @@ pub(crate) fn own_field(store: &OpenStore, path: &str, node: &Node) -> Result<Op
     Ok(Some(field).filter(|field| matches!(field, Node::Array(_))))
 }
 
-/// Nodes, parents first, in which arrays and their own fields are one.
+/// Merges arrays with their own fields. Nodes are ordered parents first.
 pub(crate) fn folded(store: &OpenStore, nodes: Vec<(String, Node)>) -> Result<Vec<(String, Node)>> {
     let mut folded = Vec::with_capacity(nodes.len());
     let mut inside = None;

@@ -7,11 +7,12 @@ use hyperslab_core::{Content, Error, FileBlob, LocalStorage, Result};
 
 use crate::{Format, formats};
 
-/// The stores directly inside a folder, by name, each with its format. Everything else is left out, hidden files among them.
+/// The stores directly inside a folder, sorted by name, each with its format. Everything else is left out, including hidden
+/// files.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the folder cannot be read.
+/// [`Io`](Error::Io) if the folder cannot be read.
 pub fn stores_in(folder: &Path) -> Result<Vec<(PathBuf, Format)>> {
     let failed = |source| Error::io(folder.display().to_string(), source);
     let mut found = Vec::new();
@@ -22,7 +23,7 @@ pub fn stores_in(folder: &Path) -> Result<Vec<(PathBuf, Format)>> {
         let content = if metadata.is_dir() {
             Content::Directory(Arc::new(LocalStorage::new(&path)))
         } else if metadata.is_file() {
-            // A file that may not be read is none of ours.
+            // Skip files that we may not read.
             let Ok(blob) = FileBlob::open(&path) else { continue };
             Content::File(Arc::new(blob))
         } else {

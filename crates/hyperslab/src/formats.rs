@@ -13,11 +13,11 @@ use hyperslab_core::{
 
 /// The drivers of this build, in the order in which they are asked to recognise a store.
 macro_rules! built_in {
-    ($($(#[doc = $doc:literal])+ $(#[cfg(feature = $feature:literal)])? $name:ident = $driver:path;)*) => {
+    ($($(#[doc = $doc:literal])+ $(#[cfg($cfg:meta)])? $name:ident = $driver:path;)*) => {
         impl Format {
-            $($(#[doc = $doc])+ $(#[cfg(feature = $feature)])? pub const $name: Self = Self(&$driver);)*
+            $($(#[doc = $doc])+ $(#[cfg($cfg)])? pub const $name: Self = Self(&$driver);)*
 
-            const BUILT_IN: &'static [Self] = &[$($(#[cfg(feature = $feature)])? Self::$name),*];
+            const BUILT_IN: &'static [Self] = &[$($(#[cfg($cfg)])? Self::$name),*];
         }
     };
 }
@@ -44,6 +44,9 @@ built_in! {
     /// References of kerchunk: Zarr stores whose chunks are parts of other files.
     #[cfg(feature = "zarr")]
     REFERENCES = hyperslab_zarr::ReferencesDriver;
+    /// References of kerchunk in Parquet files.
+    #[cfg(all(feature = "zarr", feature = "arrow"))]
+    PARQUET_REFERENCES = crate::references::ParquetReferencesDriver;
     /// Zarr Vectors stores, and bare fragment indexes.
     #[cfg(feature = "zvf")]
     ZVF = hyperslab_zvf::ZvfDriver;
@@ -369,7 +372,7 @@ pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<
         return Err(Error::exists(target));
     }
     if options.append && exists {
-        return format.0.append(target, options);
+        return Ok(crate::forms::formed(format.0.append(target, options)?, target));
     }
     if options.replace {
         check_replaceable(target, format.info().created_form())?;

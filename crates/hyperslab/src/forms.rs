@@ -9,7 +9,9 @@
 //! | elements of a type that the format lacks | a type that it has, often with one more axis | [`TYPE`] |
 //! | structs | a group with an array per member | [`TYPE`] of the group |
 //! | elements that may be missing | the values, and beside them an array that is 1 where one is missing | [`MASK`] |
+//! | an array without dimensions, or without elements | an array of one element along each axis that has none | [`SHAPE`] |
 //! | a table | a group with an array per column | [`KIND`] of the group, [`COLUMN`] and [`DIMENSION`] of its arrays |
+//! | labels along a dimension, which an array states itself | a coordinate named like the dimension | [`LABELS`](labels::LABELS) of the coordinate |
 //! | a geometry | a group with arrays for vertices, links, objects and attributes | nothing: their names say it |
 
 mod array;
@@ -17,23 +19,30 @@ mod columns;
 mod derived;
 mod element;
 mod geometry;
+mod labels;
 mod restore;
+mod sink;
 mod types;
 
-use hyperslab_core::{Attributes, DType};
+use hyperslab_core::{Attributes, Capabilities, DType};
 
 pub(crate) use array::{ArrayForm, mask_path, stored_arrays};
 use columns::RestoredTable;
 pub(crate) use element::Form;
 use element::Leaf;
 pub(crate) use geometry::stored_geometry;
+pub(crate) use labels::{HeldLabels, MadeCoordinates, labels_of};
 pub(crate) use restore::restored;
+pub(crate) use sink::formed;
+pub(crate) use types::parse_type;
 use types::type_text;
 
 /// The type that the elements of an array, or the members of a group, stand for.
 pub(crate) const TYPE: &str = "hyperslab_type";
 /// The name of the array beside this one that tells which elements are missing.
 pub(crate) const MASK: &str = "hyperslab_mask";
+/// The shape of an array without dimensions or without elements.
+pub(crate) const SHAPE: &str = "hyperslab_shape";
 /// What a group stands for.
 pub(crate) const KIND: &str = "hyperslab_kind";
 /// The [`KIND`] of a table.
@@ -42,6 +51,8 @@ pub(crate) const TABLE: &str = "table";
 pub(crate) const COLUMN: &str = "hyperslab_column";
 /// Set on columns that are dimensions.
 pub(crate) const DIMENSION: &str = "hyperslab_dimension";
+/// Set on the group of a table of which several rows may have the same coordinates.
+pub(crate) const DUPLICATES: &str = "hyperslab_duplicates";
 /// The dimension that the columns of a table share.
 pub(crate) const ROW: &str = "row";
 
@@ -54,11 +65,28 @@ pub(crate) struct Holds<'a> {
     pub(crate) dtype: &'a dyn Fn(&DType) -> bool,
     /// Elements that may be missing.
     pub(crate) nullable: bool,
+    /// Arrays without dimensions.
+    pub(crate) scalars: bool,
+    /// Arrays without elements.
+    pub(crate) empty: bool,
+}
+
+impl<'a> Holds<'a> {
+    /// What a format has a place for, with this for the types of elements.
+    pub(crate) const fn new(dtype: &'a dyn Fn(&DType) -> bool, capabilities: Capabilities) -> Self {
+        let Capabilities { nullable, no_scalars, no_empty, .. } = capabilities;
+        Self { dtype, nullable, scalars: !no_scalars, empty: !no_empty }
+    }
+
+    /// Arrays of this shape.
+    fn shape(&self, shape: &[u64]) -> bool {
+        (self.scalars || !shape.is_empty()) && (self.empty || !shape.contains(&0))
+    }
 }
 
 /// The attributes without the marks of forms.
 fn unmarked(attributes: &Attributes) -> Attributes {
-    attributes.filtered(|name, _| ![TYPE, MASK, KIND, COLUMN, DIMENSION].contains(&name))
+    attributes.filtered(|name, _| ![TYPE, MASK, SHAPE, KIND, COLUMN, DIMENSION, DUPLICATES].contains(&name))
 }
 
 /// The text of an attribute.

@@ -1,4 +1,4 @@
-//! Reading geometries: what a box, an object or a group selects, and the files that other programs read.
+//! Reads geometries by box, object or group, and exports them.
 
 mod files;
 mod obj;
@@ -22,7 +22,7 @@ pub use obj::write_obj;
 pub use ply::write_ply;
 pub use swc::write_swc;
 
-/// A geometry of an open store, ready to be read.
+/// A geometry of an open store, ready for reading.
 #[derive(Debug, Clone)]
 pub struct GeometryReader {
     geometry: Arc<dyn Geometry>,
@@ -33,36 +33,36 @@ impl GeometryReader {
         Self { geometry }
     }
 
-    /// What the geometry is.
+    /// The geometry's schema.
     #[must_use]
     pub fn schema(&self) -> &GeometrySchema {
         self.geometry.schema()
     }
 
-    /// The geometry itself, as its format answers for it.
+    /// The underlying geometry, as implemented by its format.
     #[must_use]
     pub const fn inner(&self) -> &Arc<dyn Geometry> {
         &self.geometry
     }
 
-    /// What a query selects, checked: every attribute has a row per vertex, links and objects name rows.
+    /// Runs a query and checks the result: every attribute has one row per vertex, links and objects refer to existing rows.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a box of another rank than the geometry or with its corners exchanged, and as
+    /// [`Invalid`](Error::Invalid) for a box whose rank differs from the geometry's or whose corners are swapped; also as
     /// [`Geometry::query`].
     pub fn query(&self, query: &GeometryQuery) -> Result<Selected> {
         if let Some([low, high]) = &query.region {
             let rank = self.schema().axes.len();
             if low.len() != rank || high.len() != rank {
                 return Err(Error::invalid(format!(
-                    "a box of {} numbers; {rank} axes need {}",
+                    "the box has {} numbers, but {rank} axes need {}",
                     low.len() + high.len(),
                     2 * rank
                 )));
             }
             if low.iter().zip(high).any(|(low, high)| low > high || low.is_nan() || high.is_nan()) {
-                return Err(Error::invalid("a box whose first corner is not its lowest"));
+                return Err(Error::invalid("the first corner of a box must be its lowest"));
             }
         }
         let data = self.geometry.query(query)?;
@@ -73,11 +73,11 @@ impl GeometryReader {
     }
 }
 
-/// A box as people write it: `x0,y0,z0,x1,y1,z1`, the lowest corner and the highest.
+/// Parses a box: `x0,y0,z0,x1,y1,z1`, the lowest corner and the highest.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an odd count or what is not a number.
+/// [`Invalid`](Error::Invalid) for an odd count or an invalid number.
 pub fn parse_box(text: &str) -> Result<[Vec<f64>; 2]> {
     let numbers = text.split(',').map(|part| part.trim().parse::<f64>());
     let numbers = numbers.collect::<std::result::Result<Vec<_>, _>>();
@@ -88,25 +88,25 @@ pub fn parse_box(text: &str) -> Result<[Vec<f64>; 2]> {
     Ok([low.to_vec(), high.to_vec()])
 }
 
-/// What a query selected, with the names of its axes.
+/// The result of a query, with the names of its axes.
 #[derive(Debug, Clone)]
 pub struct Selected {
-    /// A name per spatial dimension.
+    /// One name per spatial dimension.
     pub axes: Vec<String>,
-    /// Kinds, in the format's own words.
+    /// The kinds, in the format's own terms.
     pub kinds: Vec<String>,
-    /// Vertices, attributes, links, objects.
+    /// Vertices, attributes, links and objects.
     pub data: GeometryData,
 }
 
 impl Selected {
-    /// How many vertices.
+    /// The number of vertices.
     #[must_use]
     pub fn vertices(&self) -> usize {
         self.data.vertices.shape.first().map_or(0, |rows| *rows as usize)
     }
 
-    /// How many links.
+    /// The number of links.
     #[must_use]
     pub fn links(&self) -> usize {
         self.data.links.as_ref().and_then(|links| links.shape.first()).map_or(0, |rows| *rows as usize)
@@ -116,10 +116,10 @@ impl Selected {
         let rows = self.vertices();
         let wrong = |what: &str| Err(Error::invalid(format!("{name}: {what}")));
         if self.data.vertices.shape.len() != 2 || self.data.vertices.shape[1] as usize != self.axes.len() {
-            return wrong("vertices that do not have a column per axis");
+            return wrong("the vertices do not have one column per axis");
         }
         if self.data.attributes.iter().any(|(_, values)| values.shape.first().copied() != Some(rows as u64)) {
-            return wrong("an attribute that does not have a row per vertex");
+            return wrong("an attribute does not have one row per vertex");
         }
         let has = |count: usize| {
             move |(_, values): &(String, Values)| values.shape.first() == Some(&(count as u64))
@@ -127,21 +127,21 @@ impl Selected {
         if !self.data.link_attributes.iter().all(has(self.links()))
             || !self.data.object_attributes.iter().all(has(self.data.objects.len()))
         {
-            return wrong("an attribute that does not have a row per link or object");
+            return wrong("an attribute does not have one row per link or object");
         }
         if self.data.objects.iter().any(|(_, members)| members.iter().any(|row| *row >= rows as u64)) {
-            return wrong("an object of a vertex that is not there");
+            return wrong("an object refers to a vertex that does not exist");
         }
         if self.data.links.as_ref().is_some_and(|links| links.shape.len() != 2)
             || view::links(self)?.iter().flatten().any(|row| *row >= rows)
         {
-            return wrong("a link to a vertex that is not there");
+            return wrong("a link refers to a vertex that does not exist");
         }
         Ok(())
     }
 
-    /// `{"vertices": [[…]], "attributes": {…}, "links": [[a, b], …], "objects": {"id": [row, …]}}`, and where there are any,
-    /// `link_attributes` (a row a link) and `object_attributes` (a row an object, in the order of `objects`).
+    /// `{"vertices": [[…]], "attributes": {…}, "links": [[a, b], …], "objects": {"id": [row, …]}}`; and if present,
+    /// `link_attributes` (one row per link) and `object_attributes` (one row per object, in the order of `objects`).
     #[must_use]
     pub fn to_json(&self) -> Value {
         let named = |attributes: &[(String, Values)]| -> Map<_, _> {
@@ -166,11 +166,11 @@ impl Selected {
         json
     }
 
-    /// One row a vertex: a column per axis, one per attribute, and the first object that has the vertex.
+    /// One row per vertex: one column per axis, one per attribute, and the first object that contains the vertex.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the vertices are not of a fixed size.
+    /// [`Invalid`](Error::Invalid) if the vertices have no fixed size.
     pub fn rows(&self) -> Result<Rows<'static>> {
         let count = self.vertices();
         let (mut columns, mut elements): (Vec<Column>, Vec<Elements>) = (Vec::new(), Vec::new());
@@ -196,25 +196,25 @@ impl Selected {
         Ok(Rows::once(columns, Batch { rows: count, columns: elements }))
     }
 
-    /// Vertices as numbers, one row a vertex and one column an axis; what is no number is not a number.
+    /// Vertex coordinates as numbers, one row per vertex and one column per axis. Values that are not numbers become NaN.
     #[must_use]
     pub fn coordinates(&self) -> Vec<f64> {
         view::floats(&self.data.vertices)
     }
 
-    /// An attribute of one number a vertex; `None` where there is none of this name, or it is of another shape or type.
+    /// An attribute with one number per vertex; `None` if it does not exist or has another shape or type.
     #[must_use]
     pub fn numbers(&self, attribute: &str) -> Option<Vec<f64>> {
         let (_, values) = self.data.attributes.iter().find(|(name, _)| name == attribute)?;
         view::is_number(values).then(|| view::floats(values))
     }
 
-    /// The lines that connect vertices, each as rows: the links, with faces closed, or the objects where they are lines by
+    /// The lines between vertices, each as a list of rows: the links, with faces closed, or the objects if they are lines
     /// themselves.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a link that names no vertex.
+    /// [`Invalid`](Error::Invalid) for a link to a vertex that does not exist.
     pub fn lines(&self) -> Result<Vec<Vec<usize>>> {
         let mut links = view::links(self)?;
         if links.is_empty() && view::are_lines(self) {
@@ -227,7 +227,7 @@ impl Selected {
         Ok(links)
     }
 
-    /// The first object that has each vertex.
+    /// The first object that contains each vertex.
     pub(crate) fn owners(&self) -> Vec<Option<i64>> {
         let mut owners = vec![None; self.vertices()];
         for (id, rows) in &self.data.objects {
@@ -241,7 +241,7 @@ impl Selected {
     }
 }
 
-/// An attribute of several numbers a vertex is a column of small arrays.
+/// An attribute with several numbers per vertex becomes a column of fixed-size arrays.
 fn attribute_column(values: &Values) -> (DType, Elements) {
     let inner: Vec<usize> = values.shape.iter().skip(1).map(|extent| *extent as usize).collect();
     if inner.iter().product::<usize>() == 1 {

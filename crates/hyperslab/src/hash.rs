@@ -1,8 +1,8 @@
 //! Content hashes: equal for equal values, whatever the format, the chunking and the pipeline.
 //!
-//! Types, shapes and values count; names, attributes, fill values and chunks do not. Two arrays have the same hash when
-//! [`diff`](mod@crate::diff) finds the same types, shapes and values in them. The definition, version 2, uses BLAKE3 and
-//! stands in `docs/notes/content-hash.md`.
+//! Types, shapes and values count; names, attributes, fill values and chunks do not. Two arrays have the same hash if
+//! [`diff`](mod@crate::diff) finds the same types, shapes and values. The hash (version 2) is based on BLAKE3 and defined in
+//! `docs/notes/content-hash.md`.
 //!
 //! ```
 //! # let folder = tempfile::tempdir()?;
@@ -29,9 +29,9 @@ use crate::{ArrayReader, OpenStore, TableReader, convert};
 
 pub use blake3::Hash;
 
-/// Elements of a box that is not halved, at most. Part of the definition.
+/// The maximum number of elements in a box that is not halved. Part of the definition.
 const BLOCK_CELLS: u64 = 1 << 16;
-/// Memory for values on their way.
+/// The memory limit for values being hashed.
 const MEMORY: u64 = 256 << 20;
 
 fn start(kind: &str) -> Hasher {
@@ -55,11 +55,12 @@ fn head(hasher: &mut Hasher, dtype: &DType, shape: &[u64]) {
     shape.iter().for_each(|extent| number(hasher, *extent));
 }
 
-/// The hash of an array's type, shape and values. Read box by box, on all cores; what was never written is not read.
+/// The hash of an array's type, shape and values. The array is read box by box on all cores; parts that were never written are
+/// not read.
 ///
 /// # Errors
 ///
-/// Whatever reading says.
+/// Any error from reading.
 pub fn array(reader: &ArrayReader) -> Result<Hash> {
     let schema = reader.schema();
     let whole = Region::whole(schema.shape());
@@ -67,7 +68,7 @@ pub fn array(reader: &ArrayReader) -> Result<Hash> {
     let item = schema.dtype.size().unwrap_or(64).max(1) as u64;
     let most = (MEMORY.min(reader.memory()) / item).max(BLOCK_CELLS);
     let (written, most) = match listed {
-        // Few chunks, far apart: boxes not much larger than one.
+        // A few chunks, far apart: use boxes not much larger than a chunk.
         Some(chunks) => {
             let chunk = product(schema.grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(8);
             (chunks.iter().map(|chunk| schema.grid.region(chunk)).collect(), chunk.clamp(BLOCK_CELLS, most))
@@ -91,11 +92,11 @@ pub fn array(reader: &ArrayReader) -> Result<Hash> {
     Ok(hasher.finalize())
 }
 
-/// The hash of values in memory: the same as that of an array that holds them.
+/// The hash of values in memory, equal to that of an array that holds them.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the elements are not held as their type says.
+/// [`Invalid`](Error::Invalid) if the elements do not have the layout of their type.
 pub fn values(values: &Values) -> Result<Hash> {
     let mut hasher = start("array");
     head(&mut hasher, &values.dtype, &values.shape);
@@ -120,14 +121,14 @@ fn leaf(dtype: &DType, elements: &Elements) -> Hash {
     blake3::hash(&bytes)
 }
 
-/// The hash of a box, of those of its halves. No block of elements begins with this byte.
+/// The hash of a box from those of its halves. No block of elements begins with this byte.
 fn join(low: &Hash, high: &Hash) -> Hash {
     let mut hasher = Hasher::new();
     hasher.update(&[2]).update(low.as_bytes()).update(high.as_bytes());
     hasher.finalize()
 }
 
-/// Boxes all of whose cells hold the same element. Halves of halves have few different shapes.
+/// Boxes in which every cell holds the same element. Repeated halving gives only a few different shapes.
 struct Repeated<'a> {
     dtype: &'a DType,
     element: Elements,
@@ -146,18 +147,18 @@ impl Repeated<'_> {
                 leaf(self.dtype, &Elements::gather(self.dtype, &[&self.element], &cells)?)
             }
             (_, Some([low, high])) => join(&self.tree(&low.shape)?, &self.tree(&high.shape)?),
-            (_, None) => return Err(Error::invalid(format!("a box of {shape:?} cells"))),
+            (_, None) => return Err(Error::invalid(format!("cannot hash a box of {shape:?} cells"))),
         };
         self.known.insert(shape.into(), hash);
         Ok(hash)
     }
 }
 
-/// The hash of a table's columns and rows, in whatever order the rows come.
+/// The hash of a table's columns and rows. The order of the rows does not matter.
 ///
 /// # Errors
 ///
-/// Whatever reading says.
+/// Any error from reading.
 pub fn table(reader: &TableReader) -> Result<Hash> {
     let rows = reader.rows_of(&hyperslab_core::Scan::default())?;
     let (mut sum, mut count) = ([0_u64; 4], 0_u64);
@@ -207,7 +208,7 @@ fn add(a: [u64; 4], b: [u64; 4]) -> [u64; 4] {
 ///
 /// # Errors
 ///
-/// Whatever reading says.
+/// Any error from reading.
 pub fn geometry(reader: &GeometryReader) -> Result<Hash> {
     let mut hasher = start("geometry");
     let levels = reader.inner().levels()?.len();
@@ -239,11 +240,11 @@ pub fn geometry(reader: &GeometryReader) -> Result<Hash> {
     Ok(hasher.finalize())
 }
 
-/// The hashes of the nodes of a store that hold values, at and below a path: paths are below that one.
+/// The hashes of all nodes that hold values, at and below a path. Returned paths are relative to it.
 ///
 /// # Errors
 ///
-/// Whatever reading says: a node that cannot be read ends it.
+/// Any error from reading. A node that cannot be read ends the operation.
 pub fn nodes(store: &OpenStore, root: &str) -> Result<Vec<(String, Hash)>> {
     let root = hyperslab_core::normal_path(root);
     let mut found = Vec::new();
@@ -260,7 +261,7 @@ pub fn nodes(store: &OpenStore, root: &str) -> Result<Vec<(String, Hash)>> {
     Ok(found)
 }
 
-/// One hash of several nodes: of their paths and hashes, sorted by path. A single node is its own.
+/// A single hash of several nodes, made from their paths and hashes, sorted by path. For a single node, its own hash.
 #[must_use]
 pub fn together(nodes: &[(String, Hash)]) -> Hash {
     if let [(_, only)] = nodes {

@@ -15,10 +15,17 @@ pub(crate) fn resolve(selection: &Selection, schema: &ArraySchema, store: &dyn S
         .iter()
         .map(|item| match item {
             SelectionItem::Labels { dimension, .. } | SelectionItem::Nearest { dimension, .. } => {
-                let axis = dimension_axis(&schema.dimensions, dimension)?;
-                let labels = schema.labels.get(axis).unwrap_or(&Labels::None);
-                let along = along(item, labels, schema.shape()[axis], store)?;
-                Ok(SelectionItem::Named(dimension.clone(), along.unwrap_or(AxisSelection::ALL)))
+                let (axis, labels) = match coordinate_of(schema, dimension) {
+                    Some((axis, node)) => (axis, Labels::Node(node.to_owned())),
+                    None => {
+                        let axis = dimension_axis(&schema.dimensions, dimension)?;
+                        (axis, schema.labels.get(axis).cloned().unwrap_or(Labels::None))
+                    }
+                };
+                let along = along(item, &labels, schema.shape()[axis], store)?;
+                let name = schema.dimensions.get(axis).cloned().flatten();
+                let name = name.unwrap_or_else(|| dimension.clone());
+                Ok(SelectionItem::Named(name, along.unwrap_or(AxisSelection::ALL)))
             }
             other => Ok(other.clone()),
         })
@@ -26,7 +33,21 @@ pub(crate) fn resolve(selection: &Selection, schema: &ArraySchema, store: &dyn S
     Ok(Selection { items })
 }
 
-/// What an item selects along a dimension of this length and these labels; `None` of an item by position, which names no
+/// The axis and label array for a name that is not a dimension but that of an array that labels an axis.
+pub(crate) fn coordinate_of<'a>(schema: &'a ArraySchema, name: &str) -> Option<(usize, &'a str)> {
+    if schema.dimensions.iter().flatten().any(|own| own == name) {
+        return None;
+    }
+    let nodes = schema.labels.iter().enumerate().filter_map(|(axis, labels)| match labels {
+        Labels::Node(node) => Some((axis, node.as_str())),
+        _ => None,
+    });
+    let more = schema.stored.coordinates.iter().map(|(axis, node)| (*axis, node.as_str()));
+    let mut found = more.chain(nodes).filter(|(axis, _)| *axis < schema.dimensions.len());
+    found.find(|(_, node)| node.rsplit('/').next() == Some(name))
+}
+
+/// The selection of an item along a dimension of this length and these labels; `None` for an item by position, which names no
 /// dimension.
 pub(crate) fn along(
     item: &SelectionItem,
@@ -56,7 +77,7 @@ pub(crate) fn along(
     }))
 }
 
-/// What is asked for along a dimension: both ends of a range, or one label, which must be there.
+/// The request along a dimension: both ends of a range, or one label, which must exist.
 #[derive(Debug, Clone, Copy)]
 struct Ends<'a> {
     from: Option<&'a str>,
@@ -69,7 +90,7 @@ impl<'a> Ends<'a> {
         Self { from, to, single: false }
     }
 
-    /// One label. `30:60` means a range where both parts are numbers, as people write it from habit.
+    /// One label. `30:60` means a range if both parts are numbers, as users often write it.
     fn one(label: Option<&'a str>) -> Self {
         let is_number = |text: &str| text.trim().parse::<f64>().is_ok();
         match label.and_then(|label| label.split_once(':')) {
@@ -101,14 +122,14 @@ fn positions(
     }
 }
 
-/// The position whose label is nearest to a number or a time; the first of two that are equally near.
+/// The position with the label nearest to a number or a time; the first of two that are equally near.
 fn nearest(labels: &Labels, extent: u64, dimension: &str, label: &str, store: &dyn Store) -> Result<i64> {
     let (numbers, target) = match labels {
         Labels::Node(path) => {
             let (values, times) = coordinate(store, path, extent, dimension)?;
             let numbers = numbers_of(&values);
-            let numbers =
-                numbers.ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numbers")))?;
+            let numbers = numbers
+                .ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numeric labels")))?;
             let date = times.and_then(|times| Some((times, times.calendar().span(label)?)));
             match (date, label.parse::<f64>()) {
                 (Some((times, (start, _))), _) => {
@@ -123,8 +144,8 @@ fn nearest(labels: &Labels, extent: u64, dimension: &str, label: &str, store: &d
         }
         Labels::Texts(texts) => {
             let numbers: Option<Vec<f64>> = texts.iter().map(|text| text.parse().ok()).collect();
-            let numbers =
-                numbers.ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numbers")))?;
+            let numbers = numbers
+                .ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numeric labels")))?;
             (numbers, label.parse().map_err(|_| not_a(dimension, label, "number"))?)
         }
         other => {
@@ -140,13 +161,13 @@ fn nearest(labels: &Labels, extent: u64, dimension: &str, label: &str, store: &d
     best.map(|(at, _)| at as i64).ok_or_else(|| Error::invalid(format!("dimension {dimension} is empty")))
 }
 
-/// How the values of an array count time, by its attributes.
+/// The time axis of an array, from its attributes.
 pub(crate) fn time_axis(schema: &ArraySchema) -> Option<TimeAxis> {
     let text = |name: &str| schema.attributes.get(name).and_then(|value| value.as_text());
     TimeAxis::parse(&text("units")?, &text("calendar").unwrap_or_default())
 }
 
-/// The values of a coordinate array, and how they count time, where they do.
+/// The values of a coordinate array, and its time axis, if it counts time.
 fn coordinate(
     store: &dyn Store,
     path: &str,
@@ -162,8 +183,8 @@ fn coordinate(
     }
 }
 
-/// The labels along a dimension as values, one per position: dates where a coordinate counts time. `None` where positions are
-/// all there is.
+/// The labels along a dimension as values, one per position: dates if a coordinate counts time. `None` if there are only
+/// positions.
 pub(crate) fn values_along(
     labels: &Labels,
     extent: u64,
@@ -184,14 +205,14 @@ pub(crate) fn values_along(
         Labels::Node(path) => match coordinate(store, path, extent, dimension) {
             Ok((values, Some(times))) => dates(&values, times).map(Some),
             Ok((values, None)) => Ok(Some(values)),
-            // An array that does not hold the labels is no coordinate.
+            // An array that does not hold the labels is not a coordinate.
             Err(Error::Invalid(_)) => Ok(None),
             Err(error) => Err(error),
         },
     }
 }
 
-/// Times as dates: those of NumPy where they have them all, else as text.
+/// Times as dates: NumPy's if they cover all values, else as text.
 fn dates(values: &Values, times: TimeAxis) -> Result<Values> {
     let Some(numbers) = numbers_of(values) else { return Ok(values.clone()) };
     let gregorian = match times.calendar() {
@@ -229,7 +250,7 @@ fn dates(values: &Values, times: TimeAxis) -> Result<Values> {
     )
 }
 
-/// The numbers of a coordinate; `None` where it has others.
+/// The numbers of a coordinate; `None` if it is not numeric.
 pub(crate) fn numbers_of(values: &Values) -> Option<Vec<f64>> {
     let number = |index| element_to_json(&values.dtype, &values.elements, index).as_f64();
     (0..values.len()).map(number).collect()
@@ -239,7 +260,7 @@ fn not_a(dimension: &str, label: &str, kind: &str) -> Error {
     Error::invalid(format!("dimension {dimension}: {label} is not a {kind}"))
 }
 
-/// By exact text; where all labels are numbers, by number.
+/// By exact text; if all labels are numbers, by number.
 fn by_text(texts: &[String], dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
     let find = |label: &str, last: bool| {
         let same = |text: &String| text == label;
@@ -257,13 +278,16 @@ fn by_text(texts: &[String], dimension: &str, ends: Ends<'_>) -> Result<(i64, i6
 
 fn unknown<'a>(dimension: &str, label: &str, all: impl Iterator<Item = &'a str>) -> Error {
     let some: Vec<_> = all.take(4).collect();
-    Error::invalid(format!("dimension {dimension} has no label {label}; it begins {}", some.join(", ")))
+    Error::invalid(format!(
+        "dimension {dimension} has no label {label}; its labels start with {}",
+        some.join(", ")
+    ))
 }
 
 fn by_domain(first: i64, dtype: &DType, extent: u64, dimension: &str, ends: Ends<'_>) -> Result<(i64, i64)> {
     let tick = |label: &str, round_up: bool| -> Result<i128> {
         if let DType::DateTime(unit) = dtype {
-            // Dates compare as text of the same precision: walk to the first that is not before the label.
+            // Dates compare as text of the same precision: walk to the first at or after the label.
             return date_position(label, |ticks| time_text(ticks, *unit), first, extent, round_up)
                 .ok_or_else(|| Error::invalid(format!("dimension {dimension}: {label} is not a date")));
         }
@@ -284,7 +308,7 @@ fn by_domain(first: i64, dtype: &DType, extent: u64, dimension: &str, ends: Ends
     Ok((start, clamp(high - i128::from(first) + 1).max(start)))
 }
 
-/// The tick of a date in a domain: the first not before `label`, or with `round_up` the last that it covers.
+/// The tick of a date in a domain: the first at or after `label`, or with `round_up` the last that it covers.
 fn date_position(
     label: &str,
     text: impl Fn(i64) -> Option<String>,
@@ -335,7 +359,7 @@ fn by_value(values: &Values, times: Option<TimeAxis>, dimension: &str, ends: End
     one_run(&chosen, dimension)
 }
 
-/// By number or by date, ascending or descending coordinates alike.
+/// By number or by date, for ascending and descending coordinates.
 fn by_number(
     numbers: &[f64],
     times: Option<TimeAxis>,
@@ -368,14 +392,14 @@ fn by_number(
     one_run(&chosen, dimension)
 }
 
-/// An end of a range: a number, or a date and everything that it names.
+/// A bound of a range: a number, or a date and the period that it names.
 #[derive(Debug, Clone, Copy)]
 enum Limit {
     Number(f64),
     Span(i128, i128),
 }
 
-/// The error of a label that is not there: it names the neighbours.
+/// The error for a missing label, which names the neighbours.
 fn no_label(numbers: &[f64], times: Option<TimeAxis>, dimension: &str, label: &str, limit: Limit) -> Error {
     let instant = |number: f64| times.and_then(|times| times.instant(number));
     let is_below = |number: f64| match limit {

@@ -53,6 +53,7 @@ pub mod combine;
 pub mod conventions;
 pub mod convert;
 pub mod diff;
+pub mod driver;
 pub mod edit;
 pub mod export;
 mod fields;
@@ -81,13 +82,20 @@ mod written;
 #[cfg(feature = "zarr")]
 pub mod zarr_view;
 
-pub use catalog::{Catalog, CatalogDimension, CatalogNode, SortBy, Total};
+pub use catalog::{Catalog, CatalogDimension, CatalogNode, NodeFacts, SortBy, Total};
 pub use folder::stores_in;
 pub use formats::{Format, create, create_table, format_named, format_of_extension, register};
-pub use hyperslab_core::*;
+pub use hyperslab_core::{
+    ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, AxisSelection, Batch, Batches, Bound, Bounds,
+    Calendar, Capabilities, ChunkCoord, Column, CreateOptions, DType, Data, Depth, Element, Elements,
+    EncryptionKey, EnumType, Error, ExternalFiles, Fill, Filter, Finding, FormatDriver, FormatInfo,
+    GeometryData, GeometryQuery, GeometrySchema, Grid, Member, Node, NodeKind, OpaqueType, Positions,
+    Progress, Recommendation, Region, Report, Result, RowOrder, Scan, Selection, SelectionItem, Severity,
+    Sink, Store, StructType, TableSchema, Threads, TimeAxis, TimeUnit, Validity, Values, Variant,
+};
 pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
-pub use hyperslab_remote::{Meter, RemoteOptions, Traffic};
+pub use hyperslab_remote::{Meter, RemoteOptions, Traffic, interrupt_reads};
 pub use location::{absolute_location, is_remote};
 pub use open::{OpenOptions, OpenStore, detect, open, open_with};
 pub use read::{ArrayReader, AxisPick};

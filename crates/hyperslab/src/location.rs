@@ -1,4 +1,4 @@
-//! Where a store is: a path of this machine or a URL.
+//! Locations of stores: local paths and URLs.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use hyperslab_core::{
 
 use crate::{Format, OpenOptions, formats};
 
-/// What was found at a location.
+/// The store found at a location.
 #[derive(Debug)]
-pub(crate) struct Found {
-    /// The bytes.
+pub(crate) struct FoundStore {
+    /// Its bytes.
     pub(crate) content: Content,
-    /// The format.
+    /// Its format.
     pub(crate) format: Format,
-    /// Where it is on this machine.
+    /// Its local path.
     path: Option<PathBuf>,
-    /// The folder that holds a file.
+    /// The folder that contains a file.
     beside: Option<Arc<dyn Storage>>,
-    /// The path, or the URL without anything secret.
+    /// The path, or the URL without secrets.
     pub(crate) name: PathBuf,
 }
 
-impl Found {
-    /// What its driver is told.
+impl FoundStore {
+    /// The context for its driver.
     pub(crate) fn context(&self, options: &OpenOptions) -> OpenContext<'_> {
         OpenContext {
             path: self.path.as_deref(),
@@ -41,7 +41,7 @@ impl Found {
     }
 }
 
-/// Opens objects at URLs, where a store may refer to any.
+/// Opens objects at URLs, if a store may refer to any location.
 #[cfg(feature = "remote")]
 fn elsewhere(options: &OpenOptions) -> Option<Arc<dyn Locations>> {
     #[derive(Debug)]
@@ -66,15 +66,15 @@ fn elsewhere(_: &OpenOptions) -> Option<Arc<dyn Locations>> {
     None
 }
 
-/// Looks at a location and recognises the format.
-pub(crate) fn find(location: &Path, options: &OpenOptions) -> Result<Found> {
+/// Inspects a location and recognises the format.
+pub(crate) fn find(location: &Path, options: &OpenOptions) -> Result<FoundStore> {
     match remote_url(location) {
         Some(url) => find_remote(url, options),
         None => find_local(&local_path(location), options),
     }
 }
 
-/// Is it the URL of remote storage, rather than a path of this machine?
+/// Returns true for the URL of remote storage, false for a local path.
 ///
 /// ```
 /// use std::path::Path;
@@ -87,7 +87,7 @@ pub fn is_remote(location: &Path) -> bool {
     remote_url(location).is_some()
 }
 
-/// The same place for whoever has another working directory: a URL as it is, or the absolute path.
+/// The same location, independent of the working directory: a URL unchanged, or an absolute path.
 #[must_use]
 pub fn absolute_location(location: &Path) -> PathBuf {
     if is_remote(location) {
@@ -97,7 +97,7 @@ pub fn absolute_location(location: &Path) -> PathBuf {
     std::path::absolute(&path).unwrap_or(path)
 }
 
-/// The URL, when it is one of remote storage.
+/// The URL, if the location is one of remote storage.
 pub(crate) fn remote_url(location: &Path) -> Option<&str> {
     let text = location.to_str()?;
     let (scheme, _) = text.split_once("://")?;
@@ -105,7 +105,7 @@ pub(crate) fn remote_url(location: &Path) -> Option<&str> {
     (is_scheme && scheme != "file").then_some(text)
 }
 
-/// Refuses to change a store that is not on this machine.
+/// Refuses to change a remote store.
 pub(crate) fn check_local(location: &Path, operation: &str) -> Result<()> {
     match remote_url(location) {
         Some(url) => Err(Error::unsupported(url_name(url), format!("{operation} remote storage"))),
@@ -122,7 +122,7 @@ pub(crate) fn url_name(url: &str) -> String {
     format!("{scheme}://{rest}")
 }
 
-/// The path of a `file://` URL, or the path as it is.
+/// The path of a `file://` URL, or the path itself.
 fn local_path(location: &Path) -> PathBuf {
     match location.to_str().and_then(|text| text.strip_prefix("file://")) {
         Some(path) => PathBuf::from(path),
@@ -130,7 +130,7 @@ fn local_path(location: &Path) -> PathBuf {
     }
 }
 
-fn find_local(path: &Path, options: &OpenOptions) -> Result<Found> {
+fn find_local(path: &Path, options: &OpenOptions) -> Result<FoundStore> {
     let name = path.display().to_string();
     let metadata = std::fs::metadata(path).map_err(|source| Error::io(name.as_str(), source))?;
     let local = |path: &Path| {
@@ -162,29 +162,29 @@ fn find_local(path: &Path, options: &OpenOptions) -> Result<Found> {
         Some(format) => format,
         None => formats::recognise(&content)?.ok_or_else(|| formats::unrecognised(path, form))?,
     };
-    Ok(Found { content, format, path: Some(path.to_owned()), beside, name: path.to_owned() })
+    Ok(FoundStore { content, format, path: Some(path.to_owned()), beside, name: path.to_owned() })
 }
 
 #[cfg(not(feature = "remote"))]
-fn find_remote(url: &str, _: &OpenOptions) -> Result<Found> {
+fn find_remote(url: &str, _: &OpenOptions) -> Result<FoundStore> {
     Err(Error::unsupported(url_name(url), "remote storage in this build"))
 }
 
 #[cfg(feature = "remote")]
-fn find_remote(url: &str, options: &OpenOptions) -> Result<Found> {
+fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
     use hyperslab_core::{ByteRange, ObjectRange, StoreForm};
 
-    /// Bytes of a file that are read first: most files have their superblock and root there.
+    /// The number of bytes read first. Most files have their superblock and root within them.
     const HEAD: u64 = 64 << 10;
 
     let remote = hyperslab_remote::Remote::new(url, &options.remote)?;
     let name = remote.url();
     let named = Format::from_extension(Path::new(&name));
     let expected = options.format.or(named).map(|format| format.info().forms);
-    // A file by its name is never looked for as a directory, which would take several requests.
+    // A location with the extension of a file format is never probed as a directory, which would take several requests.
     let only_file = options.format.or(named).is_some_and(|format| format.info().forms == [StoreForm::File]);
     let file_first = !url.ends_with('/') && expected.is_none_or(|forms| forms.contains(&StoreForm::File));
-    let file = || -> Result<Option<Found>> {
+    let file = || -> Result<Option<FoundStore>> {
         let Some((storage, key)) = remote.beside() else { return Ok(None) };
         let storage: Arc<dyn Storage> = Arc::new(storage);
         storage.prefetch(&[ObjectRange { key, range: ByteRange::Bounded(0..HEAD) }]);
@@ -196,15 +196,16 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<Found> {
         };
         let format = format.ok_or_else(|| formats::unrecognised(Path::new(&name), StoreForm::File))?;
         let beside = (options.external != ExternalFiles::None).then_some(storage);
-        Ok(Some(Found { content, format, path: None, beside, name: PathBuf::from(&name) }))
+        Ok(Some(FoundStore { content, format, path: None, beside, name: PathBuf::from(&name) }))
     };
-    let directory = || -> Result<Option<Found>> {
+    let directory = || -> Result<Option<FoundStore>> {
         let content = Content::Directory(Arc::new(remote.directory()));
         let format = match options.format {
             Some(format) => Some(format),
             None => formats::recognise_remote(&content, named)?,
         };
-        let found = |format| Found { content, format, path: None, beside: None, name: PathBuf::from(&name) };
+        let found =
+            |format| FoundStore { content, format, path: None, beside: None, name: PathBuf::from(&name) };
         Ok(format.map(found))
     };
     let found = match file_first {

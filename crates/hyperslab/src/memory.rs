@@ -1,20 +1,20 @@
-//! The memory that this process may use: the machine's, or less where a control group limits it.
+//! The memory available to this process: the machine's, or less if a control group limits it.
 
 use std::path::Path;
 use std::sync::LazyLock;
 
-/// Where the system cannot be asked: what a small machine has.
+/// The memory of a small machine, used if the system cannot be queried.
 const FALLBACK: u64 = 10 << 30;
 
-/// The limit of the process. Asked once: the answer takes the system longer than opening a file.
+/// The limit of the process. Queried once, because the query takes longer than opening a file.
 pub(crate) fn process_memory() -> u64 {
     static MEMORY: LazyLock<u64> =
         LazyLock::new(|| memory_limit(&|path: &Path| std::fs::read_to_string(path).ok()));
     *MEMORY
 }
 
-/// The smallest of the machine's memory and the limits of the control groups that the process is in. `read` returns the
-/// content of a system file.
+/// The smallest of the machine's memory and the limits of the process's control groups. `read` returns the content of a system
+/// file.
 fn memory_limit(read: &dyn Fn(&Path) -> Option<String>) -> u64 {
     let machine = read(Path::new("/proc/meminfo")).and_then(|text| machine_memory(&text));
     let groups = read(Path::new("/proc/self/cgroup")).unwrap_or_default();
@@ -32,8 +32,8 @@ fn machine_memory(text: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// The limit that a line of `/proc/self/cgroup` leads to: `0::/path` in version 2, `4:memory:/path` in version 1. A limit of
-/// any group above counts too. Inside a container the path may be that on the host, of which only the root can be seen.
+/// The limit given by a line of `/proc/self/cgroup`: `0::/path` in version 2, `4:memory:/path` in version 1. The limits of parent
+/// groups apply too. Inside a container the path may be that of the host, of which only the root is visible.
 fn group_limit(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64> {
     let mut parts = line.splitn(3, ':');
     let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
@@ -45,10 +45,10 @@ fn group_limit(line: &str, read: &dyn Fn(&Path) -> Option<String>) -> Option<u64
         return None;
     };
     let inner = Path::new(path.trim_start_matches('/'));
-    // The group of a process outside the visible part starts with "..": only the root is left to ask.
+    // The path of a group outside the visible part starts with "..", so only the root can be queried.
     let is_visible = inner.components().all(|part| matches!(part, std::path::Component::Normal(_)));
     let inner = if is_visible { inner } else { Path::new("") };
-    // "max" is no number and means no limit. A group without memory could not run us.
+    // "max" does not parse as a number and means no limit. A limit of zero cannot be real, because we are running.
     let limit = |group: &Path| {
         let text = read(&root.join(group).join(file))?;
         text.trim().parse::<u64>().ok().filter(|limit| *limit > 0)
@@ -62,7 +62,7 @@ mod tests {
 
     const GIB: u64 = 1 << 30;
 
-    /// The limit on a system that has these files, and 16 GiB of memory.
+    /// The limit on a system with these files and 16 GiB of memory.
     fn limit(files: &[(&str, &str)]) -> u64 {
         memory_limit(&|path: &Path| {
             let all =

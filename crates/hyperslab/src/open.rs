@@ -1,11 +1,11 @@
-//! Opening: the format is recognised from the bytes, not the name.
+//! Opens stores. The format is recognised from the bytes, not from the name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Capabilities, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, Threads, child_path,
-    normal_path,
+    is_child_path, normal_path,
 };
 #[cfg(feature = "remote")]
 use hyperslab_remote::RemoteOptions;
@@ -14,35 +14,49 @@ use crate::catalog::Catalog;
 use crate::forms::restored;
 use crate::geometry::GeometryReader;
 use crate::memory::process_memory;
-use crate::{ArrayReader, Depth, EncryptionKey, Format, TableReader, location};
+use crate::{ArrayReader, Format, TableReader, location};
+use hyperslab_core::{Depth, EncryptionKey};
 
-/// How to open a store.
+/// Options for opening a store.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct OpenOptions {
-    /// The format; recognised from the bytes when left out.
+    /// The format; recognised from the bytes by default.
     pub format: Option<Format>,
-    /// Map files (the default), or read them by position: safe for files that others may truncate.
+    /// Map files (the default), or read them by position, which is safe for files that others may truncate.
     pub mapped: bool,
-    /// The most memory that a result may take.
+    /// The memory limit for a result.
     pub memory: u64,
-    /// The array as of then: what was written between these milliseconds since 1970 (TileDB).
+    /// Read the array as of a time range, in milliseconds since 1970 (TileDB).
     pub at: Option<(u64, u64)>,
     /// The key of an encrypted array (TileDB).
     pub key: Option<EncryptionKey>,
-    /// Trust the copy of all documents that the root has gathered (the default), or read each node's own: a copy that was
-    /// not renewed hides what was added or changed since (Zarr).
+    /// Use consolidated metadata (the default), or read each node's own document. Outdated consolidated metadata hides later
+    /// additions and changes (Zarr).
     pub consolidated: bool,
-    /// Which other files a store may lead to (HDF5).
+    /// Which other files a store may refer to (HDF5).
     pub external: ExternalFiles,
-    /// The folder that symbolic links inside a directory store must not lead out of: for stores that are shown to strangers.
+    /// A folder that symbolic links inside a directory store must not leave, for stores shown to untrusted clients.
     pub within: Option<PathBuf>,
-    /// How remote storage is reached.
+    /// Options for remote storage.
     #[cfg(feature = "remote")]
     pub remote: RemoteOptions,
 }
 
+hyperslab_core::option_setters! { OpenOptions {
+    with_format = format: into Option<Format>,
+    with_mapped = mapped: bool,
+    with_memory = memory: u64,
+    with_at = at: into Option<(u64, u64)>,
+    with_key = key: into Option<EncryptionKey>,
+    with_consolidated = consolidated: bool,
+    with_external = external: ExternalFiles,
+    with_within = within: into Option<PathBuf>,
+    #[cfg(feature = "remote")] with_remote = remote: RemoteOptions,
+} }
+
 impl OpenOptions {
-    /// What a driver is told of them when it changes a store of this machine.
+    /// The context for a driver that changes a local store.
     pub(crate) fn context<'a>(&self, path: &'a Path) -> OpenContext<'a> {
         OpenContext {
             path: Some(path),
@@ -71,22 +85,22 @@ impl Default for OpenOptions {
     }
 }
 
-/// Three quarters of the memory that the process may use.
+/// Three quarters of the memory available to the process.
 fn default_memory() -> u64 {
     process_memory() / 4 * 3
 }
 
-/// Opens a store in any format: a path of this machine, or a URL (`s3://bucket/x.zarr`, `https://host/x.nc`).
+/// Opens a store of any format: a local path or a URL (`s3://bucket/x.zarr`, `https://host/x.nc`).
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when it cannot be read, [`Invalid`](Error::Invalid) when no format is recognised, otherwise
-/// whatever the format says.
+/// [`Io`](Error::Io) if it cannot be read, [`Invalid`](Error::Invalid) if no format is recognised, otherwise any error from the
+/// format.
 pub fn open(path: impl AsRef<Path>) -> Result<OpenStore> {
     open_with(path, &OpenOptions::default())
 }
 
-/// As [`open`], with options.
+/// Like [`open`], with options.
 ///
 /// # Errors
 ///
@@ -98,7 +112,7 @@ pub fn open_with(path: impl AsRef<Path>, options: &OpenOptions) -> Result<OpenSt
     Ok(OpenStore { store, stored, driver: Some(found.format), memory: options.memory, path: found.name })
 }
 
-/// The format of what is at a location, without opening it.
+/// Detects the format at a location, without opening it.
 ///
 /// # Errors
 ///
@@ -107,14 +121,14 @@ pub fn detect(path: impl AsRef<Path>, options: &OpenOptions) -> Result<Format> {
     Ok(location::find(path.as_ref(), options)?.format)
 }
 
-/// Links may lead to one node by many paths, and a hostile file can make those paths endless.
+/// A limit on visited nodes. Links can lead to one node by many paths, and a hostile file can make those paths endless.
 pub(crate) const MOST_NODES: u64 = 1 << 22;
 
-/// An open file or directory.
+/// An open store.
 #[derive(Debug, Clone)]
 pub struct OpenStore {
     store: Arc<dyn Store>,
-    /// The store as its driver opened it.
+    /// The store as opened by its driver.
     stored: Arc<dyn Store>,
     driver: Option<Format>,
     memory: u64,
@@ -122,20 +136,20 @@ pub struct OpenStore {
 }
 
 impl OpenStore {
-    /// A store that was opened by other means, under this path in messages.
+    /// Wraps a store opened by other means. `path` is its name in messages.
     pub fn from_store(store: Arc<dyn Store>, path: impl Into<PathBuf>) -> Self {
         let driver = Format::from_name(store.format());
         let (store, stored) = (restored(Arc::clone(&store)), store);
         Self { store, stored, driver, memory: default_memory(), path: path.into() }
     }
 
-    /// The format, unless the store was opened by other means and is of none that is registered.
+    /// The format, or `None` if the store was opened by other means and its format is not registered.
     #[must_use]
     pub const fn driver(&self) -> Option<Format> {
         self.driver
     }
 
-    /// What the format can hold.
+    /// The capabilities of its format.
     pub(crate) fn capabilities(&self) -> Capabilities {
         self.driver.map_or(Capabilities::NONE, |format| format.info().capabilities)
     }
@@ -152,14 +166,14 @@ impl OpenStore {
         &self.path
     }
 
-    /// The same store with its nodes as they are stored: content that its format has no place for stands in other forms, such
-    /// as a mask beside the values, and is not put together again.
+    /// The same store with its nodes as they are stored. Content stored in another form (such as a mask beside the values) is not
+    /// reassembled.
     #[must_use]
     pub fn as_stored(&self) -> Self {
         Self { store: Arc::clone(&self.stored), ..self.clone() }
     }
 
-    /// The store itself, as its format answers for it.
+    /// The underlying store, as implemented by its format.
     #[must_use]
     pub const fn inner(&self) -> &Arc<dyn Store> {
         &self.store
@@ -169,7 +183,7 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node.
+    /// [`NotFound`](Error::NotFound) if there is no such node.
     pub fn children(&self, path: &str) -> Result<Vec<String>> {
         self.store.children(&normal_path(path))
     }
@@ -178,7 +192,7 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node.
+    /// [`NotFound`](Error::NotFound) if there is no such node.
     pub fn node(&self, path: &str) -> Result<Node> {
         self.store.node(&normal_path(path))
     }
@@ -187,7 +201,7 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not an
+    /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if it is not an
     /// array.
     pub fn array(&self, path: &str) -> Result<ArrayReader> {
         match self.node(path)? {
@@ -198,7 +212,7 @@ impl OpenStore {
         }
     }
 
-    /// An array of this store, ready to be read.
+    /// Wraps an array of this store for reading.
     #[must_use]
     pub fn reader(&self, array: Arc<dyn Array>) -> ArrayReader {
         ArrayReader::new(array, Arc::clone(&self.store), self.memory)
@@ -208,7 +222,7 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a table.
+    /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if it is not a table.
     pub fn table(&self, path: &str) -> Result<TableReader> {
         match self.node(path)? {
             Node::Table(table) => Ok(TableReader::new(table)),
@@ -220,7 +234,7 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// [`NotFound`](Error::NotFound) when there is no such node, [`Invalid`](Error::Invalid) when it is not a geometry.
+    /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if it is not a geometry.
     pub fn geometry(&self, path: &str) -> Result<GeometryReader> {
         match self.node(path)? {
             Node::Geometry(geometry) => Ok(GeometryReader::new(geometry)),
@@ -243,23 +257,26 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// Only when the root cannot be read: a damaged node is listed as damaged.
+    /// Only if the root cannot be read. A damaged node is listed as damaged.
     pub fn catalog(&self) -> Result<Catalog> {
         Catalog::of(self)
     }
 
-    /// Walks all nodes, parents first. A node that cannot be read is visited as the error.
+    /// Visits all nodes, parents first. A node that cannot be read is passed to `visit` as an error.
     ///
     /// # Errors
     ///
-    /// Whatever `visit` returns.
+    /// Any error from `visit`.
     pub fn walk(&self, visit: &mut dyn FnMut(&str, Result<Node>) -> Result<()>) -> Result<()> {
         let mut pending = vec!["/".to_owned()];
         let mut visited = 0_u64;
         while let Some(path) = pending.pop() {
             visited += 1;
             if visited > MOST_NODES {
-                return Err(Error::invalid(format!("{}: more than {MOST_NODES} nodes", self.name())));
+                return Err(Error::invalid(format!(
+                    "{}: more than {MOST_NODES} nodes; links probably form a cycle",
+                    self.name()
+                )));
             }
             let node = self.store.node(&path);
             let below = match &node {
@@ -270,33 +287,32 @@ impl OpenStore {
                 Ok(names) => {
                     visit(&path, node)?;
                     for below in names.iter().rev().map(|name| child_path(&path, name)) {
-                        // A name such as "" or "." leads back to its group: the walk would never end.
-                        if normal_path(&below) == below {
+                        if is_child_path(&below) {
                             pending.push(below);
                         } else {
                             visit(&below, Err(self.no_path(&below)))?;
                         }
                     }
                 }
-                // A group whose members cannot be listed is as good as damaged.
+                // A group whose members cannot be listed counts as damaged.
                 Err(error) => visit(&path, Err(error))?,
             }
         }
         Ok(())
     }
 
-    /// The only readable node, when NODE is left out. Arrays that only label the dimension of their own name do not
-    /// count, where there is another.
+    /// The only readable node, for use if none is named. Arrays that only label the dimension of the same name are ignored,
+    /// unless there are no others.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there is none or several; the message lists them. Where nodes are there and none can be
-    /// read, the error of the first.
+    /// [`Invalid`](Error::Invalid) if there are none or several; the message lists them. If nodes exist but none can be read, the
+    /// error of the first.
     pub fn only_node(&self) -> Result<String> {
         let (mut found, mut labels, mut failed) = (Vec::new(), 0, None);
         self.walk(&mut |path, node| {
             match node {
-                // Those that count come first.
+                // Nodes other than labels come first.
                 Ok(Node::Array(array)) if is_label(path, array.schema()) => {
                     labels += 1;
                     found.push(path.to_owned());
@@ -312,9 +328,11 @@ impl OpenStore {
         match (found.as_slice(), failed) {
             ([only], _) => Ok(only.clone()),
             ([only, ..], _) if found.len() - labels == 1 => Ok(only.clone()),
-            // Why the only node cannot be read says more than that there is none.
+            // The reason why the only node cannot be read says more than that there is none.
             ([], Some(error)) => Err(error),
-            ([], None) => Err(Error::invalid(format!("{}: there is nothing to read in it", self.name()))),
+            ([], None) => {
+                Err(Error::invalid(format!("{}: it contains no array, table or geometry", self.name())))
+            }
             (several, _) => {
                 let some: Vec<_> = several.iter().take(8).map(String::as_str).collect();
                 let more = if several.len() > some.len() { ", …" } else { "" };
@@ -331,11 +349,11 @@ impl OpenStore {
     ///
     /// # Errors
     ///
-    /// Only when checking itself was impossible: damage is a finding.
+    /// Only if checking itself was impossible. Damage is a finding.
     pub fn verify(&self, depth: Depth) -> Result<Report> {
         let mut report = Report::default();
         if self.store.is_remote() {
-            // Each chunk is a request: more of them are on their way on more threads.
+            // Each chunk is a request, and more threads keep more requests in flight.
             Threads::for_remote().install(|| self.store.verify(depth, &mut report))?;
         } else {
             self.store.verify(depth, &mut report)?;
@@ -349,7 +367,7 @@ impl OpenStore {
     }
 }
 
-/// Is it the coordinate of the dimension that has its name?
+/// Returns true if the array is the coordinate of the dimension with the same name.
 fn is_label(path: &str, schema: &hyperslab_core::ArraySchema) -> bool {
     let name = path.rsplit('/').next().unwrap_or_default();
     matches!(&schema.dimensions[..], [Some(dimension)] if dimension == name)

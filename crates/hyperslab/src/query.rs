@@ -1,9 +1,8 @@
-//! Questions about values: reductions, grouping, windows and filters over arrays of any format and any size.
+//! Queries: reductions, grouping, windows and filters over arrays of any format and size.
 //!
-//! A [`Query`] is what is asked; [`Query::plan`] gives a [`QueryPlan`], which knows every chunk, byte and request before
-//! anything is read; running it folds chunk by chunk, in parallel, within a memory budget. Partial results are combined
-//! in the order of the chunks, never in the order in which threads finish: an answer does not depend on the number of
-//! threads.
+//! A [`Query`] describes the question. [`Query::plan`] returns a [`QueryPlan`], which knows every chunk, byte and request before
+//! anything is read. Running it folds chunk by chunk, in parallel, within a memory budget. Partial results are combined in chunk
+//! order, never in the order in which threads finish, so an answer does not depend on the number of threads.
 //!
 //! ```
 //! # let folder = tempfile::tempdir()?;
@@ -22,16 +21,16 @@
 //! |---|---|
 //! | `plan` | [`QueryPlan`]: a query resolved against one array; splits, serialises, explains |
 //! | `run`, `finish` | plan → tiles of the result → chunks → accumulators → answer |
-//! | `explain` | what a plan will cost |
-//! | `statistics` | chunks that need not be read, by what formats keep of their values |
+//! | `explain` | the cost of a plan |
+//! | `statistics` | skips chunks by their stored statistics |
 //! | `operations` | the table of operations: names, parameters, types of answers, the reduction of each |
 //! | `fold` | the reductions: a type each, with its state, kernels and merge |
 //! | `accumulate`, `kernels`, `operand`, `walk` | a fold and its counts, loops over values, element types, one chunk |
-//! | `unwritten` | what was never written, counted and folded at once |
+//! | `unwritten` | counts unwritten cells and folds them at once |
 //! | `grouped` | the same reductions of table columns, by group |
 //! | `condition` | [`Conditions`] on values, and chunks that statistics rule out |
 //! | `windows` | bins and rolling windows |
-//! | `order` | medians and quantiles, also of more values than memory holds |
+//! | `order` | medians and quantiles, also for more values than memory holds |
 //! | `pairs` | covariance and correlation |
 //! | `transform` | whole arrays, normalised |
 //! | [`document`] | the query documents of `.tet`, JSON and TOML |
@@ -77,45 +76,45 @@ pub use windows::{Mode, Pad, Window};
 
 use crate::ArrayReader;
 
-/// How values are put together before they are reduced.
+/// How values are grouped before they are reduced.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Group {
     /// One group per position along these axes.
     Positions(Vec<Axis>),
     /// One group per distinct label along these axes, in the order in which they first appear.
     Labels(Vec<Axis>),
-    /// So many groups along each of these axes: neighbouring positions, in runs whose lengths differ by one at most. An axis
-    /// that is not longer keeps its positions. Pictures are made of these, a group a pixel.
+    /// This many groups along each of these axes: runs of neighbouring positions whose lengths differ by at most one. An axis
+    /// that is not longer keeps its positions. Figures use this, with one group per pixel.
     Pieces(Vec<(Axis, u32)>),
 }
 
-/// What is asked of an array.
+/// A query of an array.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Query {
-    /// Which cells.
+    /// The cells to query.
     pub selection: Selection,
-    /// What is made of them.
+    /// The operation on them.
     pub operation: Operation,
-    /// The axes that are reduced; none means all.
+    /// The axes to reduce; empty means all.
     pub over: Vec<Axis>,
-    /// Which values count.
+    /// Conditions that values must meet.
     pub conditions: Conditions,
-    /// Only positions with this label, along each axis named.
+    /// Only positions with this label along the named axis.
     pub labelled: Vec<(Axis, String)>,
-    /// Groups.
+    /// The grouping.
     pub group: Option<Group>,
     /// A window along one axis.
     pub window: Option<Window>,
-    /// Leave out values that are not a number. Without, one of them makes the answer not a number.
+    /// Ignore NaN. Otherwise a single NaN makes the answer NaN.
     pub skip_nan: bool,
-    /// The most memory for chunks, partial results and the answer; the store's own limit when left out.
+    /// The memory limit for chunks, partial results and the answer; the store's own limit by default.
     pub memory: Option<u64>,
-    /// Let an answer rest on statistics that nothing ties to the values (the zone maps of `.tet` files).
+    /// Use statistics that are not verifiably tied to the values (the zone maps of `.tet` files).
     pub trust_hints: bool,
 }
 
 impl Query {
-    /// An operation over all cells.
+    /// A query of all cells.
     #[must_use]
     pub const fn new(operation: Operation) -> Self {
         Self {
@@ -132,7 +131,7 @@ impl Query {
         }
     }
 
-    /// Only these cells.
+    /// Selects cells.
     #[must_use]
     pub fn select(mut self, selection: Selection) -> Self {
         self.selection = self.selection.and(selection);
@@ -146,7 +145,7 @@ impl Query {
         self
     }
 
-    /// Only values for which these conditions hold, too.
+    /// Adds conditions that values must meet.
     #[must_use]
     pub fn filter(mut self, conditions: Conditions) -> Self {
         self.conditions.all.extend(conditions.all);
@@ -154,56 +153,56 @@ impl Query {
         self
     }
 
-    /// Only positions with this label along an axis.
+    /// Keeps only positions with this label along an axis.
     #[must_use]
     pub fn labelled(mut self, axis: impl Into<Axis>, label: impl Into<String>) -> Self {
         self.labelled.push((axis.into(), label.into()));
         self
     }
 
-    /// One answer per group.
+    /// Groups values, for one answer per group.
     #[must_use]
     pub fn group_by(mut self, group: Group) -> Self {
         self.group = Some(group);
         self
     }
 
-    /// One answer per window.
+    /// Applies a window, for one answer per window.
     #[must_use]
     pub fn window(mut self, window: Window) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// Leaves out values that are not a number.
+    /// Ignores NaN.
     #[must_use]
     pub const fn skip_nan(mut self) -> Self {
         self.skip_nan = true;
         self
     }
 
-    /// The most memory that may be used.
+    /// Sets the memory limit.
     #[must_use]
     pub const fn memory(mut self, bytes: u64) -> Self {
         self.memory = Some(bytes);
         self
     }
 
-    /// The query resolved against an array: what will be read, and what for. Reads nothing of the values.
+    /// Resolves the query against an array. No values are read.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](hyperslab_core::Error::Invalid) for what the array does not have: axes, labels, a type that can be
+    /// [`Invalid`](hyperslab_core::Error::Invalid) for axes or labels that the array does not have, or a type that cannot be
     /// reduced.
     pub fn plan(&self, array: &ArrayReader) -> Result<QueryPlan> {
         QueryPlan::new(self, array)
     }
 
-    /// Asks an array.
+    /// Runs the query on an array.
     ///
     /// # Errors
     ///
-    /// As [`plan`](Self::plan), and whatever reading says.
+    /// As [`plan`](Self::plan), and any error from reading.
     pub fn run(&self, array: &ArrayReader) -> Result<Answer> {
         self.plan(array)?.run(array)
     }

@@ -21,13 +21,13 @@ use crate::conventions::Interpretation;
 use crate::labels;
 use rows::RowCopy;
 
-/// A result of raw chunks below this size is copied on the caller's thread: waking others takes longer.
+/// A result of raw chunks below this size is copied on the caller's thread, because waking others takes longer.
 const SMALL_RESULT: usize = 64 << 10;
 
-/// Decoded chunks up to this size are fetched and decoded by more threads than there are cores, where they are remote.
+/// Remote chunks of up to this decoded size are fetched and decoded by more threads than there are cores.
 const SMALL_CHUNK: usize = 8 << 20;
 
-/// An array of an open store, ready to be read.
+/// An array of an open store, ready for reading.
 ///
 /// ```
 /// # let folder = tempfile::tempdir()?;
@@ -45,7 +45,7 @@ pub struct ArrayReader {
     array: Arc<dyn Array>,
     store: Arc<dyn Store>,
     context: Context,
-    /// Were values decoded by the file's conventions, so that not-a-number stands for a missing one?
+    /// Whether values were decoded by the file's conventions, so that NaN marks a missing one.
     decoded: bool,
 }
 
@@ -59,41 +59,41 @@ impl ArrayReader {
         Self { array, store, context, decoded: false }
     }
 
-    /// The same array, read and queried on these threads.
+    /// Sets the threads for reads and queries.
     #[must_use]
     pub fn with_threads(mut self, threads: Threads) -> Self {
         self.context.threads = threads;
         self
     }
 
-    /// The same array; reads report to `progress` and are stopped by it.
+    /// Sets the progress, through which reads are watched and cancelled.
     #[must_use]
     pub fn with_progress(mut self, progress: Arc<Progress>) -> Self {
         self.context = self.context.with_progress(progress);
         self
     }
 
-    /// The same array; a result may take this much memory.
+    /// Sets the memory limit for a result.
     #[must_use]
     pub const fn with_memory(mut self, memory: u64) -> Self {
         self.context.memory = memory;
         self
     }
 
-    /// Threads and memory of operations on this array.
+    /// The threads and memory limit of operations on this array.
     #[must_use]
     pub const fn context(&self) -> &Context {
         &self.context
     }
 
-    /// What the conventions of the file say of the array's values.
+    /// How the file's conventions interpret the array's values.
     #[must_use]
     pub fn interpretation(&self) -> Interpretation {
         Interpretation::of(self.schema())
     }
 
-    /// The array with values decoded by the file's conventions: scaled, shifted, and not-a-number where one is missing.
-    /// Queries of such an array leave out missing values. An array of which no convention says anything stays as it is.
+    /// The array with values decoded by the file's conventions: scaled, shifted, and NaN where one is missing. Queries of such an
+    /// array leave out missing values. An array without conventions stays unchanged.
     ///
     /// # Errors
     ///
@@ -102,7 +102,7 @@ impl ArrayReader {
         self.decoded_by(&self.interpretation(), false)
     }
 
-    /// As [`decoded`](Self::decoded); values outside the valid range that the file states are missing too.
+    /// Like [`decoded`](Self::decoded), but values outside the valid range given in the file are missing too.
     ///
     /// # Errors
     ///
@@ -118,54 +118,53 @@ impl ArrayReader {
         })
     }
 
-    /// Does not-a-number stand for a missing value?
+    /// Returns true if NaN marks a missing value.
     #[must_use]
     pub const fn is_decoded(&self) -> bool {
         self.decoded
     }
 
-    /// What the array is.
+    /// The array's schema.
     #[must_use]
     pub fn schema(&self) -> &ArraySchema {
         self.array.schema()
     }
 
-    /// The array itself, as its format answers for it.
+    /// The underlying array, as implemented by its format.
     #[must_use]
     pub const fn inner(&self) -> &Arc<dyn Array> {
         &self.array
     }
 
-    /// The store that the array is in.
+    /// The store that contains the array.
     pub(crate) const fn store(&self) -> &Arc<dyn Store> {
         &self.store
     }
 
-    /// The most memory that a result may take.
+    /// The memory limit for a result.
     pub(crate) const fn memory(&self) -> u64 {
         self.context.memory
     }
 
-    /// The memory to work in: what a result may take, or less where the store advises less. Advice of next to nothing is
-    /// not taken.
+    /// The working memory: the limit for a result, or less if the store advises less. Advice of almost nothing is ignored.
     pub(crate) fn working_memory(&self) -> u64 {
         const LEAST: u64 = 1 << 20;
         let advised = self.store.advised_memory(crate::memory::process_memory());
         advised.map_or(self.memory(), |advised| self.memory().min(advised.max(LEAST)))
     }
 
-    /// The positions that a selection means here: names and labels looked up, bounds checked.
+    /// Resolves a selection for this array: looks up names and labels and checks bounds.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for what the array does not have.
+    /// [`Invalid`](Error::Invalid) for dimensions, labels or positions that the array does not have.
     pub fn resolve(&self, selection: &Selection) -> Result<Positions> {
         let schema = self.schema();
         let selection = labels::resolve(selection, schema, &*self.store)?;
         selection.resolve(schema.shape(), &schema.dimensions)
     }
 
-    /// The plan of reading a selection: which chunks, which part of each, where it goes.
+    /// Plans the read of a selection: the chunks, the part of each, and where it goes in the result.
     ///
     /// # Errors
     ///
@@ -174,18 +173,17 @@ impl ArrayReader {
         Plan::new(&self.schema().grid, self.resolve(selection)?)
     }
 
-    /// Reads a selection. A contiguous selection of raw chunks is a view into the mapped file: nothing is
-    /// copied.
+    /// Reads a selection. A contiguous selection of raw chunks is returned as a view into the mapped file, without a copy.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a selection that the array does not have or memory cannot hold; otherwise
-    /// whatever the file's bytes give rise to.
+    /// [`Invalid`](Error::Invalid) for a selection that the array does not have or memory cannot hold; otherwise any error from
+    /// reading the file.
     pub fn read(&self, selection: &Selection) -> Result<Values> {
         self.read_positions(self.resolve(selection)?)
     }
 
-    /// As [`read`](Self::read), by resolved positions.
+    /// Like [`read`](Self::read), for resolved positions.
     ///
     /// # Errors
     ///
@@ -208,13 +206,13 @@ impl ArrayReader {
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read); [`Invalid`](Error::Invalid) when the array has elements of another type.
+    /// As [`read`](Self::read); [`Invalid`](Error::Invalid) if the array has elements of another type.
     pub fn read_vec<T: Element>(&self, selection: &Selection) -> Result<Vec<T>> {
         let schema = self.schema();
         if !T::is(&schema.dtype) || schema.nullable {
-            let missing = if schema.nullable { " that may be missing" } else { "" };
+            let missing = if schema.nullable { " (nullable)" } else { "" };
             return Err(Error::invalid(format!(
-                "{}: elements of type {}{missing} are not {}",
+                "{}: elements of type {}{missing} cannot be read as {}",
                 self.array.name(),
                 schema.dtype,
                 T::NAME
@@ -226,13 +224,12 @@ impl ArrayReader {
         Ok(numbers)
     }
 
-    /// Reads a selection into the caller's buffer: C order, native byte order, exactly as many bytes as the
-    /// result has.
+    /// Reads a selection into the caller's buffer: C order, native byte order, exactly the size of the result.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read); [`Invalid`](Error::Invalid) also for a buffer of another size, or elements that
-    /// have no fixed size.
+    /// As [`read`](Self::read); [`Invalid`](Error::Invalid) also for a buffer of the wrong size, or elements without a fixed
+    /// size.
     pub fn read_into(&self, selection: &Selection, out: &mut [u8]) -> Result<()> {
         if needs_elements(&*self.array) {
             return Err(Error::invalid(format!(
@@ -244,7 +241,7 @@ impl ArrayReader {
         self.fill(&self.plan(selection)?, out)
     }
 
-    /// The result of a plan as a view into the mapped file, when it is one run of stored bytes there.
+    /// The result of a plan as a view into the mapped file, if it is one contiguous run of stored bytes.
     ///
     /// # Errors
     ///
@@ -254,12 +251,12 @@ impl ArrayReader {
         if needs_elements(&*self.array) { Ok(None) } else { view::contiguous(&*self.array, plan) }
     }
 
-    /// The bytes of a plan's result, refused when they pass the memory that may be used, or when chunks are
-    /// missing in a format without a fill value: look before taking memory for a claim.
+    /// The size of a plan's result. Fails if it exceeds the memory limit, or if chunks are missing in a format without a fill
+    /// value. Call this before allocating memory for a claimed size.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when it is too large, otherwise whatever locating the chunks says.
+    /// [`Invalid`](Error::Invalid) if it is too large, otherwise any error from locating the chunks.
     pub fn result_bytes(&self, plan: &Plan) -> Result<usize> {
         let bytes = self.affordable(plan)?;
         if self.schema().fill == Fill::Refused && !plan.is_empty() && bytes > SMALL_RESULT {
@@ -269,11 +266,11 @@ impl ArrayReader {
         Ok(bytes)
     }
 
-    /// Fills `out`, which has exactly the result's bytes, with the result of a plan, in parallel over its chunks.
+    /// Fills `out`, which must have exactly the size of the result, in parallel over the plan's chunks.
     ///
     /// # Errors
     ///
-    /// As [`read_into`](Self::read_into); [`Invalid`](Error::Invalid) also for a plan of another array.
+    /// As [`read_into`](Self::read_into); [`Invalid`](Error::Invalid) also for a plan made for another array.
     pub fn fill(&self, plan: &Plan, out: &mut [u8]) -> Result<()> {
         self.check_plan(plan)?;
         let array = &*self.array;
@@ -297,7 +294,7 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// Refuses a plan that was made for an array with another grid.
+    /// Refuses a plan made for an array with another grid.
     fn check_plan(&self, plan: &Plan) -> Result<()> {
         if *plan.grid() == self.schema().grid {
             return Ok(());
@@ -325,7 +322,7 @@ impl ArrayReader {
         gather_elements(array, plan, &chunks)
     }
 
-    /// The result's bytes, refused when they pass the memory that may be used.
+    /// The size of the result. Fails if it exceeds the memory limit.
     fn affordable(&self, plan: &Plan) -> Result<usize> {
         let bytes = result_bytes(&*self.array, plan)?;
         if bytes as u64 > self.memory() {
@@ -341,7 +338,7 @@ fn too_large(name: &str, bytes: u64, limit: u64) -> Error {
     ))
 }
 
-/// The memory that elements of variable length may take, which is known only when they are there.
+/// The memory for variable-length elements, whose size is only known once they are read.
 struct ElementBudget<'a> {
     name: &'a str,
     limit: u64,
@@ -355,7 +352,7 @@ impl<'a> ElementBudget<'a> {
 
     fn take(&self, elements: &Elements) -> Result<()> {
         let bytes = elements.bytes();
-        // They are held twice while the result is put together.
+        // They are held twice while the result is assembled.
         let used = self.used.fetch_add(bytes, Ordering::Relaxed).saturating_add(bytes).saturating_mul(2);
         if used > self.limit { Err(too_large(self.name, used, self.limit)) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! References to the chunks of a store: a Zarr store that other programs open without copying anything.
+//! References to the chunks of a store: a Zarr store that other programs open without copying data.
 //!
 //! ```no_run
 //! let store = hyperslab::open("climate.h5")?;
@@ -6,6 +6,9 @@
 //! hyperslab::references::write(&store, &options, "climate.json".as_ref(), false)?;
 //! # Ok::<(), hyperslab::Error>(())
 //! ```
+
+#[cfg(feature = "arrow")]
+mod parquet;
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,34 +19,35 @@ use hyperslab_core::{Error, Node, Result};
 use hyperslab_zarr::{ExportOptions, Reference, array_references, group_references, references_to_json};
 use serde_json::Value;
 
+#[cfg(feature = "arrow")]
+pub use self::parquet::ParquetReferencesDriver;
 use crate::{OpenStore, absolute_location};
 
-/// The most bytes of one array that are copied into the document unless somebody says otherwise.
+/// The default limit for bytes of one array that are copied into the document.
 const INLINE_LIMIT: u64 = 64 << 20;
 
-/// How references are made.
+/// Options for references.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Where readers find the file: a path or a URL.
+    /// Where readers find the file: a path or URL.
     pub url: String,
-    /// The most bytes of one array that may be copied into the document.
+    /// The maximum number of bytes of one array that may be copied into the document.
     pub inline_limit: u64,
 }
 
 impl Options {
-    /// References to where the store is now, from anywhere on this machine.
+    /// References to the store's current location, valid anywhere on this machine.
     #[must_use]
     pub fn new(store: &OpenStore) -> Self {
         Self { url: absolute_location(store.path()).display().to_string(), inline_limit: INLINE_LIMIT }
     }
 }
 
-/// The references of all groups and arrays of a store, by the key of the Zarr store that they make.
+/// The references of all groups and arrays of a store, by their key in the resulting Zarr store.
 ///
 /// # Errors
 ///
-/// [`Unsupported`](Error::Unsupported), with the array's name, where chunks cannot be referred to and are too large to be
-/// copied.
+/// [`Unsupported`](Error::Unsupported), with the array's name, if chunks cannot be referenced and are too large to be copied.
 pub fn references(store: &OpenStore, options: &Options) -> Result<BTreeMap<String, Reference>> {
     let export = ExportOptions { url: options.url.clone(), inline_limit: options.inline_limit };
     let mut found = BTreeMap::new();
@@ -72,16 +76,28 @@ pub fn to_json(store: &OpenStore, options: &Options) -> Result<Value> {
     Ok(references_to_json(&references(store, options)?))
 }
 
-/// Writes the references to a file of kerchunk's JSON, whole or not at all.
+/// Writes the references, whole or not at all: to a file of kerchunk's JSON, or to a directory of its Parquet files, by the extension
+/// (`.json`, or `.parq` and `.parquet`).
 ///
 /// # Errors
 ///
-/// As [`references`]; [`Exists`](Error::Exists) when the file exists and is not to be replaced,
-/// [`Unsupported`](Error::Unsupported) for an extension other than `.json`.
+/// As [`references`]; [`Exists`](Error::Exists) when the target exists and is not to be replaced,
+/// [`Unsupported`](Error::Unsupported) for another extension.
 pub fn write(store: &OpenStore, options: &Options, target: &Path, replace: bool) -> Result<()> {
-    if target.extension().is_none_or(|extension| extension != "json") {
-        let what = "references in another form than .json";
-        return Err(Error::unsupported(target.display().to_string(), what));
+    match target.extension().and_then(|extension| extension.to_str()) {
+        Some("json") => {}
+        #[cfg(feature = "arrow")]
+        Some("parq" | "parquet") => {
+            let found = references(store, options)?;
+            if replace {
+                crate::formats::check_replaceable(target, hyperslab_core::StoreForm::Directory)?;
+            }
+            return self::parquet::write(&found, target, replace);
+        }
+        _ => {
+            let what = "references in another form than .json or .parq";
+            return Err(Error::unsupported(target.display().to_string(), what));
+        }
     }
     let document = to_json(store, options)?;
     if replace {

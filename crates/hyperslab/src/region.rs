@@ -1,6 +1,6 @@
-//! Arrays filled by regions, new ones and longer ones.
+//! Fills new and growing arrays region by region.
 //!
-//! Formats take whole chunks. Here whole chunks are stored at once, and parts wait for the rest of their chunk.
+//! Formats take whole chunks. Complete chunks are stored at once; partial ones wait for the rest of their cells.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,22 +13,22 @@ use rayon::prelude::*;
 
 use crate::ArrayReader;
 
-/// An array in the making, filled region by region, from any thread. Whole chunks are stored at once; parts wait in memory
-/// for the rest of their chunk.
+/// An array being written, filled region by region from any thread. Complete chunks are stored at once; partial chunks wait in
+/// memory for the rest of their cells.
 #[derive(Debug)]
 pub struct RegionWriter {
     sink: Arc<dyn ArraySink>,
     dtype: DType,
     fill: Fill,
-    parts: Mutex<HashMap<ChunkCoord, Part>>,
+    parts: Mutex<HashMap<ChunkCoord, PartialChunk>>,
 }
 
-/// Makes an array longer: `values` stand behind the last ones along an axis when the sink, which adds to the store that the
-/// array was opened from, is committed.
+/// Extends an array: once the sink is committed, `values` follow the existing values along an axis. The sink must add to the
+/// store from which the array was opened.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an axis that is not there and values of another type or of other extents along the other
+/// [`Invalid`](Error::Invalid) for an axis that does not exist, or values of another type or with other extents along the other
 /// axes; otherwise as [`Sink::grow`].
 pub fn extend(
     sink: &mut dyn Sink,
@@ -53,7 +53,7 @@ pub fn extend(
         .checked_add(values.shape[axis])
         .ok_or_else(|| Error::invalid(format!("{path}: axis {axis} cannot be that long")))?;
     let grown = sink.grow(path, &shape)?;
-    // The sink has the store for itself; the reader may be older than what another writer added.
+    // The sink has locked the store; the reader may predate data that another writer added.
     if let Some(now) = grown.grown_from().filter(|now| *now != schema.shape()) {
         return Err(Error::invalid(format!(
             "{path} has grown from {:?} to {now:?} since it was opened; open it again",
@@ -61,7 +61,7 @@ pub fn extend(
         )));
     }
     let target = RegionWriter::new(grown, schema.dtype.clone(), schema.fill.clone());
-    // The chunks that the old edge cut are stored anew, with what they held.
+    // Chunks clipped by the old edge are stored again, including their old cells.
     let cut = old_end - old_end % target.grid().chunk_shape()[axis];
     let mut edge = Region::whole(schema.shape());
     (edge.start[axis], edge.shape[axis]) = (cut, old_end - cut);
@@ -77,20 +77,20 @@ pub fn extend(
     target.finish()
 }
 
-/// A chunk of which some cells are there.
+/// A partially filled chunk.
 #[derive(Debug)]
-struct Part {
+struct PartialChunk {
     cells: Cells,
-    /// Which cells were assigned.
+    /// Which cells have been assigned.
     there: Vec<bool>,
     left: usize,
 }
 
-/// The cells of a part.
+/// The cells of a partially filled chunk.
 #[derive(Debug)]
 enum Cells {
     Fixed(Buffer),
-    /// Of variable length, or some of them missing.
+    /// Variable-length elements, or elements some of which are missing.
     Any(Elements),
 }
 
@@ -104,13 +104,13 @@ impl Cells {
 }
 
 impl RegionWriter {
-    /// Fills an array of this type. Cells that are never assigned hold `fill` where others of their chunk are.
+    /// Fills an array of this type. Unassigned cells of a stored chunk hold `fill`.
     #[must_use]
     pub fn new(sink: Arc<dyn ArraySink>, dtype: DType, fill: Fill) -> Self {
         Self { sink, dtype, fill, parts: Mutex::default() }
     }
 
-    /// Shape and chunks.
+    /// The shape and the chunks.
     #[must_use]
     pub fn grid(&self) -> &Grid {
         self.sink.grid()
@@ -120,8 +120,8 @@ impl RegionWriter {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the region is outside, the values are too few or too many, or a chunk was stored
-    /// before; whatever encoding and writing say.
+    /// [`Invalid`](Error::Invalid) if the region is outside the array, the number of values does not match, or a chunk was
+    /// already stored; any error from encoding or writing.
     pub fn assign(&self, region: &Region, values: &Values) -> Result<()> {
         let shape = self.grid().shape();
         let inside = region.start.len() == shape.len()
@@ -131,7 +131,7 @@ impl RegionWriter {
             });
         if !inside || values.dtype != self.dtype || Some(values.len() as u64) != region.cells() {
             return Err(Error::invalid(format!(
-                "{} values of type {} for {:?} from {:?} on, of an array of {} {shape:?}",
+                "cannot assign {} values of type {} to the region {:?} at {:?} of an array of {} {shape:?}",
                 values.len(),
                 values.dtype,
                 region.shape,
@@ -142,7 +142,7 @@ impl RegionWriter {
         assign(self, region, values)
     }
 
-    fn parts(&self) -> MutexGuard<'_, HashMap<ChunkCoord, Part>> {
+    fn parts(&self) -> MutexGuard<'_, HashMap<ChunkCoord, PartialChunk>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -151,14 +151,14 @@ impl RegionWriter {
         self.sink.write(chunk, encoded)
     }
 
-    /// Stores the chunks that were never completed: the fill value is in the rest of them.
+    /// Stores the chunks that were never completed, with the fill value in their unassigned cells.
     ///
     /// # Errors
     ///
-    /// Whatever encoding and writing say.
+    /// Any error from encoding or writing.
     pub fn finish(&self) -> Result<()> {
         let mut parts: Vec<_> = std::mem::take(&mut *self.parts()).into_iter().collect();
-        // In the order of the grid, so that the same input gives the same file.
+        // In grid order, so that the same input gives the same file.
         parts.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (chunk, part) in parts {
             self.store(&chunk, &part.cells.elements())?;
@@ -166,7 +166,7 @@ impl RegionWriter {
         Ok(())
     }
 
-    fn new_part(&self, cells: usize) -> Result<Part> {
+    fn new_part(&self, cells: usize) -> Result<PartialChunk> {
         let fill = match &self.fill {
             Fill::Element(element) => Some(element),
             _ => None,
@@ -174,7 +174,7 @@ impl RegionWriter {
         let Some(item) = self.dtype.size() else {
             let zero = Elements::zero(&self.dtype);
             let filled = Elements::gather(&self.dtype, &[fill.unwrap_or(&zero)], &vec![(0, 0); cells])?;
-            return Ok(Part { cells: Cells::Any(filled), there: vec![false; cells], left: cells });
+            return Ok(PartialChunk { cells: Cells::Any(filled), there: vec![false; cells], left: cells });
         };
         let mut buffer = Buffer::zeroed(cells * item)?;
         let element = fill.and_then(Elements::as_fixed);
@@ -183,7 +183,7 @@ impl RegionWriter {
                 cell.copy_from_slice(element);
             }
         }
-        Ok(Part { cells: Cells::Fixed(buffer), there: vec![false; cells], left: cells })
+        Ok(PartialChunk { cells: Cells::Fixed(buffer), there: vec![false; cells], left: cells })
     }
 }
 
@@ -215,9 +215,9 @@ fn assign_chunk(target: &RegionWriter, chunk: &ChunkCoord, region: &Region, valu
     let both = if own.shape.is_empty() { Some(own.clone()) } else { own.intersect(region) };
     let Some(both) = both else { return Ok(()) };
     let whole = both == own;
-    let cells =
-        usize::try_from(own.cells().unwrap_or(u64::MAX)).map_err(|_| Error::invalid("a chunk too large"))?;
-    // Elements of fixed size that are all there are moved by rows, others one by one.
+    let cells = usize::try_from(own.cells().unwrap_or(u64::MAX))
+        .map_err(|_| Error::invalid("a chunk is larger than memory"))?;
+    // Fixed-size elements without missing ones are copied by rows, others one by one.
     let plain =
         target.dtype.size().zip(values.elements.as_fixed().filter(|_| values.elements.validity.is_none()));
     if whole {
@@ -263,7 +263,7 @@ fn assign_chunk(target: &RegionWriter, chunk: &ChunkCoord, region: &Region, valu
     target.store(chunk, &part.cells.elements())
 }
 
-/// Where a box stands in the packed cells of a region that holds it.
+/// The layout of a box in the packed cells of a region that contains it.
 fn layout(region: &Region, inside: &Region, item: usize) -> Layout {
     let mut layout = Layout::packed(&region.shape, item);
     for ((start, own), stride) in inside.start.iter().zip(&region.start).zip(&layout.strides) {
@@ -272,7 +272,7 @@ fn layout(region: &Region, inside: &Region, item: usize) -> Layout {
     layout
 }
 
-/// The cells of a box, counted in C order in the region that holds it.
+/// The cells of a box, as C-order offsets in the region that contains it.
 fn offsets(region: &Region, inside: &Region) -> Vec<usize> {
     let strides = CellOrder::RowMajor.strides(&region.shape);
     let count = inside.cells().unwrap_or(0);
@@ -302,7 +302,8 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{CreateOptions, Format, create};
+    use crate::{Format, create};
+    use hyperslab_core::CreateOptions;
 
     fn numbers(shape: &[u64], first: u32) -> Values {
         let count = shape.iter().product::<u64>() as u32;
@@ -334,7 +335,7 @@ mod tests {
             let mut added = shape.clone();
             added[axis] = more;
             let new = numbers(&added, 10_000);
-            let options = CreateOptions { append: true, ..CreateOptions::default() };
+            let options = CreateOptions::default().with_append(true);
             let store = crate::open(&path).unwrap();
             let mut sink = create(&path, Format::TET, &options).unwrap();
             extend(&mut *sink, &store.array("/t").unwrap(), "/t", axis, &new).unwrap();
@@ -360,7 +361,7 @@ mod tests {
         write(&path, &[2, 2], &numbers(&[3, 4], 0));
         let store = crate::open(&path).unwrap();
         let array = store.array("/t").unwrap();
-        let options = CreateOptions { append: true, ..CreateOptions::default() };
+        let options = CreateOptions::default().with_append(true);
         let mut sink = create(&path, Format::TET, &options).unwrap();
         assert!(extend(&mut *sink, &array, "/t", 0, &numbers(&[1, 3], 0)).is_err());
         assert!(extend(&mut *sink, &array, "/t", 2, &numbers(&[3, 4], 0)).is_err());

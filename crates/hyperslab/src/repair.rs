@@ -1,4 +1,4 @@
-//! Repairs: the fixes that are safe.
+//! Repairs: safe fixes only.
 
 use std::path::Path;
 
@@ -13,18 +13,18 @@ use crate::{OpenOptions, open_with};
 pub struct Repair {
     /// The fixes, in the order in which they apply.
     pub fixes: Vec<Fix>,
-    /// Were they applied?
+    /// Whether they were applied.
     pub applied: bool,
     /// Damage that no safe fix covers.
     pub remaining: Vec<String>,
 }
 
-/// Plans the safe fixes of a file and, unless `dry_run`, applies them: the new file is built beside the old one, which
-/// stays until the new one is in place.
+/// Plans the safe fixes of a file and, unless `dry_run`, applies them. The new file is built beside the old one, which stays
+/// until the new one is in place.
 ///
 /// # Errors
 ///
-/// [`Io`](hyperslab_core::Error::Io) when the system refuses.
+/// [`Io`](hyperslab_core::Error::Io) if the system reports an error.
 pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<Repair> {
     crate::location::check_local(path, "repairing")?;
     let opened = || open_with(path, options).ok().and_then(|store| store.driver());
@@ -37,7 +37,7 @@ pub fn repair_path(path: &Path, options: &OpenOptions, dry_run: bool) -> Result<
     Ok(Repair { fixes: found.fixes, applied, remaining })
 }
 
-/// What a check still calls damage.
+/// The damage that a check still reports.
 fn damage(path: &Path, options: &OpenOptions) -> Result<Vec<String>> {
     let verified = verify_path(path, options, Depth::Quick)?;
     let errors =

@@ -1,11 +1,11 @@
-//! Rows of named columns, batch after batch: what tables, arrays and geometries become on their way to `.csv`, `.json`,
-//! `.npy`, `.arrow` and `.parquet` files.
+//! Rows of named columns, in batches: the common form of tables, arrays and geometries for `.csv`, `.json`, `.npy`, `.arrow` and
+//! `.parquet` files.
 //!
 //! | source | columns |
 //! |---|---|
 //! | a table | its own, dimensions first |
-//! | an array of structs | one per member; before them one per dimension when there are several |
-//! | any other array | one per dimension (its labels, or positions where it has none), then `value` |
+//! | an array of structs | one per member; preceded by one per dimension if there are several |
+//! | any other array | one per dimension (its labels, or positions if it has none), then `value` |
 //! | a geometry | one per axis, one per attribute, then `object` |
 
 mod array;
@@ -25,11 +25,11 @@ pub use npy::write_npy;
 pub use write::{ENDINGS, as_rows, takes_elements, write, writes};
 pub(crate) use write::{ending, write_staged};
 
-/// Rows of named columns, batch after batch.
+/// Rows of named columns, in batches.
 pub struct Rows<'a> {
-    /// What each column is.
+    /// The columns.
     pub columns: Vec<Column>,
-    /// The rows; every batch has one row of elements per column.
+    /// The rows. Every batch has one sequence of elements per column.
     pub batches: Batches<'a>,
 }
 
@@ -46,11 +46,11 @@ impl<'a> Rows<'a> {
         Self { columns, batches: Box::new(std::iter::once(Ok(batch))) }
     }
 
-    /// Only these columns, in this order.
+    /// Keeps only these columns, in this order.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a column that is not there; the message lists those that are.
+    /// [`Invalid`](Error::Invalid) for a column that does not exist; the message lists the existing ones.
     pub fn project(self, names: &[String]) -> Result<Self> {
         let chosen = names
             .iter()
@@ -70,11 +70,35 @@ impl<'a> Rows<'a> {
         Ok(Self { columns, batches: Box::new(batches) })
     }
 
+    /// The first rows in one batch. No further batch is read.
+    ///
+    /// # Errors
+    ///
+    /// Any error from a batch.
+    pub fn head(self, rows: usize) -> Result<(Vec<Column>, Batch)> {
+        let mut picks: Vec<(usize, usize)> = Vec::new();
+        let mut batches: Vec<Batch> = Vec::new();
+        for batch in self.batches {
+            if picks.len() >= rows {
+                break;
+            }
+            let batch = batch?;
+            picks.extend((0..batch.rows.min(rows - picks.len())).map(|row| (batches.len(), row)));
+            batches.push(batch);
+        }
+        let column = |(number, column): (usize, &Column)| {
+            let parts: Vec<&Elements> = batches.iter().map(|batch| &batch.columns[number]).collect();
+            Elements::gather(&column.dtype, &parts, &picks)
+        };
+        let columns = self.columns.iter().enumerate().map(column).collect::<Result<_>>()?;
+        Ok((self.columns, Batch { rows: picks.len(), columns }))
+    }
+
     /// All rows in one batch.
     ///
     /// # Errors
     ///
-    /// Whatever a batch says.
+    /// Any error from a batch.
     pub fn collect(self) -> Result<(Vec<Column>, Batch)> {
         let batches = self.batches.collect::<Result<Vec<_>>>()?;
         let columns = self
@@ -91,7 +115,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// A cell as JSON: as [`element_to_json`], with the members of enumerations by name.
+/// A cell as JSON: like [`element_to_json`], with enumeration members by name.
 #[must_use]
 pub fn cell_to_json(dtype: &DType, elements: &Elements, row: usize) -> serde_json::Value {
     match element_to_json(dtype, elements, row) {
@@ -114,18 +138,18 @@ pub(crate) fn no_column(name: &str, columns: &[Column]) -> Error {
     Error::invalid(format!("no column {name}; {meant}there are {}", names.join(", ")))
 }
 
-/// A column that is neither a dimension nor stored through a pipeline.
+/// A column that is neither a dimension nor filtered.
 pub(crate) fn plain_column(name: impl Into<String>, dtype: DType, nullable: bool) -> Column {
     Column { name: name.into(), dtype, nullable, dimension: false, filters: Vec::new() }
 }
 
-/// The members of structs, each as a row of elements of its own. A missing struct has missing members.
+/// The members of structs, each as a sequence of elements. A missing struct has missing members.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the elements are not held as the type is.
+/// [`Invalid`](Error::Invalid) if the elements do not have the layout of their type.
 pub fn members(fields: &StructType, elements: &Elements) -> Result<Vec<Elements>> {
-    let wrong = || Error::invalid("structs that are not held as their type says");
+    let wrong = || Error::invalid("the structs do not have the layout of their type");
     let mut members = match &elements.data {
         Data::Struct { members, .. } if members.len() == fields.members.len() => members.clone(),
         Data::Fixed(bytes) if fields.size > 0 => fields

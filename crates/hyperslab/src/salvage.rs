@@ -1,8 +1,8 @@
-//! Whatever is whole in a damaged store, as a new store.
+//! Salvages the intact parts of a damaged store into a new store.
 //!
-//! The damaged store is converted through a view in which everything that cannot be read is missing: nodes are left out, and
-//! chunks hold the fill value. The report lists both. A file that was cut short is looked at as if it were as long as its
-//! structures say, so that what lies before the cut is found.
+//! The damaged store is converted through a view in which unreadable content is missing: nodes are left out, and chunks hold the
+//! fill value. The report lists both. A truncated file is treated as if it had the length that its structures claim, so that
+//! content before the cut is found.
 
 mod view;
 
@@ -17,27 +17,27 @@ use crate::convert::{ConvertOptions, ConvertReport, Progress, convert};
 use crate::{Format, OpenOptions, OpenStore, location};
 use view::SalvagedStore;
 
-/// Something that could not be saved.
+/// A node or chunk that could not be saved.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Lost {
     /// The node.
     pub node: String,
-    /// The chunk, by its coordinate; `None` when the whole node is lost.
+    /// The chunk's coordinate; `None` if the whole node is lost.
     pub chunk: Option<Vec<u64>>,
     /// Why it cannot be read.
     pub reason: String,
 }
 
-/// What was saved, and what was not.
+/// What was saved and what was lost.
 #[derive(Debug, Clone, Default)]
 pub struct SalvageReport {
-    /// What was written.
+    /// The report of the conversion.
     pub written: ConvertReport,
-    /// What was lost, by node and chunk.
+    /// The losses, by node and chunk.
     pub lost: Vec<Lost>,
 }
 
-/// What was lost so far, in a view that is being read on several threads.
+/// The losses so far, shared by the threads that read the view.
 #[derive(Debug, Clone, Default)]
 struct Losses(Arc<Mutex<Vec<Lost>>>);
 
@@ -45,7 +45,7 @@ impl Losses {
     fn note(&self, node: &str, chunk: Option<&[u64]>, reason: &Error) {
         let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let chunk = chunk.map(<[u64]>::to_vec);
-        // Nodes and chunks are looked at more than once.
+        // Nodes and chunks are read more than once.
         if !lost.iter().any(|known| known.node == node && known.chunk == chunk) {
             lost.push(Lost { node: node.to_owned(), chunk, reason: reason.to_string() });
         }
@@ -58,11 +58,11 @@ impl Losses {
     }
 }
 
-/// Copies what is whole in a store to a new store. The target appears whole or not at all.
+/// Copies the intact content of a store to a new store. The target appears complete or not at all.
 ///
 /// # Errors
 ///
-/// Whatever opening says when not even the root of the store can be read; as [`convert`].
+/// Any error from opening if even the root of the store cannot be read; also as [`convert`].
 pub fn salvage(
     path: &Path,
     target: &Path,
@@ -96,10 +96,10 @@ pub fn salvage(
     Ok(SalvageReport { written, lost: losses.sorted() })
 }
 
-/// Bytes that a cut file may have had beyond its end.
+/// The number of bytes that a truncated file may have had beyond its end.
 const BEYOND: u64 = 1 << 40;
 
-/// A file that claims to be as long as its structures say. Bytes beyond its end cannot be read.
+/// A file that claims the length given by its structures. Bytes beyond its real end cannot be read.
 #[derive(Debug)]
 struct UncutBlob {
     inner: FileBlob,
@@ -121,7 +121,7 @@ impl Blob for UncutBlob {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        // A reader that takes memory for a range before it looks at the bytes is told first that they are not there.
+        // Fail before the reader allocates memory for a range that does not exist.
         let length = self.inner.len()?;
         if let Some(range) = ranges.iter().find(|range| range.end > length) {
             return Err(Error::Corrupt(Box::new(hyperslab_core::Corrupt {
@@ -129,7 +129,7 @@ impl Blob for UncutBlob {
                 structure: "bytes".into(),
                 offset: Some(range.start),
                 problem: format!(
-                    "{} expected, the file ends at {length:#x}",
+                    "{} bytes expected, but the file ends at {length:#x}",
                     range.end.saturating_sub(range.start)
                 ),
             })));

@@ -1,12 +1,12 @@
-//! Files of rows as stores of one table: CSV, Parquet and Arrow. They are read batch after batch, as often as asked.
+//! Files of rows as stores with one table: CSV, Parquet and Arrow. They are read in batches, any number of times.
 //!
 //! | file | recognised by | types |
 //! |---|---|---|
-//! | `.csv`, `.tsv` | its name | found by reading all of it: integers, floats, booleans, dates, text |
+//! | `.csv`, `.tsv` | its name | inferred by reading all of it: integers, floats, booleans, dates, text |
 //! | `.parquet` | `PAR1` | the file's own |
 //! | `.arrow`, `.feather` | `ARROW1` | the file's own |
 //!
-//! Dictionaries of texts are enumerations.
+//! Dictionaries of texts become enumerations.
 
 #[cfg(feature = "arrow")]
 mod columnar;
@@ -15,16 +15,19 @@ mod csv;
 mod from_arrow;
 mod reader;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(all(feature = "arrow", feature = "zarr"))]
+pub(crate) use columnar::open_parquet;
 use hyperslab_core::{
     Attributes, Batch, Batches, Content, Depth, Elements, Error, FormatDriver, FormatInfo, Glimpse, Node,
     OpenContext, Recognition, Report, Result, Scan, Store, Table, TableSchema,
 };
 
-/// Where rows come from.
+/// A source of rows.
 pub(crate) trait RowSource: Send + Sync + std::fmt::Debug {
-    /// Batches of these columns, by number. May be none, of which only the number of rows counts.
+    /// Batches of these columns, by number. Without columns, only the number of rows counts.
     fn batches(&self, columns: &[usize]) -> Result<Batches<'_>>;
 }
 
@@ -33,14 +36,15 @@ pub(crate) trait RowSource: Send + Sync + std::fmt::Debug {
 struct SourceTable {
     name: Arc<str>,
     schema: TableSchema,
+    /// The position of each column.
+    places: HashMap<String, usize>,
     rows: u64,
     source: Box<dyn RowSource>,
 }
 
 impl SourceTable {
     fn place(&self, name: &str) -> Result<usize> {
-        let found = self.schema.columns.iter().position(|column| column.name == name);
-        found.ok_or_else(|| crate::rows::no_column(name, &self.schema.columns))
+        self.places.get(name).copied().ok_or_else(|| crate::rows::no_column(name, &self.schema.columns))
     }
 }
 
@@ -76,9 +80,8 @@ impl Table for SourceTable {
         let passed = batches.map(move |batch| {
             let batch = batch?;
             let held = |column: usize| -> Result<Elements> {
-                let at = needed
-                    .binary_search(&column)
-                    .map_err(|_| Error::invalid("a column that was not read"))?;
+                let at =
+                    needed.binary_search(&column).map_err(|_| Error::invalid("a column was not read"))?;
                 Ok(batch.columns[at].clone())
             };
             let rows = match &filter {
@@ -105,7 +108,7 @@ impl Table for SourceTable {
     }
 }
 
-/// A store that is one table.
+/// A store with a single table.
 #[derive(Debug)]
 struct SourceStore {
     format: &'static str,
@@ -144,17 +147,20 @@ impl Store for SourceStore {
     }
 }
 
-/// What a reader of a file of rows found in it.
-struct Opened {
-    columns: Vec<hyperslab_core::Column>,
+/// The content of an opened file of rows.
+pub(crate) struct Opened {
+    pub(crate) columns: Vec<hyperslab_core::Column>,
     rows: u64,
-    source: Box<dyn RowSource>,
+    pub(crate) source: Box<dyn RowSource>,
 }
 
 fn store(info: &'static FormatInfo, name: Arc<str>, opened: Opened) -> Arc<dyn Store> {
     let Opened { columns, rows, source } = opened;
     let schema = TableSchema { columns, attributes: Attributes::new(), stored: Default::default() };
-    let table = Arc::new(SourceTable { name: Arc::clone(&name), schema, rows, source });
+    // If a name occurs twice, the first one wins.
+    let names = schema.columns.iter().enumerate().rev();
+    let places = names.map(|(place, column)| (column.name.clone(), place)).collect();
+    let table = Arc::new(SourceTable { name: Arc::clone(&name), schema, places, rows, source });
     Arc::new(SourceStore { format: info.name, name, table })
 }
 
@@ -164,7 +170,7 @@ macro_rules! driver {
         #[derive(Debug)]
         pub struct $driver;
 
-        // Without extensions: those mean files of rows that are written, which are no stores.
+        // Without extensions: those belong to files of rows that are written, which are not stores.
         static $info: FormatInfo = FormatInfo::new($name);
 
         impl FormatDriver for $driver {
@@ -183,7 +189,7 @@ macro_rules! driver {
                 Ok(store(&$info, name, $open(blob)?))
             }
 
-            /// Other programs keep their data in such files: none is replaced by a store.
+            /// Other programs keep their data in such files, so none is replaced by a store.
             fn is_store(&self, _: &Content) -> Result<bool> {
                 Ok(false)
             }

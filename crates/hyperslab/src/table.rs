@@ -1,4 +1,4 @@
-//! Reading tables: selections by dimension, conditions on columns, columns by name, rows batch after batch; aggregations.
+//! Reads tables: selections by dimension, conditions, columns by name, rows in batches, aggregations.
 
 mod bounds;
 mod condition;
@@ -14,7 +14,7 @@ pub use query::{Aggregation, TableQuery};
 
 use crate::rows::{Rows, no_column};
 
-/// A table of an open store, ready to be read.
+/// A table of an open store, ready for reading.
 ///
 /// ```no_run
 /// let store = hyperslab::open("trades.tdb")?;
@@ -35,24 +35,24 @@ impl TableReader {
         Self { table }
     }
 
-    /// What the table is.
+    /// The table's schema.
     #[must_use]
     pub fn schema(&self) -> &TableSchema {
         self.table.schema()
     }
 
-    /// The table itself, as its format answers for it.
+    /// The underlying table, as implemented by its format.
     #[must_use]
     pub const fn inner(&self) -> &Arc<dyn Table> {
         &self.table
     }
 
-    /// What a selection and a choice of columns mean here: labels looked at in the types of the dimensions.
+    /// Resolves a selection and a choice of columns: labels are converted to the types of the dimensions.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a dimension or column that is not there, a dimension that is selected twice,
-    /// a position (the rows of a table have none) or a label that its dimension cannot have.
+    /// [`Invalid`](Error::Invalid) for a dimension or column that does not exist, a dimension selected twice, a position (table
+    /// rows have none), or a label that its dimension cannot have.
     pub fn scan(&self, selection: &Selection, columns: Option<&[String]>) -> Result<Scan> {
         let schema = self.schema();
         let mut region: Vec<(String, _)> = Vec::new();
@@ -74,7 +74,7 @@ impl TableReader {
         Ok(Scan { columns: columns.map(<[String]>::to_vec), region, filter: None })
     }
 
-    /// As [`scan`](Self::scan), of the rows that meet a condition. What it says of dimensions narrows the region.
+    /// Like [`scan`](Self::scan), for the rows that meet a condition. Conditions on dimensions narrow the region.
     ///
     /// # Errors
     ///
@@ -103,7 +103,7 @@ impl TableReader {
         Ok(scan)
     }
 
-    /// The rows inside a selection, all columns or those that are named, in that order.
+    /// The rows inside a selection, with all columns or the named ones in that order.
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl TableReader {
         self.rows_of(&self.scan(selection, columns)?)
     }
 
-    /// As [`rows`](Self::rows), for what is already resolved.
+    /// Like [`rows`](Self::rows), for a resolved scan.
     ///
     /// # Errors
     ///
@@ -135,7 +135,10 @@ impl TableReader {
             if batch.columns.len() == expected {
                 return Ok(batch);
             }
-            Err(Error::invalid(format!("{name}: a batch of {} columns, not {expected}", batch.columns.len())))
+            Err(Error::invalid(format!(
+                "{name}: a batch has {} columns, expected {expected}",
+                batch.columns.len()
+            )))
         });
         Ok(Rows { columns, batches: Box::new(batches) })
     }

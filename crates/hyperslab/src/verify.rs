@@ -1,4 +1,4 @@
-//! Is it whole? One report for every format.
+//! Integrity checks with one report for every format.
 
 mod coverage;
 mod record;
@@ -13,12 +13,12 @@ use crate::{OpenOptions, open_with};
 pub(crate) use coverage::note_coverage;
 pub use record::{Record, RecordedChunk, RecordedNode};
 
-/// What a check of a path found.
+/// The result of checking a path.
 #[derive(Debug)]
 pub struct Verified {
-    /// The path that was checked.
+    /// The checked path.
     pub path: String,
-    /// The format, when it was recognised.
+    /// The format, if it was recognised.
     pub format: Option<&'static str>,
     /// The file's length; `None` for a directory.
     pub file_len: Option<u64>,
@@ -26,11 +26,11 @@ pub struct Verified {
     pub report: Report,
 }
 
-/// Checks a file or directory. What cannot even be opened is damage too, not an error.
+/// Checks a file or directory. A store that cannot even be opened is reported as damage, not as an error.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the system does not let us look.
+/// [`Io`](Error::Io) if the path cannot be accessed.
 pub fn verify_path(path: &Path, options: &OpenOptions, depth: Depth) -> Result<Verified> {
     let name = path.display().to_string();
     let is_local = crate::location::remote_url(path).is_none();
@@ -62,12 +62,12 @@ pub fn verify_path(path: &Path, options: &OpenOptions, depth: Depth) -> Result<V
 }
 
 impl Verified {
-    /// Compares what is stored with a record of an earlier time. Every difference is an error of the report, and so is what
-    /// cannot be read.
+    /// Compares the stored content with an earlier record. Every difference, and everything that cannot be read, is an error in
+    /// the report.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system does not let us look.
+    /// [`Io`](Error::Io) if the path cannot be accessed.
     pub fn compare(&mut self, options: &OpenOptions, recorded: &Record) -> Result<()> {
         match open_with(Path::new(&self.path), options).and_then(|store| Record::of(&store)) {
             Ok(found) => recorded.compare(&found, &mut self.report),
@@ -77,7 +77,7 @@ impl Verified {
         Ok(())
     }
 
-    /// One line: how many checks, how many errors and warnings.
+    /// One line: the number of checks, errors and warnings.
     #[must_use]
     pub fn summary(&self) -> String {
         let failed = |severity| {
@@ -95,7 +95,7 @@ impl Verified {
         parts.join(", ")
     }
 
-    /// As `tet verify --json` prints it.
+    /// The output of `tet verify --json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         json!({

@@ -1,31 +1,32 @@
-//! The chunks of an array that were written, listed where walking the whole grid would take longer.
+//! Lists the written chunks of an array, for grids that would take longer to walk.
 //!
-//! A file can claim any shape, and what was never written takes no room in it. Whatever goes through an array lists what
-//! is stored first when the grid is large, and treats the rest as one: a claim of 2^62 cells costs nothing.
+//! A file can claim any shape, and unwritten chunks take no space in it. For a large grid, operations therefore list the stored
+//! chunks first and treat the rest as one: a claim of 2^62 cells costs nothing.
 
 use std::ops::ControlFlow;
 
 use hyperslab_core::{Array, ArraySchema, ChunkCoord, Elements, Error, Fill, Region, Result};
 
-/// Grids of up to this many chunks are walked: looking them up takes no longer than a listing. Tests list all but single chunks.
+/// Grids of up to this many chunks are walked, because locating the chunks takes no longer than listing them. Tests list
+/// everything but single chunks.
 const WALKED: u64 = if cfg!(test) { 1 } else { 1 << 16 };
-/// Grids of up to this many chunks can be walked when their chunks cannot be listed.
+/// Grids of up to this many chunks may be walked if their chunks cannot be listed.
 const WALKABLE: u64 = 1 << 24;
-/// With more than this share of the chunks written, the grid is walked.
+/// The grid is walked if more than one in this many chunks is written.
 const SHARE: u64 = if cfg!(test) { 1 } else { 4 };
 
 /// Lists of up to this many chunks are never too long.
 const SHORT: u64 = 1 << 10;
-/// Arrays of more bytes than this are never gone through as a whole, however few their chunks.
+/// Arrays of more bytes are never processed as a whole, however few their chunks.
 pub(crate) const LARGE: u64 = 1 << 40;
 
-/// What `wanted` makes of each written chunk, sorted, each once; `None` when the `chunks` that it is about are better
-/// walked, because they are few, most of them are written, or the format cannot tell which.
+/// Applies `wanted` to each written chunk and returns the distinct results, sorted. Returns `None` if the `chunks` in question
+/// are better walked, because they are few, most of them are written, or the format cannot list them.
 ///
 /// # Errors
 ///
-/// Whatever the chunk index says, and [`Invalid`](Error::Invalid) when the list takes more than `memory` bytes; both only
-/// where the grid is too large to be walked instead.
+/// Any error from the chunk index, and [`Invalid`](Error::Invalid) if the list exceeds `memory` bytes; both only if the grid is
+/// too large to be walked instead.
 pub(crate) fn written<K: Ord>(
     array: &dyn Array,
     chunks: u64,
@@ -35,7 +36,7 @@ pub(crate) fn written<K: Ord>(
     if chunks <= WALKED { Ok(None) } else { list(array, chunks, memory, wanted) }
 }
 
-/// As [`written`], however few the chunks are.
+/// Like [`written`], however few the chunks.
 ///
 /// # Errors
 ///
@@ -68,13 +69,13 @@ pub(crate) fn list<K: Ord>(
         _ if walkable => Ok(None),
         Err(error) => Err(error),
         Ok(()) => Err(Error::invalid(format!(
-            "{}: a list of the stored chunks takes more than the {memory} bytes that may be used",
+            "{}: the list of stored chunks exceeds the memory limit of {memory} bytes",
             array.name()
         ))),
     }
 }
 
-/// All written chunks of an array, where going through all of it would take longer.
+/// All written chunks of an array, if walking the whole grid would take longer.
 ///
 /// # Errors
 ///
@@ -88,7 +89,7 @@ pub(crate) fn written_chunks(array: &dyn Array, memory: u64) -> Result<Option<Ve
     list(array, chunks, memory, |chunk| schema.grid.contains(chunk).then(|| chunk.clone()))
 }
 
-/// The element that cells which were never written hold.
+/// The value of cells that were never written.
 pub(crate) fn fill_element(schema: &ArraySchema) -> Elements {
     match &schema.fill {
         Fill::Element(element) => element.clone(),
@@ -96,7 +97,8 @@ pub(crate) fn fill_element(schema: &ArraySchema) -> Elements {
     }
 }
 
-/// The longest axis of a box, the first of several, cut in halves, the first rounded up; `None` of a single cell.
+/// Halves a box along its longest axis (the first, if several are longest). The first half is rounded up. `None` for a single
+/// cell.
 pub(crate) fn halves(region: &Region) -> Option<[Region; 2]> {
     let longest = region.shape.iter().copied().max().filter(|longest| *longest > 1)?;
     let axis = region.shape.iter().position(|extent| *extent == longest)?;
@@ -107,12 +109,12 @@ pub(crate) fn halves(region: &Region) -> Option<[Region; 2]> {
     Some([low, high])
 }
 
-/// Cuts a box in halves until a piece has no `written` box in it, however large it is, or at most `cells` cells. Takes
-/// each piece, and whether something of it was written, and joins what two halves gave.
+/// Halves a box until a piece contains no `written` box, however large it is, or has at most `cells` cells. Passes each piece to
+/// `take`, with whether any of it was written, and joins the results of two halves.
 ///
 /// # Errors
 ///
-/// Whatever `take` says.
+/// Any error from `take`.
 pub(crate) fn fold_pieces<T>(
     region: &Region,
     written: &[&Region],
@@ -135,7 +137,7 @@ pub(crate) fn fold_pieces<T>(
     }
 }
 
-/// Do two boxes have a cell in common?
+/// Returns true if two boxes have a cell in common.
 fn overlaps(a: &Region, b: &Region) -> bool {
     let apart = |axis: usize| {
         a.start[axis] >= b.start[axis].saturating_add(b.shape[axis])
@@ -151,7 +153,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Every cell is in one piece, and a written cell in one that is known to have some.
+        /// Every cell is in exactly one piece, and a written cell in one marked as written.
         #[test]
         fn pieces_cover_the_box(
             shape in prop::collection::vec(1_u64..12, 1..4),

@@ -1,13 +1,13 @@
-//! Any store as a Zarr v3 store: documents and chunks, by the keys under which Zarr keeps them.
+//! A view of any store as a Zarr store, of v3 or v2: documents and chunks, by their Zarr keys.
 //!
-//! A chunk is the stored bytes themselves where Zarr readers have the codecs, and decoded otherwise. Tables and geometries
-//! appear as groups without members; arrays whose elements Zarr cannot hold are left out.
+//! A chunk is passed on as stored if Zarr readers have its codecs, and decoded otherwise. Tables and geometries appear as groups
+//! without members. Arrays whose elements Zarr cannot hold are left out.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{ChunkCoord, Node, Positions, Progress, Result, child_path, normal_path};
+use hyperslab_core::{ChunkCoord, Node, Positions, Progress, Result, child_path, is_child_path, normal_path};
 use hyperslab_zarr::{ArrayView, group_document};
 use serde_json::{Map, Value, json};
 
@@ -15,13 +15,13 @@ pub use hyperslab_zarr::CodecSet;
 
 use crate::{ArrayReader, OpenStore};
 
-/// Groups with more nodes below them have no consolidated metadata: their readers look at each node.
+/// Groups with more nodes below them get no consolidated metadata; readers then open each node.
 const MOST_CONSOLIDATED: usize = 10_000;
 
-/// Nodes that are looked at to find those.
+/// The maximum number of nodes visited to find them.
 const MOST_VISITED: usize = 20_000;
 
-/// A store of any format, by the keys of a Zarr v3 store.
+/// A store of any format, accessed by the keys of a Zarr v3 store.
 #[derive(Debug)]
 pub struct ZarrView {
     store: OpenStore,
@@ -35,7 +35,7 @@ struct ViewedArray {
     view: ArrayView,
 }
 
-/// What a key holds.
+/// The object stored under a key.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum ZarrObject {
@@ -45,25 +45,30 @@ pub enum ZarrObject {
     Chunk {
         /// Its bytes.
         bytes: Bytes,
-        /// Are they those of the store, rather than decoded and encoded again?
+        /// Whether they are the store's own bytes, rather than decoded and encoded again.
         stored: bool,
     },
 }
 
 impl ZarrView {
-    /// A view of a store for readers that have these codecs.
+    /// A view of a store for readers that support these codecs.
     #[must_use]
     pub fn new(store: OpenStore, codecs: CodecSet) -> Self {
         Self { store, codecs, arrays: Mutex::default() }
     }
 
-    /// What a key holds: `zarr.json`, `t/zarr.json`, `t/c/0/3`. `None`: there is no such object, and a chunk holds the fill value.
+    /// The object under a key: `zarr.json`, `t/zarr.json`, `t/c/0/3`; in v2 `.zmetadata`, `t/.zarray`, `t/0.3`. `None` if it
+    /// does not exist; a missing chunk holds the fill value.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](hyperslab_core::Error::Unsupported) for an array that Zarr cannot hold; otherwise whatever the store says.
+    /// [`Unsupported`](hyperslab_core::Error::Unsupported) for an array that Zarr cannot hold; otherwise any error from the
+    /// store.
     pub fn object(&self, key: &str, progress: &Arc<Progress>) -> Result<Option<ZarrObject>> {
         let (parent, name) = key.rsplit_once('/').unwrap_or(("", key));
+        if self.codecs == CodecSet::V2 {
+            return self.object_v2(parent, name, progress);
+        }
         if name == "zarr.json" {
             return Ok(self.document(&normal_path(parent), progress)?.map(ZarrObject::Document));
         }
@@ -73,7 +78,35 @@ impl ZarrView {
         viewed.chunk(&coord, progress)
     }
 
-    /// The `zarr.json` of a node. That of a group has the documents of everything below it.
+    fn object_v2(&self, parent: &str, name: &str, progress: &Arc<Progress>) -> Result<Option<ZarrObject>> {
+        let path = normal_path(parent);
+        if name == ".zmetadata" {
+            let Some(node) = self.node(&path)? else { return Ok(None) };
+            let (Some(below), Some(own)) = (self.consolidated(&path, progress)?, group_of(&node)) else {
+                return Ok(None);
+            };
+            let mut gathered = Map::new();
+            gather_v2(&mut gathered, "", &own);
+            below.iter().for_each(|(path, document)| gather_v2(&mut gathered, path, document));
+            let document = json!({"metadata": gathered, "zarr_consolidated_format": 1});
+            return Ok(Some(ZarrObject::Document(document)));
+        }
+        if let ".zgroup" | ".zattrs" | ".zarray" = name {
+            let document = match self.node(&path)? {
+                Some(Node::Array(_)) => self.array(&path)?.map(|viewed| viewed.both()),
+                Some(node) => group_of(&node),
+                None => None,
+            };
+            let mut gathered = Map::new();
+            document.iter().for_each(|document| gather_v2(&mut gathered, "", document));
+            return Ok(gathered.remove(name).map(ZarrObject::Document));
+        }
+        let Some(viewed) = self.array(&path)? else { return Ok(None) };
+        let Some(coord) = viewed.view.chunk_of_key(name) else { return Ok(None) };
+        viewed.chunk(&coord, progress)
+    }
+
+    /// The `zarr.json` of a node. A group's document includes those of everything below it.
     fn document(&self, path: &str, progress: &Progress) -> Result<Option<Value>> {
         match self.node(path)? {
             Some(Node::Array(_)) => Ok(self.array(path)?.map(|viewed| viewed.view.document())),
@@ -89,7 +122,7 @@ impl ZarrView {
         }
     }
 
-    /// The documents below a group, by path; `None` when there are too many.
+    /// The documents below a group, by path; `None` if there are too many.
     fn consolidated(&self, group: &str, progress: &Progress) -> Result<Option<Map<String, Value>>> {
         let (mut documents, mut pending, mut visited) = (Map::new(), vec![String::new()], 0);
         while let Some(above) = pending.pop() {
@@ -102,14 +135,11 @@ impl ZarrView {
                     return Ok(None);
                 }
                 let (below, full) = (join(&above, name), child_path(&path, name));
-                // A name such as "" or "." leads back to its group.
-                if normal_path(&full) != full {
+                if !is_child_path(&full) {
                     continue;
                 }
                 let document = match self.store.node(&full) {
-                    Ok(Node::Array(_)) => {
-                        self.array(&full).ok().flatten().map(|viewed| viewed.view.document())
-                    }
+                    Ok(Node::Array(_)) => self.array(&full).ok().flatten().map(|viewed| viewed.both()),
                     Ok(node) => group_of(&node),
                     Err(_) => None,
                 };
@@ -149,11 +179,24 @@ impl ZarrView {
 }
 
 impl ViewedArray {
+    /// Its document; of v2, with the attributes in it that stand in a document of their own there.
+    fn both(&self) -> Value {
+        let mut document = self.view.document();
+        if document["zarr_format"] == 2 {
+            document["attributes"] = self.view.attributes();
+        }
+        document
+    }
+
     fn chunk(&self, coord: &ChunkCoord, progress: &Arc<Progress>) -> Result<Option<ZarrObject>> {
         let array = &**self.reader.inner();
         let located = array.locate(std::slice::from_ref(coord))?;
-        let [Some(reference)] = located.as_slice() else { return Ok(None) };
-        if let Some(form) = array.stored_form(coord, reference)
+        let [reference] = located.as_slice() else { return Ok(None) };
+        if reference.is_none() && !self.view.has_every_chunk() {
+            return Ok(None);
+        }
+        if let Some(reference) = reference
+            && let Some(form) = array.stored_form(coord, reference)
             && self.view.takes(&form)
             && let [span] = reference.spans().collect::<Vec<_>>().as_slice()
         {
@@ -168,7 +211,20 @@ impl ViewedArray {
     }
 }
 
-/// The document of a node that is shown as a group.
+/// Puts the documents of a node of v2 under their keys: a group's from its document of v3, an array's with its attributes.
+fn gather_v2(gathered: &mut Map<String, Value>, path: &str, document: &Value) {
+    let mut own = document.clone();
+    let attributes =
+        own.as_object_mut().and_then(|own| own.remove("attributes")).unwrap_or_else(|| json!({}));
+    if own["zarr_format"] == 2 {
+        gathered.insert(join(path, ".zarray"), own);
+    } else {
+        gathered.insert(join(path, ".zgroup"), json!({"zarr_format": 2}));
+    }
+    gathered.insert(join(path, ".zattrs"), attributes);
+}
+
+/// The document of a node that appears as a group.
 fn group_of(node: &Node) -> Option<Value> {
     match node {
         Node::Group(attributes) => Some(group_document(attributes)),
@@ -178,7 +234,7 @@ fn group_of(node: &Node) -> Option<Value> {
     }
 }
 
-/// The array and the chunk that a key names: the last part `c` with nothing but numbers behind it.
+/// Splits a chunk key into the array and the chunk: the last part `c` followed only by numbers.
 fn split_chunk_key(key: &str) -> Option<(&str, &str)> {
     let at = if key == "c" || key.starts_with("c/") { Some(0) } else { None };
     let at =

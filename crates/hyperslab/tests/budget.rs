@@ -10,7 +10,7 @@ use hyperslab_tet::{TetOptions, TetSink};
 const SIDE: u64 = 1024;
 const CHUNK: u64 = 16;
 
-/// A square of numbers in square chunks, whose file advises so many bytes, or such a share of the machine's memory.
+/// A square of numbers in square chunks, whose file advises this many bytes, or such a share of the machine's memory.
 fn square(path: &std::path::Path, bytes: u32, share: u16) {
     let mut options = TetOptions::default();
     (options.memory_budget_bytes, options.memory_budget_bps) = (bytes, share);

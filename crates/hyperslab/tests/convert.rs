@@ -26,7 +26,7 @@ fn to(source: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertR
 }
 
 fn chunked(filters: Option<Vec<Filter>>) -> ConvertOptions {
-    ConvertOptions { chunk_shape: Some(vec![16, 12]), filters, ..ConvertOptions::default() }
+    ConvertOptions::default().with_chunk_shape(vec![16, 12]).with_filters(filters)
 }
 
 fn named(names: &[&str]) -> Option<Vec<Filter>> {
@@ -98,9 +98,9 @@ fn what_is_stored_otherwise_is_coded_again() {
     let a = folder.path().join("a.zarr");
     to(&source, &a, &chunked(named(&["zstd"]))).unwrap();
     let others = [
-        ConvertOptions { chunk_shape: Some(vec![16, 36]), ..ConvertOptions::default() },
-        ConvertOptions { filters: named(&["gzip"]), ..ConvertOptions::default() },
-        ConvertOptions { selection: "[::-1]".parse().unwrap(), ..ConvertOptions::default() },
+        ConvertOptions::default().with_chunk_shape(vec![16, 36]),
+        ConvertOptions::default().with_filters(named(&["gzip"])),
+        ConvertOptions::default().with_selection("[::-1]".parse().unwrap()),
     ];
     for (number, options) in others.iter().enumerate() {
         let b = folder.path().join(format!("b{number}.zarr"));
@@ -130,7 +130,7 @@ fn filters_are_carried_as_far_as_the_target_has_them() {
     assert_eq!(report.notes(), [""; 0]);
     assert_eq!(filters_of(&tiledb), ["byteshuffle", "gzip"]);
     // How bytes are packed is not content.
-    let strict = ConvertOptions { strict: true, replace: true, ..ConvertOptions::default() };
+    let strict = ConvertOptions::default().with_strict(true).with_replace(true);
     assert!(to(&zarr, &tet, &strict).is_ok());
 }
 
@@ -139,8 +139,8 @@ fn a_store_says_where_it_came_from_and_comparisons_do_not_mind() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
     let (a, b) = (folder.path().join("a.zarr"), folder.path().join("b.zarr"));
-    to(&source, &a, &ConvertOptions { provenance: true, ..chunked(None) }).unwrap();
-    to(&a, &b, &ConvertOptions { provenance: true, ..ConvertOptions::default() }).unwrap();
+    to(&source, &a, &chunked(None).with_provenance(true)).unwrap();
+    to(&a, &b, &ConvertOptions::default().with_provenance(true)).unwrap();
     let (one, two) = (hyperslab::open(&a).unwrap(), hyperslab::open(&b).unwrap());
     let said = |store: &OpenStore| {
         let node = store.node("/").unwrap();
@@ -159,13 +159,13 @@ fn a_store_says_where_it_came_from_and_comparisons_do_not_mind() {
 fn chunks_by_size_and_axes_that_grow() {
     let folder = tempfile::tempdir().unwrap();
     let source = sample(folder.path());
-    let options = ConvertOptions { chunk_bytes: Some(1000), ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_chunk_bytes(1000);
     let a = folder.path().join("a.zarr");
     to(&source, &a, &options).unwrap();
     let store = hyperslab::open(&a).unwrap();
     let array = store.array(&store.only_node().unwrap()).unwrap();
     assert_eq!(array.schema().grid.chunk_shape(), [10, 18]);
-    let wrong = ConvertOptions { unlimited: vec!["7".to_owned()], ..ConvertOptions::default() };
+    let wrong = ConvertOptions::default().with_unlimited(vec!["7".to_owned()]);
     assert!(
         to(&source, &folder.path().join("b.zarr"), &wrong).unwrap_err().to_string().contains("no axis 7")
     );
@@ -185,11 +185,11 @@ fn what_the_target_cannot_hold_is_told_and_does_not_cost_the_others() {
     }
     sink.commit().unwrap();
     let target = folder.path().join("t.tet");
-    let strict = ConvertOptions { strict: true, ..ConvertOptions::default() };
+    let strict = ConvertOptions::default().with_strict(true);
     assert!(to(&source, &target, &strict).is_err());
     assert!(!target.exists());
     // Alone, it is the answer.
-    let alone = ConvertOptions { node: Some("/deep".to_owned()), ..ConvertOptions::default() };
+    let alone = ConvertOptions::default().with_node("/deep".to_owned());
     assert!(to(&source, &target, &alone).unwrap_err().is_unsupported());
     let report = to(&source, &target, &ConvertOptions::default()).unwrap();
     assert_eq!(report.arrays, 1);
@@ -241,7 +241,7 @@ fn trees_come_back_from_tiledb_as_they_were() {
     // One node alone, by either of its names.
     for (number, node) in ["/temp", "/temp/temp"].into_iter().enumerate() {
         let target = path(&format!("one-{number}.zarr"));
-        let options = ConvertOptions { node: Some(node.to_owned()), ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_node(node.to_owned());
         to(&path("b.tiledb"), &target, &options).unwrap();
         let store = hyperslab::open(&target).unwrap();
         assert_eq!(store.array("/temp").unwrap().schema().shape(), [3]);
@@ -290,4 +290,35 @@ fn bookkeeping_attributes_stay_in_their_format() {
     assert_eq!(v.schema().dimensions.to_vec(), [None, Some("x".to_owned())]);
     let back = hyperslab::open(path("d.h5")).unwrap();
     assert_eq!(back.array("/v").unwrap().schema().dimensions.to_vec(), [None, Some("x".to_owned())]);
+}
+
+/// In a copy of the same format too, where the names of dimensions stand in attributes.
+#[test]
+fn dimensions_are_made_unlimited_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, target) = (folder.path().join("a.h5"), folder.path().join("b.h5"));
+    let mut sink = hyperslab::create(&source, Format::HDF5, &CreateOptions::default()).unwrap();
+    sink.group("/", &Attributes::new()).unwrap();
+    for (path, shape) in [("/time", &[4][..]), ("/v", &[4, 2])] {
+        let mut spec = ArraySpec::new(DType::UInt8, Grid::single(shape));
+        for (name, own) in spec.dimensions.iter_mut().zip(["time", "x"]) {
+            *name = Some(own.to_owned());
+        }
+        let array = sink.array(path, &spec).unwrap();
+        let chunk = vec![0; shape.len()].as_slice().into();
+        let elements = Elements::fixed(vec![1; shape.iter().product::<u64>() as usize]);
+        array.write(&chunk, array.encode(&chunk, &elements).unwrap()).unwrap();
+    }
+    sink.commit().unwrap();
+    let options = ConvertOptions::default().with_unlimited(vec!["time".to_owned()]);
+    convert(&hyperslab::open(&source).unwrap(), &target, Format::HDF5, &options, &Progress::default())
+        .unwrap();
+    let store = hyperslab::open(&target).unwrap();
+    assert_eq!(store.array("/v").unwrap().schema().max_shape, [None, Some(2)]);
+    assert_eq!(store.array("/time").unwrap().schema().max_shape, [None]);
+    let wrong = options.with_unlimited(vec!["tome".to_owned()]).with_replace(true);
+    assert!(
+        convert(&hyperslab::open(&source).unwrap(), &target, Format::HDF5, &wrong, &Progress::default())
+            .is_err()
+    );
 }

@@ -13,14 +13,17 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
 use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::driver::storage::StagedFile;
+use hyperslab::driver::{
+    Array, Blob, BlobKey, ChunkRef, Content, EncodedChunk, Glimpse, MemoryBlob, OpenContext, Place,
+    Recognition, StoreForm, VariantInfo,
+};
 use hyperslab::query::{Operation, Query};
 use hyperslab::repair::repair_path;
-use hyperslab::storage::StagedFile;
 use hyperslab::{
-    Array, ArraySchema, ArraySink, ArraySpec, Attributes, Blob, BlobKey, Capabilities, ChunkCoord, ChunkRef,
-    Content, CreateOptions, DType, Depth, Elements, EncodedChunk, Error, Format, FormatDriver, FormatInfo,
-    Glimpse, Grid, MemoryBlob, Node, OpenContext, OpenOptions, Place, Recognition, Report, Result, Selection,
-    Sink, Store, StoreForm, Variant, VariantInfo, create, format_named, open, register,
+    ArraySchema, ArraySink, ArraySpec, Attributes, Capabilities, ChunkCoord, CreateOptions, DType, Depth,
+    Elements, Error, Format, FormatDriver, FormatInfo, Grid, Node, OpenOptions, Report, Result, Selection,
+    Sink, Store, Variant, create, format_named, open, register,
 };
 
 const MAGIC: &str = "#rows\n";
@@ -261,7 +264,7 @@ fn a_registered_format_is_converted_and_written() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let (source, format) = (sample(folder.path()), rows());
     let to = |source: &Path, target: &Path, format: Format, replace: bool| {
-        let options = ConvertOptions { replace, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_replace(replace);
         convert(&open(source)?, target, format, &options, &Progress::default())
     };
     let zarr = folder.path().join("x.zarr");
@@ -288,14 +291,14 @@ fn a_registered_format_is_converted_and_written() -> Result<()> {
 fn what_a_driver_lacks_is_refused() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let (path, format) = (sample(folder.path()), rows());
-    let append = CreateOptions { append: true, ..CreateOptions::default() };
+    let append = CreateOptions::default().with_append(true);
     let error = create(&path, format, &append).unwrap_err();
     assert!(error.is_unsupported() && error.to_string().contains("adding to rows"), "{error}");
     let options = OpenOptions::default();
     let error = hyperslab::fragments::vacuum_path(&path, &options).unwrap_err();
     assert!(error.to_string().contains("vacuuming rows"), "{error}");
     assert!(repair_path(&path, &options, false)?.fixes.is_empty());
-    let as_zarr = OpenOptions { format: Some(Format::ZARR), ..OpenOptions::default() };
+    let as_zarr = OpenOptions::default().with_format(Format::ZARR);
     let error = hyperslab::open_with(&path, &as_zarr).unwrap_err().to_string();
     assert!(error.ends_with("sample.txt is a file, but zarr needs a directory"), "{error}");
     Ok(())
@@ -361,7 +364,7 @@ fn capabilities_are_true() {
             assert_eq!(target.is_dir(), info.created_form() == StoreForm::Directory, "{format}");
             let store = open(&target).unwrap();
             assert_eq!(store.format(), info.name);
-            let append = CreateOptions { append: true, ..CreateOptions::default() };
+            let append = CreateOptions::default().with_append(true);
             let added = create(&target, format, &append);
             assert_eq!(added.is_ok(), info.capabilities.append, "{format}");
             let options = OpenOptions::default();

@@ -40,13 +40,13 @@ fn every_format_syncs_what_replaces_and_what_is_asked_for() {
         assert_eq!(syncs(&trace), 0, "{name}: a new target is as durable as a copy");
         assert!(matches!(create(&target, format, &CreateOptions::default()), Err(Error::Exists { .. })));
 
-        let replace = CreateOptions { replace: true, ..CreateOptions::default() };
+        let replace = CreateOptions::default().with_replace(true);
         let ((), trace) = Trace::of(|| make(&target, format, &replace));
         assert!(syncs(&trace) > 1, "{name}");
         assert_eq!(trace.violations(false), Vec::<String>::new(), "{name}");
 
         std::fs::create_dir(folder.path().join("sync")).unwrap();
-        let sync = CreateOptions { sync: true, ..CreateOptions::default() };
+        let sync = CreateOptions::default().with_sync(true);
         let ((), trace) = Trace::of(|| make(&folder.path().join("sync").join(name), format, &sync));
         assert!(syncs(&trace) > 1, "{name}");
         assert_eq!(trace.violations(true), Vec::<String>::new(), "{name}");
@@ -64,7 +64,7 @@ fn conversions_are_durable_when_asked() {
     make(&source, Format::NPY, &CreateOptions::default());
     let store = hyperslab::open(&source).unwrap();
     for sync in [false, true] {
-        let options = ConvertOptions { sync, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_sync(sync);
         for (format, name) in FORMATS {
             let target = folder.path().join(format!("{sync}-{name}"));
             let (done, trace) =

@@ -48,7 +48,7 @@ fn store(folder: &Path, extension: &str, format: Format) -> PathBuf {
 }
 
 fn apply(path: &Path, edits: &[Edit], dry_run: bool) -> hyperslab::Result<hyperslab::edit::EditReport> {
-    edit(path, edits, &EditOptions { dry_run, ..EditOptions::default() }, &Progress::default())
+    edit(path, edits, &EditOptions::default().with_dry_run(dry_run), &Progress::default())
 }
 
 fn numbers(path: &Path, node: &str) -> Vec<i32> {
@@ -120,19 +120,17 @@ fn nodes_are_chosen_and_renamed_on_the_way() {
     let folder = tempfile::tempdir().unwrap();
     let path = store(folder.path(), "zarr", Format::ZARR);
     let target = folder.path().join("part.nc");
-    let options = ConvertOptions {
-        keep: vec!["t".to_owned()],
-        rename: vec![("t".to_owned(), "temperature".to_owned())],
-        drop: vec!["other".to_owned()],
-        ..ConvertOptions::default()
-    };
+    let options = ConvertOptions::default()
+        .with_keep(vec!["t".to_owned()])
+        .with_rename(vec![("t".to_owned(), "temperature".to_owned())])
+        .with_drop(vec!["other".to_owned()]);
     let source = open(&path).unwrap();
     convert(&source, &target, Format::HDF5, &options, &Progress::default()).unwrap();
     let part = open(&target).unwrap();
     assert!(
         part.array("/temperature").is_ok() && part.array("/time").is_ok() && part.node("/other").is_err()
     );
-    let wrong = ConvertOptions { drop: vec!["othr".to_owned()], ..ConvertOptions::default() };
+    let wrong = ConvertOptions::default().with_drop(vec!["othr".to_owned()]);
     let why = convert(&source, &folder.path().join("no.nc"), Format::HDF5, &wrong, &Progress::default());
     assert!(why.unwrap_err().to_string().contains("did you mean /other?"));
 }

@@ -57,12 +57,12 @@ fn write(path: &Path, format: Format, values: &Values, chunk: &[u64], filters: &
         let coord: ChunkCoord = grid.coord(number);
         let region = grid.region(&coord);
         let mut part = vec![0; region.cells().unwrap() as usize * item];
-        let mut from = hyperslab::Layout::packed(&values.shape, item);
+        let mut from = hyperslab::driver::Layout::packed(&values.shape, item);
         for (start, stride) in region.start.iter().zip(&from.strides) {
             from.offset += *start as usize * stride.unsigned_abs();
         }
-        let to = hyperslab::Layout::packed(&region.shape, item);
-        hyperslab::copy_box(bytes, &from, &mut part, &to, &region.shape, item)?;
+        let to = hyperslab::driver::Layout::packed(&region.shape, item);
+        hyperslab::driver::copy_box(bytes, &from, &mut part, &to, &region.shape, item)?;
         array.write(&coord, array.encode(&coord, &Elements::fixed(part))?)?;
     }
     drop(array);
@@ -72,7 +72,7 @@ fn write(path: &Path, format: Format, values: &Values, chunk: &[u64], filters: &
 /// The selected elements, cell by cell.
 fn walked(values: &Values, selection: &Selection) -> Vec<u8> {
     let positions = selection.resolve(&values.shape, &[]).unwrap();
-    let strides = hyperslab::CellOrder::RowMajor.strides(&values.shape);
+    let strides = hyperslab::driver::CellOrder::RowMajor.strides(&values.shape);
     let (item, bytes) = (values.dtype.size().unwrap(), values.elements.as_fixed().unwrap());
     let counts = positions.counts();
     let mut picked = Vec::new();
@@ -132,7 +132,7 @@ proptest! {
             let path = file_of(folder.path(), format);
             write(&path, format, &values, &case.chunk, &filters).unwrap();
             for mapped in [true, false] {
-                let options = OpenOptions { mapped, ..OpenOptions::default() };
+                let options = OpenOptions::default().with_mapped(mapped);
                 let store = hyperslab::open_with(&path, &options).unwrap();
                 let array = store.array(&store.only_node().unwrap()).unwrap();
                 prop_assert_eq!(array.schema().dtype.clone(), case.dtype.clone());
@@ -160,12 +160,10 @@ fn any_format_into_any_other() -> Result<()> {
             write(&source, from, &values, &[3, 4, 2], &filters)?;
             let target = folder.path().join(format!("target.{}", to.info().extensions[0]));
             // Little memory, so that the array goes over in several blocks.
-            let options = ConvertOptions {
-                chunk_shape: Some(vec![2, 5, 5]),
-                filters: Some(target_filters),
-                memory: 600,
-                ..ConvertOptions::default()
-            };
+            let options = ConvertOptions::default()
+                .with_chunk_shape(vec![2, 5, 5])
+                .with_filters(target_filters)
+                .with_memory(600);
             let progress = Progress::default();
             convert(&hyperslab::open(&source)?, &target, to, &options, &progress)?;
             assert_eq!(progress.done.load(Ordering::Relaxed), 1400);
@@ -183,7 +181,7 @@ fn a_selection_is_converted_and_a_stop_leaves_nothing() -> Result<()> {
     let source = folder.path().join("source.npy");
     let values = Values::new(DType::UInt8, &[6, 4], counted(&DType::UInt8, 24))?;
     export::write(&values, &source, false)?;
-    let options = ConvertOptions { selection: "[::-2, 1]".parse()?, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_selection("[::-2, 1]".parse()?);
     let store = hyperslab::open(&source)?;
     let target = folder.path().join("target.npz");
     convert(&store, &target, Format::NPZ, &options, &Progress::default())?;
@@ -200,7 +198,7 @@ fn a_selection_is_converted_and_a_stop_leaves_nothing() -> Result<()> {
             &store,
             &source,
             Format::NPY,
-            &ConvertOptions { replace: true, ..ConvertOptions::default() },
+            &ConvertOptions::default().with_replace(true),
             &Progress::default()
         )
         .is_err()
@@ -234,7 +232,7 @@ fn a_result_beyond_memory_is_refused_before_it_is_read() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.npy");
     export::write(&Values::new(DType::UInt8, &[64], counted(&DType::UInt8, 64))?, &path, false)?;
-    let options = OpenOptions { memory: 16, mapped: false, ..OpenOptions::default() };
+    let options = OpenOptions::default().with_memory(16).with_mapped(false);
     let array = hyperslab::open_with(&path, &options)?.array("/")?;
     assert!(array.read(&Selection::all()).unwrap_err().to_string().contains("the limit is 16"));
     assert_eq!(array.read(&"[:16]".parse()?)?.len(), 16);
@@ -242,10 +240,10 @@ fn a_result_beyond_memory_is_refused_before_it_is_read() -> Result<()> {
 }
 
 /// Turns over the bits of the bytes at this place of a store.
-fn damage(store: &Path, span: &hyperslab::Span, skip: u64) {
+fn damage(store: &Path, span: &hyperslab::driver::Span, skip: u64) {
     let file = match &span.blob {
-        hyperslab::BlobKey::Main => store.to_owned(),
-        hyperslab::BlobKey::Named(name) => store.join(&**name),
+        hyperslab::driver::BlobKey::Main => store.to_owned(),
+        hyperslab::driver::BlobKey::Named(name) => store.join(&**name),
     };
     let mut bytes = std::fs::read(&file).unwrap();
     let at = (span.offset + skip) as usize;
@@ -281,7 +279,7 @@ fn every_damaged_chunk_is_told_in_the_order_of_the_index() {
         write(&path, format, &values, &[160, 90], &filters).unwrap();
         let store = hyperslab::open(&path).unwrap();
         let mut spans = Vec::new();
-        let visit = &mut |_, reference: hyperslab::ChunkRef| {
+        let visit = &mut |_, reference: hyperslab::driver::ChunkRef| {
             spans.extend(reference.spans().next().cloned());
             Ok(std::ops::ControlFlow::Continue(()))
         };

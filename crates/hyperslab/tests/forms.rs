@@ -7,15 +7,16 @@ use std::sync::Arc;
 
 use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::diff::{DiffOptions, diff};
+use hyperslab::driver::Labels;
 use hyperslab::{
-    ArraySpec, Attributes, CreateOptions, DType, Elements, EnumType, Fill, Grid, Node, OpenStore, StructType,
-    TimeUnit, Validity, create, format_named, open,
+    ArraySpec, Attribute, Attributes, CreateOptions, DType, Elements, EnumType, Fill, Grid, Node, OpenStore,
+    StructType, TimeUnit, Validity, Values, create, format_named, open,
 };
 
 /// Arrays of one chunk each.
 fn write(path: &Path, format: &str, arrays: &[(&str, ArraySpec, Elements)]) -> OpenStore {
     let (format, variant) = format_named(format).unwrap();
-    let mut sink = create(path, format, &CreateOptions { variant, ..CreateOptions::default() }).unwrap();
+    let mut sink = create(path, format, &CreateOptions::default().with_variant(variant)).unwrap();
     sink.group("/", &Attributes::new()).unwrap();
     let mut sinks = Vec::new();
     for (name, spec, _) in arrays {
@@ -41,15 +42,14 @@ fn spec(dtype: DType, shape: &[u64]) -> ArraySpec {
 
 fn to(source: &OpenStore, path: &Path, format: &str) -> hyperslab::Result<OpenStore> {
     let (format, variant) = format_named(format)?;
-    let options = ConvertOptions { variant, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_variant(variant);
     let report = convert(source, path, format, &options, &Progress::default())?;
     assert_eq!(report.dropped().count(), 0, "{:?}", report.losses);
     open(path)
 }
 
 fn assert_same(a: &OpenStore, b: &OpenStore, what: &str) {
-    let report =
-        diff((a, "/"), (b, "/"), &DiffOptions { values_only: true, ..DiffOptions::default() }).unwrap();
+    let report = diff((a, "/"), (b, "/"), &DiffOptions::default().with_values_only(true)).unwrap();
     let told: Vec<String> =
         report.differences.iter().map(|found| format!("{}: {}", found.path, found.sentence())).collect();
     assert!(told.is_empty(), "{what}: {told:?}");
@@ -167,4 +167,154 @@ fn marks_that_do_not_fit_are_no_forms() {
         assert_eq!(array.read_vec::<u8>(&hyperslab::Selection::all()).unwrap(), [0, 1, 2, 3], "{name}");
     }
     assert_eq!(store.children("/").unwrap().len(), 6);
+}
+
+/// An array stands in several arrays: they grow, move and go together.
+#[test]
+fn masked_arrays_grow_with_their_masks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let numbers = |first: i32, there: &[bool]| {
+        let bytes: Vec<u8> = (first..first + there.len() as i32).flat_map(i32::to_ne_bytes).collect();
+        Elements::fixed(bytes).with_validity(Some(Validity::from_flags(there.iter().copied())))
+    };
+    let mut nullable = spec(DType::Int32, &[3, 2]);
+    nullable.nullable = true;
+    nullable.max_shape[0] = None;
+    let old = [true, false, true, true, false, false];
+    let source = write(&path("a.tiledb"), "tiledb", &[("/a", nullable, numbers(0, &old))]);
+    for (format, ending) in [("hdf5", "h5"), ("zarr2", "zarr2"), ("zarr3", "zarr3"), ("tet", "tet")] {
+        let target = path(&format!("b.{ending}"));
+        let (named, variant) = format_named(format).unwrap();
+        let options = ConvertOptions::default().with_variant(variant).with_chunk_shape(vec![2, 2]);
+        let options = options.with_unlimited(vec!["0".to_owned()]);
+        convert(&source, &target, named, &options, &Progress::default()).unwrap();
+        let store = open(&target).unwrap();
+        let new = [false, true, true, false];
+        let values = Values::new(DType::Int32, &[2, 2], numbers(6, &new)).unwrap();
+        let append = CreateOptions::default().with_append(true);
+        let mut sink = create(&target, named, &append).unwrap();
+        hyperslab::extend(&mut *sink, &store.array("/a").unwrap(), "/a", 0, &values).unwrap();
+        sink.commit().unwrap();
+        let grown = open(&target).unwrap();
+        let array = grown.array("/a").unwrap();
+        assert!(array.schema().nullable, "{format}");
+        let all = array.read(&hyperslab::Selection::all()).unwrap();
+        assert_eq!(all.shape.as_slice(), [5, 2], "{format}");
+        let missing: Vec<bool> = (0..10).map(|cell| all.elements.is_missing(cell)).collect();
+        let expected: Vec<bool> = old.iter().chain(&new).map(|there| !there).collect();
+        assert_eq!(missing, expected, "{format}");
+        // Dimensions without coordinates may be nodes; the mask is not.
+        let mut nodes = grown.children("/").unwrap();
+        nodes.retain(|name| !["x", "y"].contains(&name.as_str()));
+        assert_eq!(nodes, ["a"], "{format}");
+    }
+}
+
+/// TileDB has neither arrays without dimensions nor without elements; `.tet` makes one element of the former.
+#[test]
+fn scalars_and_empty_arrays_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut empty = spec(DType::Float32, &[0, 3]);
+    empty.grid = Grid::new(&[0, 3], &[2, 3]).unwrap();
+    let (format, _) = format_named("hdf5").unwrap();
+    let mut sink = create(&path("a.h5"), format, &CreateOptions::default()).unwrap();
+    sink.group("/", &Attributes::new()).unwrap();
+    let scalar = sink.array("/one", &spec(DType::Int16, &[])).unwrap();
+    let chunk = [0_u64; 0].as_slice().into();
+    let element = Elements::fixed(7_i16.to_ne_bytes().to_vec());
+    scalar.write(&chunk, scalar.encode(&chunk, &element).unwrap()).unwrap();
+    drop(scalar);
+    let text = sink.array("/text", &spec(DType::String, &[])).unwrap();
+    text.write(&chunk, text.encode(&chunk, &Elements::variable(["é"])).unwrap()).unwrap();
+    drop(text);
+    sink.array("/none", &empty).unwrap();
+    sink.commit().unwrap();
+    let source = open(path("a.h5")).unwrap();
+    for (format, ending) in [("tiledb", "tiledb"), ("tet", "tet")] {
+        let there = to(&source, &path(&format!("b.{ending}")), format).unwrap();
+        // In TileDB an array is a group with an array for each of its attributes.
+        let node =
+            |name: &str| if format == "tiledb" { format!("/{name}/{name}") } else { format!("/{name}") };
+        assert_eq!(there.array(&node("one")).unwrap().schema().shape(), [0_u64; 0], "{format}");
+        assert_eq!(there.array(&node("none")).unwrap().schema().shape(), [0, 3], "{format}");
+        assert_same(&source, &there, format);
+        let back = to(&there, &path(&format!("c-{ending}.h5")), "hdf5").unwrap();
+        assert_same(&source, &back, format);
+    }
+}
+
+/// Axes that count from elsewhere are coordinates in formats that know no such axes, and count from there again.
+#[test]
+fn domains_become_coordinates_and_come_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let mut counted = spec(DType::UInt8, &[4]);
+    counted.labels[0] = Labels::Domain { first: -10, dtype: DType::Int32 };
+    let labels = counted.labels.clone();
+    let elements = Elements::fixed(vec![1, 2, 3, 4]);
+    let source = write(&path("a.tiledb"), "tiledb", &[("/a", counted, elements)]);
+    assert_eq!(source.array("/a").unwrap().schema().labels, labels);
+    for (format, ending) in [
+        ("hdf5", "h5"),
+        ("netcdf4", "nc"),
+        ("netcdf3", "nc3"),
+        ("zarr2", "zarr2"),
+        ("zarr3", "zarr3"),
+        ("tet", "tet"),
+    ] {
+        let there = to(&source, &path(&format!("b.{ending}")), format).unwrap();
+        let coordinate = there.array("/y").unwrap();
+        assert_eq!(
+            coordinate.read_vec::<i32>(&hyperslab::Selection::all()).unwrap(),
+            [-10, -9, -8, -7],
+            "{format}"
+        );
+        let part = there.array("/a").unwrap().read(&"y=-9..-8".parse().unwrap()).unwrap();
+        assert_eq!(part.to_vec::<u8>().unwrap(), [2, 3], "{format}");
+        let back = to(&there, &path(&format!("c-{ending}.tiledb")), "tiledb").unwrap();
+        assert_eq!(back.array("/a").unwrap().schema().labels, labels, "{format}");
+        assert_eq!(back.children("/").unwrap(), ["a"], "{format}");
+        // A part counts from where it begins.
+        let options = ConvertOptions::default().with_selection("y=-9..-8".parse().unwrap());
+        let (named, variant) = format_named(format).unwrap();
+        let options = options.with_variant(variant);
+        let part = path(&format!("p.{ending}"));
+        convert(&source, &part, named, &options, &Progress::default()).unwrap();
+        let part = open(&part).unwrap().array("/y").unwrap();
+        assert_eq!(part.read_vec::<i32>(&hyperslab::Selection::all()).unwrap(), [-9, -8], "{format}");
+    }
+}
+
+/// Attributes keep their types and their values in formats that keep them as JSON or as text.
+#[test]
+fn attributes_come_back_with_their_types() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let number = |dtype: DType, bytes: Vec<u8>, shape: &[u64]| {
+        Values::new(dtype, shape, Elements::fixed(bytes)).unwrap()
+    };
+    let texts = Values::new(DType::String, &[2], Elements::variable(["a", "é"])).unwrap();
+    let mut own = spec(DType::Float32, &[1]);
+    own.attributes.set("_FillValue", number(DType::Float32, f32::NAN.to_ne_bytes().to_vec(), &[]));
+    own.attributes.set("limit", number(DType::Float64, f64::INFINITY.to_ne_bytes().to_vec(), &[]));
+    own.attributes.set("short", number(DType::Int16, 5_i16.to_ne_bytes().to_vec(), &[]));
+    own.attributes.set("list", number(DType::UInt8, vec![1, 2, 200], &[3]));
+    own.attributes.set("texts", texts);
+    own.attributes.set("number", "5");
+    let expected = own.attributes.clone();
+    let source = write(&path("a.h5"), "hdf5", &[("/a", own, Elements::fixed(vec![0; 4]))]);
+    for (format, ending) in [("tiledb", "tiledb"), ("tet", "tet")] {
+        let there = to(&source, &path(&format!("b.{ending}")), format).unwrap();
+        let found = there.array("/a").unwrap().schema().attributes.clone();
+        for (name, value) in expected.iter() {
+            let (Some(Attribute::Values(found)), Attribute::Values(value)) = (found.get(name), value) else {
+                assert_eq!(found.get(name).and_then(Attribute::as_text), value.as_text(), "{format}: {name}");
+                continue;
+            };
+            assert_eq!((&found.dtype, &found.shape), (&value.dtype, &value.shape), "{format}: {name}");
+            assert_eq!(found.to_json(), value.to_json(), "{format}: {name}");
+        }
+    }
 }

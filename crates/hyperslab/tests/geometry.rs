@@ -27,8 +27,7 @@ fn bytes<T: bytemuck::NoUninit>(numbers: &[T]) -> Elements {
 /// An `.npz` file of these arrays.
 fn arrays(folder: &Path, name: &str, parts: Vec<(&str, DType, Vec<u64>, Elements)>) -> PathBuf {
     let path = folder.join(name);
-    let mut sink =
-        create(&path, Format::NPZ, &CreateOptions { replace: true, ..CreateOptions::default() }).unwrap();
+    let mut sink = create(&path, Format::NPZ, &CreateOptions::default().with_replace(true)).unwrap();
     let mut sinks = Vec::new();
     for (name, dtype, shape, elements) in parts {
         let spec = ArraySpec::new(dtype, Grid::new(&shape, &shape).unwrap());
@@ -60,8 +59,11 @@ fn to(source: &Path, target: &Path, options: &ConvertOptions) -> Result<ConvertR
 }
 
 fn geometry(kind: Option<&str>, levels: usize) -> ConvertOptions {
-    let geometry = GeometryOptions { kind: kind.map(str::to_owned), chunk_shape: Some(vec![25.0]), levels };
-    ConvertOptions { geometry, ..ConvertOptions::default() }
+    let geometry = GeometryOptions::default()
+        .with_kind(kind.map(str::to_owned))
+        .with_chunk_shape(vec![25.0])
+        .with_levels(levels);
+    ConvertOptions::default().with_geometry(geometry)
 }
 
 /// Position and weight of every vertex of a query, in order.
@@ -109,13 +111,13 @@ fn arrays_become_points_with_objects_and_attributes() {
 
     assert!(to(&source, &target, &geometry(None, 0)).unwrap_err().to_string().contains("already exists"));
     let fresh = folder.path().join("fresh.zv");
-    let strict = ConvertOptions { strict: true, ..geometry(None, 0) };
+    let strict = geometry(None, 0).with_strict(true);
     assert!(to(&source, &fresh, &strict).unwrap_err().to_string().contains("nothing was written"));
     let unknown = to(&source, &fresh, &geometry(Some("cube"), 0)).unwrap_err().to_string();
     assert!(unknown.contains("point_cloud"), "{unknown}");
     // Vertices of an object that are not together are no line.
     assert!(to(&source, &fresh, &geometry(Some("streamline"), 0)).is_err());
-    let filters = ConvertOptions { filters: Some(Vec::new()), ..geometry(None, 0) };
+    let filters = geometry(None, 0).with_filters(Vec::new());
     assert!(to(&source, &fresh, &filters).unwrap_err().is_unsupported());
     assert!(!fresh.exists());
 }
@@ -162,12 +164,12 @@ fn tables_become_files_of_rows_and_points() {
         assert_eq!(convert(name, &ConvertOptions::default()).unwrap().rows, rows as u64);
         let refused = convert(name, &ConvertOptions::default()).unwrap_err().to_string();
         assert!(refused.contains("already exists"), "{refused}");
-        convert(name, &ConvertOptions { replace: true, ..ConvertOptions::default() }).unwrap();
+        convert(name, &ConvertOptions::default().with_replace(true)).unwrap();
     }
     let text = std::fs::read_to_string(folder.path().join("t.csv")).unwrap();
     assert_eq!(text.lines().count(), rows + 1);
-    let chunks = ConvertOptions { chunk_shape: Some(vec![4]), ..ConvertOptions::default() };
-    assert!(convert("u.csv", &chunks).unwrap_err().to_string().contains("no chunks"));
+    let chunks = ConvertOptions::default().with_chunk_shape(vec![4]);
+    assert!(convert("u.csv", &chunks).unwrap_err().to_string().contains("do not apply"));
     let stopped = Progress::default();
     stopped.stop.store(true, std::sync::atomic::Ordering::Relaxed);
     let target = folder.path().join("u.csv");

@@ -5,14 +5,15 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use hyperslab::driver::Plan;
 use hyperslab::query::{Operation, Query};
 use hyperslab::{
-    ArraySpec, Attributes, CreateOptions, DType, Elements, Format, Grid, OpenOptions, OpenStore, Plan,
-    Positions, Region, RegionWriter, Selection, Threads, Values, create, open_with,
+    ArraySpec, Attributes, CreateOptions, DType, Elements, Format, Grid, OpenOptions, OpenStore, Positions,
+    Region, RegionWriter, Selection, Threads, Values, create, open_with,
 };
 
 fn write(path: &Path, name: &str, values: &Values, chunk: u64) {
-    let options = CreateOptions { append: path.exists(), ..CreateOptions::default() };
+    let options = CreateOptions::default().with_append(path.exists());
     let mut sink = create(path, Format::ZARR, &options).unwrap();
     if !options.append {
         sink.group("/", &Attributes::new()).unwrap();
@@ -37,7 +38,7 @@ fn store(folder: &Path) -> OpenStore {
     let words: Vec<String> = (0..1000).map(|number| format!("{number:0>100}")).collect();
     let words = Values::new(DType::String, &[1000], Elements::variable(&words)).unwrap();
     write(&path, "/words", &words, 100);
-    open_with(&path, &OpenOptions { memory: 64 << 10, ..OpenOptions::default() }).unwrap()
+    open_with(&path, &OpenOptions::default().with_memory(64 << 10)).unwrap()
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn sample(path: &Path) {
 
 fn to(source: &Path, target: &Path, name: &str, strict: bool) -> Result<ConvertReport> {
     let (format, variant) = format_named(name)?;
-    let options = ConvertOptions { variant, strict, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_variant(variant).with_strict(strict);
     convert(&hyperslab::open(source)?, target, format, &options, &Progress::default())
 }
 
@@ -98,4 +98,34 @@ fn versions_are_chosen_by_name() {
         let error = to(&source, &folder.path().join(name), name, false).unwrap_err();
         assert!(error.is_unsupported() && error.to_string().contains("of type int64"), "{error}");
     }
+}
+
+/// The lines of CDL, those of dimensions sorted: `ncdump` has them in the order of their definition, we in that of their use.
+fn lines(cdl: &str) -> Vec<String> {
+    let mut lines: Vec<String> = cdl.lines().map(str::to_owned).collect();
+    let is_dimension = |line: &String| line.starts_with('\t') && line.contains(" = ") && !line.contains(':');
+    let Some(first) = lines.iter().position(is_dimension) else { return lines };
+    let count = lines[first..].iter().take_while(|line| is_dimension(line)).count();
+    lines[first..first + count].sort();
+    lines
+}
+
+#[test]
+fn headers_in_cdl_are_those_of_ncdump() {
+    let golden = |of: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(of).join("tests/golden");
+    let mut compared = 0;
+    for folder in [golden("hyperslab-netcdf3"), golden("hyperslab-hdf5")] {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let cdl = entry.unwrap().path();
+            if cdl.extension().is_none_or(|extension| extension != "cdl") {
+                continue;
+            }
+            let file = ["nc", "h5"].map(|extension| cdl.with_extension(extension));
+            let file = file.iter().find(|file| file.exists()).unwrap();
+            let ours = hyperslab::open(file).unwrap().catalog().unwrap().to_cdl().unwrap();
+            assert_eq!(lines(&ours), lines(&std::fs::read_to_string(&cdl).unwrap()), "{}", cdl.display());
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 8);
 }

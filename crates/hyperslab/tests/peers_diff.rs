@@ -39,7 +39,7 @@ fn each_difference_is_told_by_its_code() {
         assert_eq!(compared(&b, &a, &DiffOptions::default()).differences.len(), found.len());
         assert!(compared(&a, &a, &DiffOptions::default()).same(), "{code}~{name}");
         // Fewer things are looked at where only values are.
-        let values = DiffOptions { values_only: true, ..DiffOptions::default() };
+        let values = DiffOptions::default().with_values_only(true);
         let counted = ["node", "kind", "type", "shape", "values"].contains(&code.as_str());
         if code != "link" && name != "array" {
             assert_eq!(compared(&a, &b, &values).same(), !counted, "{code}~{name}");
@@ -55,7 +55,7 @@ fn what_a_format_cannot_say_is_no_difference() {
     for (name, to) in [("t.zarr", "zarr3"), ("t2.zarr", "zarr2"), ("t.tet", "tet")] {
         let target = folder.path().join(name);
         let (format, variant) = format_named(to).unwrap();
-        let options = ConvertOptions { variant, ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_variant(variant);
         convert(&hyperslab::open(&source).unwrap(), &target, format, &options, &Progress::default()).unwrap();
         let report = compared(&source, &target, &DiffOptions::default());
         assert!(report.same() && report.nodes == 4, "{to}: {:#?}", report.differences);
@@ -64,7 +64,7 @@ fn what_a_format_cannot_say_is_no_difference() {
     let target = folder.path().join("fill~zarr3.a.zarr");
     let other = folder.path().join("t.h5");
     let (format, variant) = format_named("hdf5").unwrap();
-    let options = ConvertOptions { variant, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_variant(variant);
     convert(&hyperslab::open(&target).unwrap(), &other, format, &options, &Progress::default()).unwrap();
     assert!(compared(&target, &other, &DiffOptions::default()).same());
     let report = compared(&folder.path().join("fill~zarr3.b.zarr"), &other, &DiffOptions::default());

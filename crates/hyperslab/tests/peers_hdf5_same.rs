@@ -76,7 +76,7 @@ fn values_stored_in_another_way_stay_the_same() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["build", folder.path().to_str().unwrap()]);
     let filters = Some(vec![hyperslab::Filter::new("gzip").with("level", 1)]);
-    let options = ConvertOptions { chunk_bytes: Some(64), filters, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_chunk_bytes(64).with_filters(filters);
     let storage = ["layout", "chunk", "filters", "get_alloc_time", "get_external_count"];
     for name in ["types.h5", "references.h5", "named.h5", "links.h5", "virtual.h5"] {
         let (source, target) = (folder.path().join(name), folder.path().join(format!("out-{name}")));
@@ -103,7 +103,7 @@ fn references_to_what_is_gone_are_null_and_told() {
          assert not f.attrs['ref'] and not f.attrs['region']",
         &[&target],
     );
-    let strict = ConvertOptions { strict: true, replace: true, ..ConvertOptions::default() };
+    let strict = ConvertOptions::default().with_strict(true).with_replace(true);
     let refused =
         convert(&open(&source).unwrap(), &target, Format::HDF5, &strict, &Progress::default()).unwrap_err();
     assert!(refused.to_string().contains("nothing was written"), "{refused}");
@@ -115,7 +115,7 @@ fn a_part_keeps_its_links() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["build", folder.path().to_str().unwrap()]);
     let target = folder.path().join("part.h5");
-    let options = ConvertOptions { node: Some("/g".to_owned()), ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_node("/g".to_owned());
     converted(&folder.path().join("links.h5"), &target, &options);
     python(
         "import h5py, sys\n\
@@ -125,16 +125,13 @@ fn a_part_keeps_its_links() {
         &[&target],
     );
     // Through a soft link, what it leads to is taken.
-    let options =
-        ConvertOptions { node: Some("/soft".to_owned()), replace: true, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_node("/soft".to_owned()).with_replace(true);
     converted(&folder.path().join("links.h5"), &target, &options);
     python("import h5py, sys\nassert (h5py.File(sys.argv[1])['soft'][:] == [1, 2, 3]).all()", &[&target]);
-    let one = ConvertOptions {
-        node: Some("/big".to_owned()),
-        selection: "[10:20]".parse::<Selection>().unwrap(),
-        replace: true,
-        ..ConvertOptions::default()
-    };
+    let one = ConvertOptions::default()
+        .with_node("/big".to_owned())
+        .with_selection("[10:20]".parse::<Selection>().unwrap())
+        .with_replace(true);
     converted(&folder.path().join("links.h5"), &target, &one);
     python("import h5py, sys\nassert h5py.File(sys.argv[1])['big'][0] == 10", &[&target]);
 }
@@ -157,7 +154,7 @@ fn other_files_are_found_from_another_folder() {
          assert b['v'].is_virtual == b['own'].is_virtual\n\
          for name in a: assert (a[name][:] == b[name][:]).all(), name";
     python(&format!("{same}\nassert b['v'].is_virtual"), &[&source, &target]);
-    let options = ConvertOptions { materialise: true, replace: true, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_materialise(true).with_replace(true);
     let report = converted(&source, &target, &options);
     assert_eq!(report.losses.len(), 2, "{:?}", report.losses);
     python(
@@ -181,7 +178,7 @@ fn old_libraries_are_told_the_same() {
     let folder = tempfile::tempdir().unwrap();
     answer(&["build", folder.path().to_str().unwrap()]);
     let (_, variant) = hyperslab::format_named("hdf5-earliest").unwrap();
-    let options = ConvertOptions { variant, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_variant(variant);
     let order = ["link order", "attribute order", "get_attr_creation_order"];
     for name in ["references.h5", "types.h5", "named.h5", "old.h5", "block.h5", "virtual.h5", "links.h5"] {
         let (source, target) = (folder.path().join(name), folder.path().join(format!("out-{name}")));
@@ -206,5 +203,118 @@ fn old_libraries_are_told_the_same() {
             arguments.extend(["names", "charset of the name"]);
         }
         answer(&arguments);
+    }
+}
+
+/// Files are cut into pages on request and stay so; what was free in the source takes no room.
+#[test]
+fn pages_are_made_kept_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    answer(&["build", folder.path().to_str().unwrap()]);
+    let check = "import h5py, sys\n\
+         page = int(sys.argv[2])\n\
+         f = h5py.File(sys.argv[1], 'r', **({'page_buf_size': 16 * page} if page else {}))\n\
+         plist = f.id.get_create_plist()\n\
+         strategy = plist.get_file_space_strategy()[0]\n\
+         assert (strategy == h5py.h5f.FSPACE_STRATEGY_PAGE) == bool(page), strategy\n\
+         if page: assert plist.get_file_space_page_size() == page, plist.get_file_space_page_size()\n\
+         def read(name, node):\n\
+         \x20   if not isinstance(node, h5py.Dataset) or node.shape is None: return\n\
+         \x20   # NumPy lacks some of HDF5's types.\n\
+         \x20   try: node[()]\n\
+         \x20   except (TypeError, ValueError): pass\n\
+         \x20   except OSError as error:\n\
+         \x20       if 'conversion path' not in str(error): raise\n\
+         f.visititems(read)";
+    let pages = |path: &Path, page: &str| python(check, &[path, Path::new(page)]);
+    for name in ["types.h5", "links.h5", "named.h5", "block.h5"] {
+        let source = folder.path().join(name);
+        let (paged, again) =
+            (folder.path().join(format!("paged-{name}")), folder.path().join(format!("again-{name}")));
+        converted(&source, &paged, &ConvertOptions::default().with_page_size(4096));
+        pages(&paged, "4096");
+        answer(&["compare", source.to_str().unwrap(), paged.to_str().unwrap()]);
+        converted(&paged, &again, &ConvertOptions::default());
+        pages(&again, "4096");
+        // libhdf5 goes on with the file.
+        answer(&["edit", again.to_str().unwrap()]);
+        let none = ConvertOptions::default().with_page_size(0).with_replace(true);
+        converted(&paged, &again, &none);
+        pages(&again, "0");
+    }
+    let refused = ConvertOptions::default().with_page_size(100);
+    let target = folder.path().join("refused.h5");
+    let source = open(folder.path().join("types.h5")).unwrap();
+    assert!(convert(&source, &target, Format::HDF5, &refused, &Progress::default()).is_err());
+    let other = convert(&source, &folder.path().join("x.zarr"), Format::ZARR, &refused, &Progress::default());
+    assert!(other.unwrap_err().to_string().contains("pages"));
+    let deleted = folder.path().join("deleted.h5");
+    python(
+        "import h5py, numpy as np, sys\n\
+         f = h5py.File(sys.argv[1], 'w')\n\
+         f['big'], f['small'] = np.zeros(1 << 20, 'u1'), 1\n\
+         f.close()\n\
+         f = h5py.File(sys.argv[1], 'a')\n\
+         del f['big']",
+        &[&deleted],
+    );
+    let target = folder.path().join("smaller.h5");
+    converted(&deleted, &target, &ConvertOptions::default());
+    assert!(target.metadata().unwrap().len() < 10_000);
+}
+
+/// A user block is given, and taken away.
+#[test]
+fn user_blocks_are_given_and_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    answer(&["build", folder.path().to_str().unwrap()]);
+    let (source, target) = (folder.path().join("types.h5"), folder.path().join("out.h5"));
+    let block = vec![b'#'; 1024];
+    let with = ConvertOptions::default().with_preamble(bytes::Bytes::from(block.clone()));
+    converted(&source, &target, &with);
+    assert!(std::fs::read(&target).unwrap().starts_with(&block));
+    answer(&["compare", source.to_str().unwrap(), target.to_str().unwrap(), "get_userblock"]);
+    let without = ConvertOptions::default().with_preamble(bytes::Bytes::new());
+    let plain = folder.path().join("plain.h5");
+    converted(&target, &plain, &without);
+    assert!(std::fs::read(&plain).unwrap().starts_with(b"\x89HDF"));
+}
+
+/// Files that are cut into pages, and files that keep their free space, are added to; libhdf5 goes on with them.
+#[test]
+fn managed_files_are_added_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = "import h5py, numpy as np, sys\n\
+         strategy, persist = sys.argv[2], sys.argv[3] == 'True'\n\
+         f = h5py.File(sys.argv[1], 'w', libver='v110', fs_strategy=strategy, fs_persist=persist, \
+         **({'fs_page_size': 4096} if strategy == 'page' else {}))\n\
+         f.create_dataset('t', data=np.arange(1000), maxshape=(None,), chunks=(100,))\n\
+         f.create_dataset('gone', data=np.zeros(100000))\n\
+         f.close()\n\
+         f = h5py.File(sys.argv[1], 'a')\n\
+         del f['gone']";
+    let check = "import h5py, numpy as np, sys\n\
+         page = {'page_buf_size': 65536} if sys.argv[2] == 'page' else {}\n\
+         with h5py.File(sys.argv[1], 'r', **page) as f:\n\
+         \x20   assert (f['t'][:] == np.arange(1250)).all()\n\
+         with h5py.File(sys.argv[1], 'a') as f:\n\
+         \x20   f['more'] = np.ones(5000)\n\
+         \x20   f['t'].resize((1300,))\n\
+         with h5py.File(sys.argv[1], 'r', **page) as f:\n\
+         \x20   assert (f['t'][:1250] == np.arange(1250)).all() and f['more'][:].sum() == 5000";
+    for (strategy, persist) in [("page", "False"), ("page", "True"), ("fsm", "True"), ("aggregate", "False")]
+    {
+        let path = folder.path().join(format!("{strategy}-{persist}.h5"));
+        python(write, &[&path, Path::new(strategy), Path::new(persist)]);
+        let store = open(&path).unwrap();
+        let append = hyperslab::CreateOptions::default().with_append(true);
+        let mut sink = hyperslab::create(&path, Format::HDF5, &append).unwrap();
+        let bytes: Vec<u8> = (1000..1250_i64).flat_map(i64::to_ne_bytes).collect();
+        let values =
+            hyperslab::Values::new(hyperslab::DType::Int64, &[250], hyperslab::Elements::fixed(bytes))
+                .unwrap();
+        hyperslab::extend(&mut *sink, &store.array("/t").unwrap(), "/t", 0, &values).unwrap();
+        sink.commit().unwrap();
+        python(check, &[&path, Path::new(strategy)]);
     }
 }

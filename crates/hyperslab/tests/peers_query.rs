@@ -94,10 +94,11 @@ fn sums_of_tiles_are_those_of_numpy() {
     let cases = json_file(&folder.path().join("expected.json"));
     for case in cases.as_array().unwrap() {
         let case_number = case["number"].as_u64().unwrap();
-        let tile = case["tile"].as_array().unwrap().iter().map(|extent| extent.as_u64().unwrap()).collect();
+        let tile: Vec<u64> =
+            case["tile"].as_array().unwrap().iter().map(|extent| extent.as_u64().unwrap()).collect();
         let own = folder.path().join(format!("{case_number}-own.tiledb"));
         let source = hyperslab::open(folder.path().join(format!("{case_number}.npy"))).unwrap();
-        let options = ConvertOptions { chunk_shape: Some(tile), ..ConvertOptions::default() };
+        let options = ConvertOptions::default().with_chunk_shape(tile);
         convert(&source, &own, Format::TILEDB, &options, &Progress::default()).unwrap();
         for path in [own, folder.path().join(format!("{case_number}.tiledb"))] {
             let store = hyperslab::open(&path).unwrap();

@@ -74,7 +74,7 @@ fn targets_are_opened_by_the_rule_for_external_files() {
     let target = other.path().join("b.json");
     write(&store, &Options::new(&store), &target, false).unwrap();
     let read = |external| {
-        let options = OpenOptions { external, ..OpenOptions::default() };
+        let options = OpenOptions::default().with_external(external);
         hyperslab::open_with(&target, &options)?.array("/v")?.read(&"[0, 0]".parse()?)
     };
     for rule in [ExternalFiles::None, ExternalFiles::Beside] {

@@ -38,12 +38,10 @@ fn xarray_sees_what_it_would_have_selected() {
             {
                 let target = folder.path().join(format!("x/{name}~{case}.{kind}"));
                 let (format, variant) = format_named(to).unwrap();
-                let options = ConvertOptions {
-                    node: what["node"].as_str().map(str::to_owned),
-                    selection: selection.clone(),
-                    variant,
-                    ..ConvertOptions::default()
-                };
+                let options = ConvertOptions::default()
+                    .with_node(what["node"].as_str().map(str::to_owned))
+                    .with_selection(selection.clone())
+                    .with_variant(variant);
                 let report = convert(&source, &target, format, &options, &Progress::default());
                 let report = report.unwrap_or_else(|why| panic!("{name}, {case} to {to}: {why}"));
                 assert_eq!(report.dropped().count(), 0, "{name}, {case} to {to}: {:?}", report.losses);
@@ -62,15 +60,13 @@ fn selections_that_no_array_has_are_refused() {
     let target = folder.path().join("t.nc");
     let (format, variant) = format_named("netcdf4").unwrap();
     let refusal = |selection: &str, unlimited: &[&str], chunk_shape: Option<Vec<u64>>| {
-        let options = ConvertOptions {
-            selection: selection
-                .split(' ')
-                .fold(Selection::all(), |all, text| all.and(text.parse().unwrap())),
-            unlimited: unlimited.iter().map(|name| (*name).to_owned()).collect(),
-            chunk_shape,
-            variant,
-            ..ConvertOptions::default()
-        };
+        let options = ConvertOptions::default()
+            .with_selection(
+                selection.split(' ').fold(Selection::all(), |all, text| all.and(text.parse().unwrap())),
+            )
+            .with_unlimited(unlimited.iter().map(|name| (*name).to_owned()).collect())
+            .with_chunk_shape(chunk_shape)
+            .with_variant(variant);
         let why = convert(&source, &target, format, &options, &Progress::default()).unwrap_err().to_string();
         assert!(!target.exists());
         why
@@ -91,12 +87,10 @@ fn named_axes_of_several_arrays_become_unlimited() {
     for (name, to, unlimited) in [("t.nc", "netcdf4", "time,lat"), ("t.nc3", "netcdf3", "time")] {
         let target = folder.path().join(name);
         let (format, variant) = format_named(to).unwrap();
-        let options = ConvertOptions {
-            unlimited: unlimited.split(',').map(str::to_owned).collect(),
-            chunk_shape: Some(vec![2, 3, 2]).filter(|_| to == "netcdf4"),
-            variant,
-            ..ConvertOptions::default()
-        };
+        let options = ConvertOptions::default()
+            .with_unlimited(unlimited.split(',').map(str::to_owned).collect())
+            .with_chunk_shape(Some(vec![2, 3, 2]).filter(|_| to == "netcdf4"))
+            .with_variant(variant);
         convert(&source, &target, format, &options, &Progress::default()).unwrap();
         let code = "import netCDF4, sys\n\
             f = netCDF4.Dataset(sys.argv[1])\n\

@@ -107,13 +107,12 @@ fn what_we_write_tiledb_reads() {
     let path = |name: &str| folder.path().join(name);
     let write = |from: &str, to: &str, table: TableOptions, options: ConvertOptions| {
         let source = hyperslab::open(path(from)).unwrap();
-        let options = ConvertOptions { table, ..options };
+        let options = options.with_table(table);
         convert(&source, &path(to), Format::TILEDB, &options, &Progress::default())
             .unwrap_or_else(|why| panic!("{from} to {to}: {why}"))
     };
-    let over = |names: &[&str]| TableOptions {
-        dimensions: names.iter().map(|name| (*name).to_owned()).collect(),
-        ..TableOptions::default()
+    let over = |names: &[&str]| {
+        TableOptions::default().with_dimensions(names.iter().map(|name| (*name).to_owned()).collect())
     };
     let plain = ConvertOptions::default;
     for kind in ["csv", "parquet", "arrow"].into_iter().filter(|kind| is_read(kind)) {
@@ -122,12 +121,12 @@ fn what_we_write_tiledb_reads() {
         assert_eq!(report.rows, 5000);
     }
     write("plain.tiledb", "from_copy.tiledb", TableOptions::default(), plain());
-    let curve = TableOptions { duplicates: Some(true), order: Some(RowOrder::Hilbert), ..over(&["x", "y"]) };
+    let curve = over(&["x", "y"]).with_duplicates(true).with_order(RowOrder::Hilbert);
     write("plain.tiledb", "from_curve.tiledb", curve, plain());
     // Little memory: each batch is a fragment.
-    let little = ConvertOptions { memory: 200 << 10, ..plain() };
+    let little = plain().with_memory(200 << 10);
     write("rows.csv", "grown.tiledb", over(&["x", "y"]), little.clone());
-    write("more.csv", "grown.tiledb", TableOptions::default(), ConvertOptions { append: true, ..little });
+    write("more.csv", "grown.tiledb", TableOptions::default(), little.with_append(true));
     write("rows.csv", "names.tiledb", over(&["name", "x"]), plain());
     write("dense.tiledb", "dense_copy.tiledb", TableOptions::default(), plain());
     for name in ["from_copy", "merged"] {
@@ -168,11 +167,11 @@ fn what_we_write_tiledb_reads() {
     };
     let error = refused("rows.csv", "x.tiledb", plain());
     assert!(error.contains("--dimensions"), "{error}");
-    let error = refused("rows.csv", "x.tiledb", ConvertOptions { table: over(&["x", "z"]), ..plain() });
+    let error = refused("rows.csv", "x.tiledb", plain().with_table(over(&["x", "z"])));
     assert!(error.contains("no column z"), "{error}");
-    let error = refused("rows.csv", "x.tiledb", ConvertOptions { table: over(&["y"]), ..plain() });
+    let error = refused("rows.csv", "x.tiledb", plain().with_table(over(&["y"])));
     assert!(error.contains("same coordinates"), "{error}");
-    let error = refused("rows.csv", "x.tiledb", ConvertOptions { table: over(&["weight"]), ..plain() });
+    let error = refused("rows.csv", "x.tiledb", plain().with_table(over(&["weight"])));
     assert!(error.contains("has no value for the dimension weight"), "{error}");
     assert!(!path("x.tiledb").exists());
     assert_eq!(

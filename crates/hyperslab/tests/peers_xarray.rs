@@ -28,7 +28,7 @@ fn xarray_sees_the_same_after_every_conversion() {
         {
             let target = folder.path().join(format!("x/{name}~.{extension}"));
             let (format, variant) = format_named(to).unwrap();
-            let options = ConvertOptions { variant, ..ConvertOptions::default() };
+            let options = ConvertOptions::default().with_variant(variant);
             let report = convert(&source, &target, format, &options, &Progress::default());
             if to == "netcdf3" && name.starts_with("tree") {
                 // Groups are refused by name, and nothing is left behind.

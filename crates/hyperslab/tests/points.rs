@@ -2,9 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+use hyperslab::driver::AxisPositions;
 use hyperslab::{
-    ArrayReader, ArraySpec, AxisPick, AxisPositions, CreateOptions, DType, Elements, Filter, Format, Grid,
-    Region, Selection, Threads, create, open,
+    ArrayReader, ArraySpec, AxisPick, CreateOptions, DType, Elements, Filter, Format, Grid, Region,
+    Selection, Threads, create, open,
 };
 use proptest::prelude::*;
 
@@ -18,7 +19,7 @@ fn numbered(folder: &std::path::Path, shape: &[u64], chunk: &[u64], packed: bool
     let mut sink = create(&path, Format::TET, &CreateOptions::default()).unwrap();
     sink.group("/", &hyperslab::Attributes::new()).unwrap();
     let array = sink.array("/x", &spec).unwrap();
-    let strides = hyperslab::CellOrder::RowMajor.strides(shape);
+    let strides = hyperslab::driver::CellOrder::RowMajor.strides(shape);
     for number in 0..spec.grid.chunks().unwrap() {
         let coord = spec.grid.coord(number);
         let region = spec.grid.region(&coord);
@@ -74,7 +75,7 @@ proptest! {
         if alone {
             reader = reader.with_threads(Threads::Caller);
         }
-        let strides = hyperslab::CellOrder::RowMajor.strides(&shape);
+        let strides = hyperslab::driver::CellOrder::RowMajor.strides(&shape);
         let mut expected: Vec<u64> = vec![0];
         for (pick, stride) in picks.iter().zip(&strides) {
             let list = positions(pick);

@@ -34,12 +34,12 @@ fn file(
         let coord = grid.coord(number);
         let region = grid.region(&coord);
         let mut part = vec![0; region.cells().unwrap() as usize * item];
-        let mut from = hyperslab::Layout::packed(shape, item);
+        let mut from = hyperslab::driver::Layout::packed(shape, item);
         for (start, stride) in region.start.iter().zip(&from.strides) {
             from.offset += *start as usize * stride.unsigned_abs();
         }
-        let to = hyperslab::Layout::packed(&region.shape, item);
-        hyperslab::copy_box(bytes, &from, &mut part, &to, &region.shape, item)?;
+        let to = hyperslab::driver::Layout::packed(&region.shape, item);
+        hyperslab::driver::copy_box(bytes, &from, &mut part, &to, &region.shape, item)?;
         array.write(&coord, array.encode(&coord, &Elements::fixed(part))?)?;
     }
     drop(array);
@@ -366,6 +366,6 @@ fn a_transform_larger_than_the_memory_is_refused() {
     let array = store.array("/x").unwrap();
     let query = Query::new(Operation::Count).memory(63);
     let refused = transform(&array, &query, Method::Center).unwrap_err().to_string();
-    assert!(refused.contains("takes 64 bytes, 63 may be used"), "{refused}");
+    assert!(refused.contains("needs 64 bytes, but the limit is 63"), "{refused}");
     assert!(transform(&array, &query.memory(64), Method::Center).is_ok());
 }

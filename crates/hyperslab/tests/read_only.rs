@@ -63,7 +63,7 @@ fn reading_leaves_everything_as_it_is() -> Result<()> {
     for format in &formats {
         let path = folder.path().join(format.name());
         for mapped in [true, false] {
-            let options = OpenOptions { mapped, ..OpenOptions::default() };
+            let options = OpenOptions::default().with_mapped(mapped);
             let store = open_with(&path, &options)?;
             let values = store.array(&store.only_node()?)?.read(&Selection::all())?;
             assert_eq!(values.as_slice::<u8>(), Some(&[1, 2, 3, 4][..]), "{format}");

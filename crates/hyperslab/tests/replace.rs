@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use hyperslab::convert::{ConvertOptions, Progress, convert, convert_to_rows};
-use hyperslab::{ArraySpec, CreateOptions, DType, Elements, Format, Grid, Result, StoreForm, create, open};
+use hyperslab::driver::StoreForm;
+use hyperslab::{ArraySpec, CreateOptions, DType, Elements, Format, Grid, Result, create, open};
 
 fn write(path: &Path, format: Format, replace: bool) -> Result<()> {
-    let options = CreateOptions { replace, ..CreateOptions::default() };
+    let options = CreateOptions::default().with_replace(replace);
     let mut sink = create(path, format, &options)?;
     let spec = ArraySpec::new(DType::UInt8, Grid::new(&[3], &[3])?);
     let array = sink.array(if format == Format::NPY { "/" } else { "/a" }, &spec)?;
@@ -37,7 +38,7 @@ fn foreign_folders_and_files_are_kept() -> Result<()> {
     }
     let source = folder.path().join("source.npy");
     write(&source, Format::NPY, false)?;
-    let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_replace(true);
     for format in WRITTEN.into_iter().chain([Format::ZVF]) {
         assert!(convert(&open(&source)?, &documents, format, &options, &Progress::default()).is_err());
     }
@@ -78,7 +79,7 @@ fn stores_and_empty_targets_are_replaced() -> Result<()> {
     }
     let (source, rows) = (folder.path().join("source.npy"), folder.path().join("rows.csv"));
     write(&source, Format::NPY, false)?;
-    let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_replace(true);
     for _ in 0..2 {
         convert_to_rows(&open(&source)?, &rows, &options, &Progress::default())?;
     }
@@ -111,7 +112,7 @@ fn a_store_above_the_source_is_kept() -> Result<()> {
     write(&target, Format::ZARR, false)?;
     let source = target.join("source.npy");
     write(&source, Format::NPY, false)?;
-    let options = ConvertOptions { replace: true, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_replace(true);
     assert!(convert(&open(&source)?, &target, Format::ZARR, &options, &Progress::default()).is_err());
     assert!(source.exists());
     Ok(())

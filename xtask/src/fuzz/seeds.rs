@@ -6,15 +6,21 @@ use std::path::{Path, PathBuf};
 
 use crate::run::root;
 
-/// Fills the corpus of a target. A target without golden files begins with nothing.
+/// Fills the corpus of a target: from golden files, and from the folder of seeds that has its name. A target with neither begins
+/// with nothing.
 pub(super) fn plant(target: &str, corpus: &Path) -> io::Result<()> {
+    let own = format!("fuzz/seeds/{target}");
+    if root().join(&own).is_dir() {
+        copies(&own, corpus, &["py"])?;
+    }
     match target {
-        "hdf5" => copies("crates/hyperslab-hdf5/tests/golden", corpus),
-        "netcdf3" => copies("crates/hyperslab-netcdf3/tests/golden", corpus),
-        "tet" => copies("crates/hyperslab-tet/tests/golden", corpus),
-        "fragment_index" => copies("crates/hyperslab-zvf/tests/golden", corpus),
+        "hdf5" => copies("crates/hyperslab-hdf5/tests/golden", corpus, &["py", "json"]),
+        "netcdf3" => copies("crates/hyperslab-netcdf3/tests/golden", corpus, &["py", "json"]),
+        "tet" => copies("crates/hyperslab-tet/tests/golden", corpus, &["py", "json"]),
+        "fragment_index" => copies("crates/hyperslab-zvf/tests/golden", corpus, &["py", "json"]),
         "zarr" => zarr(corpus),
-        "zvf" => zvf(corpus),
+        "zarr_store" | "engine" => packed("crates/hyperslab-zarr/tests/golden/stores", corpus),
+        "zvf" => packed("crates/hyperslab-zvf/tests/golden/stores", corpus),
         "tiledb" => tiledb(corpus),
         "tiledb_parsers" => tiledb_files(corpus),
         _ => Ok(()),
@@ -38,11 +44,11 @@ fn is_named(path: &Path, names: &[&str]) -> bool {
     path.file_name().is_some_and(|name| names.iter().any(|wanted| name == *wanted))
 }
 
-/// The files of a folder as they are.
-fn copies(folder: &str, corpus: &Path) -> io::Result<()> {
+/// The files of a folder, except those with these extensions.
+fn copies(folder: &str, corpus: &Path, but: &[&str]) -> io::Result<()> {
     for path in files(&root().join(folder))? {
         if let Some(name) = path.file_name()
-            && path.extension().is_none_or(|ending| ending != "py" && ending != "json")
+            && path.extension().is_none_or(|extension| but.iter().all(|other| extension != *other))
         {
             fs::copy(&path, corpus.join(name))?;
         }
@@ -70,8 +76,8 @@ fn zarr(corpus: &Path) -> io::Result<()> {
 }
 
 /// Whole stores: each object behind the lengths of its name and of itself.
-fn zvf(corpus: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(root().join("crates/hyperslab-zvf/tests/golden/stores"))? {
+fn packed(stores: &str, corpus: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(root().join(stores))? {
         let store = entry?.path();
         if !store.is_dir() {
             continue;

@@ -1,11 +1,11 @@
-//! Who takes part: a process of its own for each, so that memory is measured and threads are set for it alone.
+//! The contenders: each in its own process, so that memory and threads are its own.
 
 use std::path::Path;
 use std::process::Command;
 
 use crate::harness::{Bench, Outcome};
 
-/// What a contender's process tells.
+/// The output of a contender's process.
 pub(super) enum Told {
     /// The median, and the most memory of its own: pages of mapped files are the system's.
     Time { seconds: f64, peak: u64 },

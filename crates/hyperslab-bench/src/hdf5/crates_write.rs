@@ -1,4 +1,4 @@
-//! The Rust crates that write HDF5: the field in memory, to a file of its own.
+//! The Rust crates that write HDF5: the field from memory to a new file.
 
 use std::path::Path;
 

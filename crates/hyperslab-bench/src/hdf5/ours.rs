@@ -4,7 +4,8 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use hyperslab::{ArrayReader, Buffer, Node, Region, Selection};
+use hyperslab::driver::Buffer;
+use hyperslab::{ArrayReader, Node, Region, Selection};
 
 use crate::harness::{Outcome, median};
 use crate::reads;

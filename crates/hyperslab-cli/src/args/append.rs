@@ -17,7 +17,7 @@ pub(crate) struct AppendArgs {
     #[arg(value_name = "PATH", num_args = 2.., required = true, value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Dimension along which to add; every array that has it becomes longer
+    /// Dimension to append along; every array that has it grows
     #[arg(long, value_name = "DIMENSION")]
     pub(crate) along: String,
 
@@ -25,7 +25,7 @@ pub(crate) struct AppendArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Memory limit for values in transit, such as 256MiB
+    /// Memory limit for data being copied, such as 256MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 

@@ -10,7 +10,7 @@ Examples:
   tet clean . --dry-run                    what did killed writers leave behind?
   tet clean data                           remove it")]
 pub(crate) struct CleanArgs {
-    /// Folder to look in; folders inside it are left alone
+    /// Folder to clean; folders inside it are left alone
     #[arg(value_name = "FOLDER", value_hint = ValueHint::DirPath)]
     pub(crate) folder: PathBuf,
 

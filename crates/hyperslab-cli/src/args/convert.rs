@@ -12,11 +12,12 @@ Examples:
   tet convert data.npy data.tet
   tet convert data.tet data.npz --node /t
   tet convert data.npy data.tet --chunks 64,64,64 --filter zstd:3
-  tet convert 'data/*.nc' all.zarr --concat time              many files, joined along time
+  tet convert 'data/*.nc' all.zarr --concat time              join many files along time
   tet convert era5.nc era5.zarr --chunks time=31,lat=73 --keep t2m --rename t2m=temperature
   tet convert table.tiledb table.parquet                      a table to .parquet, .arrow or .csv
   tet convert cells.parquet cells.tiledb --dimensions x,y     .csv, .parquet or .arrow to a sparse array
-  tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry")]
+  tet convert points.npz points.zv --chunks 100 --levels 2    arrays to geometry
+  tet convert cells.h5 cells.ome.zarr --levels 4              an image and four coarser levels of it (OME-Zarr)")]
 pub(crate) struct ConvertArgs {
     /// Input: file, directory, URL (https://…, s3://bucket/…) or quoted pattern; several with --concat
     #[arg(value_name = "IN", required = true, value_hint = ValueHint::AnyPath)]
@@ -31,12 +32,12 @@ pub(crate) struct ConvertArgs {
 
     /// Join all inputs along this dimension, in the order of its coordinate
     ///
-    /// Arrays without the dimension must be the same in all inputs. Times that count from different dates are counted from
-    /// the date of the first input. Gaps are reported; overlaps and any other disagreement are errors.
+    /// Arrays without the dimension must be equal in all inputs. Times that count from different dates are converted to the
+    /// units of the first input. Gaps are reported; overlaps and other disagreements are errors.
     #[arg(long, value_name = "DIMENSION")]
     pub(crate) concat: Option<String>,
 
-    /// What becomes of attributes that differ between joined inputs: first (kept), common (left out), same (an error)
+    /// How to treat attributes that differ between joined inputs: first (keep the first), common (leave out), same (fail)
     #[arg(long, value_name = "RULE", value_parser = ["first", "common", "same"], default_value = "first")]
     pub(crate) merge_attributes: String,
 
@@ -66,9 +67,9 @@ pub(crate) struct ConvertArgs {
 
     /// Convert only this part; repeatable
     ///
-    /// Every array is cut along the dimensions that are named (`time[3:7]`, `lat=30..60`); arrays without them are copied
+    /// Every array is cut along the named dimensions (`time[3:7]`, `lat=30..60`); arrays without them are copied as a
     /// whole. An index such as `time[3]` drops the dimension, and its coordinate becomes a scalar. With --node, the node's
-    /// coordinates, bounds, grid mapping, ancillary variables and cell measures come along. A selection by position
+    /// coordinates, bounds, grid mapping, ancillary variables and cell measures are included. A selection by position
     /// (`[0, 10:20]`) needs one array, or arrays of the same dimensions; coordinates and the like do not count.
     #[arg(long, value_name = "SELECTION")]
     pub(crate) select: Vec<String>,
@@ -78,7 +79,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SHAPE")]
     pub(crate) chunks: Option<String>,
 
-    /// Unlimited axes, by number or name (HDF5, NetCDF), of every array that has them
+    /// Axes to make unlimited, by number or name, in every array that has them (HDF5, NetCDF)
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) unlimited: Vec<String>,
 
@@ -86,9 +87,17 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "SHAPE", value_delimiter = ',')]
     pub(crate) shards: Option<Vec<u64>>,
 
-    /// Filters, such as shuffle,zstd:3, or 'none' [default: those of the source]
+    /// Filters, such as shuffle,zstd:3, or 'none' [default: the source's filters]
     #[arg(long, value_name = "FILTERS")]
     pub(crate) filter: Option<String>,
+
+    /// Page size (HDF5), such as 64KiB, for few requests on remote storage; 0 for none [default: as the source]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) page_size: Option<String>,
+
+    /// File whose bytes become the user block (HDF5), padded to 512, 1024, 2048 … bytes; 'none' removes it
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) user_block: Option<PathBuf>,
 
     /// Table: columns that become the dimensions of a sparse array
     #[arg(long, value_name = "COLUMNS", value_delimiter = ',')]
@@ -106,15 +115,25 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "KIND")]
     pub(crate) geometry: Option<String>,
 
-    /// Number of coarser levels of the geometry (.zv)
+    /// Number of coarser levels of the geometry (.zv), or of the image (.zarr: OME-Zarr)
     #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     pub(crate) levels: usize,
+
+    /// How coarser levels of an image are made: mean, mode (for labels) or nearest
+    #[arg(
+        long,
+        value_name = "METHOD",
+        requires = "levels",
+        default_value = "mean",
+        hide_default_value = true
+    )]
+    pub(crate) downsample: String,
 
     /// Replace OUT if it is a store or an empty folder; other folders and symbolic links are kept
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Wait until OUT is on the disk, so that it survives a power cut; what replaces or changes a store always does
+    /// Wait until OUT is on disk, so that it survives a power cut; replacing or changing a store always does
     #[arg(long)]
     pub(crate) sync: bool,
 
@@ -138,7 +157,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) provenance: bool,
 
-    /// Memory limit for values in transit, such as 256MiB
+    /// Memory limit for data being copied, such as 256MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 

@@ -9,11 +9,11 @@ use super::StorageArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet diff data.h5 data.tet                same nodes, types, shapes, values, attributes?
-  tet diff a.npy b.zarr --rtol 1e-6        floats may be a little apart
-  tet diff a.h5 b.h5 /x /y                 these two nodes
+  tet diff data.h5 data.tet                compare nodes, types, shapes, values, attributes
+  tet diff a.npy b.zarr --rtol 1e-6        with a tolerance for floats
+  tet diff a.h5 b.h5 /x /y                 compare two nodes
 
-Exit status: 0 they are the same, 1 they differ, 2 they could not be compared.")]
+Exit status: 0 same, 1 different, 2 the comparison failed.")]
 pub(crate) struct DiffArgs {
     /// First file, directory or URL
     #[arg(value_name = "A", value_hint = ValueHint::AnyPath)]
@@ -48,9 +48,9 @@ pub(crate) struct DiffArgs {
 
     /// Compare only nodes, types, shapes and values
     ///
-    /// Without it, attributes, links, names of dimensions, coordinates, fill values, how far axes may grow, the names of an
-    /// enumeration's values and null dataspaces are compared as well. Between different formats, what one of them cannot say
-    /// (links or unlimited axes in Zarr, fill values in npy) is no difference.
+    /// By default, attributes, links, dimension names, coordinates, fill values, maximum shapes, the names of enumeration values
+    /// and null dataspaces are compared as well. Between different formats, properties that one of them cannot express (links or
+    /// unlimited axes in Zarr, fill values in npy) are not a difference.
     #[arg(long)]
     pub(crate) values_only: bool,
 
@@ -62,7 +62,7 @@ pub(crate) struct DiffArgs {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Memory limit for values in transit, such as 256MiB
+    /// Memory limit for data being compared, such as 256MiB
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 

@@ -4,7 +4,7 @@ use clap::Args as ClapArgs;
 
 use super::OpenArgs;
 
-/// What every change takes.
+/// Options of every change.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct ChangeArgs {
     /// Check everything and show what would change
@@ -62,7 +62,7 @@ pub(crate) struct RenameArgs {
     #[arg(value_name = "OLD")]
     pub(crate) from: String,
 
-    /// New path; a name alone stays in the same group
+    /// New path; a name without a slash stays in the same group
     #[arg(value_name = "NEW")]
     pub(crate) to: String,
 

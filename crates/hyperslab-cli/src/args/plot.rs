@@ -9,11 +9,11 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet plot data.nc /t 'time[0]'            a heatmap, in the terminal
+  tet plot data.nc /t 'time[0]'            a heatmap in the terminal
   tet plot data.nc /t -o maps.png          small multiples along the first dimension
   tet plot data.nc /t 'lat~50' 'lon~8'     a line
   tet plot data.h5 /x --hist 100 -o x.svg  a histogram
-  tet plot neurons.zv -o neurons.png       points and lines of a geometry")]
+  tet plot neurons.zv -o neurons.png       the points and lines of a geometry")]
 pub(crate) struct PlotArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
@@ -22,7 +22,7 @@ pub(crate) struct PlotArgs {
     #[arg(value_name = "NODE | SELECTION")]
     pub(crate) what: Vec<String>,
 
-    /// Write a picture: .png, .svg, or .json for the reduced data
+    /// Write the figure to a file: .png, .svg, or .json for the reduced data
     #[arg(short, long, value_name = "OUT", value_hint = ValueHint::FilePath)]
     pub(crate) output: Option<PathBuf>,
 
@@ -38,7 +38,7 @@ pub(crate) struct PlotArgs {
     #[arg(long)]
     pub(crate) raw: bool,
 
-    /// How cells that share a pixel are combined [default: minmax for lines, mean for heatmaps]
+    /// How to combine cells that share a pixel [default: minmax for lines, mean for heatmaps]
     #[arg(long, value_name = "HOW", value_parser = ["mean", "min", "max", "minmax"])]
     pub(crate) reduce: Option<String>,
 
@@ -46,31 +46,31 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "NAME")]
     pub(crate) cmap: Option<String>,
 
-    /// Range of the colours, or of the value axis of a line
+    /// Range of the colours, or of a line's value axis
     #[arg(long, value_name = "LOW,HIGH", allow_hyphen_values = true)]
     pub(crate) range: Option<String>,
 
-    /// Percentiles of the values that get the first and the last colour
+    /// Percentiles that get the first and the last colour
     #[arg(long, value_name = "LOW,HIGH", default_value = "1,99", conflicts_with = "range")]
     pub(crate) percentiles: String,
 
-    /// Most panels of a three-dimensional selection
+    /// Maximum number of panels for a three-dimensional selection
     #[arg(long, value_name = "N", default_value_t = 12)]
     pub(crate) panels: usize,
 
-    /// Title of the picture
+    /// Title of the figure
     #[arg(long, value_name = "TEXT")]
     pub(crate) title: Option<String>,
 
-    /// Size of the picture, in logical pixels
+    /// Size of the figure, in logical pixels
     #[arg(long, value_name = "WIDTHxHEIGHT", default_value = "720x460")]
     pub(crate) size: String,
 
-    /// Pixels of a PNG for each logical pixel
+    /// Pixels per logical pixel in a PNG
     #[arg(long, value_name = "FACTOR", default_value_t = 2.0)]
     pub(crate) scale: f32,
 
-    /// How to draw in the terminal [default: the best it is known to have]
+    /// How to draw in the terminal [default: the best that the terminal is known to support]
     #[arg(long, value_name = "HOW", value_parser = ["kitty", "sixel", "truecolor", "palette", "plain"])]
     pub(crate) graphics: Option<String>,
 
@@ -82,7 +82,7 @@ pub(crate) struct PlotArgs {
     #[arg(long, value_name = "X,Y")]
     pub(crate) axes: Option<String>,
 
-    /// Geometry: colour points by an axis or by an attribute of vertices
+    /// Geometry: colour points by an axis or a vertex attribute
     #[arg(long, value_name = "NAME")]
     pub(crate) color_by: Option<String>,
 

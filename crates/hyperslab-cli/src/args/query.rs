@@ -10,14 +10,14 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet query data.h5 /t --mean              of all values
-  tet query data.h5 /t --mean time         over one axis, by name or number; several as time,0
+  tet query data.h5 /t --mean              mean of all values
+  tet query data.h5 /t --mean time         reduce one axis, by name or number; several as time,0
   tet query data.h5 /t 'x=-5..5' --max --where '> 273, <= 310'
   tet query data.h5 /t --sum --group-by-label station
   tet query data.h5 /t --mean --rolling time:7
   tet query data.h5 /t --mean time --explain
   tet query cells.tiledb --where \"count > 50 and type == 'NK'\" --mean score --by type
-  tet query question.json -t data.tet -x   a query document; without -x it is only checked")]
+  tet query question.json -t data.tet -x   run a query document; without -x, only check it")]
 pub(crate) struct QueryArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
@@ -37,8 +37,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "AXES", value_delimiter = ',')]
     pub(crate) over: Vec<String>,
 
-    /// Use only values that meet a condition: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'; of a table, only rows that
-    /// meet one: "count > 50 and (type in ('NK', 'B') or score is null)"
+    /// Use only values that meet a condition: '> 273', '>= 0, < 1', '!= 0', 'null', 'not null'. Table: use only rows that meet
+    /// one: "count > 50 and (type in ('NK', 'B') or score is null)"
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub(crate) conditions: Vec<String>,
 
@@ -94,7 +94,7 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "SIZE")]
     pub(crate) memory: Option<String>,
 
-    /// Trust statistics that no checksum protects, such as .tet zone maps
+    /// Trust statistics that are not verified against the values, such as .tet zone maps
     #[arg(long)]
     pub(crate) trust_hints: bool,
 
@@ -131,13 +131,13 @@ pub(crate) struct QueryArgs {
     pub(crate) preview: usize,
 }
 
-/// Operations. Several can be combined; each reduces AXES, or all axes if none are given. Of a table, each takes columns.
+/// Operations. Several can be combined; each reduces AXES, or all axes if none are given. For a table, each takes columns.
 #[derive(Debug, ClapArgs)]
 #[command(next_help_heading = "Operations")]
 pub(crate) struct OperationArgs {
     #[command(flatten)]
     pub(crate) reductions: Reductions,
-    /// Degrees of freedom lost in --var and --std: 0 for a population, 1 for a sample
+    /// Delta degrees of freedom for --var and --std: 0 for a population, 1 for a sample
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) ddof: u32,
     /// Quantile, between 0 and 1; choose axes with --over
@@ -157,7 +157,7 @@ pub(crate) struct OperationArgs {
     pub(crate) correlation: Option<String>,
 }
 
-/// The reductions that are asked for, each with its axes: one option for each row of the library's table.
+/// The requested reductions, each with its axes: one option per row of the library's table.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Reductions(pub(crate) Vec<(&'static OperationInfo, String)>);
 

@@ -75,7 +75,7 @@ pub(crate) struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Was something said that only a geometry understands?
+    /// Returns true if an option was given that only applies to a geometry.
     pub(crate) const fn is_geometric(&self) -> bool {
         self.region.is_some() || !self.object.is_empty() || !self.group.is_empty()
     }

@@ -10,20 +10,21 @@ use super::OpenArgs;
 #[command(before_help = "\
 Examples:
   tet references climate.h5 -o climate.json            open it with xarray's kerchunk engine, or with tet
+  tet references climate.h5 -o climate.parq            in Parquet files, which are read as they are needed
   tet references climate.h5 --url s3://b/climate.h5    references to where the file will be")]
 pub(crate) struct ReferencesArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// Output file (.json); printed when left out
+    /// Output file (.json) or directory (.parq) [default: print JSON]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
-    /// Where readers find the file; its absolute path when left out
+    /// Where readers find the file [default: its absolute path]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
 
-    /// The most bytes of one array that are copied into the document
+    /// Maximum number of bytes of one array to copy into the document
     #[arg(long, value_name = "BYTES")]
     pub(crate) inline_limit: Option<u64>,
 

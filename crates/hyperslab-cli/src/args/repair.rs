@@ -20,11 +20,11 @@ pub(crate) struct RepairArgs {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Copy everything that can be read to this new file; the damaged one stays as it is
+    /// Copy everything readable to this new file; the damaged file stays unchanged
     #[arg(long, value_name = "OUT", value_hint = ValueHint::AnyPath, conflicts_with = "dry_run")]
     pub(crate) salvage: Option<PathBuf>,
 
-    /// Format of the salvaged file [default: that of its extension, else that of the damaged file]
+    /// Format of the salvaged file [default: from its extension, else that of the damaged file]
     #[arg(long, value_name = "FORMAT", requires = "salvage")]
     pub(crate) to: Option<String>,
 

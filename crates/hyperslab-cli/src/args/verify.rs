@@ -9,13 +9,13 @@ use super::OpenArgs;
 #[derive(Debug, ClapArgs)]
 #[command(before_help = "\
 Examples:
-  tet verify data.tet                      structures, offsets, counts
+  tet verify data.tet                      check structures, offsets and counts
   tet verify data.tet --deep               also decode every chunk and compare checksums
   tet verify data.tet --json
-  tet verify data.zarr --record sums.json    keep a hash of every stored chunk
-  tet verify data.zarr --against sums.json   what changed, is missing or is new since then?
+  tet verify data.zarr --record sums.json    record a hash of every stored chunk
+  tet verify data.zarr --against sums.json   list what has changed since then
 
-Exit status: 0 it is whole, 1 damage was found, 2 it could not be checked.")]
+Exit status: 0 no damage, 1 damage found, 2 the check failed.")]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
@@ -28,7 +28,7 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "against")]
     pub(crate) record: Option<PathBuf>,
 
-    /// Compare with what --record wrote: whatever changed, is missing or is new is an error
+    /// Compare with a file written by --record; changed, missing and new content is an error
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) against: Option<PathBuf>,
 

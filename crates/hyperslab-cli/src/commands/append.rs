@@ -1,7 +1,7 @@
-//! `tet append`: files to the end of a store, along a dimension.
+//! `tet append`: appends files to a store, along a dimension.
 
 use hyperslab::combine::{AppendOptions, CombineOptions, append_along, expand};
-use hyperslab::{Error, OpenOptions, Result};
+use hyperslab::{Error, Result};
 use serde_json::json;
 
 use crate::args::AppendArgs;
@@ -9,14 +9,12 @@ use crate::{Answer, output, paint, pretty, progress};
 
 pub(crate) fn run(args: &AppendArgs) -> Result<Answer> {
     let Some((target, sources)) = args.paths.split_last() else {
-        return Err(Error::invalid("append needs a file to add and a store to add it to"));
+        return Err(Error::invalid("append needs at least one input file and the store to add it to"));
     };
-    let open = OpenOptions { remote: super::remote_options(&args.storage)?, ..super::default_options()? };
-    let mut options = AppendOptions {
-        combine: CombineOptions { open, ..CombineOptions::default() },
-        dry_run: args.dry_run,
-        ..AppendOptions::default()
-    };
+    let open = super::default_options()?.with_remote(super::remote_options(&args.storage)?);
+    let mut options = AppendOptions::default()
+        .with_combine(CombineOptions::default().with_open(open))
+        .with_dry_run(args.dry_run);
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
     }

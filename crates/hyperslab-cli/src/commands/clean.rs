@@ -1,7 +1,7 @@
-//! `tet clean`: what killed writers left behind.
+//! `tet clean`: removes leftovers of killed writers.
 
 use hyperslab::Result;
-use hyperslab::storage::{LeftoverState, clean_leftovers};
+use hyperslab::driver::storage::{LeftoverState, clean_leftovers};
 use serde_json::json;
 
 use crate::args::CleanArgs;

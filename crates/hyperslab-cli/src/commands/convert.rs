@@ -1,13 +1,14 @@
 //! `tet convert`: any format to any other.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use hyperslab::combine::{CombineOptions, concat, expand};
 use hyperslab::conventions::level_path;
 use hyperslab::convert::{
-    AUTO_CHUNK_BYTES, ConvertOptions, TableOptions, convert, convert_to_rows, is_file_of_rows,
+    AUTO_CHUNK_BYTES, ConvertOptions, TableOptions, convert, convert_multiscale, convert_to_rows,
+    is_file_of_rows,
 };
-use hyperslab::{Error, Filter, Format, OpenOptions, Result, Selection, format_named, format_of_extension};
+use hyperslab::{Error, Filter, Format, Result, Selection, format_named, format_of_extension};
 use serde_json::json;
 
 use crate::args::ConvertArgs;
@@ -31,39 +32,44 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
             (Some(format), variant)
         }
     };
-    let mut options = ConvertOptions {
-        node: args.node.clone(),
-        unlimited: args.unlimited.clone(),
-        shard_shape: args.shards.clone(),
-        filters: args.filter.as_deref().map(Filter::parse_list).transpose()?,
-        replace: args.force,
-        append: args.append,
-        strict: args.strict,
-        variant,
-        materialise: args.materialise,
-        provenance: args.provenance,
-        sync: args.sync,
-        remote: super::remote_options(&args.open.storage)?,
-        ..ConvertOptions::default()
-    };
+    let mut options = ConvertOptions::default()
+        .with_node(args.node.clone())
+        .with_unlimited(args.unlimited.clone())
+        .with_shard_shape(args.shards.clone())
+        .with_filters(args.filter.as_deref().map(Filter::parse_list).transpose()?)
+        .with_replace(args.force)
+        .with_append(args.append)
+        .with_strict(args.strict)
+        .with_variant(variant)
+        .with_materialise(args.materialise)
+        .with_provenance(args.provenance)
+        .with_sync(args.sync)
+        .with_remote(super::remote_options(&args.open.storage)?);
     for text in &args.select {
         options.selection = options.selection.and(text.parse::<Selection>()?);
     }
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
     }
-    options.table = TableOptions {
-        dimensions: args.dimensions.clone(),
-        duplicates: args.duplicates.then_some(true),
-        order: args.order.as_deref().map(str::parse).transpose()?,
-    };
+    options.table = TableOptions::default()
+        .with_dimensions(args.dimensions.clone())
+        .with_duplicates(args.duplicates.then_some(true))
+        .with_order(args.order.as_deref().map(str::parse).transpose()?);
+    options.page_size = args.page_size.as_deref().map(pretty::parse_bytes).transpose()?;
+    options.preamble = args.user_block.as_deref().map(user_block).transpose()?.map(Into::into);
     options.geometry.kind.clone_from(&args.geometry);
     options.geometry.levels = args.levels;
     let writes_geometry = format.is_some_and(Format::writes_geometry);
     if writes_geometry {
         options.geometry.chunk_shape = args.chunks.as_deref().map(sizes_in_space).transpose()?;
-    } else if args.geometry.is_some() || args.levels > 0 {
-        return Err(Error::invalid("--geometry and --levels are for geometry, in a store that ends in .zv"));
+    } else if args.geometry.is_some() {
+        return Err(Error::invalid("--geometry is for geometry, in a store that ends in .zv"));
+    }
+    let image = (args.levels > 0 && !writes_geometry)
+        .then(|| Ok::<_, Error>((args.levels, args.downsample.parse()?)))
+        .transpose()?;
+    if image.is_some() && (format.is_none() || args.concat.is_some()) {
+        return Err(Error::invalid("--levels is for geometry (.zv), and for images of one input (.zarr)"));
     }
     options.drop.clone_from(&args.drop);
     options.keep.clone_from(&args.keep);
@@ -84,11 +90,12 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     }
     let inputs = expand(&args.inputs)?;
     // Read by position: a source that another program cuts short meanwhile is an error, and nothing is left behind.
-    let open = OpenOptions { mapped: false, ..super::open_options(&args.open)? };
+    let open = super::open_options(&args.open)?.with_mapped(false);
     let started = std::time::Instant::now();
     let report = progress::with_bar(!args.quiet, |progress| match (&args.concat, format) {
         (Some(dimension), Some(format)) => {
-            let combining = CombineOptions { open, attributes: args.merge_attributes.parse()? };
+            let combining =
+                CombineOptions::default().with_open(open).with_attributes(args.merge_attributes.parse()?);
             concat(&inputs, dimension, (&args.out, format), &combining, &options, progress)
         }
         (Some(_), None) => {
@@ -101,7 +108,10 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
                 options.node = Some(level_path(&source, args.node.as_deref(), level)?);
             }
             match format {
-                Some(format) => convert(&source, &args.out, format, &options, progress),
+                Some(format) => match image {
+                    Some(image) => convert_multiscale(&source, &args.out, format, image, &options, progress),
+                    None => convert(&source, &args.out, format, &options, progress),
+                },
                 None => convert_to_rows(&source, &args.out, &options, progress),
             }
         }
@@ -150,6 +160,25 @@ fn only_input(inputs: &[PathBuf]) -> Result<&PathBuf> {
             several.len()
         ))),
     }
+}
+
+/// The bytes of a user block, padded to a length that HDF5 has; none for `none`.
+fn user_block(path: &Path) -> Result<Vec<u8>> {
+    const MOST: u64 = 16 << 20;
+    if path.as_os_str() == "none" {
+        return Ok(Vec::new());
+    }
+    let name = path.display().to_string();
+    let failed = |problem| Error::io(name.as_str(), problem);
+    let length = path.metadata().map_err(failed)?.len();
+    if length > MOST {
+        return Err(Error::invalid(format!(
+            "{name}: a user block of {length} bytes; at most {MOST} are taken"
+        )));
+    }
+    let mut block = std::fs::read(path).map_err(failed)?;
+    block.resize(block.len().max(512).next_power_of_two(), 0);
+    Ok(block)
 }
 
 /// Chunks as people write them.

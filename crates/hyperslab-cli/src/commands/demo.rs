@@ -1,4 +1,6 @@
-//! `tet demo`: makes a small sample and walks through the commands.
+//! `tet demo`: creates small samples and walks through the commands.
+
+mod samples;
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +13,7 @@ use crate::{Answer, output, paint};
 /// Days, rows and columns of the sample: a year of a small temperature field.
 const SHAPE: [u64; 3] = [24, 36, 72];
 
-/// Where the samples are when no folder is named.
+/// The default folder of the samples.
 pub(super) fn default_folder() -> PathBuf {
     std::env::temp_dir().join("hyperslab-demo")
 }
@@ -30,23 +32,30 @@ fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
     let (tet, zarr, tiledb, damaged) =
         (at("field.tet"), at("field.zarr"), at("field.tiledb"), at("damaged.tet"));
     let chunks = ["convert", "--force", "--chunks", "8,12,24", "--filter", "zstd:3"];
-    step("A chunked file of it, compressed.", &chunks, &[sample, &tet])?;
-    step("What is in it?", &["info"], &[&tet])?;
-    step("Where are its chunks?", &["info", "--chunks", "-n", "4"], &[&tet])?;
-    step("A slice of it, as in NumPy.", &["read", "{}", "[0, ::6, ::12]"], &[&tet])?;
+    step("Convert it to a compressed, chunked file.", &chunks, &[sample, &tet])?;
+    step("List its contents.", &["info"], &[&tet])?;
+    step("Show where its chunks are.", &["info", "--chunks", "-n", "4"], &[&tet])?;
+    step("Read a slice, as in NumPy.", &["read", "{}", "[0, ::6, ::12]"], &[&tet])?;
     step(
-        "Its mean over the months and longitudes, never more than a chunk in memory.",
+        "Compute the mean over months and longitudes, with at most one chunk in memory.",
         &["query", "{}", "--mean", "0,2"],
         &[&tet],
     )?;
-    step("Any format into any other.", &["convert", "--force"], &[&tet, &zarr])?;
+    step("Convert between formats.", &["convert", "--force"], &[&tet, &zarr])?;
     step("And another.", &["convert", "--force"], &[&zarr, &tiledb])?;
-    step("Are the values still the same?", &["diff"], &[&tet, &tiledb])?;
-    step("Is it whole?", &["verify", "--deep"], &[&tet])?;
+    step("Compare the values.", &["diff"], &[&tet, &tiledb])?;
+    step("Check it for damage.", &["verify", "--deep"], &[&tet])?;
     damage(&tet, &damaged)?;
-    say("\nA copy with its last bytes cut off, as after a full disk:")?;
-    step("What is wrong with it?", &["verify"], &[&damaged])?;
+    say("\nA truncated copy, as after a full disk:")?;
+    step("Check what is wrong with it.", &["verify"], &[&damaged])?;
     step("Mend it.", &["repair"], &[&damaged])?;
+    let (climate, cells) = (at("climate.nc"), at("cells.zv"));
+    samples::climate(&climate)?;
+    samples::cells(folder, &cells)?;
+    say(
+        "\nTwo more samples: a year of weather with coordinates and a gap, and nerve cells as lines in space.",
+    )?;
+    step("Draw a map of July.", &["plot", "{}", "/temperature", "time=2024-07"], &[&climate])?;
     output::print(|out| {
         writeln!(out, "\nThe samples are in {}. Try next:", paint::strong(folder.display()))?;
         for next in ["info --json", "read", "query --max 0", "plot '[0]'", "info --all"] {
@@ -55,16 +64,24 @@ fn walk(folder: &Path, sample: &Path) -> Result<Answer> {
             writeln!(out, "  {}", paint::command(text.trim_end()))?;
         }
         writeln!(out, "  {}", paint::command("tet --help"))?;
+        writeln!(out, "\nView them:")?;
+        let mut looks = vec![
+            format!("tet plot {} /temperature -o months.png", climate.display()),
+            format!("tet plot {} /temperature 'lat~47' 'lon~8'", climate.display()),
+            format!("tet plot {} -o cells.png", cells.display()),
+        ];
         if cfg!(feature = "serve") {
-            let look = format!("tet serve {} --open", folder.display());
-            writeln!(out, "\nLook at them in a browser:\n  {}", paint::command(look))?;
+            looks.push(format!("tet serve {} --open", folder.display()));
+        }
+        for look in looks {
+            writeln!(out, "  {}", paint::command(look))?;
         }
         Ok(())
     })?;
     Ok(Answer::Yes)
 }
 
-/// A copy without the end of its footer: the arrays are whole, what is said about them is not.
+/// A copy without the end of its footer: the arrays are intact, the metadata is not.
 fn damage(whole: &Path, damaged: &Path) -> Result<()> {
     let failed = |source| Error::io(damaged.display().to_string(), source);
     let mut bytes = std::fs::read(whole).map_err(failed)?;
@@ -76,7 +93,7 @@ fn say(text: &str) -> Result<()> {
     output::print(|out| writeln!(out, "{text}"))
 }
 
-/// Shows a command and runs it. `{}` stands for the first path; without it the paths come last.
+/// Shows a command and runs it. `{}` stands for the first path; without it, the paths come last.
 fn step(title: &str, words: &[&str], paths: &[&Path]) -> Result<Answer> {
     let mut line: Vec<PathBuf> = Vec::new();
     let mut used = false;

@@ -1,27 +1,25 @@
-//! `tet diff`: same values, whatever the formats and chunkings?
+//! `tet diff`: compares values of any formats and chunkings.
 
 use std::path::Path;
 
 use hyperslab::diff::{DiffOptions, Tolerance, diff};
-use hyperslab::{OpenOptions, OpenStore, Result};
+use hyperslab::{OpenStore, Result};
 
 use crate::args::DiffArgs;
 use crate::{Answer, output, paint, pretty};
 
-/// Differences shown unless all are asked for.
+/// The number of differences shown by default.
 const SHOWN: usize = 20;
 
 pub(crate) fn run(args: &DiffArgs) -> Result<Answer> {
     let remote = super::remote_options(&args.storage)?;
-    let options = OpenOptions { remote, ..super::default_options()? };
+    let options = super::default_options()?.with_remote(remote);
     let open = |path: &Path| -> Result<OpenStore> { hyperslab::open_with(path, &options) };
     let (a, b) = (open(&args.a)?, open(&args.b)?);
-    let mut options = DiffOptions {
-        tolerance: Tolerance { relative: args.rtol, absolute: args.atol },
-        attributes: !args.no_attributes,
-        values_only: args.values_only,
-        ..DiffOptions::default()
-    };
+    let mut options = DiffOptions::default()
+        .with_tolerance(Tolerance { relative: args.rtol, absolute: args.atol })
+        .with_attributes(!args.no_attributes)
+        .with_values_only(args.values_only);
     if let Some(memory) = &args.memory {
         options.memory = pretty::parse_bytes(memory)?;
     }

@@ -1,4 +1,4 @@
-//! `tet attrs`, `tet rename` and `tet rm`: changes to a store that exists.
+//! `tet attrs`, `tet rename` and `tet rm`: changes to an existing store.
 
 use hyperslab::edit::{Edit, EditOptions, attribute_type, attributes_of, edit, parse_attribute};
 use hyperslab::{Error, Result};
@@ -15,9 +15,7 @@ pub(crate) fn attrs(args: &AttrsArgs) -> Result<Answer> {
     let mut edits = Vec::new();
     for text in &args.set {
         let (name, value) = text.split_once('=').ok_or_else(|| {
-            Error::invalid(format!(
-                "{text:?} sets no attribute: expected NAME=VALUE; --delete {text} deletes one"
-            ))
+            Error::invalid(format!("{text:?} is not NAME=VALUE; use --delete {text} to delete an attribute"))
         })?;
         let dtype = attribute_type(&store, &args.node, name, args.dtype.as_deref())?;
         let value = parse_attribute(value, dtype.as_ref())?;
@@ -30,7 +28,7 @@ pub(crate) fn attrs(args: &AttrsArgs) -> Result<Answer> {
     apply(&args.open, &edits, &args.change)
 }
 
-/// The attributes of a node as they are.
+/// Shows the attributes of a node.
 fn show(args: &AttrsArgs) -> Result<Answer> {
     let attributes = attributes_of(&super::open(&args.open)?, &args.node)?;
     if args.change.json {
@@ -61,7 +59,7 @@ pub(crate) fn remove(args: &RmArgs) -> Result<Answer> {
 }
 
 fn apply(open: &OpenArgs, edits: &[Edit], change: &ChangeArgs) -> Result<Answer> {
-    let options = EditOptions { open: super::open_options(open)?, dry_run: change.dry_run };
+    let options = EditOptions::default().with_open(super::open_options(open)?).with_dry_run(change.dry_run);
     let report = progress::with_bar(!change.json, |progress| edit(&open.path, edits, &options, progress))?;
     if change.json {
         let changes: Vec<_> =
@@ -80,8 +78,8 @@ fn apply(open: &OpenArgs, edits: &[Edit], change: &ChangeArgs) -> Result<Answer>
         let how = match (report.applied, report.in_place) {
             (true, true) => "changed in place",
             (true, false) => "written anew",
-            (false, true) => "nothing was changed; without --dry-run it is changed in place",
-            (false, false) => "nothing was changed; without --dry-run the file is written anew",
+            (false, true) => "nothing was changed; without --dry-run, it is changed in place",
+            (false, false) => "nothing was changed; without --dry-run, the file is rewritten",
         };
         writeln!(out, "{}", paint::dim(format!("{}  {how}", open.path.display())))
     })?;

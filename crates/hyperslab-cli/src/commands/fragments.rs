@@ -1,10 +1,13 @@
-//! `tet consolidate` and `tet vacuum`: many writes into one, and the old ones removed; `tet delete`: rows by condition.
+//! `tet consolidate` and `tet vacuum`: merge fragments and remove the old ones; `tet delete`: deletes rows by condition; `tet
+//! evolve`: adds and drops fields.
 
-use hyperslab::fragments::{consolidate_path, delete_rows, vacuum_path};
-use hyperslab::{Error, Result};
+use hyperslab::fragments::{
+    FieldChange, FieldSpec, change_fields, consolidate_path, delete_rows, parse_field, vacuum_path,
+};
+use hyperslab::{Error, Filter, Result};
 use serde_json::json;
 
-use crate::args::{ConsolidateArgs, DeleteArgs, OpenArgs, VacuumArgs};
+use crate::args::{ConsolidateArgs, DeleteArgs, EvolveArgs, OpenArgs, VacuumArgs};
 use crate::{Answer, output, paint, progress};
 
 pub(crate) fn consolidate(args: &ConsolidateArgs) -> Result<Answer> {
@@ -12,8 +15,8 @@ pub(crate) fn consolidate(args: &ConsolidateArgs) -> Result<Answer> {
     let replaced =
         progress::with_bar(true, |progress| consolidate_path(&args.open.path, &options, progress))?;
     let told = match replaced {
-        0 => "nothing to put together".to_owned(),
-        count => format!("{count} fragments put together; tet vacuum removes the old ones"),
+        0 => "nothing to merge".to_owned(),
+        count => format!("{count} fragments merged; tet vacuum removes the old ones"),
     };
     answer(&args.open, args.json, "replaced", replaced, &told)
 }
@@ -38,6 +41,39 @@ pub(crate) fn delete(args: &DeleteArgs) -> Result<Answer> {
         count => format!("{count} rows deleted"),
     };
     answer(&args.open, args.json, "deleted", deleted, &told)
+}
+
+pub(crate) fn evolve(args: &EvolveArgs) -> Result<Answer> {
+    if args.add.is_empty() && args.drop.is_empty() {
+        return Err(Error::invalid("nothing to change: give --add or --drop"));
+    }
+    let filters = Filter::parse_list(args.filter.as_deref().unwrap_or("zstd:3"))?;
+    let mut changes: Vec<FieldChange> = args.drop.iter().cloned().map(FieldChange::Drop).collect();
+    for text in &args.add {
+        let field = parse_field(text)?;
+        changes.push(FieldChange::Add(FieldSpec { filters: filters.clone(), ..field }));
+    }
+    change_fields(&args.open.path, &args.node, &changes, &super::open_options(&args.open)?, args.dry_run)?;
+    let added: Vec<&str> = args.add.iter().map(|text| text.split(':').next().unwrap_or_default()).collect();
+    if args.json {
+        output::print_json(&json!({
+            "path": args.open.path.display().to_string(), "node": args.node, "added": added, "dropped": args.drop,
+            "applied": !args.dry_run,
+        }))?;
+        return Ok(Answer::Yes);
+    }
+    let (sign, would) = if args.dry_run { ("·", "would be ") } else { ("✓", "") };
+    let dropped: Vec<&str> = args.drop.iter().map(String::as_str).collect();
+    let told: Vec<String> = [(added, "added"), (dropped, "dropped")]
+        .iter()
+        .filter(|(names, _)| !names.is_empty())
+        .map(|(names, word)| format!("{} {would}{word}", names.join(", ")))
+        .collect();
+    output::print(|out| {
+        let path = args.open.path.display();
+        writeln!(out, "{} {path}  {}", paint::good(sign), paint::dim(told.join("; ")))
+    })?;
+    Ok(Answer::Yes)
 }
 
 fn answer(open: &OpenArgs, as_json: bool, word: &str, count: u64, told: &str) -> Result<Answer> {

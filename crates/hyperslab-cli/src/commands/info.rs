@@ -1,26 +1,23 @@
-//! `tet info`: what is in a file.
+//! `tet info`: lists the contents of a file.
 
 mod more;
 
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use hyperslab::conventions::Multiscale;
-use hyperslab::{
-    Array, ArraySchema, Attributes, Catalog, CatalogNode, ChunkCoord, ChunkRef, Error, Filter, Node,
-    OpenStore, Result,
-};
+use hyperslab::driver::{Array, ChunkRef, element_to_text};
+use hyperslab::{ArraySchema, Attribute, Catalog, CatalogNode, ChunkCoord, Error, Node, OpenStore, Result};
 use serde_json::{Value, json};
 
 use crate::args::InfoArgs;
 use crate::{Answer, output, paint, pretty};
 
-/// Attributes longer than this are cut in the listing; JSON has them whole.
+/// Longer attributes are truncated in the listing; JSON has them complete.
 const LONGEST_ATTRIBUTE: usize = 72;
 
 pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     let store = match super::open(&args.open) {
-        // A folder of stores is no store.
+        // A folder of stores is not a store.
         Err(Error::Invalid(why)) if args.open.path.is_dir() && args.node.is_none() => {
             return more::folder(&args.open.path, args.json, Error::Invalid(why));
         }
@@ -41,6 +38,15 @@ pub(crate) fn run(args: &InfoArgs) -> Result<Answer> {
     }
     if let Some(levels) = args.depth {
         catalog.limit_depth(levels);
+    }
+    if args.cdl {
+        let text = catalog.to_cdl()?;
+        output::print(|out| out.write_all(text.as_bytes()))?;
+        return Ok(Answer::Yes);
+    }
+    if args.tree {
+        output::print(|out| head(&catalog, out).and_then(|()| writeln!(out, "{}", catalog.tree())))?;
+        return Ok(Answer::Yes);
     }
     if let Some(order) = &args.sort {
         catalog.sort(order.parse()?);
@@ -88,7 +94,7 @@ fn json_of(store: &OpenStore, catalog: &Catalog, chunks: Option<u64>, all: bool)
             }
         }
     }
-    // A bare fragment index has nothing but its fragments to show.
+    // A bare fragment index has only fragments to show.
     let all = all
         || !catalog
             .nodes
@@ -104,8 +110,8 @@ fn chunk_json(coord: &ChunkCoord, reference: &ChunkRef) -> Value {
     let spans: Vec<_> = reference
         .spans()
         .map(|span| match &span.blob {
-            hyperslab::BlobKey::Main => json!({ "offset": span.offset, "length": span.length }),
-            hyperslab::BlobKey::Named(name) => {
+            hyperslab::driver::BlobKey::Main => json!({ "offset": span.offset, "length": span.length }),
+            hyperslab::driver::BlobKey::Named(name) => {
                 json!({ "blob": &**name, "offset": span.offset, "length": span.length })
             }
         })
@@ -193,7 +199,7 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
 
 fn nodes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
     let mut table = pretty::Table::new(&["node", "type", "shape", "chunks", "filters", ">stored", ">ratio"]);
-    // Arrays that only declare a dimension are the format's own.
+    // Arrays that only declare a dimension are the format's bookkeeping.
     for node in catalog.nodes.iter().filter(|node| all || !node.is_dimension()) {
         table.row(node_row(node));
     }
@@ -201,68 +207,16 @@ fn nodes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
 }
 
 fn node_row(node: &CatalogNode) -> Vec<String> {
-    let path = node.path.clone();
-    match &node.node {
-        Err(error) => {
-            let kind = if error.is_unsupported() { "unsupported" } else { "damaged" };
-            vec![path, kind.into(), error.to_string()]
+    let facts = node.facts();
+    let (stored, ratio) = match (&node.node, &node.usage) {
+        (Ok(Node::Array(array)), Some(Ok(usage))) => {
+            (pretty::bytes(usage.bytes), ratio(array.schema(), usage.bytes))
         }
-        Ok(Node::Array(array)) => {
-            let schema = array.schema();
-            let chunks = if schema.chunked {
-                pretty::shape(schema.grid.chunk_shape())
-            } else {
-                schema.chunk_index.clone()
-            };
-            let (stored, ratio) = match &node.usage {
-                Some(Ok(usage)) => (pretty::bytes(usage.bytes), ratio(schema, usage.bytes)),
-                Some(Err(error)) if error.is_unsupported() => ("unknown".into(), String::new()),
-                Some(Err(_)) => ("damaged".into(), String::new()),
-                None => (String::new(), String::new()),
-            };
-            let filters = schema.filters.iter().map(filter_text).collect::<Vec<_>>().join(" ");
-            vec![path, schema.dtype.to_string(), shape_text(schema), chunks, filters, stored, ratio]
-        }
-        Ok(Node::Table(table)) => {
-            let columns = table.schema().columns.len();
-            let rows = table.rows().map_or_else(|error| error.to_string(), |rows| format!("{rows} rows"));
-            vec![path, "table".into(), format!("{rows}, {columns} columns")]
-        }
-        Ok(Node::Geometry(geometry)) => {
-            let levels = geometry.levels().map_or_else(
-                |error| error.to_string(),
-                |levels| format!("{} vertices", levels.first().map_or(0, |level| level.vertices)),
-            );
-            vec![path, geometry.schema().kinds.join(", "), levels]
-        }
-        Ok(Node::Group(attributes)) => {
-            let levels = Multiscale::all(attributes).iter().map(|image| image.levels.len()).sum::<usize>();
-            let image = (levels > 0).then(|| format!("image at {levels} levels"));
-            [path, "group".into()].into_iter().chain(image).collect()
-        }
-        Ok(Node::Link(target)) => vec![path, "link".into(), format!("→ {target}")],
-        Ok(Node::Type(dtype, _)) => vec![path, "type".into(), dtype.to_string()],
-        Ok(other) => vec![path, other.kind().to_string()],
-    }
-}
-
-/// The shape, with dimension names where there are any: `time 365 × lat 720`.
-fn shape_text(schema: &ArraySchema) -> String {
-    if schema.dimensions.iter().all(Option::is_none) {
-        return pretty::shape(schema.shape());
-    }
-    let named = schema.shape().iter().zip(&schema.dimensions).map(|(extent, name)| match name {
-        Some(name) => format!("{name} {extent}"),
-        None => extent.to_string(),
-    });
-    named.collect::<Vec<_>>().join(" × ")
-}
-
-fn filter_text(filter: &Filter) -> String {
-    match filter.parameters.get("level") {
-        Some(level) => format!("{}:{level}", filter.name),
-        None => filter.name.clone(),
-    }
+        (_, Some(Err(error))) if error.is_unsupported() => ("unknown".into(), String::new()),
+        (_, Some(Err(_))) => ("damaged".into(), String::new()),
+        _ => (String::new(), String::new()),
+    };
+    vec![node.path.clone(), facts.kind, facts.shape, facts.chunks, facts.filters, stored, ratio]
 }
 
 fn ratio(schema: &ArraySchema, stored: u64) -> String {
@@ -276,15 +230,16 @@ fn ratio(schema: &ArraySchema, stored: u64) -> String {
 
 fn attributes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
     for node in catalog.nodes.iter().filter(|node| all || !node.is_dimension()) {
-        let Some(attributes) = attributes_of(node).filter(|attributes| !attributes.is_empty()) else {
-            continue;
+        let attributes = match node.attributes() {
+            Some(attributes) if all => attributes.iter().collect(),
+            _ => node.user_attributes(),
         };
+        if attributes.is_empty() {
+            continue;
+        }
         writeln!(out, "\n  {}", paint::strong(&node.path))?;
-        for (name, value) in attributes.iter() {
-            let text = match value.to_json() {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
+        for (name, value) in attributes {
+            let text = attribute_text(value);
             let mut short: String = text.replace('\n', " ").chars().take(LONGEST_ATTRIBUTE).collect();
             if short.len() < text.len() {
                 short.push('…');
@@ -295,13 +250,19 @@ fn attributes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<(
     Ok(())
 }
 
-fn attributes_of(node: &CatalogNode) -> Option<&Attributes> {
-    match node.node.as_ref().ok()? {
-        Node::Group(attributes) | Node::Type(_, attributes) => Some(attributes),
-        Node::Array(array) => Some(&array.schema().attributes),
-        Node::Table(table) => Some(&table.schema().attributes),
-        Node::Geometry(geometry) => Some(&geometry.schema().attributes),
-        _ => None,
+/// An attribute in readable form: `-9e33`, not the nearest `float64` of a `float32`; a single value without brackets.
+fn attribute_text(attribute: &Attribute) -> String {
+    match attribute {
+        Attribute::Values(values) if values.len() == 1 => element_to_text(&values.dtype, &values.elements, 0),
+        Attribute::Values(values) if values.shape.len() == 1 && values.dtype.size().is_some() => {
+            let count = values.len().min(LONGEST_ATTRIBUTE);
+            let items = (0..count).map(|index| element_to_text(&values.dtype, &values.elements, index));
+            format!("[{}]", items.collect::<Vec<_>>().join(", "))
+        }
+        other => match other.to_json() {
+            Value::String(text) => text,
+            other => other.to_string(),
+        },
     }
 }
 

@@ -1,16 +1,16 @@
-//! `tet plot`: a picture of a node, in the terminal or in a file.
+//! `tet plot`: draws a node, in the terminal or to a file.
 
 use std::io::IsTerminal;
 
 use hyperslab::geometry::parse_box;
-use hyperslab::{Error, GeometryQuery, OpenOptions, Result};
+use hyperslab::{Error, GeometryQuery, Result};
 use hyperslab_plot::terminal::Graphics;
 use hyperslab_plot::{ColorMap, PlotOptions, Reduction, plot};
 
 use crate::args::PlotArgs;
 use crate::{Answer, address, output, paint, pretty};
 
-/// A terminal that does not tell its size.
+/// The size of a terminal that does not report it.
 const COLUMNS: usize = 80;
 const ROWS: usize = 24;
 
@@ -18,9 +18,9 @@ pub(crate) fn run(args: &PlotArgs) -> Result<Answer> {
     let (node, selection) = address::node_and_selection(&args.what)?;
     let mut open = super::open_options(&args.open)?;
     if let Some(memory) = &args.memory {
-        open = OpenOptions { memory: pretty::parse_bytes(memory)?, ..open };
+        open = open.with_memory(pretty::parse_bytes(memory)?);
     }
-    // What cannot be written is found out before anything is read.
+    // Reject unknown extensions before anything is read.
     args.output.as_deref().map(hyperslab_plot::extension).transpose()?;
     let size = size(&args.size)?;
     let graphics = graphics(args)?;
@@ -58,35 +58,34 @@ fn options(args: &PlotArgs, pixels: (u32, u32)) -> Result<PlotOptions> {
         Some((x, y)) => Ok((x.trim().to_owned(), y.trim().to_owned())),
         None => Err(Error::invalid(format!("--axes {axes}: expected two names such as x,z"))),
     });
-    Ok(PlotOptions {
-        pixels,
-        reduction,
-        map: args.cmap.as_deref().map(ColorMap::named).transpose()?,
-        range: args.range.as_deref().map(|range| pair(range, ',', "--range")).transpose()?,
-        percentiles: pair(&args.percentiles, ',', "--percentiles")?,
-        histogram: args.hist,
-        raw: args.raw,
-        panels: args.panels,
-        geometry: GeometryQuery {
+    Ok(PlotOptions::default()
+        .with_pixels(pixels)
+        .with_reduction(reduction)
+        .with_map(args.cmap.as_deref().map(ColorMap::named).transpose()?)
+        .with_range(args.range.as_deref().map(|range| pair(range, ',', "--range")).transpose()?)
+        .with_percentiles(pair(&args.percentiles, ',', "--percentiles")?)
+        .with_histogram(args.hist)
+        .with_raw(args.raw)
+        .with_panels(args.panels)
+        .with_geometry(GeometryQuery {
             level: args.level,
             region: args.region.as_deref().map(parse_box).transpose()?,
             objects: args.object.clone(),
             groups: args.group.clone(),
             attributes: None,
-        },
-        axes: axes.transpose()?,
-        color_by: args.color_by.clone(),
-        title: args.title.clone(),
-    })
+        })
+        .with_axes(axes.transpose()?)
+        .with_color_by(args.color_by.clone())
+        .with_title(args.title.clone()))
 }
 
-/// Two numbers and what is between them.
+/// Parses two numbers with a separator.
 fn pair(text: &str, between: char, option: &str) -> Result<(f64, f64)> {
     let numbers = text
         .split_once(between)
         .and_then(|(low, high)| Some((low.trim().parse().ok()?, high.trim().parse().ok()?)));
     numbers.ok_or_else(|| {
-        Error::invalid(format!("{option} {text}: expected two numbers with {between:?} between"))
+        Error::invalid(format!("{option} {text}: expected two numbers separated by {between:?}"))
     })
 }
 
@@ -102,7 +101,7 @@ fn scaled((width, height): (f32, f32), scale: f32) -> (u32, u32) {
     ((width * scale).max(1.0) as u32, (height * scale).max(1.0) as u32)
 }
 
-/// What to draw with: as told, or what the terminal has. What is no terminal gets characters alone.
+/// The graphics to use: as requested, or what the terminal supports. Other outputs get plain characters.
 fn graphics(args: &PlotArgs) -> Result<Graphics> {
     if let Some(chosen) = &args.graphics {
         return chosen.parse();
@@ -113,7 +112,7 @@ fn graphics(args: &PlotArgs) -> Result<Graphics> {
     Ok(Graphics::detect(|name| std::env::var(name).ok()))
 }
 
-/// Columns and rows of the terminal; `COLUMNS` and `LINES` where there is none.
+/// Columns and rows of the terminal; `COLUMNS` and `LINES` if there is none.
 fn terminal_size() -> (usize, usize) {
     if let Some((terminal_size::Width(columns), terminal_size::Height(rows))) = terminal_size::terminal_size()
     {

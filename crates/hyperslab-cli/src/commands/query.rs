@@ -1,4 +1,4 @@
-//! `tet query`: reductions, groups, windows and filters of any array; query documents.
+//! `tet query`: reduces, groups, windows and filters arrays; runs query documents.
 
 mod table;
 
@@ -6,7 +6,7 @@ use hyperslab::query::document::Document;
 use hyperslab::query::{
     self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
 };
-use hyperslab::{ArrayReader, DType, Error, Node, OpenOptions, Result, Values, export, rows};
+use hyperslab::{ArrayReader, DType, Error, Node, Result, Values, export, rows};
 use serde_json::{Value, json};
 
 use crate::args::{OpenOptionsArgs, OperationArgs, QueryArgs};
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     let (node, selection) = address::node_and_selection(&args.what)?;
     let mut options = super::open_options(&args.open)?;
     if let Some(memory) = &args.memory {
-        options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
+        options = options.with_memory(pretty::parse_bytes(memory)?);
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     }
     if !args.by.is_empty() {
         return Err(Error::invalid(format!(
-            "{node} is not a table: --by is for tables, --group-by for arrays"
+            "{node} is not a table; --by applies to tables, --group-by to arrays"
         )));
     }
     let stored = store.array(&node)?;
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// The array as it is to be queried; warns of conventions that make no sense.
+/// The array to query. Warns of invalid conventions.
 fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
     if args.raw {
         return Ok(stored.clone());
@@ -98,7 +98,7 @@ fn decoded(args: &QueryArgs, stored: &ArrayReader) -> Result<ArrayReader> {
     if args.valid { stored.decoded_valid() } else { stored.decoded() }
 }
 
-/// Says in one line what the conventions of the file did to the values.
+/// Reports in one line how the file's conventions changed the values.
 fn tell_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
     let interpretation = stored.interpretation();
     let mut parts = Vec::new();
@@ -117,7 +117,7 @@ fn tell_decoding(stored: &ArrayReader, found: &[Found]) -> Result<()> {
     })
 }
 
-/// PATH is a query document: checked, and with `-x` asked of the target.
+/// PATH is a query document: it is checked, and with `-x` run on the target.
 fn document(args: &QueryArgs) -> Result<Answer> {
     let path = &args.open.path;
     let text =
@@ -214,7 +214,7 @@ fn window(args: &QueryArgs) -> Result<Option<Window>> {
     Ok(Some(window))
 }
 
-/// Writes the answers of one operation to a file: as rows with their labels where the file holds rows.
+/// Writes the answers of one operation to a file: as rows with their labels if the file holds rows.
 fn save(
     args: &QueryArgs,
     path: &std::path::Path,
@@ -223,7 +223,7 @@ fn save(
     selection: &hyperslab::Selection,
 ) -> Result<()> {
     let [only] = found else {
-        return Err(Error::invalid("one operation at a time can be written to a file"));
+        return Err(Error::invalid("only one operation can be written to a file"));
     };
     let mut values = only.values()?;
     let labelled = only.axes.iter().any(|axis| axis.labels.is_some()) || array.has_labels();
@@ -231,7 +231,7 @@ fn save(
     if !rows::takes_elements(path, &values.dtype) || is_csv && labelled && !only.axes.is_empty() {
         return rows::write(only.rows(array, selection)?, path, args.force);
     }
-    // NumPy files have no missing elements; among floats not-a-number stands for them.
+    // NumPy files have no missing elements; among floats, NaN marks them.
     if path.extension().is_some_and(|ending| ending == "npy") && values.dtype == DType::Float64 {
         values.elements.validity = None;
     }
@@ -252,7 +252,7 @@ fn show(args: &QueryArgs, found: &[Found]) -> Result<()> {
         if found.iter().all(|found| found.axes.is_empty()) {
             let mut table = pretty::Table::new(&["operation", ">value", "type"]);
             for (found, values) in &values {
-                let text = hyperslab::element_to_text(&values.dtype, &values.elements, 0);
+                let text = hyperslab::driver::element_to_text(&values.dtype, &values.elements, 0);
                 table.row(vec![found.operation.to_owned(), text, values.dtype.to_string()]);
             }
             return table.write(out);

@@ -1,8 +1,8 @@
-//! `tet read`: values of a selection, to the terminal or a file.
+//! `tet read`: prints the values of a selection, or writes them to a file.
 
 mod geometry;
 
-use hyperslab::{ArrayReader, Error, Node, OpenOptions, Result, Selection, Values, export, rows};
+use hyperslab::{ArrayReader, Error, Node, Result, Selection, Values, export, rows};
 
 use super::rows::Target;
 use crate::args::ReadArgs;
@@ -12,19 +12,19 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
     let (node, selection) = address::node_and_selection(&args.what)?;
     let mut options = super::open_options(&args.open)?;
     if let Some(memory) = &args.memory {
-        options = OpenOptions { memory: pretty::parse_bytes(memory)?, ..options };
+        options = options.with_memory(pretty::parse_bytes(memory)?);
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
     let found = store.node(&node)?;
     if !matches!(found, Node::Geometry(_)) && args.is_geometric() {
         return Err(Error::invalid(format!(
-            "{node} is a {}: --box, --object and --group are for a geometry",
+            "{node} is a {}; --box, --object and --group only apply to a geometry",
             found.kind()
         )));
     }
     if !matches!(found, Node::Table(_)) && !args.conditions.is_empty() {
-        return Err(Error::invalid(format!("{node} is a {}: --where is for tables", found.kind())));
+        return Err(Error::invalid(format!("{node} is a {}; --where only applies to tables", found.kind())));
     }
     match found {
         Node::Array(array) => {
@@ -62,7 +62,7 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
         return rows::write(reader.rows(selection)?, path, args.force);
     }
     let mut values = reader.read(selection)?;
-    // NumPy files have no missing elements; not-a-number stands for them.
+    // NumPy files have no missing elements; NaN marks them.
     let is_npy = args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == "npy");
     if reader.is_decoded() && !is_npy {
         values = values.with_nan_missing();

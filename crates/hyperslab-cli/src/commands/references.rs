@@ -1,4 +1,4 @@
-//! `tet references`: where the chunks of a file are, as a Zarr store that others open.
+//! `tet references`: the locations of a file's chunks, as a Zarr store for other programs.
 
 use hyperslab::Result;
 use hyperslab::references::{self, Options};

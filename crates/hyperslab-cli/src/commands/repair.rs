@@ -1,4 +1,4 @@
-//! `tet repair`: apply the fixes that are safe.
+//! `tet repair`: applies safe fixes.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::args::RepairArgs;
 use crate::{Answer, output, paint, pretty, progress};
 
-/// Lost chunks that are listed for a node; JSON has all.
+/// The maximum number of lost chunks listed per node; JSON has all.
 const MOST_LISTED: usize = 20;
 
 pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
@@ -48,14 +48,14 @@ pub(crate) fn run(args: &RepairArgs) -> Result<Answer> {
     Ok(if repair.remaining.is_empty() { Answer::Yes } else { Answer::No })
 }
 
-/// Copies what is whole to a new file. The answer is no when something was lost.
+/// Copies everything readable to a new file. The answer is no if something was lost.
 fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
     let chosen = match &args.to {
         Some(name) => Some(format_named(name)?),
         None => format_of_extension(target),
     };
     let (format, variant) = chosen.map_or((None, None), |(format, variant)| (Some(format), variant));
-    let options = ConvertOptions { replace: args.force, variant, ..ConvertOptions::default() };
+    let options = ConvertOptions::default().with_replace(args.force).with_variant(variant);
     let open = super::open_options(&args.open)?;
     let report = progress::with_bar(!args.json, |progress| {
         salvage(&args.open.path, target, format, &open, &options, progress)

@@ -1,19 +1,20 @@
-//! Rows: to a file, as JSON, or as a table for people.
+//! Prints rows: to a file, as JSON, or as a readable table.
 
 use std::collections::VecDeque;
 use std::path::Path;
 
+use hyperslab::driver::element_to_text;
 use hyperslab::rows::{self, Rows};
-use hyperslab::{Batch, Column, DType, Result, RowCondition, element_to_text};
+use hyperslab::{Batch, Column, DType, Result, RowCondition};
 
 use crate::{output, paint, pretty};
 
 /// Rows shown at each end of a long table.
 const EDGE: usize = 10;
-/// Cells are cut at this width.
+/// Cells are truncated at this width.
 const WIDTH: usize = 40;
 
-/// Where rows are asked for.
+/// The destination of rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Target<'a> {
     pub(super) output: Option<&'a Path>,
@@ -35,7 +36,7 @@ pub(super) fn condition(texts: &[String]) -> Result<Option<RowCondition>> {
     Ok(all)
 }
 
-/// Puts rows where they were asked for.
+/// Writes rows to their destination.
 pub(super) fn put(rows: Rows<'_>, target: Target<'_>) -> Result<()> {
     match target.output {
         Some(path) => rows::write(rows, path, target.force),
@@ -44,7 +45,7 @@ pub(super) fn put(rows: Rows<'_>, target: Target<'_>) -> Result<()> {
     }
 }
 
-/// The first and the last rows, or all of them; only those are kept while the others pass.
+/// Shows the first and last rows, or all of them. Other rows are not kept in memory.
 pub(super) fn show(rows: Rows<'_>, full: bool) -> Result<()> {
     let Rows { columns, batches } = rows;
     let (mut head, mut tail, mut count, mut kept) = (Vec::new(), VecDeque::new(), 0, 0);

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Answer> {
         let failed = |source| Error::io(address.to_string(), source);
         let listener = tokio::net::TcpListener::bind(address).await.map_err(failed)?;
         let page = page_address(listener.local_addr().map_err(failed)?, token.as_deref());
-        // Whoever reads the address may close the pipe; the server goes on.
+        // The reader of the address may close the pipe; the server continues.
         let _ = tell(&server, &path, &page);
         if args.open {
             open_browser(&page);
@@ -39,7 +39,8 @@ pub(crate) fn run(args: &ServeArgs) -> Result<Answer> {
 /// The folder of the samples.
 fn demo() -> Result<PathBuf> {
     let folder = super::demo::default_folder();
-    if !folder.join("field.tiledb").exists() {
+    // The sample that is created last.
+    if !folder.join("cells.zv").exists() {
         super::demo::run(&DemoArgs { folder: Some(folder.clone()) })?;
     }
     Ok(folder)
@@ -50,24 +51,20 @@ fn options(args: &ServeArgs) -> Result<ServeOptions> {
     if token.is_none() && !args.host.is_loopback() && !args.insecure {
         token = Some(random_token()?);
     }
-    let open = OpenOptions {
-        key: EncryptionKey::from_environment()?,
-        remote: super::remote_options(&args.storage)?,
-        ..OpenOptions::default()
-    };
-    Ok(ServeOptions {
-        memory: args.memory << 20,
-        timeout: Duration::from_secs(args.timeout),
-        token,
-        cors: args.cors.clone(),
-        hosts: args.allow_host.clone(),
-        page: args.page.clone(),
-        open,
-        ..ServeOptions::default()
-    })
+    let open = OpenOptions::default()
+        .with_key(EncryptionKey::from_environment()?)
+        .with_remote(super::remote_options(&args.storage)?);
+    Ok(ServeOptions::default()
+        .with_memory(args.memory << 20)
+        .with_timeout(Duration::from_secs(args.timeout))
+        .with_token(token)
+        .with_cors(args.cors.clone())
+        .with_hosts(args.allow_host.clone())
+        .with_page(args.page.clone())
+        .with_open(open))
 }
 
-/// The address of the page. An unspecified address is not one that a browser can open.
+/// The address of the page. Browsers cannot open an unspecified address.
 fn page_address(listening: SocketAddr, token: Option<&str>) -> String {
     let host = match listening.ip() {
         ip if ip.is_unspecified() => "localhost".to_owned(),
@@ -89,7 +86,7 @@ fn tell(server: &Server, path: &std::path::Path, page: &str) -> Result<()> {
     })
 }
 
-/// Opens the page with what the system has for it. The address was printed, so failing is no error.
+/// Opens the page with the system's browser. The address was printed, so failing is not an error.
 fn open_browser(page: &str) {
     let (program, first): (&str, &[&str]) = match std::env::consts::OS {
         "macos" => ("open", &[]),

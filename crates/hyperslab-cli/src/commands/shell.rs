@@ -1,4 +1,4 @@
-//! `tet completions` and `tet man`: made from the same definitions as the help.
+//! `tet completions` and `tet man`, generated from the same definitions as the help.
 
 use clap::CommandFactory;
 use hyperslab::Result;

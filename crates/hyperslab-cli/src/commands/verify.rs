@@ -1,25 +1,25 @@
-//! `tet verify`: is it whole?
+//! `tet verify`: checks for damage.
 
 use std::io::{self, Write};
 use std::path::Path;
 
 use hyperslab::verify::{Record, Verified, verify_path};
-use hyperslab::{Depth, Error, OpenOptions, Result, Severity};
+use hyperslab::{Depth, Error, Result, Severity};
 
 use crate::args::VerifyArgs;
 use crate::{Answer, output, paint};
 
 pub(crate) fn run(args: &VerifyArgs) -> Result<Answer> {
     let depth = if args.deep { Depth::Deep } else { Depth::Quick };
-    // Everything is looked at once, while it is in the processor's cache: mapping it would take longer.
-    let options = OpenOptions { mapped: false, ..super::open_options(&args.open)? };
+    // Everything is read once, so mapping would take longer than reading.
+    let options = super::open_options(&args.open)?.with_mapped(false);
     let mut verified = verify_path(&args.open.path, &options, depth)?;
     if let Some(file) = &args.against {
         verified.compare(&options, &Record::read(file)?)?;
     }
     if let Some(file) = &args.record {
         if !verified.report.ok() {
-            return Err(Error::invalid(format!("{} is damaged: nothing was recorded", verified.path)));
+            return Err(Error::invalid(format!("{} is damaged, so nothing was recorded", verified.path)));
         }
         let inside = |file: &Path| {
             Some(file.parent()?.canonicalize().ok()?.starts_with(args.open.path.canonicalize().ok()?))

@@ -1,9 +1,9 @@
 //! BloscLZ: FastLZ with longer distances.
 //!
-//! A control byte below 32 is followed by that many literals and one more; of the first control byte only the low five bits
-//! count. In any other the top three bits less one are a length, continued in the next bytes while they are 255 if it
-//! is six, and the low five bits and one more byte (big-endian) a distance less one. A distance field with all
-//! bits set is followed by 16 bits (big-endian), to which 8191 is added. Copies are three bytes longer than their length says.
+//! A control byte below 32 is followed by one more literal than its value; of the first control byte only the low five bits
+//! count. Otherwise the top three bits, minus one, are a length, which continues in the following bytes while they are 255 if it
+//! is six; the low five bits and one more byte (big-endian) are a distance minus one. If all bits of the distance field are set,
+//! 16 bits (big-endian) follow, to which 8191 is added. Copies are three bytes longer than their length field.
 
 use crate::bytes::copy_back;
 use crate::error::{Result, corrupt, size, too_long};

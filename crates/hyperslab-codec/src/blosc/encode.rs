@@ -61,7 +61,7 @@ impl Options {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where `src` is 2 GiB or longer or an option is impossible,
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is 2 GiB or longer or an option is impossible,
 /// [`Unsupported`](crate::CodecError::Unsupported) for [`Codec::BloscLz`] and for filters of version 3.
 pub fn encode(src: &[u8], options: Options, out: &mut Vec<u8>) -> Result<()> {
     let base = out.len();

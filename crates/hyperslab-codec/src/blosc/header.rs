@@ -87,7 +87,7 @@ impl Header {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where it is impossible, [`Unsupported`](crate::CodecError::Unsupported)
+    /// [`Corrupt`](crate::CodecError::Corrupt) if it is impossible, [`Unsupported`](crate::CodecError::Unsupported)
     /// where it names codecs or filters that are not built in.
     pub fn parse(src: &[u8]) -> Result<Self> {
         let mut reader = Reader::new(CODEC, src);

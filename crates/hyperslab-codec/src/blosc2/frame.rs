@@ -33,7 +33,7 @@ impl<'a> Frame<'a> {
     /// # Errors
     ///
     /// [`Corrupt`](crate::CodecError::Corrupt) if it is not a frame or an impossible one,
-    /// [`Unsupported`](crate::CodecError::Unsupported) where it is of a kind that is not read.
+    /// [`Unsupported`](crate::CodecError::Unsupported) if it is of a kind that is not read.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut reader = Reader::new(CODEC, bytes);
         let magic: [u8; 10] = reader.array()?;
@@ -89,7 +89,7 @@ impl<'a> Frame<'a> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where it overflows.
+    /// [`Corrupt`](crate::CodecError::Corrupt) if it overflows.
     pub fn decoded_len(&self) -> Result<usize> {
         match &self.array {
             Some(array) => array.byte_len(self.element),

@@ -4,7 +4,7 @@ use super::CODEC;
 use crate::bytes::Reader;
 use crate::error::{Result, corrupt, unsupported};
 
-/// The most dimensions that the library writes.
+/// The maximum number of dimensions that the library writes.
 const MAX_RANK: usize = 16;
 
 /// The shape of an array, of its chunks and of their blocks, in elements.
@@ -92,7 +92,7 @@ impl NdShape {
         origin
     }
 
-    /// Calls `visit` with the number and the first element of every block of chunk `i` that meets the array.
+    /// Calls `visit` with the number and the first element of every block of chunk `i` that overlaps the array.
     pub(super) fn each_block(
         &self,
         i: usize,
@@ -120,7 +120,7 @@ impl NdShape {
         }
     }
 
-    /// Copies a block whose first element is at `origin` into the array, without what hangs over the chunk or the array.
+    /// Copies a block whose first element is at `origin` into the array, without the part outside the chunk or the array.
     pub(super) fn paste(&self, block: &[u8], origin: &[usize], element: usize, out: &mut [u8]) -> Result<()> {
         let rank = origin.len();
         let part: Vec<usize> = (0..rank)

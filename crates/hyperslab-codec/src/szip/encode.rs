@@ -10,7 +10,7 @@ impl Szip {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::CodecError::Invalid) where `src` is not whole pixels or longer than 32 bits can say, or has pixels
+    /// [`Invalid`](crate::CodecError::Invalid) if `src` is not whole pixels or longer than 32 bits can say, or has pixels
     /// of more bits than the parameters state.
     pub fn encode(&self, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
         let stated = u32::try_from(src.len()).map_err(|_| invalid(CODEC, "too many bytes"))?;

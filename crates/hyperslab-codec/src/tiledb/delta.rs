@@ -12,7 +12,7 @@ const SCALE: &str = "float scale";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when it does not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if it does not.
 pub fn decode_delta(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     let mut reader = Reader::new(DELTA, src);
     let count = reader.u64_le()?;
@@ -40,7 +40,7 @@ fn sum<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole integers.
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is not whole integers.
 pub fn encode_delta(size: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if size == 0 || !src.len().is_multiple_of(size) {
         return Err(invalid(
@@ -68,7 +68,7 @@ fn differences<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) when the two differ in length.
+/// [`Size`](crate::CodecError::Size) if the two differ in length.
 pub fn decode_xor(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if src.len() != out.len() {
         return Err(size_error(XOR, out.len(), src.len()));
@@ -91,7 +91,7 @@ fn unxor<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) when the two differ in length.
+/// [`Size`](crate::CodecError::Size) if the two differ in length.
 pub fn encode_xor(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if src.len() != out.len() {
         return Err(size_error(XOR, out.len(), src.len()));
@@ -115,7 +115,7 @@ fn xor<W: Word>(values: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) when the counts differ, [`Invalid`](crate::CodecError::Invalid) for other sizes.
+/// [`Size`](crate::CodecError::Size) if the counts differ, [`Invalid`](crate::CodecError::Invalid) for other sizes.
 pub fn decode_float_scale(
     size: usize,
     scale: f64,

@@ -13,7 +13,7 @@ const CODEC: &str = "double delta";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when it does not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if it does not.
 pub fn decode_double_delta(size: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     by_width!(size, CODEC, unpack(src, out))
 }
@@ -80,7 +80,7 @@ impl Bits<'_> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole integers, or differences do not fit 64 bits.
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is not whole integers, or differences do not fit 64 bits.
 pub fn encode_double_delta(integer: Integer, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if integer.size == 0 || !src.len().is_multiple_of(integer.size) {
         return Err(invalid(

@@ -1,11 +1,11 @@
-//! Integers of any width, so that each kernel is written once.
+//! Integers of any width, so that each kernel is written only once.
 
 /// The integer type of a part's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Integer {
     /// Bytes: 1, 2, 4 or 8.
     pub size: usize,
-    /// Is it signed?
+    /// Whether it is signed.
     pub signed: bool,
 }
 
@@ -54,7 +54,7 @@ macro_rules! words {
 
 words! { u8 u16 u32 u64 }
 
-/// Calls a function that is generic over [`Word`] with the word of this many bytes.
+/// Calls a function generic over [`Word`] with the word of this many bytes.
 macro_rules! by_width {
     ($size:expr, $codec:expr, $function:ident($($argument:expr),* $(,)?)) => {
         match $size {

@@ -1,4 +1,4 @@
-//! Tiles that libtiledb wrote, each of one chunk through one filter: every kernel gives the values back.
+//! Tiles written by libtiledb, each with one chunk and one filter: every kernel restores the values.
 
 use super::{
     Integer, StringDictionary, StringRuns, decode_bit_width, decode_delta, decode_double_delta,
@@ -55,7 +55,7 @@ fn integers_are_those_of_libtiledb() {
 
 #[test]
 fn scaled_floats_are_those_of_libtiledb() {
-    // The library rounds on the way in: what comes back is within half a step.
+    // The library rounds when writing, so results are within half a step.
     for (name, size, scale, offset, width) in [("scale.f8", 8, 0.25, 10.0, 4), ("scale.f4", 4, 0.1, -3.0, 2)]
     {
         let (_, stored, raw) = tile(name);

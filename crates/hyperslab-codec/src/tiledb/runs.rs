@@ -8,7 +8,7 @@ const CODEC: &str = "rle";
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when they do not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if they do not.
 pub fn decode_runs(cell: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
     if cell == 0 || !src.len().is_multiple_of(cell + 2) {
         return Err(corrupt(
@@ -40,7 +40,7 @@ pub fn decode_runs(cell: usize, src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) when `src` is not whole cells.
+/// [`Invalid`](crate::CodecError::Invalid) if `src` is not whole cells.
 pub fn encode_runs(cell: usize, src: &[u8], out: &mut Vec<u8>) -> Result<()> {
     if cell == 0 || !src.len().is_multiple_of(cell) {
         return Err(invalid(

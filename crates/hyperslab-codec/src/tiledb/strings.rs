@@ -60,7 +60,7 @@ const fn width_of(largest: usize) -> u8 {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when they do not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if they do not.
 pub fn decode_string_runs(
     form: StringRuns,
     mut src: &[u8],
@@ -125,7 +125,7 @@ pub fn encode_string_runs<'a>(
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when they do not.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if they do not.
 pub fn decode_string_dictionary(
     form: StringDictionary,
     mut dictionary: &[u8],

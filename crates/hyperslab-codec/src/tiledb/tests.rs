@@ -1,4 +1,4 @@
-//! Against bytes that libtiledb wrote, and round trips of what has no fixed bytes.
+//! Compares with bytes written by libtiledb, and round trips for encodings without fixed bytes.
 
 use proptest::prelude::*;
 
@@ -105,7 +105,7 @@ fn strings_are_the_librarys() {
     assert_eq!((&back, offsets.as_slice()), (b"aabba", &[0, 1, 2, 4, 5][..]));
 }
 
-/// The length of the last, longest string decides too, which the library forgets.
+/// The length of the last string counts too, which the library forgets.
 #[test]
 fn a_long_last_string_survives_runs() {
     let long = vec![b'x'; 300];

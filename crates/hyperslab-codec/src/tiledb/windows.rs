@@ -17,7 +17,7 @@ fn length(bytes: &[u8]) -> usize {
 ///
 /// # Errors
 ///
-/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) when windows and bytes do not agree.
+/// [`Corrupt`](crate::CodecError::Corrupt) or [`Size`](crate::CodecError::Size) if windows and bytes do not agree.
 pub fn decode_bit_width(integer: Integer, windows: &[u8], src: &[u8], out: &mut [u8]) -> Result<()> {
     by_width!(integer.size, WIDTH, widen_all(integer, windows, src, out))
 }
@@ -129,7 +129,7 @@ fn bits_of(integer: Integer, range: i128) -> usize {
 ///
 /// # Errors
 ///
-/// [`Size`](crate::CodecError::Size) when windows and bytes do not agree.
+/// [`Size`](crate::CodecError::Size) if windows and bytes do not agree.
 pub fn decode_positive_delta(size: usize, windows: &[u8], src: &[u8], out: &mut [u8]) -> Result<()> {
     if src.len() != out.len() {
         return Err(size_error(POSITIVE, out.len(), src.len()));
@@ -162,7 +162,7 @@ fn add_up<W: Word>(windows: &[u8], src: &[u8], out: &mut [u8]) -> Result<()> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](crate::CodecError::Invalid) where a value is below the one before it in its window.
+/// [`Invalid`](crate::CodecError::Invalid) if a value is below the one before it in its window.
 pub fn encode_positive_delta(
     integer: Integer,
     max_window: usize,

@@ -4,7 +4,7 @@ use super::order::order;
 use super::{CODEC, Mode};
 use crate::error::{Result, corrupt};
 
-/// Bits, lowest first. Those past the end are zeros; whoever reads them finds out afterwards.
+/// Bits, lowest first. Bits past the end are zeros; the caller checks for overrun afterwards.
 #[derive(Debug)]
 pub(crate) struct BitReader<'a> {
     src: &'a [u8],
@@ -61,26 +61,26 @@ impl<'a> BitReader<'a> {
     }
 }
 
-/// The integers of a block, and what floats of their width are made of.
-pub(crate) trait Lane: Copy + Default {
+/// The integer type of a block, and the float type of the same width.
+pub(crate) trait BlockInteger: Copy + Default {
     const BITS: u32;
-    /// Bits that count the bit planes of a reversible block, less one.
+    /// The number of bits that hold the number of bit planes of a reversible block, minus one.
     const PLANE_BITS: u32;
     const EXPONENT_BITS: u32;
     fn from_negabinary(bits: u64) -> Self;
     fn add(self, other: Self) -> Self;
     fn sub(self, other: Self) -> Self;
     fn half(self) -> Self;
-    /// The bits of the float that this integer times `2^exponent` is.
+    /// The bits of the float with the value of this integer times `2^exponent`.
     fn scaled(self, exponent: i32) -> Self;
-    /// The bits of the float whose magnitude and sign stand in two's complement.
+    /// The bits of the float whose sign and magnitude are given in two's complement.
     fn reinterpreted(self) -> Self;
     fn store(self, to: &mut [u8]);
 }
 
 macro_rules! lane {
     ($int:ty, $unsigned:ty, $float:ty, $planes:expr, $exponent:expr, $mask:expr) => {
-        impl Lane for $int {
+        impl BlockInteger for $int {
             const BITS: u32 = <$int>::BITS;
             const PLANE_BITS: u32 = $planes;
             const EXPONENT_BITS: u32 = $exponent;
@@ -120,7 +120,7 @@ macro_rules! lane {
 lane!(i32, u32, f32, 5, 8, 0xaaaa_aaaa_u32);
 lane!(i64, u64, f64, 6, 11, 0xaaaa_aaaa_aaaa_aaaa_u64);
 
-/// `2^exponent`, rounded to what a float64 holds.
+/// `2^exponent`, rounded to a float64.
 fn power_of_two(exponent: i32) -> f64 {
     match exponent {
         ..-1074 => 0.0,
@@ -131,7 +131,7 @@ fn power_of_two(exponent: i32) -> f64 {
 }
 
 /// The next block of integers.
-pub(crate) fn integers<L: Lane>(
+pub(crate) fn integers<L: BlockInteger>(
     reader: &mut BitReader<'_>,
     mode: Mode,
     dimensions: usize,
@@ -141,7 +141,7 @@ pub(crate) fn integers<L: Lane>(
 }
 
 /// The next block of floats, as their bits.
-pub(crate) fn floats<L: Lane>(
+pub(crate) fn floats<L: BlockInteger>(
     reader: &mut BitReader<'_>,
     mode: Mode,
     dimensions: usize,
@@ -176,7 +176,7 @@ pub(crate) fn floats<L: Lane>(
     Ok(())
 }
 
-/// How many bits are left to a block.
+/// The number of bits left for a block.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
     min: u32,
@@ -192,7 +192,7 @@ impl Limits {
 }
 
 /// Decodes the integers of a block and undoes the transform.
-fn coefficients<L: Lane>(
+fn coefficients<L: BlockInteger>(
     reader: &mut BitReader<'_>,
     mode: Mode,
     mut limits: Limits,
@@ -205,7 +205,7 @@ fn coefficients<L: Lane>(
     if mode.is_reversible() {
         planes = reader.bits(L::PLANE_BITS) as u32 + 1;
         let max = limits.max.checked_sub(L::PLANE_BITS);
-        limits.max = max.ok_or_else(|| corrupt(CODEC, "blocks without room for a precision"))?;
+        limits.max = max.ok_or_else(|| corrupt(CODEC, "blocks have no room for a precision"))?;
     }
     let mut stored = [0_u64; 256];
     bit_planes(reader, limits.max, L::BITS, planes, &mut stored[..cells]);
@@ -226,8 +226,8 @@ fn coefficients<L: Lane>(
     Ok(())
 }
 
-/// Reads bit planes from the highest down. Of each plane, the bits of the numbers that are known to be different from zero
-/// come first; the others are coded by runs.
+/// Reads bit planes from the highest down. In each plane, the bits of numbers already known to be non-zero come first; the others
+/// are run-length encoded.
 fn bit_planes(reader: &mut BitReader<'_>, max_bits: u32, width: u32, planes: u32, out: &mut [u64]) {
     let lowest = width.saturating_sub(planes);
     let (mut left, mut known) = (max_bits, 0);
@@ -260,7 +260,7 @@ fn bit_planes(reader: &mut BitReader<'_>, max_bits: u32, width: u32, planes: u32
     }
 }
 
-/// Zeros up to the next one, which is taken too; at most `room` of them, and then no one follows.
+/// Counts zeros up to the next one, which is consumed too; after `room` zeros no one follows.
 fn zero_run(reader: &mut BitReader<'_>, left: &mut u32, room: usize) -> usize {
     let mut zeros = 0;
     while zeros < room && *left > 0 {
@@ -280,7 +280,7 @@ fn zero_run(reader: &mut BitReader<'_>, left: &mut u32, room: usize) -> usize {
 }
 
 /// The inverse of the near-orthogonal transform of four numbers.
-fn lift<L: Lane>([mut x, mut y, mut z, mut w]: [L; 4]) -> [L; 4] {
+fn lift<L: BlockInteger>([mut x, mut y, mut z, mut w]: [L; 4]) -> [L; 4] {
     y = y.add(w.half());
     w = w.sub(y.half());
     y = y.add(w);
@@ -295,7 +295,7 @@ fn lift<L: Lane>([mut x, mut y, mut z, mut w]: [L; 4]) -> [L; 4] {
 }
 
 /// The inverse of differences of the first, second and third order.
-fn lift_reversible<L: Lane>([x, mut y, mut z, mut w]: [L; 4]) -> [L; 4] {
+fn lift_reversible<L: BlockInteger>([x, mut y, mut z, mut w]: [L; 4]) -> [L; 4] {
     w = w.add(z);
     z = z.add(y);
     w = w.add(z);

@@ -1,6 +1,6 @@
-//! The order of a block's coefficients: from low to high frequency, by the sum of their places along the axes.
+//! The order of a block's coefficients: from low to high frequency, by the sum of their positions along the axes.
 
-/// The place of each coefficient in a block of `dimensions`.
+/// The position of each coefficient in a block of `dimensions`.
 pub(crate) const fn order(dimensions: usize) -> &'static [u8] {
     match dimensions {
         1 => &LINE,

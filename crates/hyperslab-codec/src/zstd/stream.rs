@@ -31,7 +31,7 @@ impl<S: AsRef<[u8]>> Stream<S> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) when there is no frame, [`Invalid`](crate::CodecError::Invalid) without
+    /// [`Corrupt`](crate::CodecError::Corrupt) if there is no frame, [`Invalid`](crate::CodecError::Invalid) without
     /// memory for a context.
     pub fn new(src: S) -> Result<Self> {
         if src.as_ref().is_empty() {
@@ -48,7 +48,7 @@ impl<S: AsRef<[u8]>> Stream<S> {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::CodecError::Corrupt) where the frames are not whole, or a window is too large; nothing more
+    /// [`Corrupt`](crate::CodecError::Corrupt) if the frames are not whole, or a window is too large; nothing more
     /// can be read then.
     pub fn read(&mut self, out: &mut [u8]) -> Result<usize> {
         let src = self.src.as_ref();

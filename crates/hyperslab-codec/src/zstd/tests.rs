@@ -12,7 +12,7 @@ const PLAIN: &str =
 const CHECKED: &str =
     "28b52ffd24a0650200020a121850cb9b01a056bfc5f55afdf6ed73feffffffffffffff23526f9cf1c5154f1cf1c30d2f9cf0
     c1050f1cf0efdebb73dfae3d3bf6ebd6ab539f2e3d3af4e7ce9b335fae3c39f2e303007ee257df";
-/// `abcabc` as a streaming writer leaves it: no content size in the header.
+/// `abcabc` from a streaming writer: no content size in the header.
 const UNSIZED: &str = "28b52ffd0048 310000 616263616263";
 /// A skippable frame of three bytes.
 const SKIPPABLE: &str = "502a4d18 03000000 aabbcc";
@@ -55,12 +55,12 @@ fn a_front_is_what_the_whole_begins_with() {
         let mut out = vec![0; length];
         assert!(decode_front(&stored, plain.len(), &mut out));
         assert!(out == plain[..length], "{length}");
-        // An abandoned frame does not disturb the next.
+        // An abandoned frame does not affect the next.
         let mut whole = vec![0; plain.len()];
         decode(&stored, &mut whole).unwrap();
         assert!(whole == plain);
     }
-    // Half of the bytes hold a front of it, and not the whole.
+    // Half of the bytes hold only the first part.
     let half = &stored[..stored.len() / 2];
     let mut out = vec![0; plain.len() / 8];
     assert!(decode_front(half, plain.len(), &mut out));

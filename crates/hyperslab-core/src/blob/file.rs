@@ -1,4 +1,4 @@
-//! Plain positional reads, for files that may change underneath.
+//! Positional reads, for files that another process may change.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,7 +12,7 @@ use super::pool::{self, Pooled};
 use super::{Blob, past_end};
 use crate::{Buffer, Error, Result};
 
-/// An open file, read by position. Nothing is mapped: a file that shrinks gives an error, not a signal.
+/// An open file, read by position. Nothing is mapped, so a file that shrinks gives an error and not a signal.
 #[derive(Debug)]
 pub struct FileBlob {
     name: Arc<str>,
@@ -24,7 +24,7 @@ impl FileBlob {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when it cannot be opened.
+    /// [`Io`](Error::Io) if it cannot be opened.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
         match File::open(path) {
@@ -35,7 +35,7 @@ impl FileBlob {
 }
 
 impl FileBlob {
-    /// A file that was opened.
+    /// Wraps an open file.
     pub(crate) const fn new(name: Arc<str>, file: File) -> Self {
         Self { name, file }
     }
@@ -58,7 +58,7 @@ impl Blob for FileBlob {
             if range.start > range.end || range.end > length {
                 return Err(past_end(&self.name, range, length));
             }
-            // The range is inside the file, so the memory is in proportion to it.
+            // The range is inside the file, so the memory is proportional to the file size.
             let part = read_part(&self.file, range.start, (range.end - range.start) as usize)
                 .map_err(|source| Error::io(Arc::clone(&self.name), source))?;
             parts.push(part);
@@ -67,7 +67,7 @@ impl Blob for FileBlob {
     }
 }
 
-/// Reads `length` bytes. A sparse file may be larger than memory: that is an error.
+/// Reads `length` bytes. A sparse file may be larger than memory, which is an error.
 pub(crate) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Result<Bytes> {
     if length > pool::LARGEST {
         let mut buffer = Buffer::zeroed(length).map_err(std::io::Error::other)?;
@@ -79,7 +79,7 @@ pub(crate) fn read_part(file: &File, offset: u64, length: usize) -> std::io::Res
     Ok(buffer.freeze(length))
 }
 
-/// Reads a small file of this many bytes at once; less if it has been truncated since.
+/// Reads a small file of this size at once; fewer bytes if it has been truncated since.
 pub(crate) fn read_whole(mut file: &File, size: usize) -> std::io::Result<Bytes> {
     let mut buffer = Pooled::take(size);
     let mut length = 0;

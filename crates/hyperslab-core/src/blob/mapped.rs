@@ -1,4 +1,4 @@
-//! Files in the address space: reading is a memory access, and nothing is copied.
+//! Memory-mapped files: a read is a memory access without a copy.
 
 #![expect(unsafe_code, reason = "mapping a file is unsafe: another process may change it underneath")]
 
@@ -10,16 +10,22 @@ use std::sync::Arc;
 use bytes::Bytes;
 use memmap2::Mmap;
 
+#[cfg(unix)]
+use super::guard::Guarded;
 use super::{Blob, slice};
 use crate::{Error, Result};
 
 /// A mapped file, read-only.
 ///
 /// A file that is cut short while it is mapped ends the process when the missing part is touched (`SIGBUS`):
-/// that is how mappings work. For files that others may truncate, use [`FileBlob`](super::FileBlob).
+/// that is how mappings work. For files that others may truncate, use [`FileBlob`](super::FileBlob), or
+/// [`guard_mappings`](crate::guard_mappings).
 #[derive(Debug, Clone)]
 pub struct MappedBlob {
     name: Arc<str>,
+    // Before the bytes, so that the last one to drop the guard is the owner of the mapping.
+    #[cfg(unix)]
+    guard: Arc<Guarded>,
     bytes: Bytes,
 }
 
@@ -28,14 +34,14 @@ impl MappedBlob {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when it cannot be opened or mapped.
+    /// [`Io`](Error::Io) if it cannot be opened or mapped.
     pub fn open(path: &Path) -> Result<Self> {
         let name: Arc<str> = path.display().to_string().into();
         let file = File::open(path).map_err(|source| Error::io(Arc::clone(&name), source))?;
         Self::new(name, &file)
     }
 
-    /// Maps a file that was opened.
+    /// Maps an open file.
     pub(crate) fn new(name: Arc<str>, file: &File) -> Result<Self> {
         let failed = |source| Error::io(Arc::clone(&name), source);
         let metadata = file.metadata().map_err(failed)?;
@@ -43,14 +49,49 @@ impl MappedBlob {
             return Err(failed(std::io::ErrorKind::IsADirectory.into()));
         }
         // Zero bytes cannot be mapped.
-        let bytes = if metadata.len() == 0 {
-            Bytes::new()
-        } else {
-            // SAFETY: the mapping is read-only and private to this value. That another process may change
-            // the bytes is accepted: every parser treats them as untrusted and reads each length once.
-            Bytes::from_owner(unsafe { Mmap::map(file) }.map_err(failed)?)
-        };
-        Ok(Self { name, bytes })
+        if metadata.len() == 0 {
+            let bytes = Bytes::new();
+            #[cfg(unix)]
+            return Ok(Self { name, guard: Arc::new(Guarded::new(&bytes)), bytes });
+            #[cfg(not(unix))]
+            return Ok(Self { name, bytes });
+        }
+        // SAFETY: the mapping is read-only and private to this value. That another process may change
+        // the bytes is accepted: every parser treats them as untrusted and reads each length once.
+        let map = unsafe { Mmap::map(file) }.map_err(failed)?;
+        #[cfg(unix)]
+        {
+            let guard = Arc::new(Guarded::new(&map));
+            let bytes = Bytes::from_owner(Mapping { _guard: Arc::clone(&guard), map });
+            Ok(Self { name, bytes, guard })
+        }
+        #[cfg(not(unix))]
+        Ok(Self { name, bytes: Bytes::from_owner(map) })
+    }
+
+    /// Fails when the file was cut short since it was mapped, as far as is known.
+    #[cfg_attr(
+        not(unix),
+        expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "nothing is known here")
+    )]
+    fn check(&self) -> Result<()> {
+        #[cfg(unix)]
+        self.guard.check(&self.name)?;
+        Ok(())
+    }
+}
+
+/// A mapping and its guard, which is taken off before the mapping is.
+#[cfg(unix)]
+struct Mapping {
+    _guard: Arc<Guarded>,
+    map: Mmap,
+}
+
+#[cfg(unix)]
+impl AsRef<[u8]> for Mapping {
+    fn as_ref(&self) -> &[u8] {
+        &self.map
     }
 }
 
@@ -64,10 +105,11 @@ impl Blob for MappedBlob {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
+        self.check()?;
         ranges.iter().map(|range| slice(&self.name, &self.bytes, range)).collect()
     }
 
     fn mapped(&self) -> Option<&Bytes> {
-        Some(&self.bytes)
+        self.check().is_ok().then_some(&self.bytes)
     }
 }

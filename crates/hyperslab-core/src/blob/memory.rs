@@ -1,4 +1,4 @@
-//! Bytes that are in memory already.
+//! Blobs in memory.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ pub struct MemoryBlob {
 }
 
 impl MemoryBlob {
-    /// These bytes, under this name in messages.
+    /// A blob of these bytes, with this name in messages.
     pub fn new(name: impl Into<Arc<str>>, bytes: impl Into<Bytes>) -> Self {
         Self { name: name.into(), bytes: bytes.into() }
     }

@@ -1,4 +1,4 @@
-//! A part of a blob as a blob of its own, and a blob as a stream.
+//! A part of a blob as a blob, and a blob as a stream.
 
 use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::Range;
@@ -9,23 +9,23 @@ use bytes::Bytes;
 use super::{Blob, past_end};
 use crate::Result;
 
-/// Some bytes of another blob: a member of an archive, a chunk inside a file.
+/// A part of another blob: a member of an archive, a chunk inside a file.
 #[derive(Debug)]
 pub struct BlobPart {
     name: Arc<str>,
     blob: Arc<dyn Blob>,
     start: u64,
     length: u64,
-    /// The bytes, where the other blob is mapped.
+    /// The bytes, if the other blob is mapped.
     mapped: Option<Bytes>,
 }
 
 impl BlobPart {
-    /// `length` bytes from `start` on, called `name` in messages.
+    /// `length` bytes starting at `start`, called `name` in messages.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](crate::Error::Corrupt) when they reach past the end of a blob whose length is known without a request.
+    /// [`Corrupt`](crate::Error::Corrupt) if they reach past the end of a blob whose length is known without a request.
     pub fn new(name: impl Into<Arc<str>>, blob: Arc<dyn Blob>, start: u64, length: u64) -> Result<Self> {
         let end = start.checked_add(length);
         let end = end.ok_or_else(|| past_end(blob.name(), &(start..u64::MAX), 0))?;
@@ -65,7 +65,7 @@ impl Blob for BlobPart {
     }
 }
 
-/// A blob as a stream that can be read from any position.
+/// A blob as a seekable stream.
 #[derive(Debug)]
 pub struct BlobReader {
     blob: Arc<dyn Blob>,
@@ -74,11 +74,11 @@ pub struct BlobReader {
 }
 
 impl BlobReader {
-    /// Reads from the start.
+    /// A reader positioned at the start.
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the system cannot tell the length.
+    /// [`Io`](crate::Error::Io) if the system cannot determine the length.
     pub fn new(blob: Arc<dyn Blob>) -> Result<Self> {
         Ok(Self { length: blob.len()?, blob, position: 0 })
     }

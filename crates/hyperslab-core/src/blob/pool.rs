@@ -1,10 +1,10 @@
-//! A pool of recycled buffers for objects that are read, used and dropped one after another.
+//! A pool of recycled buffers, for objects that are read, used and dropped one after another.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-/// Only sizes for which allocating and freeing costs more than a look-up in the pool.
+/// The pool only serves sizes for which allocating and freeing costs more than a pool lookup.
 const SMALLEST: usize = 16 << 10;
 pub(super) const LARGEST: usize = 16 << 20;
 /// The most bytes that the pool keeps.
@@ -24,7 +24,7 @@ struct Free {
 }
 
 fn free() -> MutexGuard<'static, Free> {
-    // The lists are whole whatever a panicking thread was doing.
+    // The lists stay consistent whatever a panicking thread was doing.
     FREE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

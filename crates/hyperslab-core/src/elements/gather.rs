@@ -1,4 +1,4 @@
-//! Picking elements out of several rows into one: how variable-length results are assembled.
+//! Gathers elements from several sequences into one: how variable-length results are assembled.
 
 use bytes::Bytes;
 
@@ -6,13 +6,13 @@ use super::{Data, Elements, Validity};
 use crate::{DType, Error, Result};
 
 impl Elements {
-    /// The picked elements, in order: `(row, index)` takes element `index` of `rows[row]`.
+    /// The picked elements, in order: `(row, index)` picks element `index` of `rows[row]`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a row is not held as `dtype` is, or has no such element.
+    /// [`Invalid`](Error::Invalid) if a sequence does not have the layout of `dtype`, or lacks the element.
     pub fn gather(dtype: &DType, rows: &[&Self], picks: &[(usize, usize)]) -> Result<Self> {
-        let missing = || Error::invalid(format!("an element of {dtype} that is not there"));
+        let missing = || Error::invalid(format!("an element of type {dtype} is missing"));
         let data = match dtype {
             fixed if fixed.is_fixed() => {
                 let size = fixed.size().unwrap_or(0);
@@ -84,7 +84,7 @@ impl Elements {
         Ok(Self { data, validity })
     }
 
-    /// Rows of elements one behind the other.
+    /// Concatenates sequences of elements.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ fn items_of<'a>(rows: &[&'a Elements]) -> Result<Vec<&'a Elements>> {
     rows.iter()
         .map(|row| match &row.data {
             Data::List { items, .. } | Data::FixedList { items, .. } => Ok(&**items),
-            _ => Err(Error::invalid("a row of elements that are not lists")),
+            _ => Err(Error::invalid("expected a sequence of lists")),
         })
         .collect()
 }

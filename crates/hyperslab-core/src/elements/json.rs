@@ -6,7 +6,7 @@ use super::{Data, Elements, Values};
 use crate::calendar::year_text;
 use crate::{Calendar, DType, TimeUnit};
 
-/// A number held in these bytes; `None` when they are of another length.
+/// The number stored in these bytes; `None` if their length does not match.
 macro_rules! number {
     ($type:ty, $bytes:expr) => {
         <[u8; size_of::<$type>()]>::try_from($bytes).map(<$type>::from_ne_bytes).ok()
@@ -14,7 +14,7 @@ macro_rules! number {
 }
 
 impl Values {
-    /// Nested lists of the elements; a single value is itself.
+    /// Nested lists of the elements. A scalar becomes a single value.
     #[must_use]
     pub fn to_json(&self) -> Value {
         nested(&self.shape, &mut 0, &mut |index| element_to_json(&self.dtype, &self.elements, index))
@@ -32,8 +32,8 @@ fn nested(shape: &[u64], next: &mut usize, element: &mut impl FnMut(usize) -> Va
     }
 }
 
-/// Element `index` as JSON: numbers as numbers, text as text, structs as objects, lists as lists, bytes that
-/// are not UTF-8 as `{"hex": …}`, complex as `[re, im]`, non-finite floats as strings, missing as null.
+/// Element `index` as JSON: numbers as numbers, text as text, structs as objects, lists as lists, bytes that are not UTF-8 as
+/// `{"hex": …}`, complex numbers as `[re, im]`, non-finite floats as strings, missing elements as null.
 #[must_use]
 pub fn element_to_json(dtype: &DType, elements: &Elements, index: usize) -> Value {
     if elements.is_missing(index) {
@@ -72,7 +72,7 @@ pub fn element_to_json(dtype: &DType, elements: &Elements, index: usize) -> Valu
     }
 }
 
-/// Element `index` as text for people: the shortest digits that mean the same number, enum members by name.
+/// Element `index` as readable text: the shortest digits that identify the number, enum members by name.
 #[must_use]
 pub fn element_to_text(dtype: &DType, elements: &Elements, index: usize) -> String {
     let fixed = elements.as_fixed().zip(dtype.size()).filter(|_| !elements.is_missing(index));
@@ -97,7 +97,7 @@ pub fn element_to_text(dtype: &DType, elements: &Elements, index: usize) -> Stri
     })
 }
 
-/// The shortest digits, with an exponent where that is shorter to read.
+/// The shortest digits, with an exponent where that is shorter.
 fn short_float<F: Into<f64> + Copy + std::fmt::Debug + std::fmt::LowerExp>(number: F) -> String {
     let magnitude = number.into().abs();
     let plain = magnitude == 0.0 || (1e-4..1e16).contains(&magnitude) || !magnitude.is_finite();
@@ -155,7 +155,7 @@ fn pair(part: &DType, bytes: &[u8]) -> Option<Value> {
     Some(Value::Array(vec![fixed_to_json(part, real), fixed_to_json(part, imaginary)]))
 }
 
-/// JSON has no word for what is not finite.
+/// JSON cannot represent non-finite numbers.
 fn float(number: f64) -> Value {
     match Number::from_f64(number) {
         Some(finite) => Value::Number(finite),
@@ -165,7 +165,7 @@ fn float(number: f64) -> Value {
     }
 }
 
-/// The 80-bit float of x87: 64 bits of mantissa with the leading one written out, 15 of exponent, a sign.
+/// The 80-bit x87 float: 64 bits of mantissa including the leading one, 15 bits of exponent, a sign.
 fn extended(bytes: &[u8]) -> f64 {
     let (Some(mantissa), Some(top)) = (number!(u64, &bytes[..8.min(bytes.len())]), bytes.get(8..10)) else {
         return f64::NAN;
@@ -175,7 +175,7 @@ fn extended(bytes: &[u8]) -> f64 {
     let magnitude = match (exponent, mantissa << 1) {
         (0x7fff, 0) => f64::INFINITY,
         (0x7fff, _) => f64::NAN,
-        // In two steps: a single power of two below 2^-1074 would already be zero.
+        // In two steps, because a single power of two below 2^-1074 would already be zero.
         _ => {
             (mantissa as f64)
                 * 2_f64.powi((exponent - 16383) / 2)
@@ -211,7 +211,7 @@ fn hex(bytes: &[u8]) -> Value {
     Value::Object(Map::from_iter([("hex".to_owned(), Value::String(digits))]))
 }
 
-/// A time in ISO 8601, as precise as its unit, in the form that NumPy prints; `None` for "not a time".
+/// A time in ISO 8601, as precise as its unit, in NumPy's form; `None` for "not a time".
 ///
 /// ```
 /// use hyperslab_core::{TimeUnit, time_text};

@@ -1,17 +1,17 @@
-//! Filters on columns in memory.
+//! Evaluates filters on columns in memory.
 
 use crate::{DType, Data, Elements, Error, Result, element_to_text};
 
 use super::{End, RowFilter, Test};
 
-/// Where a filter finds the columns that it asks for: type and elements by name.
+/// Looks up a column for a filter: type and elements by name.
 pub type FilterColumns<'a> = dyn Fn(&str) -> Result<(DType, Elements)> + 'a;
 
-/// What is known of each row: one byte each, 0 or 1.
+/// The result of a condition for each row: one byte per row, 0 or 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Truth {
     yes: Vec<u8>,
-    /// Rows of which the condition is false; `None` for all that are not `yes`.
+    /// Rows for which the condition is false; `None` if it is false for all that are not `yes`.
     no: Option<Vec<u8>>,
 }
 
@@ -32,14 +32,14 @@ impl Truth {
         self.yes
     }
 
-    /// How many rows the condition holds for.
+    /// The number of rows for which the condition holds.
     #[must_use]
     pub fn count(&self) -> usize {
-        // Sums of bytes in blocks that cannot overflow, which the compiler turns into vectors.
+        // Sum bytes in blocks that cannot overflow, so that the compiler can vectorise.
         self.yes.chunks(255).map(|block| usize::from(block.iter().sum::<u8>())).sum()
     }
 
-    /// The numbers of the rows that the condition holds for.
+    /// The numbers of the rows for which the condition holds.
     #[must_use]
     pub fn rows(&self) -> Vec<u32> {
         let mut rows = vec![0; self.yes.len()];
@@ -75,19 +75,19 @@ impl Truth {
 }
 
 impl RowFilter {
-    /// What is known of each of these rows.
+    /// Evaluates the filter for each row.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a column is of another type than its test, or has another number of rows; whatever
-    /// `columns` says.
+    /// [`Invalid`](Error::Invalid) if a column's type does not match its test, or its number of rows differs; any error from
+    /// `columns`.
     pub fn evaluate(&self, rows: usize, columns: &FilterColumns<'_>) -> Result<Truth> {
         match self {
             Self::Not(part) => Ok(part.evaluate(rows, columns)?.negated()),
             Self::All(parts) => {
                 let mut truth = Truth::constant(rows, true);
                 for part in parts {
-                    // What is false of every row stays so, and columns that are not looked at need no decoding.
+                    // If the condition is already false for every row, the remaining columns need not be decoded.
                     if truth.no.is_none() && truth.count() == 0 {
                         break;
                     }
@@ -106,7 +106,9 @@ impl RowFilter {
                 let (dtype, elements) = columns(column)?;
                 let truth = test.evaluate(&dtype, &elements, rows);
                 truth.ok_or_else(|| {
-                    Error::invalid(format!("column {column}: {dtype} is not what the condition was made for"))
+                    Error::invalid(format!(
+                        "column {column}: the condition does not apply to the type {dtype}"
+                    ))
                 })
             }
         }
@@ -114,7 +116,7 @@ impl RowFilter {
 }
 
 impl Test {
-    /// `None` when the elements are of another kind.
+    /// Returns `None` if the elements have another layout.
     fn evaluate(&self, dtype: &DType, elements: &Elements, rows: usize) -> Option<Truth> {
         let missing = missing(dtype, elements, rows);
         if *self == Self::Null {
@@ -127,7 +129,7 @@ impl Test {
             Self::Integers { low, high } => integers(dtype, elements, Range { low: *low, high: *high })?,
             Self::IntegersIn(values) => integers(dtype, elements, Members(values))?,
             Self::Floats { low, high } => floats(dtype, elements, |value| {
-                // Both comparisons are false of what is not a number.
+                // Both comparisons are false for NaN.
                 (value > low.value || (low.included && value == low.value))
                     && (value < high.value || (high.included && value == high.value))
             })?,
@@ -165,7 +167,7 @@ fn below(text: &[u8], high: Option<&End<Vec<u8>>>) -> bool {
     )
 }
 
-/// Which rows are missing; `None` when none is. "Not a time" is missing too.
+/// Which rows are missing; `None` if none is. "Not a time" counts as missing.
 fn missing(dtype: &DType, elements: &Elements, rows: usize) -> Option<Vec<u8>> {
     let mut missing: Option<Vec<u8>> = elements
         .validity
@@ -184,7 +186,7 @@ fn missing(dtype: &DType, elements: &Elements, rows: usize) -> Option<Vec<u8>> {
     missing
 }
 
-/// A set of integers, in any of the types that are stored.
+/// A set of integers, for all stored integer types.
 trait IntegerSet {
     fn apply<T: Copy + Ord + TryFrom<i128>>(
         &self,
@@ -206,7 +208,7 @@ impl IntegerSet for Range {
         least: T,
         most: T,
     ) -> Vec<u8> {
-        // An end that the type cannot hold lies before all of its values or behind them.
+        // A bound that the type cannot hold lies below or above all its values.
         let below = T::try_from(self.low).map_or(if self.low < 0 { Some(least) } else { None }, Some);
         let above = T::try_from(self.high).map_or(if self.high < 0 { None } else { Some(most) }, Some);
         match (below, above) {

@@ -1,20 +1,20 @@
-//! Filters on what is known of a block of rows without looking at them.
+//! Evaluates filters on the statistics of a block of rows.
 
 use super::{RowFilter, Test};
 use crate::Number;
 
-/// What is known of the values of a column in a block of rows.
+/// The known range of a column's values in a block of rows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ColumnRange {
-    /// No value is smaller.
+    /// The lower bound of the values.
     pub min: Number,
-    /// No value is larger.
+    /// The upper bound of the values.
     pub max: Number,
-    /// May values be missing, or not be numbers?
+    /// Whether values may be missing or NaN.
     pub missing: bool,
 }
 
-/// Can a condition be true, and can it be false or unknown, of a row of the block?
+/// Whether a condition can be true, false or unknown for a row of the block.
 #[derive(Debug, Clone, Copy)]
 struct Possible {
     yes: bool,
@@ -23,13 +23,13 @@ struct Possible {
 }
 
 impl RowFilter {
-    /// Can no row of a block pass, of whose columns this is known?
+    /// Returns true if no row of a block with these statistics can pass.
     #[must_use]
     pub fn rules_out(&self, known: &dyn Fn(&str) -> Option<ColumnRange>) -> bool {
         !self.possible(known).yes
     }
 
-    /// Does every row of a block pass, of whose columns this is known?
+    /// Returns true if every row of a block with these statistics passes.
     #[must_use]
     pub fn takes_all(&self, known: &dyn Fn(&str) -> Option<ColumnRange>) -> bool {
         let possible = self.possible(known);
@@ -86,7 +86,7 @@ impl Test {
                 let below = min < high.value || (high.included && min == high.value);
                 let all_above = min > low.value || (low.included && min == low.value);
                 let all_below = max < high.value || (high.included && max == high.value);
-                // Not-a-number is false of every range.
+                // NaN is outside every range.
                 Possible { yes: above && below, no: !(all_above && all_below) || unknown, unknown }
             }
             (Self::FloatsIn(values), Number::Float(min), Number::Float(max)) => {

@@ -1,10 +1,10 @@
-//! New geometries, written in batches.
+//! Writing geometries, in batches.
 
 use std::fmt::Debug;
 
 use crate::{DType, Result, Values};
 
-/// What geometry to write, and how.
+/// The geometry to write and its options.
 #[derive(Debug, Clone)]
 pub struct GeometrySpec {
     /// One of the format's [kinds](super::FormatInfo::geometry_kinds).
@@ -13,21 +13,21 @@ pub struct GeometrySpec {
     pub rank: usize,
     /// The type of coordinates.
     pub dtype: DType,
-    /// One value or row of values a vertex.
+    /// Vertex attributes: one value or one row of values per vertex.
     pub attributes: Vec<GeometryColumn>,
-    /// The vertices that a link connects; `None` without links.
+    /// The number of vertices per link; `None` without links.
     pub link_width: Option<usize>,
-    /// Do vertices belong to objects?
+    /// Whether vertices belong to objects.
     pub objects: bool,
-    /// The objects of each group. Only of geometry that is written at once.
+    /// The objects of each group. Only for geometry written in one batch.
     pub groups: Vec<Vec<i64>>,
     /// The names of the axes.
     pub axes: Option<Vec<String>>,
-    /// The size of a chunk along each axis, in units of space.
+    /// The chunk size along each axis, in units of space.
     pub chunk_shape: Vec<f64>,
-    /// Coarser levels, each of half the detail of the one before.
+    /// The number of coarser levels, each with half the detail of the one before.
     pub levels: usize,
-    /// Memory for what is not written yet, in bytes.
+    /// The memory budget for data not yet written, in bytes.
     pub memory: u64,
     /// Replace the store at the target.
     pub replace: bool,
@@ -35,25 +35,26 @@ pub struct GeometrySpec {
     pub sync: bool,
 }
 
-/// A column of values, one row a vertex.
+/// A column of values, one row per vertex.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GeometryColumn {
     /// The name.
     pub name: String,
     /// The type of a value.
     pub dtype: DType,
-    /// Values in a row, where a row is not one value.
+    /// Values per row, unless a row is a single value.
     pub width: Option<u64>,
 }
 
 /// A geometry that is being written. Nothing is visible before [`commit`](GeometrySink::commit).
 pub trait GeometrySink: Send + Debug {
-    /// More vertices: one row each, the values of every attribute and, where vertices belong to objects, the object of each.
-    /// Without objects, `objects` is empty.
+    /// Adds vertices: one row each, the values of every attribute and, if vertices belong to objects, the object of each. Without
+    /// objects, `objects` is empty.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](crate::Error::Invalid) when lengths or types do not fit; [`Io`](crate::Error::Io) when the system refuses.
+    /// [`Invalid`](crate::Error::Invalid) if lengths or types do not match; [`Io`](crate::Error::Io) if the system reports an
+    /// error.
     fn vertices(
         &mut self,
         vertices: &Values,
@@ -61,7 +62,7 @@ pub trait GeometrySink: Send + Debug {
         objects: &[Option<i64>],
     ) -> Result<()>;
 
-    /// More links: the numbers of vertices, as many a link as the spec says.
+    /// Adds links: vertex numbers, as many per link as the spec says.
     ///
     /// # Errors
     ///
@@ -72,6 +73,6 @@ pub trait GeometrySink: Send + Debug {
     ///
     /// # Errors
     ///
-    /// [`Io`](crate::Error::Io) when the system refuses; nothing is visible then.
+    /// [`Io`](crate::Error::Io) if the system reports an error. Nothing is visible then.
     fn commit(self: Box<Self>) -> Result<()>;
 }

@@ -114,10 +114,24 @@ pub struct Capabilities {
     pub reserved_names: bool,
     /// A store keeps links, named types and stored types as they are in another store of the format.
     pub links: bool,
+    /// A file can be cut into pages ([`CreateOptions::page_size`](super::CreateOptions::page_size)).
+    pub pages: bool,
+    /// A file may begin with bytes that are not its own ([`CreateOptions::preamble`](super::CreateOptions::preamble)).
+    pub preamble: bool,
     /// An array states the value of cells that were never written.
     pub fill_values: bool,
     /// An array states which of its axes may grow, and how far.
     pub unlimited: bool,
+    /// A group can be an image at several resolutions, as OME-Zarr has it.
+    pub multiscales: bool,
+    /// An array has at least one dimension.
+    pub no_scalars: bool,
+    /// An array has at least one element.
+    pub no_empty: bool,
+    /// The axes of an array count from any integer or date ([`Labels::Domain`](crate::Labels::Domain)).
+    pub domains: bool,
+    /// An array states a text for each position along an axis ([`Labels::Texts`](crate::Labels::Texts)).
+    pub label_texts: bool,
 }
 
 impl Capabilities {
@@ -135,8 +149,15 @@ impl Capabilities {
         field_arrays: false,
         reserved_names: false,
         links: false,
+        pages: false,
+        preamble: false,
         fill_values: false,
         unlimited: false,
+        multiscales: false,
+        no_scalars: false,
+        no_empty: false,
+        domains: false,
+        label_texts: false,
     };
 }
 

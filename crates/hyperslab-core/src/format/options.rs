@@ -75,6 +75,7 @@ impl std::str::FromStr for ExternalFiles {
 
 /// How to create a store. A driver ignores what its format does not have.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct CreateOptions {
     /// Replace the store at the target.
     pub replace: bool,
@@ -95,7 +96,22 @@ pub struct CreateOptions {
     pub verbatim: bool,
     /// Bytes before the content, in formats that leave such to others.
     pub preamble: Option<bytes::Bytes>,
+    /// Cut the file into pages of this many bytes, in formats that have such.
+    pub page_size: Option<u64>,
 }
+
+crate::option_setters! { CreateOptions {
+    with_replace = replace: bool,
+    with_sync = sync: bool,
+    with_append = append: bool,
+    with_only_array = only_array: bool,
+    with_source = source: into Option<String>,
+    with_shard_shape = shard_shape: into Option<Vec<u64>>,
+    with_variant = variant: into Option<Variant>,
+    with_verbatim = verbatim: bool,
+    with_preamble = preamble: into Option<bytes::Bytes>,
+    with_page_size = page_size: into Option<u64>,
+} }
 
 impl CreateOptions {
     /// How the store is put in its place.

@@ -58,6 +58,17 @@ pub trait TableSink: Send + Debug {
     /// The columns that batches must have, dimensions first.
     fn columns(&self) -> &[Column];
 
+    /// Gives an enumeration more names, behind those that it has; [`columns`](Self::columns) shows them.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`](Error::Invalid) when its codes are used up; [`Unsupported`](Error::Unsupported) where enumerations stay as
+    /// they are.
+    fn extend_enumeration(&mut self, column: usize, names: &[String]) -> Result<()> {
+        let what = format!("more names ({}) in the enumeration of column {column}", names.join(", "));
+        Err(Error::unsupported("table", what))
+    }
+
     /// More rows.
     ///
     /// # Errors

@@ -9,12 +9,12 @@ use super::chunk::BlobCache;
 use super::{ChunkList, ChunkVisitor, Context, Located, check_fetched, spans_of};
 use crate::{Array, Error, Result, Span};
 
-/// Stored bytes of a group of chunks, unless one chunk alone has more.
+/// The target size of a group in stored bytes. A single chunk may be larger.
 const GROUP_BYTES: u64 = 8 << 20;
-/// Groups that may be in memory at once: one with the visitor, one waiting, one on its way.
+/// Groups in memory at once: one being visited, one waiting, one in flight.
 const GROUPS: u64 = 3;
 
-/// A group of chunks and the spans of each that are to be fetched.
+/// A group of chunks and the spans to fetch for each.
 struct Group {
     positions: Range<usize>,
     spans: Vec<Vec<Span>>,
@@ -39,7 +39,7 @@ pub(super) fn visit(
         return Ok(());
     }
     std::thread::scope(|scope| {
-        // A channel without room: a group is fetched while the one before it is visited and another waits to be taken.
+        // A channel without capacity: a group is fetched while the one before it is visited and another waits to be taken.
         let (sender, receiver) = mpsc::sync_channel::<Result<Vec<Option<Vec<Bytes>>>>>(0);
         let spans: Vec<&Vec<Vec<Span>>> = groups.iter().map(|group| &group.spans).collect();
         let fetcher = move || {
@@ -58,9 +58,9 @@ pub(super) fn visit(
             .map_err(|source| Error::io(array.name(), source))?;
         for group in &groups {
             context.check_cancelled()?;
-            let fetched = receiver
-                .recv()
-                .map_err(|_| Error::invalid(format!("{}: fetching ended early", array.name())))??;
+            let fetched = receiver.recv().map_err(|_| {
+                Error::invalid(format!("{}: the fetching thread ended early", array.name()))
+            })??;
             for (position, stored) in group.positions.clone().zip(fetched) {
                 visitor.visit(&mut located.fetched_chunk(array, position, stored, blobs))?;
             }
@@ -69,7 +69,7 @@ pub(super) fn visit(
     })
 }
 
-/// Cuts the located chunks into groups of about this many stored bytes.
+/// Divides the located chunks into groups of about this many stored bytes.
 fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most: u64) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();
     let mut room = 0;
@@ -79,7 +79,7 @@ fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most:
             None => Vec::new(),
         };
         let bytes = spans.iter().fold(0_u64, |sum, span| {
-            // An object of unknown size is taken for as large as the decoded chunk.
+            // An object of unknown size is assumed to be as large as the decoded chunk.
             let decoded = || array.schema().decoded_bytes(&located.coords[position]).unwrap_or(0) as u64;
             sum.saturating_add(if span.is_whole() { decoded() } else { span.length })
         });
@@ -98,11 +98,11 @@ fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most:
     Ok(groups)
 }
 
-/// Fetches all spans of a group in one call. `None` for a chunk that turned out never to have been written.
+/// Fetches all spans of a group in one call. Returns `None` for a chunk that turned out never to have been written.
 fn fetch(array: &dyn Array, group: &[Vec<Span>]) -> Result<Vec<Option<Vec<Bytes>>>> {
     let all: Vec<&Span> = group.iter().flatten().collect();
     let mut fetched = check_fetched(array, all.len(), array.fetch(&all)?)?.into_iter();
-    // All spans of a chunk are taken, also after one that is missing.
+    // Consume all spans of a chunk, even after a missing one.
     let each = group.iter().map(|spans| fetched.by_ref().take(spans.len()).collect::<Vec<_>>());
     Ok(each.map(|stored| stored.into_iter().collect()).collect())
 }

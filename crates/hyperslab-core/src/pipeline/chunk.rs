@@ -11,14 +11,13 @@ use crate::{
     Layout, PartialOutput, Place, PlannedChunk, Result, Span, StoredForm, is_plausible,
 };
 
-/// The blob of the last chunk: chunks that follow each other share it, and looking it up takes longer than copying a
-/// small chunk.
+/// The blob of the last chunk. Neighbouring chunks often share a blob, and looking it up takes longer than copying a small chunk.
 #[derive(Debug, Default)]
 pub(crate) struct BlobCache(Option<(BlobKey, Option<Arc<dyn Blob>>)>);
 
 impl BlobCache {
-    /// The blob, when it is worth opening: an object that holds one chunk alone is better fetched as a whole, so one by
-    /// name is opened when a second chunk of it comes, unless the caller is `eager`.
+    /// The blob, if it is worth opening. An object that holds a single chunk is better fetched as a whole, so a named blob is
+    /// only opened for its second chunk, unless the caller is `eager`.
     fn blob(&mut self, array: &dyn Array, key: &BlobKey, eager: bool) -> Result<Option<&Arc<dyn Blob>>> {
         let again = self.0.as_ref().is_some_and(|(last, _)| last == key);
         if !again {
@@ -32,8 +31,7 @@ impl BlobCache {
     }
 }
 
-/// A located chunk. Nothing of it is fetched or decoded before a visitor asks for it, but for chunks of remote storage,
-/// which are fetched ahead.
+/// A located chunk. Its bytes are fetched and decoded on demand. Chunks of remote storage are fetched ahead.
 #[derive(Debug)]
 pub struct Chunk<'a> {
     array: &'a dyn Array,
@@ -57,7 +55,7 @@ impl<'a> Chunk<'a> {
         Self { array, index, coord, reference, known, fetched: None, blobs }
     }
 
-    /// The same, with its stored bytes; `None` when it turned out never to have been written.
+    /// Adds the fetched bytes; `None` if the chunk turned out never to have been written.
     pub(crate) fn with_fetched(mut self, stored: Option<Vec<Bytes>>) -> Self {
         if stored.is_none() {
             self.reference = None;
@@ -66,32 +64,32 @@ impl<'a> Chunk<'a> {
         self
     }
 
-    /// Its number in the list that is visited.
+    /// Its number in the visited list.
     #[must_use]
     pub const fn index(&self) -> u64 {
         self.index
     }
 
-    /// Its place in the grid.
+    /// Its position in the grid.
     #[must_use]
     pub const fn coord(&self) -> &'a ChunkCoord {
         self.coord
     }
 
-    /// Where it is stored; `None` when it was never written.
+    /// Where it is stored; `None` if it was never written.
     #[must_use]
     pub const fn reference(&self) -> Option<&'a ChunkRef> {
         self.reference
     }
 
-    /// Its statistics, where the visitor asked for them.
+    /// Its statistics, if the visitor requested them.
     #[must_use]
     pub const fn statistics(&self) -> Option<&'a ChunkStatistics> {
         self.known
     }
 
-    /// The whole chunk where it is mapped, when its stored bytes are its elements. With `eager`, a blob of one chunk is
-    /// opened for it, too.
+    /// The whole chunk in place, if it is mapped and its stored bytes are its elements. With `eager`, a blob that holds a single
+    /// chunk is opened too.
     ///
     /// # Errors
     ///
@@ -102,21 +100,21 @@ impl<'a> Chunk<'a> {
             return Ok(None);
         }
         let mapped = self.blobs.blob(self.array, &span.blob, eager)?.and_then(|blob| blob.mapped());
-        // A span that reaches past the end is left to fetching, which reports it.
+        // A span that reaches past the end is left to `fetch`, which reports it.
         Ok(mapped
             .zip(usize::try_from(span.offset).ok().zip(usize::try_from(span.length).ok()))
             .and_then(|(bytes, (start, length))| bytes.get(start..start.checked_add(length)?)))
     }
 
-    /// Puts the wanted cells into their slot in the result.
+    /// Copies the wanted cells into their slot in the result.
     ///
-    /// Plain chunks are copied straight from the stored bytes, and only the part that is needed is fetched. A chunk
-    /// whose slot is contiguous is decoded straight into it; any other goes through scratch memory, so each element is
-    /// copied at most once after the last filter.
+    /// Plain chunks are copied directly from the stored bytes, and only the needed part is fetched. A chunk whose slot is
+    /// contiguous is decoded directly into it; any other goes through scratch memory. Each element is thus copied at most once
+    /// after the last filter.
     ///
     /// # Errors
     ///
-    /// Whatever fetching and decoding say.
+    /// Any error from fetching or decoding.
     pub fn copy_into(&mut self, wanted: &PlannedChunk, slot: &mut OutputSlot<'_>) -> Result<()> {
         let array = self.array;
         let Some(reference) = self.reference else { return self.fill(slot) };
@@ -154,7 +152,7 @@ impl<'a> Chunk<'a> {
         stored: &[Bytes],
         (scratch, end): (&mut [u8], usize),
     ) -> Result<()> {
-        // Stopping early has a cost, so it is done only when at least an eighth is saved.
+        // Stopping early has a cost, so do it only when at least 1/8 is saved.
         if end <= scratch.len() - scratch.len() / 8 {
             let out = PartialOutput { slot: None, front: scratch.get_mut(..end) };
             if self.array.decode_partial(wanted, reference, stored, out)? == Coverage::Front {
@@ -164,15 +162,15 @@ impl<'a> Chunk<'a> {
         self.array.decode(self.coord, reference, stored, scratch)
     }
 
-    /// Shows the wanted cells to `work`: bytes that hold them, and where in these bytes they are. Every cell of a chunk
-    /// that was never written is the one fill value (strides of zero).
+    /// Passes the wanted cells to `work`: a byte slice that holds them, and their layout in it. In a chunk that was never
+    /// written, every cell is the same fill value (strides of zero).
     ///
-    /// Plain chunks are shown where they are stored, without any promise of alignment; others are decoded into scratch
-    /// memory that the thread keeps. Nothing is copied.
+    /// Plain chunks are passed in place, without any guarantee of alignment. Others are decoded into the thread's scratch memory.
+    /// Nothing is copied.
     ///
     /// # Errors
     ///
-    /// Whatever fetching, decoding and `work` say.
+    /// Any error from fetching, decoding or `work`.
     pub fn with_cells<T>(
         &mut self,
         wanted: &PlannedChunk,
@@ -204,11 +202,11 @@ impl<'a> Chunk<'a> {
         })
     }
 
-    /// All cells as elements, for types of variable length and arrays with missing elements.
+    /// All cells as elements, for variable-length types and arrays with missing elements.
     ///
     /// # Errors
     ///
-    /// Whatever fetching and decoding say.
+    /// Any error from fetching or decoding.
     pub fn elements(&mut self) -> Result<Elements> {
         let (array, schema) = (self.array, self.array.schema());
         let cells = schema.grid.region(self.coord).cells().and_then(|cells| usize::try_from(cells).ok());
@@ -219,7 +217,7 @@ impl<'a> Chunk<'a> {
                 Fill::Zero => Elements::zero(&schema.dtype),
                 Fill::Element(element) => element.clone(),
             };
-            // Nothing is stored of them: a long fill value times many cells can be any size.
+            // Nothing is stored for these cells, so a long fill value times many cells can have any size.
             let each = element.variable_at(0).map_or(0, <[u8]>::len) + size_of::<(usize, usize)>();
             if !cells.checked_mul(each).is_some_and(|bytes| is_plausible(bytes as u64, 0)) {
                 return Err(too_large(array, self.coord));
@@ -239,11 +237,11 @@ impl<'a> Chunk<'a> {
         Ok(elements)
     }
 
-    /// The stored bytes and their form, where another store could take them as they are.
+    /// The stored bytes and their form, if another store could take them over as they are.
     ///
     /// # Errors
     ///
-    /// Whatever fetching says.
+    /// Any error from fetching.
     pub fn stored(&mut self) -> Result<Option<(StoredForm, Bytes)>> {
         let Some(reference) = self.reference else { return Ok(None) };
         let Some(form) = self.array.stored_form(self.coord, reference) else { return Ok(None) };
@@ -251,8 +249,8 @@ impl<'a> Chunk<'a> {
         Ok(if stored.len() == 1 { stored.pop().map(|stored| (form, stored)) } else { None })
     }
 
-    /// Can it be read? Coded bytes are decoded into scratch memory that the thread keeps; of bytes that are stored as they
-    /// are, every page is looked at and nothing is copied.
+    /// Checks that the chunk can be read. Encoded bytes are decoded into the thread's scratch memory. For bytes stored as is,
+    /// every page is touched and nothing is copied.
     pub(crate) fn check(&mut self, plain: impl FnOnce(&Span) -> Result<()>) -> Result<()> {
         let Some(reference) = self.reference else { return Ok(()) };
         if needs_elements(self.array) {
@@ -266,7 +264,7 @@ impl<'a> Chunk<'a> {
         with_scratch(bytes, |scratch| self.array.decode(self.coord, reference, &stored, scratch))
     }
 
-    /// The ranges of stored bytes that visiting the wanted cells fetches.
+    /// The ranges of stored bytes that a visit of the wanted cells fetches.
     ///
     /// # Errors
     ///
@@ -289,7 +287,7 @@ impl<'a> Chunk<'a> {
     fn fetch_whole(&mut self, reference: &ChunkRef) -> Result<Vec<Bytes>> {
         match &self.fetched {
             Some(fetched) if reference.as_plain().is_none() => Ok(fetched.clone()),
-            // Of a plain chunk, only the wanted part was fetched ahead.
+            // For a plain chunk, only the wanted part was fetched ahead.
             _ => fetch(self.array, &reference.spans().collect::<SmallVec<[&Span; 4]>>()),
         }
     }
@@ -307,10 +305,12 @@ impl<'a> Chunk<'a> {
 }
 
 fn only<'b>(array: &dyn Array, stored: &'b [Bytes]) -> Result<&'b Bytes> {
-    stored.first().ok_or_else(|| Error::invalid(format!("{}: fetched nothing", array.name())))
+    stored
+        .first()
+        .ok_or_else(|| Error::invalid(format!("{}: no bytes were fetched for a chunk", array.name())))
 }
 
-/// The stored bytes that are needed for the wanted cells: all, or the part of a plain chunk that holds them.
+/// The stored bytes needed for the wanted cells: all of them, or only the relevant part of a plain chunk.
 pub(crate) fn spans_of(array: &dyn Array, wanted: &PlannedChunk, reference: &ChunkRef) -> Result<Vec<Span>> {
     let schema = array.schema();
     let (Some(span), Some(item)) = (reference.as_plain(), schema.dtype.size()) else {
@@ -320,7 +320,7 @@ pub(crate) fn spans_of(array: &dyn Array, wanted: &PlannedChunk, reference: &Chu
     let (first, needed) = (from.offset as u64, (reach + item) as u64);
     if first.saturating_add(needed) > span.length {
         return Err(Place::new(array.name(), "chunk", span.offset).corrupt(format!(
-            "{} stored bytes, chunk {:?} needs {}",
+            "only {} bytes are stored, but chunk {:?} needs {}",
             span.length,
             wanted.coord.as_slice(),
             first.saturating_add(needed)
@@ -329,7 +329,7 @@ pub(crate) fn spans_of(array: &dyn Array, wanted: &PlannedChunk, reference: &Chu
     Ok(vec![Span { blob: span.blob.clone(), offset: span.offset + first, length: needed }])
 }
 
-/// Where the wanted cells are in a decoded chunk of this shape, and the bytes from the first to the last of them.
+/// The layout of the wanted cells in a decoded chunk of this shape, and the byte range from the first to the last of them.
 fn wanted_layout(
     array: &dyn Array,
     wanted: &PlannedChunk,
@@ -350,16 +350,16 @@ fn wanted_layout(
     Ok((from, reach))
 }
 
-/// The bytes that the chunk decodes to, refused when what is stored makes the claim implausible.
+/// The number of bytes that the chunk decodes to. Fails if the stored size makes this claim implausible.
 ///
 /// # Errors
 ///
-/// [`Corrupt`](Error::Corrupt) when the claim is out of proportion.
+/// [`Corrupt`](Error::Corrupt) if the claim is out of proportion.
 pub fn decoded_bytes(array: &dyn Array, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<usize> {
     check_expansion(array, chunk, reference, reference.stored_bytes())
 }
 
-/// As [`decoded_bytes`], of a chunk that was fetched.
+/// Like [`decoded_bytes`], for a chunk that was fetched.
 fn plausible_bytes(
     array: &dyn Array,
     chunk: &ChunkCoord,
@@ -387,11 +387,11 @@ fn check_expansion(
     Ok(bytes)
 }
 
-/// The stored bytes of these spans, all of which must exist.
+/// Fetches the bytes of these spans, all of which must exist.
 ///
 /// # Errors
 ///
-/// As [`Array::fetch`]; [`NotFound`](Error::NotFound) for an object that is gone.
+/// As [`Array::fetch`]; [`NotFound`](Error::NotFound) for a missing object.
 pub fn fetch(array: &dyn Array, spans: &[&Span]) -> Result<Vec<Bytes>> {
     let fetched = check_fetched(array, spans.len(), array.fetch(spans)?)?.into_iter().zip(spans);
     let gone =
@@ -412,7 +412,7 @@ pub(crate) fn check_fetched(
 }
 
 fn wrong_fill(array: &dyn Array) -> Error {
-    Error::invalid(format!("{}: a fill value of another kind than the array", array.name()))
+    Error::invalid(format!("{}: the fill value does not match the array's type", array.name()))
 }
 
 fn missing(array: &dyn Array, chunk: &ChunkCoord) -> Error {
@@ -424,7 +424,7 @@ fn too_large(array: &dyn Array, chunk: &ChunkCoord) -> Error {
         .corrupt(format!("chunk {:?} is larger than memory", chunk.as_slice()))
 }
 
-/// Must the array be read as [`Elements`], because its type has no fixed size or elements may be missing?
+/// Returns true if the array must be read as [`Elements`], because its type has no fixed size or elements may be missing.
 #[must_use]
 pub fn needs_elements(array: &dyn Array) -> bool {
     let schema = array.schema();

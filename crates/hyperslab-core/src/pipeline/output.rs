@@ -14,10 +14,10 @@ use crate::{Error, Extents, Layout, Plan, PlannedChunk, Result};
 /// Results of at least this size bypass the caches, which they would only flush.
 const STREAMED_FROM: usize = 64 << 20;
 
-/// The places of a plan's chunks in the result. Each is handed out once.
+/// The slots of a plan's chunks in the result. Each slot is handed out once.
 ///
-/// The places of two chunks of one plan never overlap: the chunks differ along some axis, and along that axis
-/// their parts have no position in common. Handing each out once therefore gives each cell one writer.
+/// The slots of two chunks of one plan never overlap: the chunks differ along some axis, and along that axis their parts have no
+/// position in common. Handing out each slot once therefore gives each cell one writer.
 pub struct OutputSlots<'a> {
     plan: &'a Plan,
     item: usize,
@@ -43,22 +43,22 @@ impl fmt::Debug for OutputSlots<'_> {
 }
 
 impl<'a> OutputSlots<'a> {
-    /// The result of `plan` in `result`, packed in C order, elements of `item` bytes.
+    /// Slots for `plan` in `result`, packed in C order with elements of `item` bytes.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the buffer has another size than the result.
+    /// [`Invalid`](Error::Invalid) if the buffer size does not match the result.
     pub fn new(plan: &'a Plan, item: usize, result: &'a mut [u8]) -> Result<Self> {
         let counts = plan.positions().counts();
         let bytes = plan.positions().cells().and_then(|cells| cells.checked_mul(item as u64));
         if bytes != Some(result.len() as u64) {
             return Err(Error::invalid(format!(
-                "a buffer of {} bytes for a result of {counts:?} elements of {item} bytes",
+                "a buffer of {} bytes cannot hold exactly {counts:?} elements of {item} bytes",
                 result.len()
             )));
         }
         let words = usize::try_from(plan.len().div_ceil(64))
-            .map_err(|_| Error::invalid("more chunks than memory can count"))?;
+            .map_err(|_| Error::invalid("the plan has more chunks than memory can address"))?;
         Ok(Self {
             plan,
             item,
@@ -70,8 +70,7 @@ impl<'a> OutputSlots<'a> {
         })
     }
 
-    /// The `index`-th chunk of the plan and its place in the result; `None` when it was taken before or does
-    /// not exist.
+    /// The `index`-th chunk of the plan and its slot in the result; `None` if it was taken before or does not exist.
     #[must_use]
     pub fn take(&self, index: u64) -> Option<(PlannedChunk, OutputSlot<'_>)> {
         if index >= self.plan.len() {
@@ -101,7 +100,7 @@ impl<'a> OutputSlots<'a> {
     }
 }
 
-/// The place of one chunk's wanted cells in the result.
+/// The slot of one chunk's wanted cells in the result.
 pub struct OutputSlot<'a> {
     base: *mut u8,
     writes: Writes,
@@ -130,13 +129,13 @@ impl OutputSlot<'_> {
         &self.counts
     }
 
-    /// Bytes in an element.
+    /// Bytes per element.
     #[must_use]
     pub const fn item(&self) -> usize {
         self.item
     }
 
-    /// The slot as one slice, when its cells follow each other in C order.
+    /// The slot as one slice, if its cells are contiguous in C order.
     pub fn contiguous(&mut self) -> Option<&mut [u8]> {
         let mut bytes = self.item;
         for (&count, &stride) in self.counts.iter().zip(&self.layout.strides).rev() {
@@ -152,36 +151,39 @@ impl OutputSlot<'_> {
         Some(unsafe { std::slice::from_raw_parts_mut(start, bytes) })
     }
 
-    /// Copies the slot's cells from a chunk's bytes, in which they are laid out as `from` says.
+    /// Copies the slot's cells from a chunk's bytes, where they have the layout `from`.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when `from` reaches outside `source`.
+    /// [`Invalid`](Error::Invalid) if `from` reaches outside `source`.
     pub fn copy_from(&mut self, source: &[u8], from: &Layout) -> Result<()> {
         // SAFETY: the slot's cells are inside the result, which is borrowed for writing and so cannot
         // overlap `source`.
         unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item, self.writes) }
     }
 
-    /// As [`copy_from`](Self::copy_from), with the bytes of each number of `unit` bytes reversed on the way.
+    /// Like [`copy_from`](Self::copy_from), reversing the bytes of each number of `unit` bytes.
     ///
     /// # Errors
     ///
-    /// As [`copy_from`](Self::copy_from); [`Invalid`](Error::Invalid) when elements are not whole numbers.
+    /// As [`copy_from`](Self::copy_from); [`Invalid`](Error::Invalid) if elements are not whole numbers.
     pub fn copy_swapped_from(&mut self, unit: usize, source: &[u8], from: &Layout) -> Result<()> {
         if unit == 0 || !self.item.is_multiple_of(unit) {
-            return Err(Error::invalid(format!("elements of {} bytes, numbers of {unit}", self.item)));
+            return Err(Error::invalid(format!(
+                "elements of {} bytes do not consist of whole numbers of {unit} bytes",
+                self.item
+            )));
         }
         let writes = Writes { swap: unit, ..self.writes };
         // SAFETY: as in `copy_from`.
         unsafe { copy_box_to(source, from, self.base, &self.layout, &self.counts, self.item, writes) }
     }
 
-    /// Copies a box of the slot's cells: `counts` of them, the first at `at` of the slot.
+    /// Copies a box of `counts` cells to position `at` of the slot.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the box is not inside the slot or `from` reaches outside `source`.
+    /// [`Invalid`](Error::Invalid) if the box is not inside the slot or `from` reaches outside `source`.
     pub fn copy_box_from(&mut self, at: &[u64], counts: &[u64], source: &[u8], from: &Layout) -> Result<()> {
         let inside = at.len() == self.counts.len()
             && counts.len() == at.len()
@@ -197,14 +199,18 @@ impl OutputSlot<'_> {
         unsafe { copy_box_to(source, from, self.base, &to, counts, self.item, self.writes) }
     }
 
-    /// Puts one element into every cell.
+    /// Sets every cell to one element.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when it has another size than the result's elements.
+    /// [`Invalid`](Error::Invalid) if its size differs from that of the result's elements.
     pub fn fill(&mut self, element: &[u8]) -> Result<()> {
         if element.len() != self.item {
-            return Err(Error::invalid(format!("a fill value of {} bytes for {}", element.len(), self.item)));
+            return Err(Error::invalid(format!(
+                "the fill value has {} bytes, but elements have {}",
+                element.len(),
+                self.item
+            )));
         }
         // The source repeats one element: every stride is zero.
         let from = Layout { offset: 0, strides: SmallVec::from_elem(0, self.counts.len()) };

@@ -1,6 +1,6 @@
 //! Scratch memory: the one pool of buffers that decoders reuse from chunk to chunk.
 //!
-//! Each thread has its own, so that taking a buffer needs no lock. What a thread keeps is bounded.
+//! Each thread has its own pool, so that taking a buffer needs no lock. The memory a thread keeps is bounded.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,7 @@ const KEPT_BUFFER: usize = 64 << 20;
 /// The most bytes that a thread keeps in growable buffers.
 const KEPT_BYTES: usize = 128 << 20;
 
-/// Growable buffers, the last one returned on top: it is the one that the same step of the next chunk takes again.
+/// Growable buffers, the most recently returned on top: the same step of the next chunk takes it again.
 struct Pool {
     buffers: Vec<Vec<u8>>,
     bytes: usize,
@@ -29,7 +29,7 @@ thread_local! {
 ///
 /// [`Invalid`](crate::Error::Invalid) if the allocation fails; otherwise whatever `work` returns.
 pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) -> Result<T> {
-    // Taken out, so that a decoder that reads other arrays finds none and allocates its own.
+    // The buffer is taken out, so that a decoder that reads other arrays finds none and allocates its own.
     let kept = ALIGNED.with(RefCell::take).filter(|kept| kept.as_ref().len() >= bytes);
     let mut buffer = match kept {
         Some(kept) => kept,
@@ -42,7 +42,7 @@ pub fn with_scratch<T>(bytes: usize, work: impl FnOnce(&mut [u8]) -> Result<T>) 
     result
 }
 
-/// A growable buffer of this thread's pool, of any length and with arbitrary contents. [`recycle_scratch`] returns it.
+/// Takes a growable buffer from this thread's pool, with any length and arbitrary contents. [`recycle_scratch`] returns it.
 #[must_use]
 pub fn take_scratch() -> Vec<u8> {
     GROWABLE.with_borrow_mut(|pool| {

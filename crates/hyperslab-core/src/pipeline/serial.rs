@@ -1,13 +1,13 @@
-//! Whole reads on one thread, and results of elements that have no fixed size.
+//! Single-threaded reads, and results whose elements have no fixed size.
 
 use super::{Chunk, Context, OutputSlots, needs_elements, visit_chunks};
 use crate::{Array, Buffer, CellOrder, Elements, Error, Layout, Plan, Positions, Result, Values};
 
-/// Reads these positions of an array, one chunk after the other, on the calling thread.
+/// Reads these positions of an array, chunk by chunk, on the calling thread.
 ///
 /// # Errors
 ///
-/// Whatever planning, fetching and decoding say.
+/// Any error from planning, fetching or decoding.
 pub fn read_serial(array: &dyn Array, positions: Positions) -> Result<Values> {
     let schema = array.schema();
     let plan = Plan::new(&schema.grid, positions)?;
@@ -34,11 +34,11 @@ pub fn read_serial(array: &dyn Array, positions: Positions) -> Result<Values> {
     Values::new(schema.dtype.clone(), &plan.positions().shape(), elements)
 }
 
-/// The bytes of a plan's result.
+/// The size of a plan's result in bytes.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when memory cannot hold it.
+/// [`Invalid`](Error::Invalid) if memory cannot hold it.
 pub fn result_bytes(array: &dyn Array, plan: &Plan) -> Result<usize> {
     let item = array.schema().dtype.size().unwrap_or(0);
     let cells = plan.positions().cells().and_then(|cells| usize::try_from(cells).ok());
@@ -54,11 +54,11 @@ pub fn result_bytes(array: &dyn Array, plan: &Plan) -> Result<usize> {
         })
 }
 
-/// Puts the elements of a plan's chunks, all of which are given in the plan's order, into the result's order.
+/// Arranges the elements of a plan's chunks, given in plan order, in the order of the result.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when a chunk has fewer elements than its cells.
+/// [`Invalid`](Error::Invalid) if a chunk has fewer elements than cells.
 pub fn gather_elements(array: &dyn Array, plan: &Plan, chunks: &[Elements]) -> Result<Elements> {
     let schema = array.schema();
     let counts = plan.positions().counts();

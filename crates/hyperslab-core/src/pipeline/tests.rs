@@ -1,4 +1,4 @@
-//! An array in memory that counts what is asked of it, local or remote.
+//! An array in memory that counts calls, local or remote.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,9 +15,9 @@ struct Numbers {
     schema: ArraySchema,
     blob: Arc<dyn Blob>,
     remote: bool,
-    /// The number of spans of each call of `fetch`.
+    /// The number of spans of each call to `fetch`.
     fetched: Mutex<Vec<usize>>,
-    /// Answer for one chunk fewer than asked.
+    /// Return one location too few.
     short: AtomicBool,
 }
 
@@ -141,6 +141,8 @@ fn errors_and_cancellation_end_a_run() {
         let stopped = visit_chunks(&array, &plan, 0..100, &context, &mut take);
         assert!(matches!(stopped, Err(Error::Cancelled)));
         array.short.store(true, Ordering::Relaxed);
-        assert!(read(&array, "[:]").unwrap_err().to_string().contains("located 99 of 100 chunks"));
+        assert!(
+            read(&array, "[:]").unwrap_err().to_string().contains("returned 99 locations for 100 chunks")
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! On which threads an operation runs.
+//! The threads on which an operation runs.
 
 use std::sync::{Arc, OnceLock};
 
@@ -6,29 +6,30 @@ use rayon::prelude::*;
 
 use crate::Result;
 
-/// Chunks that one task locates and reads: enough to share index blocks, few enough to keep all cores busy.
+/// Chunks per task: enough to share index blocks, few enough to keep all cores busy.
 const CHUNKS_PER_TASK: u64 = 32;
-/// As [`CHUNKS_PER_TASK`], of remote chunks: at the least.
+/// The minimum number of chunks per task on remote storage.
 const REMOTE_CHUNKS_PER_TASK: u64 = 64;
-/// Threads for remote arrays, which wait for responses most of the time.
-const REMOTE_THREADS: usize = 16;
-/// Tasks that each thread gets at least: the last one to finish keeps the others waiting for a task at most.
+/// The number of threads for remote arrays, which mostly wait for responses. Each requests its chunks in one round, so more
+/// threads would send more and smaller requests.
+const REMOTE_THREADS: usize = 8;
+/// The minimum number of tasks per thread. At the end, other threads wait for at most one task.
 const TASKS_PER_THREAD: u64 = 64;
 
-/// On which threads an operation runs.
+/// The threads on which an operation runs.
 #[derive(Debug, Clone, Default)]
 pub enum Threads {
-    /// Those of the pool that the caller is in, or the global one.
+    /// The pool that the caller runs in, or the global pool.
     #[default]
     Shared,
-    /// The caller's own, alone: for callers that are many themselves.
+    /// The caller's thread only, for callers that are themselves parallel.
     Caller,
-    /// Those of this pool.
+    /// This pool.
     Pool(Arc<rayon::ThreadPool>),
 }
 
 impl Threads {
-    /// More threads than there are cores, for arrays on other machines.
+    /// More threads than cores, for arrays on other machines.
     #[must_use]
     pub fn for_remote() -> Self {
         static POOL: OnceLock<Option<Arc<rayon::ThreadPool>>> = OnceLock::new();
@@ -39,7 +40,7 @@ impl Threads {
         POOL.get_or_init(build).clone().map_or(Self::Shared, Self::Pool)
     }
 
-    /// How many there are.
+    /// The number of threads.
     #[must_use]
     pub fn count(&self) -> u64 {
         match self {
@@ -49,7 +50,7 @@ impl Threads {
         }
     }
 
-    /// Runs `work` with these threads as rayon's own, so that parallel iterators inside use them.
+    /// Runs `work` inside this pool, so that rayon's parallel iterators use it.
     pub fn install<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         match self {
             Self::Pool(pool) => pool.install(work),
@@ -57,11 +58,11 @@ impl Threads {
         }
     }
 
-    /// Runs `work` for each of these numbers; the results are in the order of the numbers.
+    /// Runs `work` for each of these numbers. The results are in the order of the numbers.
     ///
     /// # Errors
     ///
-    /// The first that `work` returns.
+    /// The first error from `work`.
     pub fn map<T: Send>(
         &self,
         count: usize,
@@ -73,13 +74,12 @@ impl Threads {
         }
     }
 
-    /// Runs `work(first, count)` over runs of neighbours of `length` chunks. A single run stays on the caller's
-    /// thread: handing it over would cost more than a small read. Runs of `remote` chunks are longer, so that neighbours are
-    /// requested together.
+    /// Runs `work(first, count)` over runs of neighbouring chunks. A single run stays on the caller's thread, because handing it
+    /// over would cost more than a small read. Runs of `remote` chunks are longer, so that neighbours are requested together.
     ///
     /// # Errors
     ///
-    /// The first that `work` returns.
+    /// The first error from `work`.
     pub fn run<T: Send>(
         &self,
         length: u64,
@@ -107,7 +107,7 @@ impl Threads {
     ///
     /// # Errors
     ///
-    /// The first that `work` returns.
+    /// The first error from `work`.
     pub fn each<T: Send>(&self, parts: Vec<T>, work: impl Fn(T) -> Result<()> + Sync + Send) -> Result<()> {
         match self {
             Self::Caller => parts.into_iter().try_for_each(work),

@@ -36,14 +36,14 @@ fn nonsense_is_refused_with_the_reason() {
     for (text, why) in [
         ("[1:2:3:4]", "more than start:stop:step"),
         ("[a]", "not a whole number"),
-        ("[::0]", "step is zero"),
+        ("[::0]", "step must not be zero"),
         ("[..., ...]", "more than one"),
         ("[1,,2]", "an axis is missing"),
         ("hello", "expected"),
         ("time=", "label is missing"),
         ("[4]", "out of bounds"),
         ("[-5]", "out of bounds"),
-        ("[0,0,0]", "3 axes selected"),
+        ("[0,0,0]", "the selection has 3 axes"),
         ("y[0]", "no dimension y; there are time"),
     ] {
         let error = resolved(text, &[4, 5]).expect_err(text).to_string();
@@ -51,7 +51,7 @@ fn nonsense_is_refused_with_the_reason() {
     }
 }
 
-/// What Python's `range(n)[start:stop:step]` gives, by walking.
+/// The result of Python's `range(n)[start:stop:step]`, found by walking.
 fn walked(extent: u64, start: Option<i64>, stop: Option<i64>, step: i64) -> Vec<u64> {
     let extent = extent as i64;
     let bound = |bound: i64| if bound < 0 { bound + extent } else { bound };

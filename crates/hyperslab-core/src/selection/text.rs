@@ -1,4 +1,4 @@
-//! Selections as people write them: `[0, 10:20, ::2]`, `time[3:7]`, `time=2020-01-01..2020-02-01`, `lat~50.1`.
+//! Parses selections: `[0, 10:20, ::2]`, `time[3:7]`, `time=2020-01-01..2020-02-01`, `lat~50.1`.
 
 use std::str::FromStr;
 
@@ -70,7 +70,7 @@ fn axis(text: &str) -> Result<AxisSelection, String> {
         return Err(format!("{text:?} has more than start:stop:step"));
     }
     if step == 0 {
-        return Err("the step is zero".into());
+        return Err("the step must not be zero".into());
     }
     Ok(AxisSelection::Slice { start: first, stop, step })
 }

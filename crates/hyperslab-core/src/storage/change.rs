@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::folder::is_there;
 use super::leftovers::Holder;
@@ -29,9 +30,54 @@ use crate::{Result, join_inside, removable_inside};
 /// ```
 #[derive(Debug)]
 pub struct StagedChange {
-    holder: Holder,
     writer: StageWriter,
-    target: PathBuf,
+    scratch: PathBuf,
+    place: ChangePlace,
+}
+
+/// Where the objects of a change go.
+#[derive(Debug)]
+enum ChangePlace {
+    /// Into a folder of this machine. The holder is there as long as the change.
+    Folder { _holder: Holder, target: PathBuf },
+    /// To wherever the caller takes them.
+    Elsewhere(ChangeSteps),
+}
+
+/// A step of a change to a store that is not on this machine. The steps before it are complete when it starts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ChangeStep {
+    /// Objects to put, by key. Nobody looks at them yet.
+    Put(Vec<String>),
+    /// An object to put that makes what was put before it visible.
+    Show(String),
+    /// Objects to remove, by key.
+    Remove(Vec<String>),
+}
+
+/// The steps of a change to a store that is not on this machine, in their order.
+#[derive(Debug, Clone, Default)]
+pub struct ChangeSteps(Arc<Mutex<Vec<ChangeStep>>>);
+
+impl ChangeSteps {
+    fn push(&self, step: ChangeStep) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(step);
+    }
+
+    /// The steps so far.
+    #[must_use]
+    pub fn take(&self) -> Vec<ChangeStep> {
+        std::mem::take(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has the object with this key been put?
+    fn has(&self, key: &str) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|step| match step {
+            ChangeStep::Put(keys) => keys.iter().any(|own| own == key),
+            ChangeStep::Show(own) => own == key,
+            ChangeStep::Remove(_) => false,
+        })
+    }
 }
 
 impl StagedChange {
@@ -43,8 +89,25 @@ impl StagedChange {
     pub fn open(target: &Path) -> Result<Self> {
         let target = target.canonicalize().map_err(|source| failed(target, source))?;
         let holder = Holder::create(&target)?;
-        let writer = StageWriter::new(holder.content());
-        Ok(Self { holder, writer, target })
+        let (writer, scratch) = (StageWriter::new(holder.content()), holder.scratch());
+        Ok(Self { writer, scratch, place: ChangePlace::Folder { _holder: holder, target } })
+    }
+
+    /// Starts a change of a store that is not on this machine. Its objects are written into `folder`, which the caller
+    /// removes, by the keys that they will have. Instead of being published they stay there, and the steps say in which order
+    /// they go to their places.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](crate::Error::Io) when the folder cannot be written.
+    pub fn elsewhere(folder: &Path) -> Result<(Self, ChangeSteps)> {
+        let (content, scratch) = (folder.join("content"), folder.join("scratch"));
+        for folder in [&content, &scratch] {
+            std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
+        }
+        let steps = ChangeSteps::default();
+        let place = ChangePlace::Elsewhere(steps.clone());
+        Ok((Self { writer: StageWriter::new(content), scratch, place }, steps))
     }
 
     /// Writes the objects of the change.
@@ -56,7 +119,7 @@ impl StagedChange {
     /// Writes objects that are not published, unless the other writer [takes](StageWriter::take) them.
     #[must_use]
     pub fn scratch(&self) -> StageWriter {
-        StageWriter::new(self.holder.scratch())
+        StageWriter::new(self.scratch.clone())
     }
 
     /// Moves one object to its place, durably. Another that is there is replaced in one step.
@@ -65,6 +128,10 @@ impl StagedChange {
     ///
     /// [`Io`](crate::Error::Io) when the system refuses.
     pub fn place(&self, key: &str) -> Result<()> {
+        if let ChangePlace::Elsewhere(steps) = &self.place {
+            steps.push(ChangeStep::Show(key.to_owned()));
+            return Ok(());
+        }
         let path = join_inside(self.writer.folder(), key)?;
         let file = std::fs::File::open(&path).map_err(|source| failed(&path, source))?;
         system::sync_file(&file, &path).map_err(|source| failed(&path, source))?;
@@ -77,7 +144,14 @@ impl StagedChange {
     ///
     /// As [`remove_inside`].
     pub fn remove<K: AsRef<str>>(&self, keys: impl IntoIterator<Item = K>) -> Result<()> {
-        remove_inside(&self.target, keys)
+        match &self.place {
+            ChangePlace::Folder { target, .. } => remove_inside(target, keys),
+            ChangePlace::Elsewhere(steps) => {
+                let keys = keys.into_iter().map(|key| key.as_ref().to_owned()).collect();
+                steps.push(ChangeStep::Remove(keys));
+                Ok(())
+            }
+        }
     }
 
     /// Moves all objects to their places: first those that are not in `last`, in any order, then those in `last` in this
@@ -103,13 +177,25 @@ impl StagedChange {
 
     fn place_except<K: AsRef<str>>(&self, last: &[K]) -> Result<()> {
         let content = self.writer.folder();
-        system::sync_tree(content).map_err(|source| failed(&self.target, source))?;
+        let target = match &self.place {
+            ChangePlace::Folder { target, .. } => target,
+            ChangePlace::Elsewhere(steps) => {
+                let mut keys = Vec::new();
+                keys_below(content, "", &mut keys)?;
+                keys.retain(|key| !steps.has(key) && last.iter().all(|own| own.as_ref() != key));
+                if !keys.is_empty() {
+                    steps.push(ChangeStep::Put(keys));
+                }
+                return Ok(());
+            }
+        };
+        system::sync_tree(content).map_err(|source| failed(target, source))?;
         let mut paths = Vec::with_capacity(last.len());
         for key in last {
             paths.push(join_inside(content, key.as_ref())?);
         }
         let mut touched = BTreeSet::new();
-        merge(content, &self.target, &paths, &mut touched)?;
+        merge(content, target, &paths, &mut touched)?;
         for folder in touched {
             system::sync_folder(&folder).map_err(|source| failed(&folder, source))?;
         }
@@ -118,12 +204,19 @@ impl StagedChange {
 
     /// Moves an object that is synced.
     fn move_last(&self, key: &str) -> Result<()> {
-        let (path, place) = (join_inside(self.writer.folder(), key)?, join_inside(&self.target, key)?);
+        let target = match &self.place {
+            ChangePlace::Folder { target, .. } => target,
+            ChangePlace::Elsewhere(steps) => {
+                steps.push(ChangeStep::Show(key.to_owned()));
+                return Ok(());
+            }
+        };
+        let (path, place) = (join_inside(self.writer.folder(), key)?, join_inside(target, key)?);
         let folder = parent_of(&place);
         if !folder.is_dir() {
             std::fs::create_dir_all(folder).map_err(|source| failed(folder, source))?;
             // Its name, and those of the folders that were made with it.
-            for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.target)) {
+            for above in folder.ancestors().skip(1).take_while(|above| above.starts_with(target)) {
                 system::sync_folder(above).map_err(|source| failed(above, source))?;
             }
         }
@@ -132,6 +225,21 @@ impl StagedChange {
         system::rename(&path, &place).map_err(|source| failed(&place, source))?;
         opened.sync().map_err(|source| failed(folder, source))
     }
+}
+
+/// The keys of the files below a folder.
+fn keys_below(folder: &Path, prefix: &str, keys: &mut Vec<String>) -> Result<()> {
+    for entry in std::fs::read_dir(folder).map_err(|source| failed(folder, source))? {
+        let entry = entry.map_err(|source| failed(folder, source))?;
+        let key = format!("{prefix}{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            keys_below(&entry.path(), &format!("{key}/"), keys)?;
+        } else {
+            keys.push(key);
+        }
+    }
+    keys.sort();
+    Ok(())
 }
 
 /// Moves what is in `from` into `to`, but for the files in `last`: what `to` lacks as a whole, else what is inside it.

@@ -1,4 +1,4 @@
-//! Targets that are one file.
+//! Staging of single files.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -8,8 +8,8 @@ use super::trace::{Step, record};
 use super::{StageOptions, failed, leftovers, parent_of, system};
 use crate::{Error, Result};
 
-/// A file that is written under a temporary name beside its target. [`publish`](Self::publish) puts it there in one step;
-/// dropped, it leaves nothing behind.
+/// A file that is written under a temporary name beside its target. [`publish`](Self::publish) moves it into place in one step. A
+/// file that is dropped instead leaves nothing behind.
 ///
 /// ```
 /// use hyperslab_core::storage::{StageOptions, StagedFile};
@@ -32,12 +32,12 @@ pub struct StagedFile {
 }
 
 impl StagedFile {
-    /// Starts a file that will be at `target`. Without [`replace`](StageOptions::replace), an existing target is refused
-    /// now and again at [`publish`](Self::publish).
+    /// Starts a file for `target`. Without [`replace`](StageOptions::replace), an existing target is refused now and again at
+    /// [`publish`](Self::publish).
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when the target exists, [`Io`](Error::Io) when its folder cannot be written.
+    /// [`Exists`](Error::Exists) if the target exists, [`Io`](Error::Io) if its folder cannot be written.
     pub fn create(target: &Path, options: StageOptions) -> Result<Self> {
         if !options.replace && target.symlink_metadata().is_ok() {
             return Err(Error::exists(target));
@@ -52,19 +52,19 @@ impl StagedFile {
         &self.file
     }
 
-    /// Where the file is until it is published.
+    /// The temporary path, until the file is published.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the file will be.
+    /// The final path.
     #[must_use]
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// An error of the system about this file.
+    /// Wraps a system error about this file.
     #[must_use]
     pub fn failed(&self, source: std::io::Error) -> Error {
         failed(&self.target, source)
@@ -74,37 +74,37 @@ impl StagedFile {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         system::write_all_at(&self.file, bytes, offset).map_err(|source| self.failed(source))?;
         record(|| Step::Write(self.path.clone()));
         Ok(())
     }
 
-    /// Gives the file the permissions of the one that it replaces, as far as the file system supports them.
+    /// Copies the permissions of the file to be replaced, as far as the file system supports them.
     pub fn keep_permissions(&self) {
         if let Ok(metadata) = self.target.metadata() {
             let _ = self.file.set_permissions(metadata.permissions());
         }
     }
 
-    /// Puts the file in its place. See the [module](super) for what is durable when.
+    /// Moves the file into place. See the [module](super) for the durability contract.
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when the target exists and is not to be replaced, [`Io`](Error::Io) when the system
-    /// refuses. The target is untouched then, unless syncing its folder failed.
+    /// [`Exists`](Error::Exists) if the target exists and must not be replaced, [`Io`](Error::Io) if the system reports an error.
+    /// The target is then untouched, unless syncing its folder failed.
     pub fn publish(mut self) -> Result<()> {
         let mut durable = self.options.sync;
         if durable {
             self.sync()?;
         }
-        // Opened now: afterwards the target is there.
+        // Opened now: a failure after the rename would come too late.
         let folder = (durable || self.options.replace)
             .then(|| system::Folder::open(parent_of(&self.target)))
             .transpose()
             .map_err(|source| self.failed(source))?;
-        // Where nothing is there, nothing need be synced. Whether something is there is only known by trying.
+        // A new target needs no sync. Only trying shows whether the target exists.
         match system::rename_new(&self.path, &self.target) {
             Err(source) if source.kind() == ErrorKind::AlreadyExists => {
                 if !self.options.replace {

@@ -1,4 +1,4 @@
-//! Targets that are folders of objects.
+//! Staging of folders of objects.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use super::leftovers::Holder;
 use super::{StageOptions, StageWriter, failed, parent_of, system};
 use crate::{Error, Result};
 
-/// A folder of objects that is filled beside its target. [`publish`](Self::publish) puts it there in one step; dropped, it
-/// leaves nothing behind.
+/// A folder of objects that is filled beside its target. [`publish`](Self::publish) moves it into place in one step. A folder
+/// that is dropped instead leaves nothing behind.
 ///
 /// ```
 /// use hyperslab_core::storage::{StageOptions, StagedFolder};
@@ -30,13 +30,13 @@ pub struct StagedFolder {
 }
 
 impl StagedFolder {
-    /// Starts a folder that will be at `target`. Without [`replace`](StageOptions::replace), an existing target is refused
-    /// now and again at [`publish`](Self::publish).
+    /// Starts a folder for `target`. Without [`replace`](StageOptions::replace), an existing target is refused now and again at
+    /// [`publish`](Self::publish).
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when the target exists; [`Unsupported`](Error::Unsupported) when it is to be replaced on a
-    /// file system that cannot do so in one step; [`Io`](Error::Io) when the folder around it cannot be written.
+    /// [`Exists`](Error::Exists) if the target exists; [`Unsupported`](Error::Unsupported) if the file system cannot replace it
+    /// in one step; [`Io`](Error::Io) if the parent folder cannot be written.
     pub fn create(target: &Path, options: StageOptions) -> Result<Self> {
         let exists = target.symlink_metadata().is_ok();
         if exists && !options.replace {
@@ -44,7 +44,7 @@ impl StagedFolder {
         }
         let holder = Holder::create(target)?;
         if exists {
-            // Both are empty folders still, so this changes nothing.
+            // Both are still empty folders, so this changes nothing.
             system::exchange_names(&holder.content(), &holder.scratch())
                 .map_err(|source| refused(target, source))?;
         }
@@ -58,30 +58,30 @@ impl StagedFolder {
         &self.writer
     }
 
-    /// Writes objects that are not published, unless the other writer [takes](StageWriter::take) them.
+    /// A writer for objects that are not published, unless the other writer [takes](StageWriter::take) them.
     #[must_use]
     pub fn scratch(&self) -> StageWriter {
         StageWriter::new(self.holder.scratch())
     }
 
-    /// Where the folder is until it is published.
+    /// The temporary path, until the folder is published.
     #[must_use]
     pub fn path(&self) -> &Path {
         self.writer.folder()
     }
 
-    /// Where the folder will be.
+    /// The final path.
     #[must_use]
     pub fn target(&self) -> &Path {
         &self.target
     }
 
-    /// Puts the folder in its place. See the [module](super) for what is durable when.
+    /// Moves the folder into place. See the [module](super) for the durability contract.
     ///
     /// # Errors
     ///
-    /// [`Exists`](Error::Exists) when the target exists and is not to be replaced, [`Io`](Error::Io) when the system
-    /// refuses. The target is untouched then, unless syncing the folder around it failed.
+    /// [`Exists`](Error::Exists) if the target exists and must not be replaced, [`Io`](Error::Io) if the system reports an error.
+    /// The target is then untouched, unless syncing its parent folder failed.
     pub fn publish(self) -> Result<()> {
         let (content, target) = (self.path(), self.target.as_path());
         let sync = || system::sync_tree(content).map_err(|source| failed(target, source));
@@ -89,7 +89,7 @@ impl StagedFolder {
         if durable {
             sync()?;
         }
-        // Opened now: afterwards the target is there.
+        // Opened now: a failure after the rename would come too late.
         let folder = (durable || self.options.replace)
             .then(|| system::Folder::open(parent_of(target)))
             .transpose()
@@ -102,7 +102,7 @@ impl StagedFolder {
                 if !durable {
                     sync()?;
                 }
-                // The old content goes with the holder.
+                // The old content is removed with the holder.
                 system::exchange(content, target).map_err(|source| refused(target, source))?;
                 durable = true;
             }
@@ -115,7 +115,7 @@ impl StagedFolder {
     }
 }
 
-/// Did a rename fail because something is there?
+/// Returns true if a rename failed because the target exists.
 pub(super) fn is_there(source: &std::io::Error) -> bool {
     matches!(
         source.kind(),

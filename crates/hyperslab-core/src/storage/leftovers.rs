@@ -1,4 +1,4 @@
-//! Temporary names, the locks on them, and what killed writers left under them.
+//! Temporary names, the locks on them, and leftovers of killed writers.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, TryLockError};
@@ -13,16 +13,16 @@ use crate::{Error, Result};
 
 const SUFFIX: &str = ".part";
 
-/// Digits between name and suffix.
+/// Random digits between the name and the suffix.
 const DIGITS: usize = 16;
 
-/// Longer names are cut here, so that the temporary name is one that file systems take.
+/// Longer names are truncated, so that file systems accept the temporary name.
 const LONGEST: usize = 200;
 
-/// How often a name is tried. Collisions of 64 bits do not happen; cleaners that win a race against us may.
+/// The number of attempts to create a name. 64-bit collisions do not happen, but cleaners may win a race against us.
 const ATTEMPTS: usize = 64;
 
-/// A new file beside `target`, locked.
+/// Creates and locks a new file beside `target`.
 pub(super) fn create_file(target: &Path) -> Result<(File, PathBuf)> {
     sweep(target);
     create(target, |path| {
@@ -32,11 +32,11 @@ pub(super) fn create_file(target: &Path) -> Result<(File, PathBuf)> {
     })
 }
 
-/// A folder beside `target`, locked, in which a stage lives. Dropped, it is removed with everything in it.
+/// A locked folder beside `target` that holds a stage. Dropping it removes it with its contents.
 #[derive(Debug)]
 pub(super) struct Holder {
     path: PathBuf,
-    /// Until it is dropped.
+    /// `None` once it is dropped.
     lock: Option<File>,
 }
 
@@ -55,12 +55,12 @@ impl Holder {
         Ok(holder)
     }
 
-    /// A target that is published.
+    /// The part that is published.
     pub(super) fn content(&self) -> PathBuf {
         self.path.join("content")
     }
 
-    /// A target that is not.
+    /// The part that is not published.
     pub(super) fn scratch(&self) -> PathBuf {
         self.path.join("scratch")
     }
@@ -69,16 +69,17 @@ impl Holder {
 impl Drop for Holder {
     fn drop(&mut self) {
         if std::fs::remove_dir_all(&self.path).is_err() {
-            // A process that has no handle left: one is enough, and the lock has one. A cleaner that comes now helps.
+            // The process may have no file handle left. One is enough, so release the lock's. A cleaner that comes now only
+            // helps.
             self.lock = None;
             let _ = remove_level_by_level(&self.path);
         }
     }
 }
 
-/// Removes a folder and what is in it with one handle at a time; the library's own way takes one for each level.
+/// Removes a folder and its contents with one handle at a time. The standard library's version needs one per level.
 fn remove_level_by_level(folder: &Path) -> io::Result<()> {
-    // Paths, not entries: an entry keeps the handle of its folder.
+    // Collect paths, because an entry keeps the handle of its folder.
     let paths: Vec<_> = std::fs::read_dir(folder)?.flatten().map(|entry| entry.path()).collect();
     for path in paths {
         if path.symlink_metadata()?.is_dir() {
@@ -90,7 +91,7 @@ fn remove_level_by_level(folder: &Path) -> io::Result<()> {
     std::fs::remove_dir(folder)
 }
 
-/// Makes something under a new temporary name and locks it.
+/// Creates something under a new temporary name and locks it.
 fn create(target: &Path, make: impl Fn(&Path) -> io::Result<File>) -> Result<(File, PathBuf)> {
     let name = target.file_name().ok_or_else(|| {
         Error::invalid(format!("{}: the last part of the path is not a name", target.display()))
@@ -109,7 +110,7 @@ fn create(target: &Path, make: impl Fn(&Path) -> io::Result<File>) -> Result<(Fi
         // A cleaner may take it for a leftover before it is locked.
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => continue,
-            // A file system without locks.
+            // The file system has no locks.
             Err(TryLockError::Error(_)) => return Ok((file, path)),
             Ok(()) if is_same(&file, &path) => return Ok((file, path)),
             Ok(()) => {}
@@ -118,7 +119,7 @@ fn create(target: &Path, make: impl Fn(&Path) -> io::Result<File>) -> Result<(Fi
     Err(Error::io(folder.display().to_string(), ErrorKind::AlreadyExists.into()))
 }
 
-/// Removes what killed writers to this target left behind. Failure is harmless.
+/// Removes the leftovers of killed writers to this target. Failure is harmless.
 #[cfg(unix)]
 fn sweep(target: &Path) {
     let Some(name) = target.file_name() else { return };
@@ -130,9 +131,9 @@ fn sweep(target: &Path) {
         }
         let path = entry.path();
         let Ok(kind) = entry.file_type() else { continue };
-        // Links, pipes and devices are none of ours.
+        // We never create links, pipes or devices.
         if kind.is_file() || kind.is_dir() {
-            // The lock is held while it is removed: two cleaners do not meet.
+            // Hold the lock during removal, so that two cleaners do not interfere.
             let Ok(file) = File::open(&path) else { continue };
             if file.try_lock().is_ok() && is_same(&file, &path) {
                 let _ = system::remove(&path);
@@ -141,28 +142,28 @@ fn sweep(target: &Path) {
     }
 }
 
-/// Something that a writer left beside its target, or is using.
+/// A temporary file or folder beside a target, abandoned by its writer or still in use.
 #[derive(Debug)]
 pub struct Leftover {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// Bytes of its files.
+    /// The total size of its files.
     pub bytes: u64,
-    /// What became of it.
+    /// Its state.
     pub state: LeftoverState,
 }
 
-/// What is known of a leftover.
+/// The state of a leftover.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum LeftoverState {
-    /// No process uses it. It is still there.
+    /// No process uses it, but it has not been removed.
     Abandoned,
     /// It was removed.
     Removed,
-    /// A writer that is alive uses it, or the file system cannot tell.
+    /// A running writer uses it, or the file system cannot tell.
     InUse,
-    /// It could not be removed: the reason.
+    /// Removal failed, with the reason.
     Failed(String),
 }
 
@@ -179,12 +180,12 @@ impl LeftoverState {
     }
 }
 
-/// Finds what killed writers left in a folder, whatever their targets, and removes it unless `dry_run`. What a process that is
-/// alive uses stays, and so does everything under other names, links among them.
+/// Finds the leftovers of killed writers in a folder, whatever their targets, and removes them unless `dry_run`. Those in use by
+/// a running process stay, and so does everything under other names, including links.
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the folder cannot be read.
+/// [`Io`](Error::Io) if the folder cannot be read.
 pub fn clean_leftovers(folder: &Path, dry_run: bool) -> Result<Vec<Leftover>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|source| failed(folder, source))? {
@@ -202,7 +203,7 @@ pub fn clean_leftovers(folder: &Path, dry_run: bool) -> Result<Vec<Leftover>> {
 
 #[cfg(unix)]
 fn clean_one(path: &Path, dry_run: bool) -> LeftoverState {
-    // The lock is held while it is removed: two cleaners do not meet, and no writer takes it.
+    // Hold the lock during removal, so that two cleaners do not interfere and no writer takes it.
     match File::open(path) {
         Err(why) => LeftoverState::Failed(why.to_string()),
         Ok(file) if file.try_lock().is_err() || !is_same(&file, path) => LeftoverState::InUse,
@@ -215,7 +216,7 @@ fn clean_one(path: &Path, dry_run: bool) -> LeftoverState {
     }
 }
 
-/// Files that are open cannot be removed here, so that trying does no harm.
+/// On this system open files cannot be removed, so trying does no harm.
 #[cfg(not(unix))]
 fn clean_one(path: &Path, dry_run: bool) -> LeftoverState {
     if dry_run {
@@ -237,7 +238,7 @@ fn is_any_leftover(name: &OsStr) -> bool {
         && digits[1..].iter().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Bytes of a file, or of all files of a folder. What cannot be looked at counts nothing.
+/// The size of a file, or of all files in a folder. Unreadable entries count as zero.
 fn size_of_tree(path: &Path) -> u64 {
     let Ok(metadata) = path.symlink_metadata() else { return 0 };
     if !metadata.is_dir() {
@@ -248,7 +249,7 @@ fn size_of_tree(path: &Path) -> u64 {
     paths.iter().map(|path| size_of_tree(path)).fold(0, u64::saturating_add)
 }
 
-/// A lock keeps others from writing here, and files that are open cannot be removed.
+/// On this system a lock keeps others from writing, and open files cannot be removed.
 #[cfg(not(unix))]
 fn sweep(_: &Path) {}
 
@@ -260,7 +261,7 @@ fn is_leftover(name: &OsStr, prefix: &OsStr) -> bool {
     })
 }
 
-/// `.NAME.`, where a long name is cut.
+/// `.NAME.`, with a long name truncated.
 fn prefix(name: &OsStr) -> OsString {
     let mut prefix = OsString::from(".");
     if name.len() <= LONGEST {
@@ -273,7 +274,7 @@ fn prefix(name: &OsStr) -> OsString {
     prefix
 }
 
-/// A number that no other writer has, on this machine or another.
+/// A random number that no other writer uses, on this machine or another.
 fn random() -> u64 {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let mut hasher = RandomState::new().build_hasher();
@@ -284,7 +285,7 @@ fn random() -> u64 {
     hasher.finish()
 }
 
-/// Does the path still lead to this file?
+/// Returns true if the path still leads to this file.
 #[cfg(unix)]
 pub(super) fn is_same(file: &File, path: &Path) -> bool {
     use std::os::unix::fs::MetadataExt;
@@ -299,7 +300,7 @@ pub(super) fn is_same(_: &File, _: &Path) -> bool {
     true
 }
 
-/// A folder that others cannot enter: what is in it is not ready.
+/// Creates a folder that other users cannot enter, because its contents are incomplete.
 #[cfg(unix)]
 fn private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
@@ -316,7 +317,7 @@ fn open_folder(path: &Path) -> io::Result<File> {
     File::open(path)
 }
 
-/// Folders cannot be opened as files here: a file inside it is used instead.
+/// On this system folders cannot be opened as files, so a file inside the folder is used instead.
 #[cfg(not(unix))]
 fn open_folder(path: &Path) -> io::Result<File> {
     File::create(path.join("lock"))

@@ -1,4 +1,4 @@
-//! Files that are changed in place.
+//! Files changed in place.
 
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
@@ -10,38 +10,38 @@ use super::trace::{Step, record};
 use super::{StagedFile, failed, parent_of, system};
 use crate::{Error, Result};
 
-/// Bytes that are copied at once.
+/// The block size for copying.
 const PIECE: usize = 1 << 20;
 
-/// How often a lock is tried on a file that is replaced meanwhile.
+/// The number of attempts to lock a file that is being replaced.
 const LOCK_ATTEMPTS: usize = 16;
 
-/// A file that is read and written by position, from any thread: one that is changed in place, or one that is staged.
+/// A file that is read and written by position, from any thread: one changed in place, or a staged file.
 #[derive(Debug)]
 pub struct LocalFile {
     file: File,
     path: PathBuf,
-    /// What errors call it: of a staged file its target.
+    /// The path to show in errors: for a staged file, its target.
     shown: PathBuf,
 }
 
 impl LocalFile {
-    /// An existing file, to be changed.
+    /// Opens an existing file for changes.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when it cannot be opened for writing.
+    /// [`Io`](Error::Io) if it cannot be opened for writing.
     pub fn open(path: &Path) -> Result<Self> {
         let file =
             File::options().read(true).write(true).open(path).map_err(|source| failed(path, source))?;
         Ok(Self { file, path: path.to_owned(), shown: path.to_owned() })
     }
 
-    /// An existing file, to be changed by this writer alone: others who lock it are kept away until this is dropped.
+    /// Opens an existing file and locks it against other writers until this is dropped.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when another writer has it; otherwise as [`open`](Self::open).
+    /// [`Invalid`](Error::Invalid) if another writer holds the lock; otherwise as [`open`](Self::open).
     pub fn open_locked(path: &Path) -> Result<Self> {
         for _ in 0..LOCK_ATTEMPTS {
             let own = Self::open(path)?;
@@ -56,27 +56,27 @@ impl LocalFile {
         Err(busy(path))
     }
 
-    /// Another handle on a staged file. It stays valid when the file is published.
+    /// Another handle to a staged file. It stays valid after the file is published.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system has no more handles.
+    /// [`Io`](Error::Io) if the system has no more handles.
     pub fn of(staged: &StagedFile) -> Result<Self> {
         let file = staged.file().try_clone().map_err(|source| staged.failed(source))?;
         Ok(Self { file, path: staged.path().to_owned(), shown: staged.target().to_owned() })
     }
 
-    /// A nameless file in a folder, for what does not fit in memory. It disappears with the handle.
+    /// An unnamed file in a folder, for data that does not fit in memory. It disappears with the handle.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the folder cannot be written.
+    /// [`Io`](Error::Io) if the folder cannot be written.
     pub fn scratch(folder: &Path) -> Result<Self> {
         let file = tempfile::tempfile_in(folder).map_err(|source| failed(folder, source))?;
         Ok(Self { file, path: folder.to_owned(), shown: folder.to_owned() })
     }
 
-    /// The path that it was opened by; of a nameless file that of its folder.
+    /// The path by which it was opened; for an unnamed file, the path of its folder.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
@@ -86,7 +86,7 @@ impl LocalFile {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system cannot tell.
+    /// [`Io`](Error::Io) if the system cannot determine it.
     pub fn length(&self) -> Result<u64> {
         Ok(self.file.metadata().map_err(|source| self.failed(source))?.len())
     }
@@ -95,7 +95,7 @@ impl LocalFile {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn write_at(&self, bytes: &[u8], offset: u64) -> Result<()> {
         system::write_all_at(&self.file, bytes, offset).map_err(|source| self.failed(source))?;
         record(|| Step::Write(self.path.clone()));
@@ -106,12 +106,12 @@ impl LocalFile {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses, or the file ends before.
+    /// [`Io`](Error::Io) if the system reports an error or the file is too short.
     pub fn read_at(&self, bytes: &mut [u8], offset: u64) -> Result<()> {
         crate::blob::read_exact_at(&self.file, bytes, offset).map_err(|source| self.failed(source))
     }
 
-    /// Copies bytes from a place of a file to a place of this one, piece by piece through `write`. The places do not overlap.
+    /// Copies a range of one file to another position of this one, block by block through `write`. The ranges must not overlap.
     ///
     /// # Errors
     ///
@@ -134,12 +134,12 @@ impl LocalFile {
         Ok(())
     }
 
-    /// Keeps others who lock the file away until this is dropped; `false` when another has locked it. On a file system
-    /// without locks no one can be kept away.
+    /// Locks the file against other writers until this is dropped. Returns `false` if another writer holds the lock. A file
+    /// system without locks cannot keep others out.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn try_lock(&self) -> Result<bool> {
         match self.file.try_lock() {
             Ok(()) => Ok(true),
@@ -149,49 +149,49 @@ impl LocalFile {
         }
     }
 
-    /// Lets others lock the file.
+    /// Releases the lock.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn unlock(&self) -> Result<()> {
         self.file.unlock().map_err(|source| self.failed(source))
     }
 
-    /// Makes the file this long: what is new reads as zeros.
+    /// Sets the file's length. New bytes read as zeros.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn set_length(&self, length: u64) -> Result<()> {
         self.file.set_len(length).map_err(|source| self.failed(source))?;
         record(|| Step::Write(self.path.clone()));
         Ok(())
     }
 
-    /// Waits until the content is on the disk; times and permissions may come later.
+    /// Waits until the content is on disk. Times and permissions may follow later.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn sync_data(&self) -> Result<()> {
         system::sync_data(&self.file, &self.path).map_err(|source| self.failed(source))
     }
 
-    /// Waits until everything is on the disk.
+    /// Waits until everything is on disk.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn sync(&self) -> Result<()> {
         system::sync_file(&self.file, &self.path).map_err(|source| self.failed(source))
     }
 
-    /// Removes the file at `path`, durably. A missing one is fine.
+    /// Removes the file at `path`, durably. A missing file is fine.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn remove(path: &Path) -> Result<()> {
         system::remove(path).map_err(|source| failed(path, source))?;
         system::sync_folder(parent_of(path)).map_err(|source| failed(path, source))

@@ -1,14 +1,14 @@
 //! One writer at a time: advisory locks on stores that are changed in place.
 //!
-//! A lock is the system's lock (`flock`) on the store itself, so nothing is left behind and a killed process holds none. A
-//! single-file store is locked at its file, which libhdf5 does too; a directory store at its folder. A writer of one node
-//! also locks the stores around it, shared with writers of other nodes: who changes the whole store waits for nobody and
-//! meets an error, as does who comes second.
+//! A lock is the system's lock (`flock`) on the store itself, so it leaves nothing behind and ends with the process. A
+//! single-file store is locked at its file, as libhdf5 does; a directory store at its folder. A writer of one node also takes a
+//! shared lock on the enclosing stores, so writers of different nodes can work at the same time. Locks never wait: a second
+//! writer, or one that changes the whole store meanwhile, fails at once.
 //!
-//! Readers take no lock: writers publish in an order in which readers find the old content or the new.
+//! Readers take no lock: writers publish in an order in which readers see either the old or the new content.
 //!
-//! A file system without locks keeps nobody away. Writers that can compare what they are about to replace with what they
-//! read do so there.
+//! A file system without locks keeps no one out. There, writers compare what they are about to replace with what they read, where
+//! they can.
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
@@ -17,10 +17,10 @@ use super::leftovers::is_same;
 use super::{failed, parent_of};
 use crate::{Error, Result};
 
-/// How often a lock is tried on something that is replaced meanwhile.
+/// The number of attempts to lock something that is being replaced.
 const ATTEMPTS: usize = 16;
 
-/// Keeps other writers away from a directory store, until it is dropped.
+/// Locks a directory store against other writers until it is dropped.
 ///
 /// ```
 /// use hyperslab_core::storage::StoreLock;
@@ -37,7 +37,7 @@ pub struct StoreLock {
     held: Vec<File>,
 }
 
-/// Who else may hold a lock.
+/// Which other locks are compatible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mode {
     Shared,
@@ -45,17 +45,17 @@ enum Mode {
 }
 
 impl StoreLock {
-    /// For a writer that replaces something: no other writer works in the folder. `encloses` tells whether a folder above is
-    /// part of the same store; writers there are kept away as well.
+    /// A lock for a writer that replaces something: no other writer works in the folder. `encloses` tells whether a parent folder
+    /// belongs to the same store; writers there are excluded as well.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when another writer is at work, [`Io`](Error::Io) when the folder cannot be opened.
+    /// [`Invalid`](Error::Invalid) if another writer is active, [`Io`](Error::Io) if the folder cannot be opened.
     pub fn exclusive(store: &Path, encloses: impl Fn(&Path) -> bool) -> Result<Self> {
         Self::take(store, Mode::Exclusive, encloses)
     }
 
-    /// For a writer that only adds what has a name of its own: others that do the same may work in the folder.
+    /// A lock for a writer that only adds objects with unique names. Other such writers may work in the folder.
     ///
     /// # Errors
     ///
@@ -77,22 +77,22 @@ impl StoreLock {
 
 impl Drop for StoreLock {
     fn drop(&mut self) {
-        // By name: a process that is being started may hold the handle for a moment yet.
+        // Unlock explicitly: a process that is being started may still hold the handle for a moment.
         for file in &self.held {
             let _ = file.unlock();
         }
     }
 }
 
-/// The error of a writer that comes second.
+/// The error for a second writer.
 pub(super) fn busy(path: &Path) -> Error {
     Error::invalid(format!(
-        "{}: another writer is at work on it, or a program keeps it open; nothing was changed, try again when it is done",
+        "{}: another writer is at work on it, or another program has it open; nothing was changed, try again later",
         path.display()
     ))
 }
 
-/// Locks a folder that stays the one at its path; `None` on a file system without locks.
+/// Locks a folder and checks that it is still the one at its path; `None` on a file system without locks.
 fn lock_folder(folder: &Path, mode: Mode) -> Result<Option<File>> {
     for _ in 0..ATTEMPTS {
         let file = open_lock(folder).map_err(|source| failed(folder, source))?;
@@ -102,7 +102,7 @@ fn lock_folder(folder: &Path, mode: Mode) -> Result<Option<File>> {
         };
         match locked {
             Ok(()) if still_there(&file, folder) => return Ok(Some(file)),
-            // Replaced between opening and locking.
+            // It was replaced between opening and locking.
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(busy(folder)),
             Err(TryLockError::Error(_)) => return Ok(None),
@@ -116,7 +116,7 @@ fn open_lock(folder: &Path) -> std::io::Result<File> {
     File::open(folder)
 }
 
-/// Folders cannot be opened as files here: a file beside it stands for it.
+/// On this system folders cannot be opened as files, so a file beside the folder is locked instead.
 #[cfg(not(unix))]
 fn open_lock(folder: &Path) -> std::io::Result<File> {
     if folder.is_file() {
@@ -154,7 +154,7 @@ mod tests {
         let top = root.canonicalize().map_err(|source| failed(&root, source))?;
         let in_store = |path: &Path| path.starts_with(&top);
         let first = StoreLock::exclusive(&node, in_store)?;
-        // Another node of the same store is free; this one and the whole are not.
+        // Another node of the same store is free; this node and the whole store are not.
         let second = StoreLock::exclusive(&other, in_store)?;
         for path in [&root, &node, &other] {
             assert!(StoreLock::exclusive(path, in_store).is_err(), "{}", path.display());

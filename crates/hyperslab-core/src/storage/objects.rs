@@ -95,6 +95,17 @@ pub trait Storage: Send + Sync + Debug {
         false
     }
 
+    /// How many bytes [`prefetch`](Self::prefetch) can keep now; nothing where it does nothing.
+    fn room(&self) -> u64 {
+        0
+    }
+
+    /// The objects under this key as a location of their own; `None` where that is not to be had.
+    fn below(&self, key: &str) -> Option<Arc<dyn Storage>> {
+        let _ = key;
+        None
+    }
+
     /// Reads one request of [`read_many`](Self::read_many).
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The calls to the system, each with its entry in the trace.
+//! System calls, each recorded in the trace.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::trace::{Step, record};
 
-/// From this many files on, a tree is synced by one request to the file system instead of one for each file.
+/// With this many files or more, a tree is synced by one file-system request instead of one per file.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SYNCED_ONE_BY_ONE: usize = 64;
 
@@ -22,12 +22,12 @@ pub(super) fn sync_data(file: &File, path: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A folder whose names are to be made durable. It is opened before the names change: a process that has no handle left
-/// fails then, and not when the change is visible.
+/// A folder whose entries are to be made durable. It is opened before they change, so that a process without free handles fails
+/// before the change is visible.
 #[derive(Debug)]
 pub(super) struct Folder {
     path: PathBuf,
-    /// Not where folders cannot be opened.
+    /// `None` where folders cannot be opened.
     handle: Option<File>,
 }
 
@@ -37,7 +37,7 @@ impl Folder {
         Ok(Self { path: path.to_owned(), handle })
     }
 
-    /// Makes the names durable. A file system that has no such request does it in its own way.
+    /// Makes the entries durable. A file system without such a request does so in its own way.
     pub(super) fn sync(&self) -> io::Result<()> {
         match self.handle.as_ref().map_or(Ok(()), File::sync_all) {
             Err(source) if matches!(source.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {}
@@ -48,12 +48,12 @@ impl Folder {
     }
 }
 
-/// Makes the names in a folder durable.
+/// Makes the entries of a folder durable.
 pub(super) fn sync_folder(folder: &Path) -> io::Result<()> {
     Folder::open(folder)?.sync()
 }
 
-/// Makes a folder and everything in it durable.
+/// Makes a folder and all its contents durable.
 pub(super) fn sync_tree(folder: &Path) -> io::Result<()> {
     let (mut files, mut folders) = (Vec::new(), vec![folder.to_owned()]);
     let mut next = 0;
@@ -78,7 +78,7 @@ pub(super) fn sync_tree(folder: &Path) -> io::Result<()> {
     for path in files {
         File::open(path)?.sync_all()?;
     }
-    // Names last, from the inside out.
+    // Folder entries last, from the inside out.
     for path in folders.iter().rev() {
         sync_folder(path)?;
     }
@@ -86,7 +86,7 @@ pub(super) fn sync_tree(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames a file or folder. Replaces a file that is there.
+/// Renames a file or folder, replacing an existing file.
 pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let replaced = to.symlink_metadata().is_ok();
     std::fs::rename(from, to)?;
@@ -94,7 +94,7 @@ pub(super) fn rename(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Renames a file or folder where nothing is; [`ErrorKind::AlreadyExists`] when something is.
+/// Renames a file or folder to a new name; [`ErrorKind::AlreadyExists`] if the name exists.
 pub(super) fn rename_new(from: &Path, to: &Path) -> io::Result<()> {
     rename_exclusive(from, to)?;
     record(|| Step::Rename { from: from.to_owned(), to: to.to_owned(), replaced: false });
@@ -115,8 +115,8 @@ fn rename_exclusive(from: &Path, to: &Path) -> io::Result<()> {
     link_and_remove(from, to)
 }
 
-/// The same for file systems without such a request. A file is linked, which refuses an existing name. Folders, and files
-/// where there are no links, are renamed when nothing is there: another writer may win in between.
+/// Fallback for file systems without such a request. A file is hard-linked, which fails if the name exists. Folders, and files
+/// where links are not available, are renamed if the name is free; another writer may win the race in between.
 fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
     if to.symlink_metadata().is_ok() {
         return Err(ErrorKind::AlreadyExists.into());
@@ -131,7 +131,7 @@ fn link_and_remove(from: &Path, to: &Path) -> io::Result<()> {
     std::fs::rename(from, to)
 }
 
-/// Exchanges the names of two files or folders; [`ErrorKind::Unsupported`] where the file system cannot.
+/// Exchanges two files or folders; [`ErrorKind::Unsupported`] if the file system cannot.
 pub(super) fn exchange(from: &Path, to: &Path) -> io::Result<()> {
     exchange_names(from, to)?;
     record(|| Step::Exchange { from: from.to_owned(), to: to.to_owned() });
@@ -152,14 +152,14 @@ pub(super) fn exchange_names(_: &Path, _: &Path) -> io::Result<()> {
     Err(ErrorKind::Unsupported.into())
 }
 
-/// Does the file system lack the request?
+/// Returns true if the file system lacks the request.
 #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
 fn is_missing(problem: rustix::io::Errno) -> bool {
     use rustix::io::Errno;
     matches!(problem, Errno::INVAL | Errno::NOSYS | Errno::NOTSUP)
 }
 
-/// Removes a file, a link or a folder with everything in it; nothing is there is fine.
+/// Removes a file, a link, or a folder with its contents. A missing path is fine.
 pub(super) fn remove(path: &Path) -> io::Result<()> {
     let removed = match path.symlink_metadata() {
         Ok(metadata) if metadata.is_dir() => std::fs::remove_dir_all(path),

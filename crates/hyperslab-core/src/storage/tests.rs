@@ -89,7 +89,7 @@ fn objects_are_written_by_key() -> Result<()> {
     assert_eq!(staged.writer().read("group/a")?, Some(b"2".to_vec()));
     assert_eq!(writer.read("a/x")?, None);
     writer.put_new("c/0/1", &[b"12", b"3"])?;
-    assert!(writer.put_new("c/0/1", &[b"4"]).unwrap_err().to_string().contains("was written before"));
+    assert!(writer.put_new("c/0/1", &[b"4"]).unwrap_err().to_string().contains("was already written"));
     writer.write_at("c/0/1", 1, &[b"x", b"yz"])?;
     assert_eq!(writer.read("c/0/1")?, Some(b"1xyz".to_vec()));
     staged.scratch().create("part").map(|mut file| file.write_all(b"p").unwrap())?;
@@ -102,7 +102,7 @@ fn objects_are_written_by_key() -> Result<()> {
         assert!(writer.below(key).is_err() && writer.read(key).is_err(), "{key}");
     }
     staged.publish()?;
-    // A writer that is left over makes nothing.
+    // A writer whose stage is gone creates nothing.
     assert!(writer.put("late", b"").unwrap_err().is_not_found());
     assert!(writer.put("late/later", b"").unwrap_err().is_not_found());
     assert_eq!(names(folder.path()), ["store"]);
@@ -218,7 +218,7 @@ fn what_replaces_or_changes_is_synced_before_it_is_visible() -> Result<()> {
     done?;
     assert_eq!(trace.violations(true), Vec::<String>::new());
 
-    // Few files are synced one by one, many at once.
+    // A few files are synced one by one, many at once.
     for count in [1, 200] {
         let (done, trace) = Trace::of(|| {
             let staged = StagedFolder::create(&store, REPLACE)?;
@@ -233,7 +233,7 @@ fn what_replaces_or_changes_is_synced_before_it_is_visible() -> Result<()> {
     Ok(())
 }
 
-/// The checks notice what they are for.
+/// The checks detect violations.
 #[test]
 fn wrong_orders_are_noticed() {
     let rename = |replaced| Step::Rename { from: "f/.x.part".into(), to: "f/x".into(), replaced };
@@ -291,10 +291,10 @@ fn long_and_odd_names_can_be_staged() -> Result<()> {
     Ok(())
 }
 
-/// Where the process of [`a_killed_writers_leftovers_are_removed`] is to write.
+/// Where the process of [`a_killed_writers_leftovers_are_removed`] writes.
 const CHILD: &str = "HYPERSLAB_TEST_STAGE";
 
-/// Not a test of its own: what the other process does until it is killed.
+/// Not a test of its own: the part that runs in the other process until it is killed.
 #[test]
 fn writer_that_is_killed() -> Result<()> {
     let Some(folder) = std::env::var_os(CHILD).map(PathBuf::from) else { return Ok(()) };
@@ -325,13 +325,13 @@ fn a_killed_writers_leftovers_are_removed() -> Result<()> {
     }
     let theirs: Vec<String> = names(folder.path()).into_iter().filter(|name| name != "ready").collect();
     assert_eq!(theirs.len(), 2);
-    // As long as it lives nothing of it is touched.
+    // While it lives, its files are left alone.
     drop((StagedFile::create(&file, NEW).unwrap(), StagedFolder::create(&store, NEW).unwrap()));
     assert!(theirs.iter().all(|name| folder.path().join(name).exists()));
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(theirs.iter().all(|name| folder.path().join(name).exists()));
-    // Other targets' writers leave it alone; so do names that only look alike.
+    // Writers of other targets leave it alone, and so do similar names.
     std::fs::write(folder.path().join(".file.part"), "").unwrap();
     std::fs::write(folder.path().join(".file.x.0123456789abcdef.part"), "").unwrap();
     drop(StagedFile::create(&folder.path().join("fil"), NEW)?);

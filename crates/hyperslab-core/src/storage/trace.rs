@@ -1,4 +1,4 @@
-//! A record of what storage does, to test the order of its steps.
+//! A record of storage operations, to test their order.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ pub enum Step {
         from: PathBuf,
         /// Its name afterwards.
         to: PathBuf,
-        /// Did it replace something?
+        /// Whether it replaced something.
         replaced: bool,
     },
     /// A file moved inside a stage.
@@ -48,13 +48,13 @@ pub enum Step {
     Remove(PathBuf),
 }
 
-/// The steps that one thread took, for tests that assert what a power cut could leave.
+/// The steps of one thread, for tests that assert the possible results of a power cut.
 ///
-/// Only what goes through this module is recorded. Writes to the [`File`](std::fs::File) of a stage are not; the creation of
-/// that file represents them.
+/// Only operations of this module are recorded. Writes to the [`File`](std::fs::File) of a stage are not; the creation of that
+/// file represents them.
 #[derive(Debug, Clone, Default)]
 pub struct Trace {
-    /// The steps in their order.
+    /// The steps in order.
     pub steps: Vec<Step>,
 }
 
@@ -66,14 +66,14 @@ thread_local! {
 
 /// Reports a step to the watcher of this thread.
 pub(super) fn record(step: impl FnOnce() -> Step) {
-    // Taken out while it runs: the watcher's own steps are not reported.
+    // Taken out while it runs, so that the watcher's own steps are not reported.
     let Some(mut watcher) = WATCHER.take() else { return };
     watcher(step());
     WATCHER.set(Some(watcher));
 }
 
 impl Trace {
-    /// Runs `work` and records what it does on this thread.
+    /// Runs `work` and records its steps on this thread.
     pub fn of<T>(work: impl FnOnce() -> T) -> (T, Self) {
         let steps = Rc::new(RefCell::new(Vec::new()));
         let kept = Rc::clone(&steps);
@@ -81,8 +81,8 @@ impl Trace {
         (result, Self { steps: steps.take() })
     }
 
-    /// Runs `work` and reports each of its steps on this thread right after it was taken, so that the files can be inspected
-    /// as they are then.
+    /// Runs `work` and reports each of its steps on this thread right after it was taken, so that the files can be inspected in
+    /// that state.
     pub fn watch<T>(work: impl FnOnce() -> T, each: impl FnMut(Step) + 'static) -> T {
         let before = WATCHER.replace(Some(Box::new(each)));
         let result = work();
@@ -90,10 +90,10 @@ impl Trace {
         result
     }
 
-    /// Renames and exchanges that a power cut could undo halfway, as text; none when the contract of this module holds.
+    /// Renames and exchanges that a power cut could leave half done, as text. Empty if the durability contract holds.
     ///
-    /// Checked are those that replace something. With `change`, all are: the steps change an existing store. Then the
-    /// folders of all other renames must also be synced before the last one, which makes them visible.
+    /// Checks the renames that replace something. With `change`, the steps change an existing store and all renames are checked;
+    /// the folders of all other renames must then be synced before the last one, which makes them visible.
     #[must_use]
     pub fn violations(&self, change: bool) -> Vec<String> {
         let mut found = Vec::new();
@@ -136,7 +136,7 @@ impl Trace {
                 }
                 Step::SyncTree(folder) => dirty.retain(|path| !path.starts_with(folder)),
                 Step::Remove(gone) => dirty.retain(|path| !path.starts_with(gone)),
-                // Whether it was synced before or not: its name is not.
+                // Even if the content was synced before, the new name is not.
                 Step::Move { from, to } => {
                     dirty.remove(from.as_path());
                     if to.starts_with(top) {

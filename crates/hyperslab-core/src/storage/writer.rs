@@ -1,4 +1,4 @@
-//! Objects of a stage, by key.
+//! Writes the objects of a stage, by key.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Write};
@@ -9,11 +9,11 @@ use super::trace::{Step, record};
 use super::{failed, system};
 use crate::{Error, Result, join_inside};
 
-/// Writes objects below a folder of a stage, by `/`-separated keys that cannot lead out of it. Cheap to clone, and for any
-/// number of threads. Once the stage is published or dropped, every write fails.
+/// Writes objects below a folder of a stage, by `/`-separated keys that cannot lead out of it. Cheap to clone and usable from any
+/// thread. Once the stage is published or dropped, every write fails.
 #[derive(Debug, Clone)]
 pub struct StageWriter {
-    /// The top of the stage. Folders below it are made when they are needed; it is not.
+    /// The top of the stage. Folders below it are created on demand; the top itself is not.
     root: Arc<Path>,
     folder: PathBuf,
 }
@@ -32,17 +32,17 @@ impl StageWriter {
         Ok(Self { root: Arc::clone(&self.root), folder: join_inside(&self.folder, key)? })
     }
 
-    /// The folder that keys start at, as it is now: what was written can be read there before it is published.
+    /// The folder that keys start at. Objects can be read there before they are published.
     #[must_use]
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes an object, in the place of one with this key.
+    /// Writes an object, replacing one with the same key.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses, [`Invalid`](Error::Invalid) for a key that leads out of the folder.
+    /// [`Io`](Error::Io) if the system reports an error, [`Invalid`](Error::Invalid) for a key that leads out of the folder.
     pub fn put(&self, key: &str, bytes: &[u8]) -> Result<()> {
         let path = join_inside(&self.folder, key)?;
         self.open(&path, || File::create(&path))
@@ -52,16 +52,16 @@ impl StageWriter {
         Ok(())
     }
 
-    /// Writes an object that must not be there yet, from its parts.
+    /// Writes a new object from its parts.
     ///
     /// # Errors
     ///
-    /// As [`put`](Self::put); [`Invalid`](Error::Invalid) when there is an object with this key.
+    /// As [`put`](Self::put); [`Invalid`](Error::Invalid) if the key exists.
     pub fn put_new(&self, key: &str, parts: &[&[u8]]) -> Result<()> {
         let path = join_inside(&self.folder, key)?;
         let mut file =
             self.open(&path, || File::create_new(&path)).map_err(|source| match source.kind() {
-                ErrorKind::AlreadyExists => Error::invalid(format!("{} was written before", path.display())),
+                ErrorKind::AlreadyExists => Error::invalid(format!("{} was already written", path.display())),
                 _ => failed(&path, source),
             })?;
         parts.iter().try_for_each(|part| file.write_all(part)).map_err(|source| failed(&path, source))?;
@@ -69,8 +69,8 @@ impl StageWriter {
         Ok(())
     }
 
-    /// Writes parts one after the other into an object that is there. The object is opened for each call: there may be more
-    /// of them than a process may have open files.
+    /// Writes parts one after another into an existing object. The object is opened for each call, because there may be more
+    /// objects than a process may have open files.
     ///
     /// # Errors
     ///
@@ -87,7 +87,7 @@ impl StageWriter {
         Ok(())
     }
 
-    /// An object to be written as a stream, in the place of one with this key.
+    /// Creates an object to be written as a stream, replacing one with the same key.
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl StageWriter {
         Ok(StageObject(file))
     }
 
-    /// The bytes of an object that was written; `None` when there is none.
+    /// Reads an object that was written; `None` if it does not exist.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl StageWriter {
         system::remove(&path).map_err(|source| failed(&path, source))
     }
 
-    /// Takes an object over from another writer of the same stage.
+    /// Moves an object here from another writer of the same stage.
     ///
     /// # Errors
     ///
@@ -137,7 +137,7 @@ impl StageWriter {
         Ok(())
     }
 
-    /// Tries to make something, and again with the folders above it when those are missing: that is once for many objects.
+    /// Creates something. If its parent folders are missing, creates them and tries again, which happens once for many objects.
     fn open<T>(&self, path: &Path, make: impl Fn() -> io::Result<T>) -> io::Result<T> {
         match make() {
             Err(source) if source.kind() == ErrorKind::NotFound => {
@@ -150,10 +150,10 @@ impl StageWriter {
         }
     }
 
-    /// Makes a folder and those above it, as far as the top of the stage.
+    /// Creates a folder and its parents, up to the top of the stage.
     fn folders(&self, folder: &Path) -> io::Result<()> {
         if folder == &*self.root {
-            // Not there any more: the stage was published or dropped.
+            // The stage was published or dropped.
             return if folder.is_dir() { Ok(()) } else { Err(ErrorKind::NotFound.into()) };
         }
         match std::fs::create_dir(folder) {
@@ -177,7 +177,7 @@ impl StageWriter {
     }
 }
 
-/// An object of a stage that is written as a stream.
+/// An object of a stage, written as a stream.
 #[derive(Debug)]
 pub struct StageObject(File);
 

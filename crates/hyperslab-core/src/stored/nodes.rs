@@ -53,8 +53,39 @@ pub struct StoredArray {
     pub fill: Option<StoredFill>,
     /// Its filters in the format's own numbers, in the order of writing.
     pub filters: Vec<StoredFilter>,
+    /// The shape that is stored, where dimensions that it shares with other arrays have grown beyond it.
+    pub extent: Option<Vec<u64>>,
+    /// The document that describes it, in formats that have one, without its attributes.
+    pub document: Option<Arc<serde_json::Value>>,
     /// The types of its dimensions' coordinates, where the format gives them types; else none.
     pub dimension_types: Vec<crate::DType>,
+    /// Arrays of the store that hold labels along an axis, besides those in the schema: axis and path.
+    pub coordinates: Vec<(usize, String)>,
+    /// It holds labels of its only axis, which the format keeps apart from other arrays.
+    pub label: Option<LabelOrder>,
+}
+
+/// The order of labels along a dimension.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LabelOrder {
+    /// None.
+    Unordered,
+    /// Each is at least as large as the one before.
+    Increasing,
+    /// Each is at most as large as the one before.
+    Decreasing,
+}
+
+impl LabelOrder {
+    /// The order of the same labels from the end to the start.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        match self {
+            Self::Unordered => Self::Unordered,
+            Self::Increasing => Self::Decreasing,
+            Self::Decreasing => Self::Increasing,
+        }
+    }
 }
 
 /// How an array's bytes are laid out.

@@ -1,9 +1,9 @@
-//! Element types as a store keeps them: byte order, width, padding, names.
+//! Stored element types: byte order, width, padding, names.
 
-/// The type of an element as it is stored, in all detail that a format keeps.
+/// The stored type of an element, in all the detail that a format keeps.
 ///
-/// A [`DType`](crate::DType) says what an element is in memory. A stored type says how it is kept: two stored types may be
-/// read as the same [`DType`](crate::DType), and a target that has the same stored types writes them as they were.
+/// A [`DType`](crate::DType) describes an element in memory; a stored type describes its encoding. Several stored types may read
+/// as the same [`DType`](crate::DType). A target that has the same stored types preserves them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StoredType {
     /// The class of the type.
@@ -41,7 +41,7 @@ pub enum ReferenceKind {
     Object,
     /// A region of an array.
     Region,
-    /// The revised form of HDF5 1.12, which says itself what it is.
+    /// The revised form of HDF5 1.12, which describes itself.
     Revised,
 }
 
@@ -52,17 +52,17 @@ pub struct FloatLayout {
     pub order: ByteOrder,
     /// 0: no normalisation, 1: the leading bit is stored and set, 2: it is implied.
     pub norm: u8,
-    /// The place of the sign.
+    /// The bit position of the sign.
     pub sign: u8,
-    /// Place and width of the exponent.
+    /// Bit position and width of the exponent.
     pub exponent: (u8, u8),
-    /// Place and width of the mantissa.
+    /// Bit position and width of the mantissa.
     pub mantissa: (u8, u8),
     /// The exponent bias.
     pub bias: u32,
-    /// The first bit that counts.
+    /// The first significant bit.
     pub offset: u16,
-    /// How many bits count.
+    /// The number of significant bits.
     pub precision: u16,
     /// The contents of unused bits: flags of the format.
     pub pad: u8,
@@ -73,11 +73,11 @@ pub struct FloatLayout {
 pub struct IntegerLayout {
     /// The order of the bytes.
     pub order: ByteOrder,
-    /// Can it be negative?
+    /// Whether it is signed.
     pub signed: bool,
-    /// The first bit that counts.
+    /// The first significant bit.
     pub offset: u16,
-    /// How many bits count.
+    /// The number of significant bits.
     pub precision: u16,
     /// The contents of unused bits: flags of the format.
     pub pad: u8,
@@ -90,18 +90,18 @@ pub enum StoredClass {
     Integer(IntegerLayout),
     /// A float.
     Float(FloatLayout),
-    /// A time, as a count that only its writer understands.
+    /// A time, as a count whose meaning only the writer knows.
     Time {
         /// The order of the bytes.
         order: ByteOrder,
-        /// How many bits count.
+        /// The number of significant bits.
         precision: u16,
     },
     /// Text of a fixed size.
     String {
         /// What follows the text.
         padding: TextPadding,
-        /// Is it UTF-8? Otherwise ASCII.
+        /// UTF-8 if true, ASCII otherwise.
         utf8: bool,
     },
     /// Bits without an arithmetic meaning.
@@ -131,7 +131,7 @@ pub enum StoredClass {
     Text {
         /// The declared padding.
         padding: TextPadding,
-        /// Is it UTF-8? Otherwise ASCII.
+        /// UTF-8 if true, ASCII otherwise.
         utf8: bool,
     },
     /// A small array in each element.

@@ -1,4 +1,4 @@
-//! Which element type a file's type becomes.
+//! Chooses the element type for a file's type.
 
 use std::sync::Arc;
 
@@ -8,11 +8,11 @@ use super::{Element, FloatPlan, IntegerPlan, MemberStep, Step};
 use crate::file::Sizes;
 use crate::message::datatype::{Class, Float, Integer, Order, Padding, ReferenceKind, Type};
 
-/// The order in which this machine keeps the bytes of a number.
+/// The byte order of this machine.
 const NATIVE: Order = if cfg!(target_endian = "little") { Order::Little } else { Order::Big };
 
 impl Element {
-    /// How elements of this type are read; `name` is the store's, for messages.
+    /// How to read elements of this type. `name` is the store's, for messages.
     pub(crate) fn new(dtype: &Type, sizes: Sizes, name: &str) -> Result<Self> {
         let corrupt = |what: &str| {
             Err(hyperslab_core::Place::new(name, "datatype message", 0)
@@ -27,7 +27,7 @@ impl Element {
                     dtype.size,
                 )
             }
-            // No type of ours holds it: its bytes are given as they are.
+            // None of our types can hold it, so its bytes are returned as is.
             Class::Float(float) => self::float(*float, dtype.size).unwrap_or_else(|| {
                 let tag = describe_float(*float);
                 (DType::Opaque(Arc::new(OpaqueType { size: dtype.size, tag })), Step::Copy)
@@ -90,7 +90,7 @@ fn number(integer: Integer, stored: usize) -> (DType, Step) {
         (5..=16, None) if stored < 8 || integer.precision <= 64 => {
             (if integer.signed { DType::Int64 } else { DType::UInt64 }, plan)
         }
-        // No type of ours holds it: its bytes are given as they are.
+        // None of our types can hold it, so its bytes are returned as is.
         _ => {
             let tag = format!("{}int{}", if integer.signed { "" } else { "u" }, integer.precision);
             (DType::Opaque(Arc::new(OpaqueType { size: stored, tag })), Step::Copy)
@@ -98,14 +98,14 @@ fn number(integer: Integer, stored: usize) -> (DType, Step) {
     }
 }
 
-/// The float types of memory: bits of exponent and mantissa, greatest and least exponent.
+/// The float types in memory: bits of exponent and mantissa, largest and smallest exponent.
 const FLOATS: [(DType, usize, u8, i64, i64); 3] = [
     (DType::Float16, 2, 10, 15, -14),
     (DType::Float32, 4, 23, 127, -126),
     (DType::Float64, 8, 52, 1023, -1022),
 ];
 
-/// The smallest of our floats that holds every value: what h5py chooses.
+/// The smallest of our floats that holds every value, as in h5py.
 fn float(float: Float, stored: usize) -> Option<(DType, Step)> {
     let plan = Step::Float(FloatPlan { stored, float });
     let significant = if float.norm == 2 { float.mantissa.1 } else { float.mantissa.1.saturating_sub(1) };
@@ -141,8 +141,8 @@ fn describe_float(float: Float) -> String {
     format!("float{} with {} bits of exponent", float.precision, float.exponent.1)
 }
 
-/// h5py keeps types of NumPy that HDF5 lacks as opaque bytes whose tag is `NUMPY:` and their type: dates, spans, and
-/// byte strings where a string type would not do.
+/// h5py stores NumPy types that HDF5 lacks as opaque bytes tagged with `NUMPY:` and the type: dates, durations, and byte strings
+/// where a string type would not do.
 fn opaque(tag: &str, size: usize) -> (DType, Step) {
     if tag.strip_prefix("NUMPY:|S").is_some_and(|length| length.parse() == Ok(size)) {
         return (DType::FixedBytes(size), Step::Copy);
@@ -202,7 +202,7 @@ fn array(shape: &[usize], base: Element) -> (DType, Step) {
     (dtype, step)
 }
 
-/// h5py keeps complex numbers as compounds of two like floats named `r` and `i`.
+/// h5py stores complex numbers as compounds of two equal floats named `r` and `i`.
 fn complex(members: &[(String, usize, Element)], size: usize) -> Option<(DType, Step)> {
     let [(r, 0, real), (i, at, imaginary)] = members else { return None };
     let dtype = match real.dtype {
@@ -222,7 +222,7 @@ fn compound(members: Vec<(String, usize, Element)>, size: usize) -> (DType, Step
     if let Some(complex) = complex(&members, size) {
         return complex;
     }
-    // The file's own offsets are kept where nothing changes its size.
+    // The file's own offsets are kept if no member changes its size.
     let keeps = members.iter().all(|(_, _, element)| element.size == Some(element.stored));
     if keeps {
         let fields = members.iter().map(|(name, offset, element)| Member {

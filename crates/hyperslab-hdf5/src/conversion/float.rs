@@ -1,11 +1,11 @@
-//! Floats of any shape, converted exactly.
+//! Converts floats of any layout exactly.
 
 use half::f16;
 
 use super::integer::{bits, put_bits};
 use crate::message::datatype::{Float, Order};
 
-/// How a float that is not a native one is read.
+/// How to read a non-native float.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FloatPlan {
     pub(crate) stored: usize,
@@ -65,7 +65,7 @@ impl FloatPlan {
 }
 
 impl FloatPlan {
-    /// The stored bytes of native floats of `size` bytes, rounded to the nearest where they have more bits.
+    /// The stored bytes of native floats of `size` bytes, rounded to nearest if they have more bits.
     pub(crate) fn store(self, native: &[u8], size: usize, out: &mut Vec<u8>) {
         for from in native.chunks_exact(size.max(1)) {
             let bits = match *from {
@@ -113,7 +113,7 @@ impl FloatPlan {
     }
 }
 
-/// The stored exponent of a positive number, and its significand with so many bits after the leading one, rounded to even.
+/// The stored exponent of a positive number, and its significand with `fraction` bits after the leading one, rounded to even.
 fn normalised(value: f64, bias: i64, fraction: i64) -> (i64, u128) {
     let bits = value.to_bits();
     let (stored, low) = ((bits >> 52 & 0x7ff) as i64, bits & ((1 << 52) - 1));
@@ -136,7 +136,7 @@ fn normalised(value: f64, bias: i64, fraction: i64) -> (i64, u128) {
     if significand >= leading << 1 {
         return (e + bias + 1, significand >> 1);
     }
-    // Without the leading bit it is subnormal, whose exponent is stored as zero.
+    // Without the leading bit it is subnormal, with a stored exponent of zero.
     (if significand < leading { 0 } else { e + bias }, significand)
 }
 
@@ -149,7 +149,7 @@ fn scale(mantissa: u128, power: i64) -> f64 {
         power -= 1000;
     }
     while power < -1000 {
-        // Only the last multiplication may land among the subnormal numbers, so that it alone rounds.
+        // Only the last multiplication may produce a subnormal number, so that only it rounds.
         let step = (-power - 1000).min(1000);
         value *= 2_f64.powi(-step);
         power += step;

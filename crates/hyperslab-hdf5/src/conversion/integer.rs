@@ -1,8 +1,8 @@
-//! Integers of any width, precision and place in their bytes.
+//! Integers of any width, precision and bit offset.
 
 use crate::message::datatype::{Integer, Order};
 
-/// How an integer that is not a native one is read.
+/// How to read a non-native integer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct IntegerPlan {
     pub(crate) stored: usize,
@@ -80,7 +80,7 @@ pub(crate) fn put_bits(bits: u128, order: Order, length: usize, out: &mut Vec<u8
     }
 }
 
-/// Stores an integer in native byte order in however many bytes there are.
+/// Stores an integer in native byte order in all available bytes.
 pub(crate) fn put(value: i128, out: &mut [u8]) {
     let bytes = value.to_le_bytes();
     let length = out.len().min(16);
@@ -90,7 +90,7 @@ pub(crate) fn put(value: i128, out: &mut [u8]) {
     }
 }
 
-/// The lowest 16 bytes as bits, whatever order they are stored in.
+/// The lowest 16 bytes as bits, independent of the stored order.
 pub(crate) fn bits(bytes: &[u8], order: Order) -> u128 {
     let mut wide = [0; 16];
     let length = bytes.len().min(16);

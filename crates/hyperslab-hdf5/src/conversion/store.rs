@@ -1,4 +1,4 @@
-//! From elements in memory to their bytes in the file: the inverse of reading.
+//! Converts elements in memory to stored bytes: the inverse of reading.
 
 use hyperslab_core::{DType, Data, Elements, Error, Result, swap_bytes};
 
@@ -6,20 +6,20 @@ use super::{Element, MemberStep, Step};
 use crate::message::datatype::{Padding, ReferenceKind};
 use crate::references;
 
-/// Where elements of variable length go.
+/// Stores variable-length elements.
 pub(crate) trait Keeper {
-    /// Keeps these bytes; returns the heap collection's address and the object's number in it.
+    /// Stores these bytes. Returns the heap collection's address and the object's number in it.
     fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32)>;
 
     /// The address of the object at this path.
     fn object(&mut self, path: &str) -> Result<u64>;
 
-    /// Is there an object at this path?
+    /// Returns true if there is an object at this path.
     fn has_object(&mut self, path: &str) -> bool;
 }
 
 impl Element {
-    /// Why elements of this type can be read but not written; `None` when they can be.
+    /// Why elements of this type can be read but not written; `None` if they can be.
     pub(crate) fn unstorable(&self) -> Option<String> {
         match &self.step {
             Step::Copy
@@ -43,13 +43,13 @@ impl Element {
         out: &mut Vec<u8>,
     ) -> Result<()> {
         if elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
-            return Err(Error::invalid("missing elements, for which HDF5 has no place"));
+            return Err(Error::invalid("HDF5 cannot hold missing elements"));
         }
         match (&self.step, &elements.data) {
             (_, Data::Fixed(bytes)) => self.store_fixed(bytes, out),
             (Step::Text, Data::Variable { offsets, bytes }) => {
                 self.variable(offsets, 1, bytes, keeper, out, &|text| match text.contains(&0) {
-                    true => Err(Error::invalid("text with a NUL, at which HDF5 ends a text")),
+                    true => Err(Error::invalid("HDF5 text cannot contain a NUL character")),
                     false => Ok(()),
                 })
             }
@@ -68,7 +68,7 @@ impl Element {
                 }
                 Ok(())
             }
-            // Bytes of any length are kept as lists of unsigned bytes.
+            // Variable-length bytes are stored as lists of unsigned bytes.
             (Step::List(_), Data::Variable { offsets, bytes }) => {
                 self.variable(offsets, 1, bytes, keeper, out, &|_| Ok(()))
             }
@@ -81,7 +81,7 @@ impl Element {
             (Step::Struct(steps), Data::Struct { length, members }) => {
                 self.columns(steps, *length, members, keeper, out)
             }
-            _ => Err(Error::invalid(format!("elements that are not held as {} are", self.dtype))),
+            _ => Err(Error::invalid(format!("the elements do not have the layout of {}", self.dtype))),
         }
     }
 
@@ -130,7 +130,8 @@ impl Element {
     ) -> Result<()> {
         for pair in offsets.windows(2) {
             let (start, end) = (pair[0] as usize * each, pair[1] as usize * each);
-            let item = bytes.get(start..end).ok_or_else(|| Error::invalid("offsets after the elements"))?;
+            let item =
+                bytes.get(start..end).ok_or_else(|| Error::invalid("the offsets reach past the elements"))?;
             check(item)?;
             let count = u32::try_from(pair[1] - pair[0])
                 .map_err(|_| Error::invalid("an element of more than 2^32 items"))?;
@@ -159,7 +160,7 @@ impl Element {
             let (each, mut column) = (step.element.stored, Vec::new());
             step.element.store(member, keeper, &mut column)?;
             if column.len() != length * each {
-                return Err(Error::invalid("members of different lengths"));
+                return Err(Error::invalid("the members differ in length"));
             }
             for (row, part) in column.chunks_exact(each).enumerate() {
                 out[from + row * self.stored + step.from..][..each].copy_from_slice(part);
@@ -169,7 +170,7 @@ impl Element {
     }
 }
 
-/// Text that ends with NULs becomes text that is padded as the file wants it.
+/// Converts NUL-padded text to the padding of the file.
 fn pad(padding: Padding, text: &mut [u8]) {
     if padding == Padding::Space {
         let end = text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
@@ -177,11 +178,11 @@ fn pad(padding: Padding, text: &mut [u8]) {
     }
 }
 
-/// UTF-32 text of a fixed number of code points as UTF-8 in four bytes a point, padded with NULs.
+/// Fixed-length UTF-32 text as UTF-8 with four bytes per code point, padded with NULs.
 pub(crate) fn utf8_of(elements: &Elements, points: usize) -> Result<Elements> {
     let Some(bytes) = elements.as_fixed() else {
         return Err(Error::invalid(format!(
-            "elements that are not held as {} are",
+            "the elements do not have the layout of {}",
             DType::FixedText(points)
         )));
     };
@@ -191,7 +192,7 @@ pub(crate) fn utf8_of(elements: &Elements, points: usize) -> Result<Elements> {
         for point in text.chunks_exact(4) {
             let point = u32::from_ne_bytes([point[0], point[1], point[2], point[3]]);
             let letter = char::from_u32(point)
-                .ok_or_else(|| Error::invalid(format!("{point:#x} is no Unicode letter")))?;
+                .ok_or_else(|| Error::invalid(format!("{point:#x} is not a Unicode character")))?;
             if letter != '\0' {
                 out.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());
             }

@@ -1,4 +1,4 @@
-//! Elements of variable length: text, lists, references, and structs that have such members.
+//! Variable-length elements: text, lists, references, and structs with such members.
 
 use std::sync::Arc;
 
@@ -9,8 +9,8 @@ use crate::file::{File, FileFields};
 use crate::message::datatype::ReferenceKind;
 use crate::references;
 
-/// The heaps of a file. An object may be referred to many times: what elements take in memory is drawn from the budget
-/// of the operation, all attributes of a node together.
+/// The heaps of a file. An object may be referenced many times, so the memory for elements is drawn from the operation's budget,
+/// for all attributes of a node together.
 #[derive(Debug)]
 pub(crate) struct Heaps<'a> {
     pub(crate) file: &'a Arc<File>,
@@ -22,13 +22,13 @@ impl<'a> Heaps<'a> {
         Self { file, place }
     }
 
-    /// Draws memory for elements, before it is taken.
+    /// Draws memory for elements before it is allocated.
     fn allocate(&self, bytes: u64) -> Result<()> {
         self.file.allocate(bytes, self.place.structure)
     }
 
-    /// Appends the bytes that a stored variable-length element (count, heap address, heap index) leads to;
-    /// answers the count. `each` bytes make one item.
+    /// Appends the bytes of a stored variable-length element (count, heap address, heap index). Returns the count. `each` bytes
+    /// make one item.
     fn fetch(&self, stored: &[u8], each: usize, out: &mut Vec<u8>) -> Result<u32> {
         let mut fields = Fields::new(stored, self.place);
         let count = fields.u32()?;
@@ -51,12 +51,13 @@ impl<'a> Heaps<'a> {
 }
 
 impl Element {
-    /// Turns stored elements of any type into elements.
+    /// Converts stored elements of any type.
     pub(crate) fn elements(&self, stored: &[u8], heaps: &Heaps<'_>) -> Result<Elements> {
         let count = stored.len() / self.stored;
         if let Some(size) = self.size {
-            let bytes =
-                count.checked_mul(size).ok_or_else(|| heaps.place.corrupt("elements larger than memory"))?;
+            let bytes = count
+                .checked_mul(size)
+                .ok_or_else(|| heaps.place.corrupt("the elements are larger than memory"))?;
             let mut out = heaps.file.zeroed(bytes, heaps.place.structure)?;
             if size > 0 {
                 self.convert(&stored[..count * self.stored], &mut out, heaps.place)?;
@@ -89,7 +90,7 @@ impl Element {
         member.element.elements(&column, heaps)
     }
 
-    /// Room for the offsets of these elements, of which the first is there.
+    /// Reserves the offsets of these elements. The first one is set.
     fn offsets(&self, stored: &[u8], heaps: &Heaps<'_>) -> Result<Vec<u64>> {
         let count = stored.len() / self.stored + 1;
         heaps.allocate(8 * count as u64)?;
@@ -103,7 +104,7 @@ impl Element {
         for element in stored.chunks_exact(self.stored) {
             let before = bytes.len();
             heaps.fetch(element, 1, &mut bytes)?;
-            // libhdf5 gives C strings: what follows a NUL is never seen.
+            // libhdf5 returns C strings, so bytes after a NUL are never seen.
             if let Some(end) = bytes[before..].iter().position(|byte| *byte == 0) {
                 bytes.truncate(before + end);
             }

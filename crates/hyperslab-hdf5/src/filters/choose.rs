@@ -1,4 +1,4 @@
-//! From filters as people ask for them to what the pipeline message says: the inverse of describing.
+//! Converts user-facing filters to pipeline messages: the inverse of describing.
 
 use hyperslab_core::{DType, Error, Filter, Result};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{encode, id};
 use crate::message::pipeline::FilterSpec;
 
-/// What filters are told of the chunks they work on.
+/// The properties of chunks that filters need.
 #[derive(Debug, Clone)]
 pub(crate) struct Chunks<'a> {
     /// The type of an element.
@@ -113,7 +113,7 @@ fn scale_offset(filter: &Filter, chunks: &Chunks<'_>, element: u32, factor: u32)
     let cells =
         u32::try_from(chunks.cells).map_err(|_| Error::invalid("scaleoffset: a chunk of 2^32 cells"))?;
     let mut values = vec![method, factor, cells, class, element, sign, 0];
-    // A fill value that nobody set is zero, and counts as defined.
+    // An unset fill value is zero and counts as defined.
     let mut fill = [0; 8];
     if let Some(bytes) = chunks.fill {
         fill[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);

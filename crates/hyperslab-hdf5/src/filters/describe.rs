@@ -1,11 +1,11 @@
-//! Filters as people know them.
+//! User-facing descriptions of filters.
 
 use hyperslab_core::Filter;
 
 use super::id;
 use crate::message::pipeline::FilterSpec;
 
-/// The name of a filter: the one that people use, or else the one in the file.
+/// The usual name of a filter, or else the name in the file.
 pub(crate) fn name_of(spec: &FilterSpec) -> String {
     let name = match spec.id {
         id::DEFLATE => "gzip",
@@ -33,7 +33,7 @@ pub(crate) fn name_of(spec: &FilterSpec) -> String {
     name.to_owned()
 }
 
-/// The filter with its parameters, as `info` shows it.
+/// The filter with its parameters, as shown by `info`.
 pub(crate) fn describe(spec: &FilterSpec) -> Filter {
     let filter = Filter::new(name_of(spec));
     let value = |index: usize| spec.values.get(index).copied();

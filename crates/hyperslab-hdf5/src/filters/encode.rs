@@ -1,4 +1,4 @@
-//! The filter pipeline in the direction of writing.
+//! The filter pipeline for writing.
 
 use std::borrow::Cow;
 
@@ -12,11 +12,11 @@ use super::{Pipeline, id, name_of};
 use crate::message::pipeline::FilterSpec;
 
 impl Pipeline {
-    /// A chunk's bytes through all filters, and the mask of those that were left out because they gained nothing.
+    /// Applies all filters to a chunk. Returns its bytes and the mask of filters that were skipped because they saved nothing.
     pub(crate) fn encode<'a>(&self, raw: &'a [u8]) -> Result<(Cow<'a, [u8]>, u32)> {
         let (mut bytes, mut mask) = (Cow::Borrowed(raw), 0);
         for (index, spec) in self.specs.iter().enumerate() {
-            // A chunk may go without an unsupported filter: its mask says so.
+            // A chunk may skip an unsupported filter; its mask records that.
             if check(spec).is_err() {
                 mask |= 1 << index;
                 continue;
@@ -33,7 +33,7 @@ impl Pipeline {
 }
 
 impl FilterSpec {
-    /// Is it there to make chunks smaller?
+    /// Returns true if its purpose is to make chunks smaller.
     fn is_compressor(&self) -> bool {
         match self.id {
             id::SHUFFLE | id::FLETCHER32 => false,
@@ -100,7 +100,7 @@ fn bit_shuffle(spec: &FilterSpec, raw: &[u8], out: &mut Vec<u8>) -> Result<(), C
     }
 }
 
-/// What the parameters ask Blosc for; `None` for its own codec, which we only read.
+/// The Blosc options for the parameters; `None` for Blosc's own codec, which we only read.
 fn blosc_options(spec: &FilterSpec) -> Option<blosc::Options> {
     let value = |index: usize| spec.values.get(index).copied().unwrap_or(0);
     let codec = match value(6) {
@@ -119,7 +119,7 @@ fn blosc_options(spec: &FilterSpec) -> Option<blosc::Options> {
     Some(blosc::Options::new(codec, value(4).cast_signed(), element).with_filter(filter))
 }
 
-/// Can chunks be written with this filter?
+/// Returns true if chunks can be written with this filter.
 pub(crate) fn check(spec: &FilterSpec) -> Result<()> {
     let known = match spec.id {
         id::DEFLATE

@@ -1,4 +1,4 @@
-//! One filter undone.
+//! Undoes one filter.
 
 use hyperslab_codec::{
     CodecError, bitshuffle, blosc, blosc2, bzip2, checksum, deflate, hdf5_lz4, lzf, nbit, scale_offset,
@@ -10,7 +10,7 @@ use super::id;
 use super::name_of;
 use crate::message::pipeline::FilterSpec;
 
-/// Says of a kernel's error where it happened.
+/// Adds the location to a kernel's error.
 fn failed(place: Place<'_>, error: CodecError) -> Error {
     match error {
         CodecError::Unsupported { codec, feature } => place.unsupported(format!("{codec}: {feature}")),
@@ -67,7 +67,7 @@ fn zfp_header(spec: &FilterSpec) -> std::result::Result<zfp::Header, CodecError>
     zfp::Header::parse(&bytes)
 }
 
-/// Undoes a filter whose input's size is not known, up to `limit` bytes.
+/// Undoes a filter whose output size is not known, up to `limit` bytes.
 pub(super) fn decode_vec(
     spec: &FilterSpec,
     stored: &[u8],
@@ -78,7 +78,7 @@ pub(super) fn decode_vec(
     let value = |index: usize| spec.values.get(index).copied().unwrap_or(0) as usize;
     let done = match spec.id {
         id::DEFLATE => deflate::decode_vec(deflate::Wrapper::Zlib, stored, limit, out),
-        // These two keep or cut the size, so that it is known.
+        // These two keep or reduce the size by a known amount.
         id::SHUFFLE => {
             out.resize(stored.len(), 0);
             shuffle::decode(value(0).max(1), stored, out)
@@ -122,7 +122,7 @@ pub(super) fn decode_vec(
     done.map_err(|error| failed(place, error))
 }
 
-/// The data before the checksum, which is compared.
+/// The data before the checksum, which is verified.
 fn fletcher32<'a>(stored: &'a [u8], place: Place<'_>) -> Result<&'a [u8]> {
     let Some((data, sum)) = stored.split_last_chunk::<4>() else {
         return Err(place.corrupt("fletcher32: no room for the checksum"));
@@ -131,7 +131,7 @@ fn fletcher32<'a>(stored: &'a [u8], place: Place<'_>) -> Result<&'a [u8]> {
     Ok(data)
 }
 
-/// What codes the bit-shuffled blocks; `None` when they are stored as they are.
+/// The codec of the bit-shuffled blocks; `None` if they are stored uncompressed.
 pub(super) fn bitshuffle_inner(spec: &FilterSpec) -> Option<bitshuffle::Inner> {
     match spec.values.get(4) {
         Some(2) => Some(bitshuffle::Inner::Lz4),
@@ -140,13 +140,13 @@ pub(super) fn bitshuffle_inner(spec: &FilterSpec) -> Option<bitshuffle::Inner> {
     }
 }
 
-/// Elements in a block; the filter chooses them where the file does not say.
+/// Elements per block. The filter chooses the number if the file does not give it.
 pub(super) fn bitshuffle_block(spec: &FilterSpec) -> usize {
     let value = |index: usize| spec.values.get(index).copied().unwrap_or(0) as usize;
     if value(3) == 0 { bitshuffle::default_block(value(2).max(1)) } else { value(3) }
 }
 
-/// Where no bit can be saved, n-bit hands on what it is given, whatever that is.
+/// If no bit can be saved, n-bit passes its input on unchanged.
 fn nbit_passes(spec: &FilterSpec) -> bool {
     spec.values.get(1).is_some_and(|need_not| *need_not != 0)
 }

@@ -17,7 +17,7 @@ const STRUCTURE: &str = "fractal heap";
 const DIRECT: &str = "fractal heap direct block";
 const INDIRECT: &str = "fractal heap indirect block";
 
-/// Indirect blocks inside indirect blocks; the doubling table reaches 64 bits long before.
+/// The maximum nesting depth of indirect blocks; the doubling table reaches 64 bits long before.
 const MAX_DEPTH: usize = 64;
 
 /// A fractal heap.
@@ -25,7 +25,7 @@ const MAX_DEPTH: usize = 64;
 pub(crate) struct FractalHeap {
     address: u64,
     id_length: usize,
-    /// Do direct blocks carry checksums?
+    /// Whether direct blocks have checksums.
     summed: bool,
     max_managed: u64,
     huge: Option<u64>,
@@ -37,19 +37,18 @@ pub(crate) struct FractalHeap {
     root: Option<u64>,
     rows: u64,
     filters: Option<RootFilter>,
-    /// Direct blocks that were read, checked and, where they are filtered, decoded: by the heap offset at which
-    /// they start, with their addresses.
+    /// Direct blocks that were read, checked and, if filtered, decoded: by starting heap offset, with their addresses.
     blocks: Mutex<Blocks>,
 }
 
-/// Blocks by the heap offset at which they start, and the bytes of all.
+/// Blocks by starting heap offset, and their total size.
 #[derive(Debug, Default)]
 struct Blocks {
     held: BTreeMap<u64, (u64, Bytes)>,
     bytes: u64,
 }
 
-/// Blocks that a heap keeps, and bytes of them.
+/// Limits on the blocks and bytes that a heap caches.
 const KEPT: usize = 1024;
 const KEPT_BYTES: u64 = 64 << 20;
 
@@ -60,7 +59,7 @@ struct RootFilter {
     pipeline: Pipeline,
 }
 
-/// A direct block: where it is, its size, and, where it is filtered, its stored size and mask.
+/// A direct block: its address and size, and if it is filtered, its stored size and mask.
 struct Block {
     address: u64,
     size: u64,
@@ -137,12 +136,12 @@ impl FractalHeap {
         file.place(STRUCTURE, self.address)
     }
 
-    /// Bytes of an id.
+    /// The number of bytes of an id.
     pub(crate) const fn id_length(&self) -> usize {
         self.id_length
     }
 
-    /// The object with this id, and where it is in the file (as far as it is stored as it is).
+    /// The object with this id, and its address in the file if it is stored unfiltered.
     pub(crate) fn object(&self, file: &File, id: &[u8]) -> Result<(Bytes, u64)> {
         let place = self.place(file);
         let id = id.get(..self.id_length.min(id.len())).unwrap_or(id);
@@ -162,12 +161,11 @@ impl FractalHeap {
                 }
                 Ok((Bytes::copy_from_slice(fields.bytes(length)?), self.address))
             }
-            kind => Err(place.corrupt(format!("an id of kind {kind}"))),
+            kind => Err(place.corrupt(format!("unknown id kind {kind}"))),
         }
     }
 
-    /// The heap offset in an id, by which many are best sorted before their objects are read; those that are elsewhere
-    /// come first.
+    /// The heap offset in an id, by which ids are best sorted before reading their objects. Objects outside the heap come first.
     pub(crate) fn offset(&self, id: &[u8]) -> u64 {
         let managed = id.first().is_some_and(|first| first >> 4 & 3 == 0);
         let offset = id.get(1..1 + self.offset_bytes.min(8)).filter(|_| managed);
@@ -194,7 +192,7 @@ impl FractalHeap {
         }
     }
 
-    /// The object, where its block is at hand.
+    /// The object, if its block is cached.
     fn cached(&self, offset: u64, length: u64) -> Option<(Bytes, u64)> {
         let blocks = lock(&self.blocks);
         let (start, (address, bytes)) = blocks.held.range(..=offset).next_back()?;
@@ -211,7 +209,7 @@ impl FractalHeap {
     /// The direct block that holds this heap offset.
     fn find(&self, file: &File, offset: u64) -> Result<Block> {
         let place = self.place(file);
-        let root = self.root.ok_or_else(|| place.corrupt("an id in an empty heap"))?;
+        let root = self.root.ok_or_else(|| place.corrupt("an id refers to an empty heap"))?;
         if self.rows == 0 {
             let stored = self.filters.as_ref().map(|filter| (filter.size, filter.mask));
             return Ok(Block { address: root, size: self.start, start: 0, stored });
@@ -220,10 +218,10 @@ impl FractalHeap {
         let (mut address, mut rows, mut base) = (root, self.rows, 0_u64);
         for _ in 0..MAX_DEPTH {
             let within =
-                offset.checked_sub(base).ok_or_else(|| place.corrupt("an offset before its block"))?;
+                offset.checked_sub(base).ok_or_else(|| place.corrupt("an offset lies before its block"))?;
             let first_row = self.start * self.width;
             let row = if within < first_row { 0 } else { u64::from((within / first_row).ilog2()) + 1 };
-            let size = self.row_size(row).ok_or_else(|| place.corrupt("a block larger than memory"))?;
+            let size = self.row_size(row).ok_or_else(|| place.corrupt("a block is larger than memory"))?;
             let row_start = if row == 0 { 0 } else { size.saturating_mul(self.width) };
             let column = within.saturating_sub(row_start) / size;
             if row >= rows {
@@ -233,21 +231,21 @@ impl FractalHeap {
             let start = column
                 .checked_mul(size)
                 .and_then(|within| base.checked_add(row_start)?.checked_add(within))
-                .ok_or_else(|| place.corrupt("a block past the end of every heap"))?;
+                .ok_or_else(|| place.corrupt("a block lies past the end of the heap"))?;
             if row < direct_rows {
                 return Ok(Block { address: child, size, start, stored });
             }
             (address, base) = (child, start);
-            // An indirect block of `size` bytes has as many rows as reach that size.
+            // An indirect block of `size` bytes has as many rows as needed to reach that size.
             rows =
                 (u64::from(size.ilog2()) + 1).checked_sub(u64::from(first_row.ilog2())).ok_or_else(|| {
                     place.corrupt(format!("an indirect block of {size} bytes, a row has {first_row}"))
                 })?;
         }
-        Err(place.corrupt("indirect blocks in a circle"))
+        Err(place.corrupt("indirect blocks form a cycle"))
     }
 
-    /// A child's address out of an indirect block.
+    /// A child's address, from an indirect block.
     fn child(
         &self,
         file: &File,
@@ -285,13 +283,13 @@ impl FractalHeap {
         Ok((fields.defined(sizes)?, None))
     }
 
-    /// A direct block's bytes, its own header included: heap offsets count from there.
+    /// A direct block's bytes including its header, because heap offsets count from there.
     fn block(&self, file: &File, block: &Block) -> Result<Bytes> {
         let place = file.place(DIRECT, block.address);
         let bytes = match (&self.filters, block.stored) {
             (Some(filter), Some((stored, mask))) => {
-                let size =
-                    usize::try_from(block.size).map_err(|_| place.corrupt("a block larger than memory"))?;
+                let size = usize::try_from(block.size)
+                    .map_err(|_| place.corrupt("a block is larger than memory"))?;
                 let mut out = file.zeroed(size, DIRECT)?;
                 filter.pipeline.decode(mask, &file.read(DIRECT, block.address, stored)?, &mut out, place)?;
                 Bytes::from(out)
@@ -328,7 +326,7 @@ impl FractalHeap {
         Err(place.corrupt(format!("checksum {computed:#010x}, stored {stored:#010x}")))
     }
 
-    /// A huge object is in the file on its own; a B-tree finds it, or the id says where.
+    /// A huge object is stored separately in the file; a B-tree or the id itself gives its address.
     fn huge(&self, file: &File, fields: &mut Fields<'_>) -> Result<(Bytes, u64)> {
         let sizes = file.sizes();
         let place = self.place(file);
@@ -340,7 +338,7 @@ impl FractalHeap {
             return self.huge_bytes(file, address, length, filter);
         }
         let key = fields.uint(self.id_length.saturating_sub(1).min(sizes.length).min(8))?;
-        let tree = self.huge.ok_or_else(|| place.corrupt("a huge object without their B-tree"))?;
+        let tree = self.huge.ok_or_else(|| place.corrupt("a huge object exists without a B-tree"))?;
         let tree = BTree2::read(file, tree)?;
         let mut found = None;
         // Records: address, length, [mask, decoded length,] id; sorted by id.
@@ -377,7 +375,8 @@ impl FractalHeap {
             return Ok((bytes, address));
         };
         let place = file.place(structure, address);
-        let decoded = usize::try_from(decoded).map_err(|_| place.corrupt("an object larger than memory"))?;
+        let decoded =
+            usize::try_from(decoded).map_err(|_| place.corrupt("an object is larger than memory"))?;
         let mut out = file.zeroed(decoded, structure)?;
         filters.pipeline.decode(mask, &bytes, &mut out, place)?;
         Ok((out.into(), address))

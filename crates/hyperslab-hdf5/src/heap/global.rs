@@ -1,4 +1,4 @@
-//! Global heap collections: elements of variable length, region references, virtual mappings.
+//! Global heap collections: variable-length elements, region references, virtual mappings.
 
 use bytes::Bytes;
 use hyperslab_core::{Fields, Result};
@@ -7,7 +7,7 @@ use crate::file::{File, FileFields};
 
 const STRUCTURE: &str = "global heap collection";
 
-/// One collection, with the places of its objects.
+/// One collection, with the positions of its objects.
 #[derive(Debug)]
 pub(crate) struct Collection {
     address: u64,
@@ -26,7 +26,7 @@ impl Collection {
         fields.skip(3)?;
         let bytes = file.read(STRUCTURE, address, fields.length(sizes)?)?;
         let mut fields = Fields::new(&bytes, file.place(STRUCTURE, address));
-        // Heads, of the collection and of its objects, are padded to a multiple of 8 bytes.
+        // Headers of the collection and its objects are padded to a multiple of 8 bytes.
         let head = (8 + sizes.length).next_multiple_of(8);
         fields.skip(head)?;
         let mut objects = Vec::new();
@@ -41,7 +41,7 @@ impl Collection {
                 break;
             }
             let size = usize::try_from(size).ok().filter(|size| *size <= fields.remaining());
-            let size = size.ok_or_else(|| place.corrupt("an object that reaches past the collection"))?;
+            let size = size.ok_or_else(|| place.corrupt("an object reaches past the collection"))?;
             objects.push((index, fields.position(), size));
             fields.skip(size.next_multiple_of(8).min(fields.remaining()))?;
         }
@@ -49,7 +49,7 @@ impl Collection {
         Ok(Self { address, bytes, objects })
     }
 
-    /// About what it takes in memory.
+    /// The approximate size in memory.
     pub(crate) const fn bytes(&self) -> u64 {
         (self.bytes.len() + self.objects.len() * size_of::<(u16, usize, usize)>()) as u64
     }

@@ -148,7 +148,7 @@ impl Search<'_> {
 
 pub(super) fn visit(index: &ChunkIndex, file: &File, root: u64, visit: Visit<'_>) -> Result<()> {
     // A node takes 24 bytes at least: the file has room for no more of them.
-    let mut budget = file.length / 24 + 1;
+    let mut budget = file.stored / 24 + 1;
     walk(index, file, root, MAX_DEPTH, &mut budget, visit).map(|_| ())
 }
 

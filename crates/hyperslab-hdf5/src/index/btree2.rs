@@ -9,7 +9,7 @@ use crate::btree2::BTree2;
 use crate::file::{File, FileFields};
 use crate::symbol_table::uint;
 
-/// Where the parts of a record are: address, [size, mask,] the chunk's place in the grid.
+/// The layout of a record: address, [size, mask,] the chunk's coordinate.
 #[derive(Clone, Copy)]
 struct Record {
     rank: usize,

@@ -19,13 +19,13 @@ const DATA: &str = "extensible array data block";
 #[derive(Debug)]
 pub(crate) struct ExtensibleArray {
     geometry: Geometry,
-    /// The header, to which every block points back.
+    /// The address of the header, to which every block points back.
     address: u64,
     client: u8,
     element: usize,
-    /// Elements from here on were never set.
+    /// Elements at and after this index were never set.
     end: u64,
-    /// Where the index block is, and its bytes; `None` while nothing is stored.
+    /// The address and bytes of the index block; `None` while nothing is stored.
     index: Option<(u64, Bytes)>,
 }
 
@@ -47,10 +47,10 @@ impl ExtensibleArray {
             page_bits: u32::from(fields.u8()?),
         };
         if !geometry.is_valid() {
-            return Err(place.corrupt(format!("parameters that make no array: {geometry:?}")));
+            return Err(place.corrupt(format!("invalid parameters: {geometry:?}")));
         }
         check_element(element, client, filtered, sizes, place)?;
-        // Super blocks and their bytes, data blocks and their bytes: statistics that nobody relies on.
+        // Counts and sizes of super blocks and data blocks: statistics that we do not use.
         fields.skip(4 * sizes.length)?;
         let end = fields.length(sizes)?;
         let _elements = fields.length(sizes)?;
@@ -97,12 +97,12 @@ impl ExtensibleArray {
         Ok(())
     }
 
-    /// A reader that keeps the blocks it read last.
+    /// A reader that caches the last blocks.
     pub(super) const fn cursor(&self) -> Cursor<'_> {
         Cursor { array: self, super_block: None, run: None }
     }
 
-    /// Hands every element that is set to `visit`, with its number.
+    /// Passes every set element to `visit`, with its number.
     pub(super) fn visit(
         &self,
         index: &ChunkIndex,
@@ -113,7 +113,7 @@ impl ExtensibleArray {
         let mut next = 0;
         let end = self.end.min(self.geometry.capacity());
         while next < end {
-            // Where a block or page is missing, the cursor says how far the gap reaches.
+            // If a block or page is missing, the cursor tells how far the gap reaches.
             let (stored, gap) = cursor.step(index, file, next)?;
             if let Some(stored) = stored
                 && visit(next, stored)?.is_break()
@@ -126,10 +126,10 @@ impl ExtensibleArray {
     }
 }
 
-/// A super block: which it is, its page bitmap and its addresses.
+/// A super block: its number, page bitmap and addresses.
 struct SuperBlock {
     number: u32,
-    /// `None` when it was never made.
+    /// `None` if it was never created.
     content: Option<(Bytes, usize)>,
 }
 
@@ -138,11 +138,11 @@ struct Run {
     /// The elements that it holds.
     first: u64,
     end: u64,
-    /// Where it is, and its bytes; `None` when it was never written.
+    /// Its address and bytes; `None` if it was never written.
     content: Option<(u64, Bytes)>,
 }
 
-/// Finds elements, keeping the last super block and the last run of elements.
+/// Finds elements, caching the last super block and the last run of elements.
 pub(super) struct Cursor<'a> {
     array: &'a ExtensibleArray,
     super_block: Option<SuperBlock>,
@@ -155,9 +155,9 @@ impl Cursor<'_> {
         Ok(self.step(index, file, number)?.0)
     }
 
-    /// The element, and the number from which on something else may be.
+    /// The element, and the next number at which something else may be stored.
     fn step(&mut self, index: &ChunkIndex, file: &File, number: u64) -> Result<(Option<Stored>, u64)> {
-        // "max_idx" decides: what lies past it reads as fill, whatever the blocks say.
+        // "max_idx" decides: everything past it reads as fill, whatever the blocks contain.
         if number >= self.array.end {
             return Ok((None, self.array.end));
         }
@@ -180,13 +180,13 @@ impl Cursor<'_> {
 
     /// The run of elements that holds this one.
     fn load(&mut self, file: &File, number: u64) -> Result<Run> {
-        // Runs that were never written are stepped over without reading anything.
+        // Runs that were never written are skipped without reading.
         file.spend(0, DATA)?;
         let geometry = self.array.geometry;
         let missing = |first, length: u64| Run { first, end: first + length, content: None };
         let Some(spot) = geometry.locate(number) else { return Ok(missing(number, 1)) };
         match spot {
-            // The caller has answered for these.
+            // The caller has handled these.
             Spot::Index(_) => Ok(missing(number, 1)),
             Spot::Direct { slot, block } => {
                 let first = geometry.first(block.super_block, block.number);
@@ -229,7 +229,7 @@ impl Cursor<'_> {
         }
         let page = block.element >> geometry.page_bits;
         let first = first + (page << geometry.page_bits);
-        // One string of bits for all blocks, highest first: not byte-aligned per block.
+        // One bit string for all blocks, highest bit first, not byte-aligned per block.
         let bit = block.number * geometry.pages(u) + page;
         let set = bytes.get((bit >> 3) as usize).is_some_and(|byte| byte & (0x80 >> (bit & 7)) != 0);
         if !set {
@@ -259,7 +259,7 @@ impl Cursor<'_> {
         Ok(SuperBlock { number: u, content: Some((bytes.slice(prefix..), bitmap as usize)) })
     }
 
-    /// A data block that is not cut into pages.
+    /// A data block without pages.
     fn block(&self, file: &File, address: u64, first: u64, length: u64) -> Result<Run> {
         let prefix = self.array.prefix(file, self.array.geometry.offset_bytes());
         let elements = length.saturating_mul(self.array.element as u64);

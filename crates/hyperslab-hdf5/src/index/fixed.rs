@@ -1,4 +1,4 @@
-//! Fixed arrays: the index of datasets that cannot grow without end.
+//! Fixed arrays: the index of datasets with a limited extent.
 
 use std::ops::ControlFlow;
 
@@ -16,7 +16,7 @@ const DATA: &str = "fixed array data block";
 pub(crate) struct FixedArray {
     element: u64,
     page_bits: u32,
-    /// Elements in all.
+    /// The total number of elements.
     count: u64,
     /// The data block; `None` while nothing is stored.
     block: Option<Block>,
@@ -27,7 +27,7 @@ struct Block {
     address: u64,
     /// Where the elements, or the first page, start.
     start: u64,
-    /// One bit per page, highest first: was it written? `None` when there are no pages.
+    /// One bit per page, highest first, set if it was written. `None` if there are no pages.
     pages: Option<Bytes>,
 }
 
@@ -74,12 +74,12 @@ impl FixedArray {
         Ok(Block { address, start, pages: Some(prefix.slice(head as usize..)) })
     }
 
-    /// A reader that keeps the page it read last.
+    /// A reader that caches the last page.
     pub(super) const fn cursor(&self) -> Cursor<'_> {
         Cursor { array: self, run: None }
     }
 
-    /// Hands every element that is set to `visit`, with its number.
+    /// Passes every set element to `visit`, with its number.
     pub(super) fn visit(
         &self,
         index: &ChunkIndex,
@@ -101,7 +101,7 @@ impl FixedArray {
     }
 }
 
-/// Finds elements, keeping the last run of them.
+/// Finds elements, caching the last run of them.
 pub(super) struct Cursor<'a> {
     array: &'a FixedArray,
     run: Option<Run>,
@@ -111,7 +111,7 @@ pub(super) struct Cursor<'a> {
 struct Run {
     first: u64,
     end: u64,
-    /// Where it is, and its bytes; `None` when it was never written.
+    /// Its address and bytes; `None` if it was never written.
     content: Option<(u64, Bytes)>,
 }
 
@@ -139,10 +139,10 @@ impl Cursor<'_> {
 
     fn load(&self, file: &File, block: &Block, number: u64) -> Result<Run> {
         let array = self.array;
-        // Pages that were never written are stepped over without reading anything.
+        // Pages that were never written are skipped without reading.
         file.spend(0, DATA)?;
         let Some(pages) = &block.pages else {
-            // One checksum for the block's head and elements.
+            // One checksum covers the block's header and elements.
             let head = block.start.saturating_sub(block.address);
             let whole = array.count.saturating_mul(array.element).saturating_add(head.saturating_add(4));
             let bytes = file.read_checked(DATA, block.address, whole)?.slice(head as usize..);
@@ -150,7 +150,7 @@ impl Cursor<'_> {
         };
         let page = number >> array.page_bits;
         let first = page << array.page_bits;
-        // The last page is as short as it can be.
+        // The last page is only as long as needed.
         let end = first.saturating_add(1 << array.page_bits).min(array.count);
         if pages[(page >> 3) as usize] & (0x80 >> (page & 7)) == 0 {
             return Ok(Run { first, end, content: None });

@@ -7,7 +7,7 @@
 /// The parameters of an extensible array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Geometry {
-    /// log2 of the most elements that there may be.
+    /// log2 of the maximum number of elements.
     pub(crate) max_bits: u32,
     /// Elements in the index block.
     pub(crate) index_elements: u64,
@@ -19,7 +19,7 @@ pub(crate) struct Geometry {
     pub(crate) page_bits: u32,
 }
 
-/// Where an element is.
+/// The location of an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Spot {
     /// In the index block.
@@ -42,7 +42,7 @@ pub(crate) struct DataBlock {
 }
 
 impl Geometry {
-    /// Are these parameters such that everything below is defined and fits in 64 bits?
+    /// Returns true if the parameters define everything below within 64 bits.
     pub(crate) fn is_valid(&self) -> bool {
         self.data_min.is_power_of_two()
             && self.super_min.is_power_of_two()
@@ -54,7 +54,7 @@ impl Geometry {
             && (0..self.direct_super_blocks()).all(|u| !self.is_paged(u))
     }
 
-    /// Super blocks in all.
+    /// The total number of super blocks.
     pub(crate) const fn super_blocks(&self) -> u32 {
         1 + self.max_bits - self.data_min.ilog2()
     }
@@ -90,7 +90,7 @@ impl Geometry {
         if u.is_multiple_of(2) { 2 * ((1 << k) - 1) } else { 3 * (1 << k) - 2 }
     }
 
-    /// Elements that the whole array has room for.
+    /// The capacity of the whole array in elements.
     pub(crate) const fn capacity(&self) -> u64 {
         self.index_elements.saturating_add(self.data_min.saturating_mul((1 << self.super_blocks()) - 1))
     }
@@ -100,7 +100,7 @@ impl Geometry {
         1 << self.page_bits
     }
 
-    /// Are the data blocks of this super block cut into pages?
+    /// Returns true if the data blocks of this super block are divided into pages.
     pub(crate) const fn is_paged(&self, u: u32) -> bool {
         self.elements(u) > self.page()
     }
@@ -110,7 +110,7 @@ impl Geometry {
         if self.is_paged(u) { self.elements(u) >> self.page_bits } else { 0 }
     }
 
-    /// Bytes of a super block's page bitmap: room per block, though its bits are one string.
+    /// Bytes of a super block's page bitmap: reserved per block, although its bits form one string.
     pub(crate) const fn bitmap_bytes(&self, u: u32) -> u64 {
         Self::blocks(u) * self.pages(u).div_ceil(8)
     }
@@ -120,7 +120,7 @@ impl Geometry {
         (self.max_bits as usize).div_ceil(8)
     }
 
-    /// Where an element is; `None` after the last.
+    /// The location of an element; `None` after the last.
     pub(crate) fn locate(&self, index: u64) -> Option<Spot> {
         if index >= self.capacity() {
             return None;
@@ -136,7 +136,7 @@ impl Geometry {
         Some(Spot::Super { block })
     }
 
-    /// The first element of a data block: where the visitor starts.
+    /// The first element of a data block, where a visitor starts.
     pub(crate) const fn first(&self, u: u32, number: u64) -> u64 {
         self.index_elements + self.start_element(u) + number * self.elements(u)
     }
@@ -147,13 +147,13 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What libhdf5 uses unless told otherwise.
+    /// libhdf5's defaults.
     const DEFAULT: Geometry =
         Geometry { max_bits: 32, index_elements: 4, data_min: 16, super_min: 4, page_bits: 10 };
 
     #[test]
     fn the_table_of_default_parameters() {
-        // Super block: blocks, elements, first element, first block, first chunk.
+        // Per super block: blocks, elements, first element, first block, first chunk.
         let table = [
             (0, 1, 16, 0, 0, 4),
             (1, 1, 32, 16, 1, 20),
@@ -200,7 +200,7 @@ mod tests {
     }
 
     proptest! {
-        /// Super blocks follow each other without gaps, in elements and in blocks.
+        /// Super blocks are adjacent, in elements and in blocks.
         #[test]
         fn super_blocks_tile(geometry in geometries()) {
             for u in 0..geometry.super_blocks() {

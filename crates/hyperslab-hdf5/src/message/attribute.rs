@@ -12,26 +12,26 @@ use crate::file::{File, FileFields, Sizes};
 use crate::header::{Message, kind};
 use crate::shared;
 
-/// A type in memory is larger than its message, by this factor at most.
+/// The maximum factor by which a type in memory exceeds its message.
 const TYPE_EXPANSION: u64 = 16;
 
-/// An attribute, its values not yet decoded.
+/// An attribute that is not yet decoded.
 #[derive(Debug, Clone)]
 pub(crate) struct RawAttribute {
     pub(crate) name: String,
-    /// The name as it is stored: it need not be UTF-8.
+    /// The stored name, which may not be UTF-8.
     pub(crate) stored_name: Bytes,
-    /// Type, space and bytes, or what is wrong with them: the name is good even so.
+    /// Type, space and bytes, or the error. The name is valid either way.
     pub(crate) content: Result<Content, String>,
 }
 
-/// What an attribute holds.
+/// The content of an attribute.
 #[derive(Debug, Clone)]
 pub(crate) struct Content {
     pub(crate) dtype: Arc<Type>,
-    /// The committed type that this is, by its address.
+    /// The address of the committed type, if it is one.
     pub(crate) named_type: Option<u64>,
-    /// Is the attribute's name marked as UTF-8?
+    /// Whether the attribute's name is marked as UTF-8.
     pub(crate) utf8_name: bool,
     pub(crate) space: Space,
     pub(crate) data: Bytes,
@@ -76,7 +76,7 @@ impl Parts {
         let address = message.address.saturating_add(at as u64);
         let named_type = (self.flags & 1 != 0).then(|| shared::object_of(file, &body, address)).flatten();
         let dtype = shared::body(file, kind::DATATYPE, body, address, self.flags & 1 != 0)?;
-        // Many attributes may share one type, and each holds it.
+        // Many attributes may share one type, and each holds a copy.
         file.allocate(TYPE_EXPANSION * dtype.body.len() as u64, "datatype message")?;
         let dtype = Type::parse(&mut dtype.fields(file, "datatype message"))?;
         let at = fields.position();
@@ -87,7 +87,7 @@ impl Parts {
         let space = Space::parse(&mut space.fields(file, "dataspace message"), file.sizes())?;
         let place = fields.place();
         let bytes = space.elements().checked_mul(dtype.size as u64).and_then(|n| usize::try_from(n).ok());
-        let bytes = bytes.ok_or_else(|| place.corrupt("values larger than memory"))?;
+        let bytes = bytes.ok_or_else(|| place.corrupt("the values are larger than memory"))?;
         let at = fields.position();
         fields.skip(bytes)?;
         let data = message.body.slice(at..at + bytes);
@@ -96,12 +96,12 @@ impl Parts {
 }
 
 impl Content {
-    /// Values of a type of their own.
+    /// Values with a type of their own.
     pub(crate) fn new(dtype: Type, space: Space, data: impl Into<Bytes>) -> Self {
         Self { dtype: dtype.into(), named_type: None, utf8_name: false, space, data: data.into() }
     }
 
-    /// The message of an attribute with this name: version 3, or 1 for old-style objects (type version 2).
+    /// Encodes the message of an attribute with this name: version 3, or 1 for old-style objects (type version 2).
     pub(crate) fn encode(&self, name: &str, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>> {
         let old = version < 3;
         let dtype = match self.named_type {
@@ -110,7 +110,7 @@ impl Content {
         };
         let space = self.space.encode(if old && !self.space.null { 1 } else { 2 }, sizes)?;
         let mut out = Encoder::new(sizes);
-        // Version 1 knows no committed types.
+        // Version 1 has no committed types.
         let number = if !old { 3 } else { 1 + u8::from(self.named_type.is_some()) };
         out.u8(number).u8(u8::from(self.named_type.is_some()));
         out.count(name.len() + 1, 2, "bytes of an attribute's name");

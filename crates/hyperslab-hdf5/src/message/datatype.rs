@@ -1,4 +1,4 @@
-//! Datatypes as the file says them.
+//! Datatype messages.
 
 pub(crate) use hyperslab_core::{
     ByteOrder as Order, FloatLayout as Float, IntegerLayout as Integer, ReferenceKind, StoredClass as Class,
@@ -9,15 +9,15 @@ use hyperslab_core::{Fields, Result};
 use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes};
 
-/// Types inside types inside types: deeper than this is refused.
+/// The maximum nesting depth of types.
 const MAX_DEPTH: usize = 32;
 
-/// A datatype message: what it says is a stored type of the model.
+/// A datatype message, which describes a stored type of the core's model.
 pub(crate) trait DatatypeMessage: Sized {
     /// The type at the start of these fields.
     fn parse(fields: &mut Fields<'_>) -> Result<Self>;
 
-    /// The message of this type. Types of a single number have one form in all versions.
+    /// Encodes this type. Single-number types have one form in all versions.
     fn encode(&self, version: TypeVersion, sizes: Sizes) -> Result<Vec<u8>>;
 }
 
@@ -36,7 +36,7 @@ impl DatatypeMessage for Type {
 fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
     let place = fields.place();
     if depth > MAX_DEPTH {
-        return Err(place.corrupt("types nested deeper than any library writes"));
+        return Err(place.corrupt("types are nested too deeply"));
     }
     let first = fields.u8()?;
     let (class, version) = (first & 15, first >> 4);
@@ -46,9 +46,9 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
     let bits = u32::from_le_bytes([fields.u8()?, fields.u8()?, fields.u8()?, 0]);
     let size = fields.u32()? as usize;
     let order = if bits & 1 == 0 { Order::Little } else { Order::Big };
-    // libhdf5 makes no type without bytes, opaque ones included.
+    // libhdf5 creates no type of zero bytes, not even opaque ones.
     if size == 0 {
-        return Err(place.corrupt("elements of no bytes"));
+        return Err(place.corrupt("the element size is zero"));
     }
     let class = match class {
         0 => Class::Integer(integer(fields, order, bits)?),
@@ -66,7 +66,7 @@ fn parse(fields: &mut Fields<'_>, depth: usize) -> Result<Type> {
             0 => ReferenceKind::Object,
             1 => ReferenceKind::Region,
             2..=4 => ReferenceKind::Revised,
-            kind => return Err(place.corrupt(format!("a reference of kind {kind}"))),
+            kind => return Err(place.corrupt(format!("unknown reference kind {kind}"))),
         }),
         8 => enumeration(fields, version, bits & 0xffff, depth)?,
         9 => {
@@ -103,7 +103,7 @@ fn float(fields: &mut Fields<'_>, bits: u32) -> Result<Float> {
         0 => Order::Little,
         1 => Order::Big,
         0x41 => Order::Vax,
-        _ => return Err(place.corrupt("a byte order that no float has")),
+        _ => return Err(place.corrupt("invalid byte order for a float")),
     };
     let (offset, precision) = (fields.u16()?, fields.u16()?);
     let exponent = (fields.u8()?, fields.u8()?);
@@ -125,7 +125,7 @@ fn name(fields: &mut Fields<'_>, version: u8) -> Result<String> {
     Ok(name)
 }
 
-/// The fewest bytes that hold numbers up to `most`.
+/// The smallest number of bytes that holds numbers up to `most`.
 pub(crate) fn width(most: u64) -> usize {
     (64 - most.leading_zeros() as usize).div_ceil(8).max(1)
 }
@@ -138,7 +138,7 @@ fn members(
     depth: usize,
 ) -> Result<Vec<(String, usize, Type)>> {
     let place = fields.place();
-    // A member takes a name, an offset and a type: never fewer than ten bytes.
+    // A member has a name, an offset and a type: at least ten bytes.
     if count as usize > fields.remaining() / 10 || count == 0 {
         return Err(place.corrupt(format!("{count} members in {} bytes", fields.remaining())));
     }
@@ -217,7 +217,7 @@ fn array(fields: &mut Fields<'_>, version: u8, size: usize, depth: usize) -> Res
 /// The count of members has 16 bits.
 const MOST_MEMBERS: u64 = 65_535;
 
-/// How types are written: `2` (names padded) for libraries of any age, `3` (packed) for those since 1.8.
+/// How types are written: `2` (padded names) for all libraries, `3` (packed) for those since 1.8.
 pub(crate) type TypeVersion = u8;
 
 fn write(dtype: &Type, version: TypeVersion, out: &mut Encoder) {
@@ -258,7 +258,7 @@ fn write(dtype: &Type, version: TypeVersion, out: &mut Encoder) {
             });
         }
         Class::Sequence(base) | Class::Complex(base) => write(base, version, out),
-        // Text is a sequence of bytes, as libhdf5 makes it from a C string.
+        // Text is a sequence of bytes, as libhdf5 creates it from a C string.
         Class::Text { .. } => write(&BYTE, version, out),
         Class::Array { shape, base } => {
             out.count(shape.len(), 1, "dimensions of an array type").zeros(if version < 3 { 3 } else { 0 });

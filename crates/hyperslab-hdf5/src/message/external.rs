@@ -11,7 +11,7 @@ use crate::heap::local::LocalHeap;
 pub(crate) struct Slot {
     pub(crate) file: String,
     pub(crate) offset: u64,
-    /// How many bytes; `None` for as many as there are.
+    /// The number of bytes; `None` for all that are available.
     pub(crate) size: Option<u64>,
 }
 

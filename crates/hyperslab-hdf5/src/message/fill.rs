@@ -6,14 +6,14 @@ use crate::encode::Encoder;
 use crate::file::{File, FileFields, Sizes};
 use crate::header::{Header, kind};
 
-/// When space for elements is taken.
+/// When space for elements is allocated.
 pub(crate) const EARLY: u8 = 1;
 pub(crate) const LATE: u8 = 2;
 pub(crate) const INCREMENTAL: u8 = 3;
-/// The fill value is written where someone set one, "if set" in libhdf5's words.
+/// The fill value is written if one was set ("if set" in libhdf5).
 pub(crate) const IF_SET: u8 = 2;
 
-/// What the messages say of the fill value, and its bytes as stored: `None` where none was set, which means zeros.
+/// The fill value messages, and the stored bytes of the value; `None` if none was set, which means zeros.
 pub(crate) fn read(file: &File, header: &Header) -> Result<(StoredFill, Option<Vec<u8>>)> {
     let mut stored = StoredFill { allocation: LATE, time: IF_SET, value: FillState::Default };
     if let Some(message) = header.find(file, kind::FILL)? {
@@ -32,7 +32,7 @@ pub(crate) fn read(file: &File, header: &Header) -> Result<(StoredFill, Option<V
             fields.u8()? != 0 || version == 1
         };
         if defined {
-            // Before version 3 the size is signed, and a negative one means that none was set.
+            // Before version 3 the size is signed, and a negative size means that none was set.
             if version < 3 && fields.rest().get(3).is_some_and(|byte| byte & 0x80 != 0) {
                 stored.value = FillState::Undefined;
                 return Ok((stored, None));

@@ -1,4 +1,4 @@
-//! Where a dataset's elements are: in the header, in one piece, in chunks, or in other datasets.
+//! Data layouts: elements in the header, contiguous, in chunks, or in other datasets.
 
 use hyperslab_core::{Fields, Result};
 
@@ -11,9 +11,9 @@ use crate::message::space::MAX_RANK;
 /// A data layout.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Layout {
-    /// In the message itself: the address of the bytes, and how many.
+    /// In the message itself: the address and number of bytes.
     Compact { address: u64, size: u64 },
-    /// In one piece.
+    /// Contiguous.
     Contiguous { address: Option<u64> },
     /// In chunks.
     Chunked(Chunked),
@@ -27,20 +27,20 @@ pub(crate) struct Chunked {
     pub(crate) version: u8,
     /// Elements per dimension.
     pub(crate) shape: Vec<u64>,
-    /// Bytes per element, as the layout says it.
+    /// Bytes per element, according to the layout.
     pub(crate) element: u64,
-    /// Chunks that the edge cuts are stored without filters.
+    /// Whether chunks clipped by the edge are stored without filters.
     pub(crate) plain_edges: bool,
     pub(crate) index: IndexKind,
-    /// Where the index is; `None` while nothing is stored.
+    /// The address of the index; `None` while nothing is stored.
     pub(crate) address: Option<u64>,
 }
 
-/// The kind of chunk index, with what only the layout knows of it.
+/// The kind of chunk index, with parameters that only the layout holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum IndexKind {
     BTree1,
-    /// Stored size and filter mask, where the chunk is filtered.
+    /// Stored size and filter mask, if the chunk is filtered.
     Single(Option<(u64, u32)>),
     Implicit,
     FixedArray,
@@ -49,7 +49,7 @@ pub(crate) enum IndexKind {
 }
 
 impl IndexKind {
-    /// What people call it.
+    /// Its usual name.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::BTree1 => "B-tree v1",
@@ -87,10 +87,10 @@ fn old(file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<Layout
             let size = fields.count_u32(1)?;
             Ok(compact(message, fields, size))
         }
-        // The dims give the size; the dataspace gives it as well.
+        // The dimensions give the size, and so does the dataspace.
         1 => Ok(Layout::Contiguous { address }),
         2 => {
-            // In the oldest files the element's size may be apart; it closes the list everywhere else.
+            // In the oldest files the element size may be separate; everywhere else it ends the list.
             let element = match shape.pop() {
                 Some(element) => element,
                 None => return Err(place.corrupt("chunks without dimensions")),
@@ -134,7 +134,7 @@ fn version_3(file: &File, message: &Message, fields: &mut Fields<'_>) -> Result<
     }
 }
 
-/// Classes that look alike in versions 3 and up.
+/// Classes with the same form in versions 3 and up.
 fn simple(file: &File, message: &Message, fields: &mut Fields<'_>, class: u8) -> Result<Option<Layout>> {
     Ok(match class {
         0 => {
@@ -145,14 +145,14 @@ fn simple(file: &File, message: &Message, fields: &mut Fields<'_>, class: u8) ->
             }
             Some(compact(message, fields, size))
         }
-        // The size that follows is what the dataspace gives as well.
+        // The size that follows is also given by the dataspace.
         1 => Some(Layout::Contiguous { address: fields.address(file.sizes())? }),
         3 => Some(Layout::Virtual { heap: fields.address(file.sizes())?, index: fields.u32()? }),
         _ => None,
     })
 }
 
-/// The rank of the dataset: one dimension more is counted, for the bytes of an element.
+/// The rank of the dataset. The message counts one more dimension, for the bytes of an element.
 fn rank(fields: &mut Fields<'_>) -> Result<usize> {
     let place = fields.place();
     let dims = usize::from(fields.u8()?);
@@ -201,31 +201,31 @@ fn version_4(file: &File, message: &Message, fields: &mut Fields<'_>, version: u
     Ok(Layout::Chunked(Chunked { version, shape, element, plain_edges: flags & 1 != 0, index, address }))
 }
 
-/// The parameters that libhdf5 gives its chunk indexes, and that we give ours.
+/// libhdf5's parameters for chunk indexes, which we use too.
 pub(crate) mod defaults {
     pub(crate) const PAGE_BITS: u8 = 10;
-    /// Most elements (log2), elements in the index block, least pointers of a super block, least elements of a data
-    /// block, elements of a page (log2): in the order of the layout message, not of the array's header.
+    /// Maximum elements (log2), elements in the index block, minimum pointers of a super block, minimum elements of a data block,
+    /// elements of a page (log2): in the order of the layout message, not of the array's header.
     pub(crate) const EXTENSIBLE: [u8; 5] = [32, 4, 4, 16, PAGE_BITS];
     /// Bytes of a B-tree v2 node, and when it is split and merged (hundredths).
     pub(crate) const TREE: (u32, u8, u8) = (2048, 100, 40);
 }
 
-/// The message of data in the header itself.
+/// The message for compact data.
 pub(crate) fn encode_compact(data: &[u8], sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(3).u8(0).count(data.len(), 2, "bytes of compact data").put(data);
     out.finish()
 }
 
-/// The message of data in one piece.
+/// The message for contiguous data.
 pub(crate) fn encode_contiguous(address: Option<u64>, size: u64, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(3).u8(1).address(address).length(size);
     out.finish()
 }
 
-/// The message of a virtual dataset, whose mappings are an object of the global heap.
+/// The message for a virtual dataset, whose mappings are an object of the global heap.
 pub(crate) fn encode_virtual(address: u64, index: u32, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(4).u8(3).address(Some(address)).u32(index);
@@ -247,7 +247,7 @@ impl Chunked {
         let filtered = matches!(self.index, IndexKind::Single(Some(_)));
         out.u8(u8::from(self.plain_edges) | u8::from(filtered) << 1);
         out.count(self.shape.len() + 1, 1, "dimensions of a chunk");
-        // libhdf5 2.0 refuses more bytes per dimension than the largest needs, the element's size included.
+        // libhdf5 2.0 refuses more bytes per dimension than the largest needs, including the element size.
         let width =
             self.shape.iter().chain([&self.element]).map(|extent| bytes_for(*extent)).max().unwrap_or(1);
         out.count(width, 1, "bytes of a chunk dimension");

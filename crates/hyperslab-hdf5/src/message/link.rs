@@ -11,13 +11,13 @@ use crate::message::datatype::width;
 pub(crate) struct Link {
     pub(crate) name: String,
     pub(crate) target: LinkTarget,
-    /// The order of creation, where it is tracked.
+    /// The creation order, if it is tracked.
     pub(crate) order: Option<i64>,
-    /// Is the name marked as UTF-8?
+    /// Whether the name is marked as UTF-8.
     pub(crate) utf8: bool,
 }
 
-/// Where a link leads.
+/// The target of a link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum LinkTarget {
     /// To the object header at this address.
@@ -26,30 +26,30 @@ pub(crate) enum LinkTarget {
     Soft(String),
     /// To a path in another file.
     External { file: String, path: String },
-    /// A kind that only the writing program knows.
+    /// A kind known only to the writing program.
     Other(u8),
 }
 
-/// Refuses names that a path cannot have: they would lead back to the group itself, without end.
+/// Refuses names that cannot occur in a path: they would lead back to the group itself, without end.
 pub(crate) fn check_name(name: &str, place: Place<'_>) -> Result<()> {
     if name.is_empty() || name == "." || name.contains('/') {
-        return Err(place.corrupt(format!("a link of the name {name:?}")));
+        return Err(place.corrupt(format!("invalid link name {name:?}")));
     }
     Ok(())
 }
 
-/// A link as it is stored: its name need not be UTF-8, and its target may be of a kind that only its writer knows.
+/// A stored link. Its name may not be UTF-8, and its target may be of a kind known only to the writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct StoredLink {
     pub(crate) name: Vec<u8>,
-    /// The order of creation, where it is tracked.
+    /// The creation order, if it is tracked.
     pub(crate) order: Option<i64>,
     /// The whole message.
     pub(crate) message: Vec<u8>,
 }
 
 impl StoredLink {
-    /// The link in this message, byte for byte, without what pads the message.
+    /// The link in this message, byte for byte, without padding.
     pub(crate) fn parse(message: &[u8], place: Place<'_>, sizes: Sizes) -> Result<Self> {
         let mut fields = Fields::new(message, place);
         let (link, name) = Link::parse_named(&mut fields, sizes)?;
@@ -68,7 +68,7 @@ impl Link {
         Ok(Self::parse_named(fields, sizes)?.0)
     }
 
-    /// The link, and its name as it is stored.
+    /// The link, and its stored name.
     fn parse_named<'a>(fields: &mut Fields<'a>, sizes: Sizes) -> Result<(Self, &'a [u8])> {
         fields.version(&[1])?;
         let flags = fields.u8()?;
@@ -78,7 +78,7 @@ impl Link {
         let length = fields.uint(1 << (flags & 3))?;
         let place = fields.place();
         let length = usize::try_from(length).ok().filter(|length| *length <= fields.remaining());
-        let length = length.ok_or_else(|| place.corrupt("a name longer than the message"))?;
+        let length = length.ok_or_else(|| place.corrupt("a name is longer than the message"))?;
         let stored = fields.bytes(length)?;
         let name = String::from_utf8_lossy(stored).into_owned();
         check_name(&name, place)?;
@@ -141,7 +141,9 @@ impl Link {
                 out.put(file.as_bytes()).u8(0).put(path.as_bytes()).u8(0);
             }
             LinkTarget::Other(kind) => {
-                out.refuse(&format!("a link of kind {kind}, whose target only its writer knows"));
+                out.refuse(&format!(
+                    "a link of kind {kind}, whose target is known only to the program that wrote it"
+                ));
             }
         }
         out.finish()

@@ -5,18 +5,18 @@ use hyperslab_core::{Fields, Result, StoredFilter};
 use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes};
 
-/// One filter, as the file says it.
+/// One filter, as described in the file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FilterSpec {
     pub(crate) id: u16,
     pub(crate) name: String,
     /// Client data: the filter's parameters.
     pub(crate) values: Vec<u32>,
-    /// May a chunk be stored without it?
+    /// Whether a chunk may be stored without it.
     pub(crate) optional: bool,
 }
 
-/// The filters, in the order of writing.
+/// The filters, in writing order.
 pub(crate) fn parse(fields: &mut Fields<'_>) -> Result<Vec<FilterSpec>> {
     let version = fields.version(&[1, 2])?;
     let place = fields.place();
@@ -51,7 +51,7 @@ fn filter(fields: &mut Fields<'_>, version: u8) -> Result<FilterSpec> {
     Ok(FilterSpec { id, name, values, optional })
 }
 
-/// The message. Filters that may leave a chunk as it is are marked optional.
+/// Encodes the message. Filters that may leave a chunk unchanged are marked optional.
 pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Result<Vec<u8>> {
     let mut out = Encoder::new(sizes);
     out.u8(version).limit(specs.len(), 32, "filters").count(specs.len(), 1, "filters");
@@ -81,19 +81,19 @@ pub(crate) fn encode(specs: &[FilterSpec], version: u8, sizes: Sizes) -> Result<
 }
 
 impl FilterSpec {
-    /// A filter that chunks may be stored without, unless it is a checksum or changes values.
+    /// A filter that chunks may skip, unless it is a checksum or changes values.
     pub(crate) const fn new(id: u16, name: String, values: Vec<u32>) -> Self {
         use crate::filters::id::{FLETCHER32, SCALE_OFFSET};
         Self { id, name, values, optional: !matches!(id, FLETCHER32 | SCALE_OFFSET) }
     }
 
-    /// In the model's words.
+    /// Converts to the core's model.
     pub(crate) fn stored(&self) -> StoredFilter {
         let (id, name, values) = (self.id.into(), self.name.clone(), self.values.clone());
         StoredFilter { id, name, values, optional: self.optional }
     }
 
-    /// The filter of this number; `None` where HDF5 has no such numbers.
+    /// The filter of this number; `None` if HDF5 has no such numbers.
     pub(crate) fn from_stored(stored: &StoredFilter) -> Option<Self> {
         let (id, name, values) = (stored.id.try_into().ok()?, stored.name.clone(), stored.values.clone());
         Some(Self { id, name, values, optional: stored.optional })

@@ -1,11 +1,11 @@
-//! Dataspaces: shapes, and how far they may grow.
+//! Dataspaces: shapes and maximum shapes.
 
 use hyperslab_core::{Extents, Fields, Result, product};
 
 use crate::encode::Encoder;
 use crate::file::{FileFields, Sizes, ones};
 
-/// Ranks above this are refused by every library.
+/// No library supports a higher rank.
 pub(crate) const MAX_RANK: usize = 32;
 
 /// A dataspace.
@@ -13,9 +13,9 @@ pub(crate) const MAX_RANK: usize = 32;
 pub(crate) struct Space {
     /// Elements per dimension; empty for a scalar.
     pub(crate) shape: Extents,
-    /// How far each dimension may grow; `None` without end.
+    /// The maximum extent of each dimension; `None` for unlimited.
     pub(crate) max_shape: Vec<Option<u64>>,
-    /// The null dataspace: no elements at all, and no shape.
+    /// Whether it is the null dataspace, which has no elements and no shape.
     pub(crate) null: bool,
 }
 
@@ -45,12 +45,12 @@ impl Space {
             }
         }
         if !null && product(&shape).is_none() {
-            return Err(place.corrupt(format!("more elements than can be counted: {shape:?}")));
+            return Err(place.corrupt(format!("the number of elements overflows: {shape:?}")));
         }
         Ok(Self { shape, max_shape, null })
     }
 
-    /// The message, in version 1 or 2. The maximum always is in it, so that nothing moves when the shape grows.
+    /// Encodes the message in version 1 or 2. The maximum is always included, so that nothing moves when the shape grows.
     pub(crate) fn encode(&self, version: u8, sizes: Sizes) -> Result<Vec<u8>> {
         let mut out = Encoder::new(sizes);
         let rank = self.shape.len();
@@ -71,7 +71,7 @@ impl Space {
         out.finish()
     }
 
-    /// How many elements there are.
+    /// The number of elements.
     pub(crate) fn elements(&self) -> u64 {
         if self.null { 0 } else { product(&self.shape).unwrap_or(0) }
     }

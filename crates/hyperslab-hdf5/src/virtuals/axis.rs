@@ -1,4 +1,4 @@
-//! What a regular hyperslab selects along one axis.
+//! The selection of a regular hyperslab along one axis.
 
 use crate::selection::{Slab, UNLIMITED};
 
@@ -6,11 +6,11 @@ use crate::selection::{Slab, UNLIMITED};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Axis {
     slab: Slab,
-    /// How many cells.
+    /// The number of cells.
     pub(crate) length: u64,
 }
 
-/// Cells at equal distances: selected number `first` and the following ones.
+/// Equally spaced cells: number `first` of the selection and the following ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Run {
     pub(crate) first: u64,
@@ -26,7 +26,7 @@ impl Axis {
         Self { slab: Slab { start: 0, stride: 1, count: 1, block: extent }, length: extent }
     }
 
-    /// A slab; what is unlimited ends at `extent`.
+    /// A slab. An unlimited one ends at `extent`.
     pub(crate) fn new(slab: Slab, extent: u64) -> Self {
         let slab = Slab { stride: slab.stride.max(1), ..slab };
         let length = if slab.block == UNLIMITED {
@@ -47,7 +47,7 @@ impl Axis {
         Self { length, ..self }
     }
 
-    /// Cells at equal distances that the slab consists of: one run, where possible.
+    /// The length of runs of equally spaced cells in the slab; a single run if possible.
     const fn run_length(self) -> u64 {
         let Slab { stride, count, block, .. } = self.slab;
         if count == 1 || block == 1 || block == UNLIMITED || block == stride { UNLIMITED } else { block }
@@ -67,12 +67,12 @@ impl Axis {
         start.saturating_add((number / block).saturating_mul(stride)).saturating_add(number % block)
     }
 
-    /// One after the last cell.
+    /// The end of the last cell, exclusive.
     pub(crate) fn end(self) -> u64 {
         if self.length == 0 { 0 } else { self.cell(self.length - 1).saturating_add(1) }
     }
 
-    /// How many selected cells lie below `cell`.
+    /// The number of selected cells below `cell`.
     pub(crate) fn below(self, cell: u64) -> u64 {
         let Slab { start, stride, block, .. } = self.slab;
         let room = cell.saturating_sub(start);

@@ -1,5 +1,5 @@
-//! Numbers of a source in another type than the virtual dataset's, converted as libhdf5 does: values that do not fit
-//! become the nearest that does, fractions are cut off.
+//! Converts numbers of a source to the type of the virtual dataset, as libhdf5 does: values out of range are clamped, fractions
+//! are truncated.
 
 use hyperslab_core::{DType, Values};
 
@@ -9,7 +9,7 @@ enum Number {
     Float(f64),
 }
 
-/// The values as numbers of another type; `None` when either type is not a number.
+/// The values as numbers of another type; `None` if either type is not a number.
 pub(super) fn cast(values: &Values, to: &DType) -> Option<Vec<u8>> {
     let bytes = values.elements.as_fixed()?;
     let size = values.dtype.size()?;
@@ -50,7 +50,7 @@ fn put(number: Number, to: &DType, out: &mut Vec<u8>) -> Option<()> {
                 Number::Integer(value) => {
                     value.clamp(i128::from(<$type>::MIN), i128::from(<$type>::MAX)) as $type
                 }
-                // A cast of a float cuts the fraction off and stops at the ends of the type.
+                // Casting a float truncates the fraction and saturates.
                 Number::Float(value) => value as $type,
             };
             out.extend_from_slice(&value.to_ne_bytes());

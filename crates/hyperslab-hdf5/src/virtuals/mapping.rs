@@ -1,4 +1,4 @@
-//! The mappings of a virtual dataset, as stored and as settled by what the sources have.
+//! The mappings of a virtual dataset, as stored and as resolved by the extents of the sources.
 
 use hyperslab_core::{Extents, Fields, Place, Region, Result, VirtualSource};
 
@@ -9,10 +9,10 @@ use crate::selection::{Selected, Slab, UNLIMITED};
 
 const PATTERN: &str = "virtual dataset mapping";
 
-/// Blocks that a pattern of source names may have.
+/// The maximum number of blocks of a source name pattern.
 const MAX_BLOCKS: u64 = 1 << 16;
 
-/// Elements of one source, and where they go.
+/// Elements of one source, and their destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Mapping {
     pub(crate) file: String,
@@ -21,11 +21,11 @@ pub(crate) struct Mapping {
     pub(crate) from: Selected,
     /// Of the virtual dataset.
     pub(crate) to: Selected,
-    /// How many cells count along the unlimited axes, once that is known.
+    /// The number of cells along the unlimited axes, once known.
     pub(crate) settled: Option<Settled>,
 }
 
-/// The unlimited axes of both sides, and how many cells count along them.
+/// The unlimited axes of both sides, and the number of cells along them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Settled {
     pub(crate) from: usize,
@@ -33,8 +33,8 @@ pub(crate) struct Settled {
     pub(crate) length: u64,
 }
 
-/// The mappings in a global heap object: a version, a count, entries, a checksum.
-/// Answers them as they are, and in the model's words.
+/// Parses the mappings in a global heap object: a version, a count, entries, a checksum. Returns them as stored and in the core's
+/// model.
 pub(super) fn parse(
     file: &File,
     bytes: &[u8],
@@ -45,7 +45,7 @@ pub(super) fn parse(
     let mut fields = Fields::new(&bytes[..end], place);
     let version = fields.version(&[0, 1])?;
     let count = fields.length(sizes)?;
-    // An entry has two names and two selections: never fewer than 16 bytes.
+    // An entry has two names and two selections: at least 16 bytes.
     if count > fields.remaining() as u64 / 16 {
         return Err(place.corrupt(format!("{count} mappings in {} bytes", fields.remaining())));
     }
@@ -69,7 +69,7 @@ pub(super) fn parse(
         let second = fields.position();
         let to = Selected::parse(&mut fields)?.regular();
         let selections = &bytes[first..fields.position()];
-        // Names that earlier entries have are stored once, and held by each.
+        // Names shared with earlier entries are stored once, but each entry holds a copy.
         let names = 2 * (source.len() + dataset.len());
         let held = names + selections.len() + size_of::<Mapping>() + size_of::<VirtualSource>();
         file.allocate(held as u64, place.structure)?;
@@ -99,7 +99,7 @@ pub(crate) fn encode_mappings(sources: &[VirtualSource], sizes: Sizes) -> Result
 }
 
 impl Selected {
-    /// Old writers list the boxes of a regular selection one by one: a single one is regular.
+    /// Old writers list the boxes of a regular selection one by one; a single box is regular.
     fn regular(self) -> Self {
         let Self::Boxes(boxes) = &self else { return self };
         let rank = boxes.first().map_or(0, |(first, _)| first.len());
@@ -122,7 +122,7 @@ impl Selected {
     }
 }
 
-/// The slab that all boxes make along one axis, where they make one.
+/// The slab that all boxes form along one axis, if they do.
 fn slab_of(boxes: &[(Vec<u64>, Vec<u64>)], axis: usize) -> Option<Slab> {
     let mut parts: Vec<(u64, u64)> = boxes
         .iter()
@@ -141,7 +141,7 @@ fn slab_of(boxes: &[(Vec<u64>, Vec<u64>)], axis: usize) -> Option<Slab> {
 }
 
 impl Mapping {
-    /// May it have cells of this region?
+    /// Returns true if it may have cells of this region.
     pub(crate) fn touches(&self, region: &Region) -> bool {
         let Selected::Regular(slabs) = &self.to else { return self.to != Selected::None };
         slabs.len() == region.start.len()
@@ -151,7 +151,7 @@ impl Mapping {
             })
     }
 
-    /// One after the last cell along each axis.
+    /// The end of the last cell along each axis, exclusive.
     fn end(&self, rank: usize) -> Option<Extents> {
         match &self.to {
             Selected::Regular(slabs) if slabs.len() == rank => {
@@ -162,10 +162,10 @@ impl Mapping {
     }
 }
 
-/// The shape of a source, by file and path; `None` when it is not there.
+/// The shape of a source, by file and path; `None` if it does not exist.
 type ShapeOf<'a> = &'a dyn Fn(&str, &str) -> Result<Option<Extents>>;
 
-/// Settles unlimited selections and patterns of names; returns the mappings and the shape that follows.
+/// Resolves unlimited selections and name patterns. Returns the mappings and the resulting shape.
 pub(super) fn expand(
     file: &File,
     mappings: &[Mapping],
@@ -173,7 +173,7 @@ pub(super) fn expand(
     shape_of: ShapeOf<'_>,
 ) -> Result<(Vec<Mapping>, Extents)> {
     let mut settled = Vec::with_capacity(mappings.len());
-    // Along axes that some mapping leaves open: how far the sources reach, how far limited mappings do.
+    // Along axes that some mapping leaves open: the extent of the sources, and that of limited mappings.
     let mut reach: Vec<Option<u64>> = vec![None; shape.len()];
     let mut least: Vec<u64> = vec![0; shape.len()];
     for mapping in mappings {
@@ -196,7 +196,7 @@ pub(super) fn expand(
     Ok((settled, shape))
 }
 
-/// Both sides grow together: as far as the source reaches now.
+/// Both sides grow together, to the current extent of the source.
 fn expand_unlimited(
     mapping: &Mapping,
     to: usize,
@@ -213,7 +213,7 @@ fn expand_unlimited(
     Ok(Axis::new(ours[to], 0).with_length(length).end())
 }
 
-/// `%b` in a name is the number of the block: as many as there are sources without a gap.
+/// `%b` in a name is the block number; there are as many blocks as consecutive sources.
 fn expand_pattern(
     owner: &File,
     mapping: &Mapping,

@@ -1,4 +1,4 @@
-//! The parts of a chunk that a mapping covers: boxes of the source, and where each goes.
+//! The parts of a chunk that a mapping covers: boxes of the source, and their destinations.
 
 use hyperslab_core::{AxisPositions, Extents, Grid, Layout, Place, Positions, Region, Result, product};
 
@@ -7,10 +7,10 @@ use super::mapping::Mapping;
 use crate::file::File;
 use crate::selection::Selected;
 
-/// Selections that are no products of axes are walked cell by cell, up to this many.
+/// Selections that are not products of axes are walked cell by cell, up to this many.
 const MAX_CELLS: u64 = 1 << 24;
 
-/// A box of the source and the box of the virtual dataset that it becomes: one run per axis of each.
+/// A box of the source and the corresponding box of the virtual dataset: one run per axis of each.
 #[derive(Debug, Clone)]
 pub(crate) struct Piece {
     from: Vec<Run>,
@@ -21,7 +21,7 @@ pub(crate) struct Piece {
 }
 
 impl Piece {
-    /// What is read of the source.
+    /// The positions to read from the source.
     pub(crate) fn positions(&self, place: Place<'_>) -> Result<Positions> {
         let axis = |run: &Run| {
             let step = i64::try_from(step_of(run));
@@ -31,7 +31,7 @@ impl Piece {
         Ok(Positions { axes: self.from.iter().map(axis).collect::<Result<_>>()? })
     }
 
-    /// About how many chunks of the source it touches.
+    /// The approximate number of source chunks that it touches.
     pub(crate) fn chunks(&self, grid: &Grid) -> u64 {
         let along = |(run, extent): (&Run, &u64)| {
             let span = run.count.saturating_sub(1).saturating_mul(run.step);
@@ -45,9 +45,9 @@ impl Piece {
         self.pairs.iter().map(|(to, _)| self.to[*to].count).collect()
     }
 
-    /// Where it goes in a chunk of this region, whose cells stand as `whole` says.
+    /// Its layout in a chunk of this region, whose cells have the layout `whole`.
     pub(crate) fn place(&self, region: &Region, whole: &Layout, place: Place<'_>) -> Result<Layout> {
-        let outside = || place.corrupt("cells outside the chunk that they are selected for");
+        let outside = || place.corrupt("cells lie outside their chunk");
         let mut offset = whole.offset;
         for (axis, run) in self.to.iter().enumerate() {
             let cell = run.cell.checked_sub(region.start[axis]).and_then(|cell| usize::try_from(cell).ok());
@@ -62,12 +62,12 @@ impl Piece {
     }
 }
 
-/// How far apart the cells of a run are. A single cell has no neighbour, whatever the selection says.
+/// The distance between the cells of a run. A single cell has no neighbour, whatever the selection says.
 const fn step_of(run: &Run) -> u64 {
     if run.count > 1 { run.step } else { 1 }
 }
 
-/// What a selection selects along each axis; `None` when it is not a product of axes.
+/// What a selection selects along each axis; `None` if it is not a product of axes.
 fn axes(selected: &Selected, shape: &[u64], settled: Option<(usize, u64)>) -> Option<Vec<Axis>> {
     match selected {
         Selected::All => Some(shape.iter().map(|extent| Axis::whole(*extent)).collect()),
@@ -82,7 +82,7 @@ fn axes(selected: &Selected, shape: &[u64], settled: Option<(usize, u64)>) -> Op
     }
 }
 
-/// Hands each part of the region that the mapping covers to `visit`.
+/// Passes each part of the region that the mapping covers to `visit`.
 pub(crate) fn visit(
     file: &File,
     mapping: &Mapping,
@@ -106,7 +106,7 @@ pub(crate) fn visit(
     cell_by_cell(file, mapping, region, source, whole, place, visit)
 }
 
-/// Axes longer than one correspond in order, and are equally long.
+/// Axes longer than one correspond in order and have equal lengths.
 fn pair(from: &[Axis], to: &[Axis]) -> Option<Vec<(usize, usize)>> {
     let long = |axes: &[Axis]| (0..axes.len()).filter(|axis| axes[*axis].length != 1).collect::<Vec<_>>();
     let (theirs, ours) = (long(from), long(to));
@@ -138,7 +138,7 @@ fn product_of_axes(
             return Ok(());
         }
         if let Some((_, theirs)) = pairs.iter().find(|(ours, _)| *ours == axis) {
-            // A source that is smaller than the mapping says has nothing behind its end.
+            // A source that is smaller than the mapping has nothing past its end.
             ranges.push((first, end.min(from[*theirs].below(source[*theirs]))));
         }
     }
@@ -181,7 +181,7 @@ fn walk(
 /// The cells of a selection, in its order.
 enum Cells {
     Listed(Vec<Extents>),
-    /// All combinations of what the axes select, the last axis fastest.
+    /// All combinations of the axis selections, the last axis fastest.
     Product(Vec<Axis>, u64),
 }
 
@@ -247,10 +247,10 @@ impl Cells {
     }
 }
 
-/// What it costs to look at a cell.
+/// The cost of visiting a cell.
 const CELL: u64 = 4;
 
-/// Where cell `number` of a box is in it.
+/// The position of cell `number` of a box.
 fn place_of(number: u64, counts: &[u64]) -> Extents {
     let (mut left, mut at) = (number, Extents::from_elem(0, counts.len()));
     for axis in (0..counts.len()).rev() {
@@ -302,7 +302,7 @@ mod tests {
         Mapping { file: ".".to_owned(), dataset: "/x".to_owned(), from, to, settled: None }
     }
 
-    /// Boxes whose cells cannot be counted are refused, whatever was counted before them.
+    /// Boxes whose cells cannot be counted are refused, whatever was counted before.
     #[test]
     fn counts_of_cells_do_not_wrap() {
         let boxes = Selected::Boxes(vec![(vec![0], vec![9]), (vec![20], vec![u64::MAX - 1])]);
@@ -313,7 +313,7 @@ mod tests {
         assert!(visit(&file, &both, &region, &[u64::MAX], &[u64::MAX], PLACE, &mut |_| Ok(())).is_err());
     }
 
-    /// Cells further apart than a step can say are refused; a single cell has no step.
+    /// Cells too far apart for a step are refused; a single cell has no step.
     #[test]
     fn steps_do_not_wrap() {
         let slab =

@@ -25,6 +25,7 @@ use super::output::Output;
 use super::plan::Plan;
 use super::record::Recorder;
 use super::scales;
+use super::space::FileSpace;
 use super::tree::Tree;
 use crate::file::{File, lock};
 use crate::store::{Found, Hdf5Store, find};
@@ -82,6 +83,8 @@ pub struct Hdf5Append {
     /// New nodes, and old ones that get something new.
     tree: Tree,
     options: Hdf5Options,
+    /// What makes the file forget the free space that it keeps: changed before anything else is.
+    forget: Vec<Patch>,
     /// Was everything published?
     closed: bool,
 }
@@ -111,12 +114,14 @@ impl Hdf5Append {
         if options.swmr && superblock.version < 3 {
             return Err(file.unsupported("readers beside a writer, in a file of before libhdf5 1.10"));
         }
-        file.operation(|| extend::check_file(&file))?;
+        let space = file.operation(|| extend::check_file(&file).and_then(|()| FileSpace::read(&file)))?;
         // Old files say where they end in numbers that count from the base.
         let end = superblock.end.max(file.length) - superblock.base;
         let sizes = file.sizes();
-        let output =
-            Output::new(target, Arc::clone(&name), superblock.base, end).with_addresses(sizes.address);
+        let output = Output::new(target, Arc::clone(&name), superblock.base, end)
+            .with_addresses(sizes.address)
+            .with_pages(space.page)?;
+        let forget = if space.kept { FileSpace::forget(&file, &output)? } else { Vec::new() };
         let style = if superblock.version < 2 { Style::Old } else { Style::New };
         let shared = Arc::new(Shared::new(output, sizes, style));
         if options.swmr {
@@ -139,6 +144,7 @@ impl Hdf5Append {
             grown: BTreeMap::new(),
             tree,
             options: own,
+            forget,
             closed: false,
         })
     }
@@ -215,9 +221,16 @@ impl Hdf5Append {
             return Ok(());
         }
         let output = &self.shared.output;
+        if !self.forget.is_empty() {
+            for patch in std::mem::take(&mut self.forget) {
+                output.write_at(patch.address, &patch.bytes)?;
+            }
+            output.sync()?;
+        }
         let length = output.length();
         if length > self.superblock.end {
             let ahead = (length / AHEAD).clamp(LEAST_AHEAD, MOST_AHEAD);
+            let ahead = ahead.next_multiple_of(output.page().unwrap_or(1));
             self.superblock.end = length + ahead;
             output.set_length(self.superblock.end)?;
             output.sync()?;
@@ -255,11 +268,7 @@ impl Hdf5Append {
         let Some(index) = self.tree.get(&path) else {
             return Err(Error::not_found(Arc::clone(&self.file.name), path));
         };
-        let own = &mut self.tree.nodes[index].attributes;
-        match own.iter_mut().find(|known| known.name == name) {
-            Some(held) => *held = new,
-            None => own.push(new),
-        }
+        self.tree.nodes[index].set_attribute(new);
         Ok(())
     }
 

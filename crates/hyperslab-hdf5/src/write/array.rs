@@ -331,7 +331,7 @@ impl ArraySink for NewArray {
                 }
                 let start = match address {
                     Some(start) => *start,
-                    None => *address.insert(output.allocate(self.plan.bytes())?),
+                    None => *address.insert(output.allocate_data(self.plan.bytes())?),
                 };
                 drop(data);
                 self.write_box(start, &grid.region(chunk), bytes)
@@ -357,7 +357,7 @@ fn enter(
 ) -> Result<(Stored, bool)> {
     let address = match index.place(chunk) {
         Some(address) => output.write_at(address, bytes).map(|()| address)?,
-        None => output.store(bytes)?,
+        None => output.store_data(bytes)?,
     };
     let stored = Stored { address, size: bytes.len() as u64, mask };
     let fresh = index.set(chunk, stored, output)?;

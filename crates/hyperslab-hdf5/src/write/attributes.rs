@@ -4,7 +4,6 @@ use bytes::Bytes;
 use hyperslab_core::{
     Attribute, Attributes, DType, Elements, Error, Extents, Result, StoredAttribute, TypeName, Values,
 };
-use serde_json::Value;
 
 use super::object::{Style, shortened};
 use super::types::{file_type, fitting};
@@ -45,49 +44,10 @@ pub(crate) fn values_of(name: &str, attribute: &Attribute) -> Result<Values> {
         return Err(Error::invalid(format!("{name:?} cannot name an attribute")));
     }
     match attribute {
-        Attribute::Values(values) => Ok(values.clone()),
-        Attribute::Json(document) => Ok(from_json(document)),
         Attribute::Unreadable(reason) => Err(Error::invalid(format!("attribute {name:?}: {reason}"))),
-        _ => Err(Error::invalid(format!("attribute {name:?} of an unknown kind"))),
-    }
-}
-
-/// A document as the nearest typed value; what has none is kept as its text.
-fn from_json(document: &Value) -> Values {
-    let of = |dtype: DType, shape: &[u64], bytes: Vec<u8>| Values {
-        dtype,
-        shape: Extents::from_slice(shape),
-        elements: Elements::fixed(bytes),
-    };
-    let text = || Values::text(&document.to_string());
-    match document {
-        Value::String(text) => Values::text(text),
-        Value::Bool(flag) => of(DType::Bool, &[], vec![u8::from(*flag)]),
-        Value::Number(number) => match (number.as_i64(), number.as_u64(), number.as_f64()) {
-            (Some(number), ..) => of(DType::Int64, &[], number.to_ne_bytes().to_vec()),
-            (_, Some(number), _) => of(DType::UInt64, &[], number.to_ne_bytes().to_vec()),
-            (.., Some(number)) => of(DType::Float64, &[], number.to_ne_bytes().to_vec()),
-            _ => text(),
-        },
-        Value::Array(items) if !items.is_empty() => {
-            let shape = [items.len() as u64];
-            let all = |read: &dyn Fn(&Value) -> Option<[u8; 8]>| -> Option<Vec<u8>> {
-                Some(items.iter().map(read).collect::<Option<Vec<_>>>()?.concat())
-            };
-            let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
-            if let Some(texts) = texts {
-                let elements = Elements::variable(texts);
-                return Values { dtype: DType::String, shape: Extents::from_slice(&shape), elements };
-            }
-            if let Some(bytes) = all(&|item| item.as_i64().map(i64::to_ne_bytes)) {
-                return of(DType::Int64, &shape, bytes);
-            }
-            match all(&|item| item.as_f64().map(f64::to_ne_bytes)) {
-                Some(bytes) => of(DType::Float64, &shape, bytes),
-                None => text(),
-            }
-        }
-        _ => text(),
+        readable => readable
+            .to_values()
+            .ok_or_else(|| Error::invalid(format!("attribute {name:?} of an unknown kind"))),
     }
 }
 

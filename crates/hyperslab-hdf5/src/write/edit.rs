@@ -1,4 +1,4 @@
-//! Changes of an object's header in its place.
+//! In-place changes of an object's header.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, HashSet};
@@ -12,25 +12,25 @@ use crate::encode::{Encoder, renew_sum};
 use crate::file::Sizes;
 use crate::header::{Header, Message, kind};
 
-/// For bytes in which no address and no length stands.
+/// For bytes that contain no addresses or lengths.
 const ANY: Sizes = Sizes { address: 8, length: 8 };
 
 const MESSAGE: &str = "bytes of an object header message";
 
-/// What is changed in an object's header.
+/// The pending changes of an object's header.
 #[derive(Debug)]
 pub(crate) struct HeaderEdit<'a> {
     header: &'a Header,
     output: &'a Output,
-    /// Version 2 headers: blocks with sums, and the first byte of each that changed.
+    /// Version 2 headers: blocks with checksums, and the first changed byte of each.
     blocks: BTreeMap<u64, (Vec<u8>, usize)>,
-    /// Version 1 headers have no sums.
+    /// Version 1 headers have no checksums.
     plain: Vec<Patch>,
     added: Vec<NewMessage>,
     forgotten: HashSet<u64>,
-    /// Messages of the header when it is done: version 1 counts them.
+    /// The final number of messages; version 1 counts them.
     count: usize,
-    /// The block that leads to new messages: it is changed first, so that what moves is there twice and never missing.
+    /// The block that leads to new messages. It is changed first, so that a moved message exists twice and is never missing.
     leads: Option<u64>,
 }
 
@@ -67,7 +67,7 @@ impl<'a> HeaderEdit<'a> {
         self.replace(message.address + at as u64, bytes)
     }
 
-    /// Makes a message nothing.
+    /// Turns a message into a null message.
     pub(crate) fn forget(&mut self, message: &Message) -> Result<()> {
         self.forgotten.insert(message.address);
         let mut bytes = Encoder::new(ANY);
@@ -75,7 +75,7 @@ impl<'a> HeaderEdit<'a> {
         self.replace(message.address - self.head() as u64, &bytes.finish()?)
     }
 
-    /// A new message for an old one: in its place, in one write, where it is no larger; else in a new block.
+    /// Replaces a message: in place, in one write, if the new one is not larger; else in a new block.
     pub(crate) fn exchange(&mut self, old: &Message, mut new: NewMessage) -> Result<()> {
         let head = self.head();
         if self.is_old() {
@@ -98,7 +98,7 @@ impl<'a> HeaderEdit<'a> {
         self.replace(old.address - head as u64, &bytes.finish()?)
     }
 
-    /// What is before a message's body.
+    /// Encodes the header of a message.
     fn put_head(&self, out: &mut Encoder, kind: u16, size: usize, flags: u8, order: u16) {
         if self.is_old() {
             out.u16(kind).count(size, 2, MESSAGE).u8(flags).zeros(3);
@@ -122,7 +122,7 @@ impl<'a> HeaderEdit<'a> {
             return Ok(());
         }
         let Some((start, length)) = self.block_of(address) else {
-            return Err(Error::invalid("a message outside its header"));
+            return Err(Error::invalid("a message lies outside its header"));
         };
         let (block, first) = match self.blocks.entry(start) {
             Entry::Occupied(held) => held.into_mut(),
@@ -140,7 +140,7 @@ impl<'a> HeaderEdit<'a> {
         self.header.blocks.iter().find(inside).copied()
     }
 
-    /// The messages that make room for a pointer, one after the other: one, or a few small ones.
+    /// Consecutive messages that make room for a pointer: one, or a few small ones.
     fn victims(&self, pointer: usize) -> Option<&'a [Message]> {
         let (head, messages): (usize, &'a [Message]) = (self.head(), &self.header.messages);
         let together = |run: &&[Message]| {
@@ -150,8 +150,8 @@ impl<'a> HeaderEdit<'a> {
                     .all(|pair| pair[1].address == pair[0].address + (pair[0].body.len() + head) as u64)
         };
         let fits = |run: &&[Message]| room(run) == pointer || room(run) >= pointer + head;
-        // What was forgotten just now, so that one block changes; then space that is free, or else the smallest message
-        // that gives enough; those that change often last.
+        // Prefer messages that were just removed, so that only one block changes; then free space; then the smallest message that
+        // is large enough. Messages that change often come last.
         let rank = |message: &Message| match message.kind {
             _ if self.forgotten.contains(&message.address) => 0,
             kind::NIL => 1,
@@ -165,7 +165,7 @@ impl<'a> HeaderEdit<'a> {
             .min_by_key(|run| (run.iter().map(rank).max(), run.len(), room(run)))
     }
 
-    /// Puts new messages into a new block. Those that make room for a pointer to it be in it too.
+    /// Puts new messages into a new block, together with those that make room for the pointer to it.
     fn extend(&mut self, sizes: Sizes) -> Result<()> {
         let (old, head) = (self.is_old(), self.head());
         let unit = if old { 8 } else { 1 };
@@ -178,7 +178,7 @@ impl<'a> HeaderEdit<'a> {
         let mut block = NewHeader::new(if old { Style::Old } else { Style::New });
         for message in run {
             if message.kind != kind::NIL && !self.forgotten.contains(&message.address) {
-                // It may have been changed just now.
+                // It may just have been changed.
                 let body = self.body(message)?;
                 let (kind, flags, order) = (message.kind, message.flags, message.order);
                 block.messages.push(NewMessage { kind, flags, body, order });
@@ -219,7 +219,7 @@ impl<'a> HeaderEdit<'a> {
         Ok(body)
     }
 
-    /// The patches: of a block with a sum, all from the first change to the sum in one piece.
+    /// The patches. A block with a checksum is written as one piece, from the first change to the checksum.
     pub(crate) fn finish(mut self, sizes: Sizes) -> Result<Vec<Patch>> {
         if !self.added.is_empty() {
             self.extend(sizes)?;
@@ -244,7 +244,7 @@ impl<'a> HeaderEdit<'a> {
         Ok(patches)
     }
 
-    /// The changes of a version 1 header: those of its first block, where its count of messages stands, in one piece.
+    /// The changes of a version 1 header. Those of its first block, which holds the message count, are written as one piece.
     fn finish_old(mut self) -> Result<Vec<Patch>> {
         let start = self.header.address;
         if self.count != self.header.messages.len() {
@@ -273,12 +273,12 @@ impl<'a> HeaderEdit<'a> {
     }
 }
 
-/// Gives the bytes between the last message of a block and its sum to a message that is nothing, if there is one, and says
-/// from where on the block has changed. libhdf5: "gaps should only occur in chunks with no null messages"; it refuses others.
+/// Assigns the bytes between the last message of a block and its checksum to a null message, if there is one. Returns the offset
+/// from which the block has changed. libhdf5: "gaps should only occur in chunks with no null messages"; it refuses others.
 fn close_gap(block: &mut [u8], messages: usize, head: usize) -> Option<usize> {
     let end = block.len().checked_sub(4)?;
     let (mut at, mut nothing) = (messages, None);
-    // Kind, size, flags, and the order of creation where it is kept.
+    // Kind, size, flags, and the creation order if it is tracked.
     while at + head <= end {
         let size = usize::from(u16::from_le_bytes([block[at + 1], block[at + 2]]));
         if u16::from(block[at]) == kind::NIL {
@@ -296,7 +296,7 @@ fn close_gap(block: &mut [u8], messages: usize, head: usize) -> Option<usize> {
     Some(start)
 }
 
-/// Bytes from the first body of a run of messages to the end of the last.
+/// The bytes from the first body of a run of messages to the end of the last.
 fn room(run: &[Message]) -> usize {
     match (run.first(), run.last()) {
         (Some(first), Some(last)) => (last.address - first.address) as usize + last.body.len(),
@@ -308,7 +308,7 @@ fn room(run: &[Message]) -> usize {
 mod tests {
     use super::*;
 
-    /// A block of messages of these kinds and sizes, a gap, and room for the sum.
+    /// A block of messages of these kinds and sizes, a gap, and room for the checksum.
     fn block(messages: &[(u8, u8)], gap: usize) -> Vec<u8> {
         let mut block = b"OCHK".to_vec();
         for (kind, size) in messages {
@@ -322,7 +322,7 @@ mod tests {
     #[test]
     fn a_gap_goes_to_a_message_that_is_nothing() {
         let mut gapless = block(&[(5, 3), (0, 6), (7, 2)], 0);
-        // The gap is zeros, as the body of nothing is.
+        // The gap is zeros, like the body of a null message.
         let mut open = block(&[(5, 3), (0, 4), (7, 2)], 2);
         assert_eq!(close_gap(&mut open, 4, 4), Some(11));
         gapless[15..21].fill(0);

@@ -1,4 +1,4 @@
-//! Datasets that exist, and get more chunks.
+//! Existing datasets that get more chunks.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,19 +19,19 @@ use crate::message::layout::{Chunked, IndexKind, Layout};
 use crate::message::space::Space;
 use crate::message::{fill, pipeline};
 
-/// A dataset that exists, and what is changed in its header when it has more chunks.
+/// An existing dataset, and the parts of its header that change when chunks are added.
 #[derive(Debug)]
 pub(crate) struct Existing {
     pub(crate) array: NewArray,
     header: Header,
     space: Message,
     layout: Message,
-    /// Where the layout message says that the index is.
+    /// The address of the index in the layout message.
     index: Mutex<Option<u64>>,
 }
 
 impl Existing {
-    /// The dataset at `path`, to be written, and as it is read.
+    /// Opens the dataset at `path` for writing, and as it is read.
     pub(crate) fn open(
         file: &Arc<File>,
         address: u64,
@@ -50,10 +50,10 @@ impl Existing {
         );
         let Layout::Chunked(chunked) = chunked else {
             return Err(Error::invalid(format!(
-                "{path} is stored in one piece and cannot grow; a copy with chunks and an unlimited dimension can"
+                "{path} is contiguous and cannot grow; copy it to a chunked dataset with an unlimited dimension"
             )));
         };
-        // The width of old trees is in such superblocks.
+        // Superblock version 1 holds the width of old trees.
         let unusual = chunked.index == IndexKind::BTree1 && file.superblock.version == 1;
         if chunked.plain_edges || chunked.version < 3 || unusual {
             return Err(file.unsupported("adding to chunks of an unusual layout"));
@@ -69,12 +69,12 @@ impl Existing {
         Ok((Self { array, header, space, layout, index: Mutex::new(chunked.address) }, dataset))
     }
 
-    /// Writes the index; returns what is to be changed in its place, in this order, for the dataset to be this large.
+    /// Writes the index. Returns the in-place changes, in order, that make the dataset this large.
     pub(crate) fn flush(&self, shape: &[u64]) -> Result<Vec<Patch>> {
         let mut patches = self.array.flush()?;
         let shared = self.array.shared();
         let mut edit = HeaderEdit::new(&self.header, &shared.output);
-        // Parameters that others wrote stay: the message only changes when the index gets its place or moves.
+        // Parameters by other writers stay: the message changes only when the index is created or moved.
         let mut index = lock(&self.index);
         if self.array.index_address() != *index {
             edit.set(&self.layout, 0, &self.array.layout_message()?)?;
@@ -84,7 +84,7 @@ impl Existing {
         for extent in shape {
             extents.length(*extent);
         }
-        // The extents stand after version, rank, flags and type; in version 1 after five reserved bytes.
+        // The extents follow version, rank, flags and type; in version 1 after five reserved bytes.
         let at = if self.space.body.first() == Some(&1) { 8 } else { 4 };
         edit.set(&self.space, at, &extents.finish()?)?;
         patches.extend(edit.finish(shared.sizes)?);
@@ -92,7 +92,7 @@ impl Existing {
     }
 }
 
-/// What we write is planned from what is in the file.
+/// Plans the writing from the contents of the file.
 fn plan(
     file: &Arc<File>,
     header: &Header,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyperslab_core::{Fields, Result};
+use hyperslab_core::Result;
 
 use super::edit::HeaderEdit;
 use super::group::{dense_links, is_dense};
@@ -240,13 +240,6 @@ pub(crate) fn check_file(file: &Arc<File>) -> Result<()> {
     }
     if header.has(kind::TREE_HALVES) {
         return Err(file.unsupported("adding to a file with B-trees of an unusual width"));
-    }
-    if let Some(message) = header.find(file, kind::FREE_SPACE)? {
-        let mut fields: Fields<'_> = message.fields(file, "file space info message");
-        let (_version, strategy, persists) = (fields.u8()?, fields.u8()?, fields.u8()?);
-        if strategy == 1 || persists != 0 {
-            return Err(file.unsupported("adding to a file that keeps its free space or is cut into pages"));
-        }
     }
     Ok(())
 }

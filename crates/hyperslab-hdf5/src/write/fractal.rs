@@ -1,4 +1,4 @@
-//! Fractal heaps that are being written: built in one go from all their objects.
+//! Writes fractal heaps, built in one pass from all their objects.
 
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{Error, Result};
@@ -9,19 +9,19 @@ use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::message::datatype::width;
 
-/// What libhdf5 gives its heaps.
+/// libhdf5's parameters.
 const WIDTH: u64 = 4;
 const MAX_DIRECT: u64 = 65536;
 const MAX_MANAGED: u64 = 4096;
 const BLOCK: &str = "a parameter of a heap";
-/// Bytes of a node of the tree of huge objects, and of the trees of names.
+/// Bytes per node of the tree of huge objects, and of the name trees.
 pub(crate) const NODE: u32 = 512;
 
-/// How a heap is made.
+/// The parameters of a heap.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HeapShape {
     id_length: usize,
-    /// log2 of the most bytes.
+    /// log2 of the maximum number of bytes.
     bits: u32,
     /// Bytes of the first block.
     start: u64,
@@ -32,7 +32,7 @@ pub(crate) const LINKS: HeapShape = HeapShape { id_length: 7, bits: 32, start: 5
 /// Attributes of an object.
 pub(crate) const ATTRIBUTES: HeapShape = HeapShape { id_length: 8, bits: 40, start: 1024 };
 
-/// Writes a heap with these objects; returns its address and the objects' ids.
+/// Writes a heap with these objects. Returns its address and the object ids.
 pub(crate) fn build(
     objects: &[&[u8]],
     shape: HeapShape,
@@ -80,7 +80,7 @@ struct Builder<'a> {
     sizes: Sizes,
     output: &'a Output,
     header: u64,
-    /// The objects that direct blocks hold, with their numbers among all.
+    /// The objects for direct blocks, with their overall numbers.
     objects: Vec<(usize, &'a [u8])>,
     next: usize,
     ids: Vec<Vec<u8>>,
@@ -100,7 +100,7 @@ impl Builder<'_> {
         if row == 0 { self.shape.start } else { self.shape.start << (row - 1) }
     }
 
-    /// Bytes that this many rows reach over.
+    /// The bytes that this many rows cover.
     fn span(&self, rows: u64) -> u64 {
         (0..rows).map(|row| WIDTH * self.row(row)).sum()
     }
@@ -109,7 +109,7 @@ impl Builder<'_> {
         (MAX_DIRECT.ilog2() - self.shape.start.ilog2() + 2) as u64
     }
 
-    /// Objects too large for blocks stand alone, found by a tree of their numbers.
+    /// Objects too large for blocks are stored separately and found by a tree of their numbers.
     fn huge(&mut self, objects: &[&[u8]]) -> Result<(Vec<usize>, Option<u64>)> {
         let (mut lengths, mut records) = (Vec::new(), Encoder::new(self.sizes));
         for (number, object) in objects.iter().enumerate().filter(|(_, o)| o.len() as u64 > MAX_MANAGED) {
@@ -142,7 +142,7 @@ impl Builder<'_> {
         let most = u64::from(self.shape.bits - self.shape.start.ilog2() - WIDTH.ilog2()) + 1;
         let (root, rows) = self.indirect(0, most, true)?;
         if self.next < self.objects.len() {
-            return Err(Error::invalid("more names or attributes than a heap holds"));
+            return Err(Error::invalid("too many names or attributes for one heap"));
         }
         Ok((root, rows))
     }
@@ -152,7 +152,7 @@ impl Builder<'_> {
         5 + self.sizes.address + self.offset_bytes() + 4
     }
 
-    /// Fills a direct block with as many objects as it holds; `None` when the next is too large for it.
+    /// Fills a direct block with as many objects as fit; `None` if the next is too large for it.
     fn direct(&mut self, offset: u64, size: u64) -> Result<Option<u64>> {
         let head = self.head();
         let fits = |used: usize, object: &[u8]| (used + object.len()) as u64 <= size;
@@ -179,14 +179,14 @@ impl Builder<'_> {
         self.allocated += size;
         out.fill(size as usize);
         let mut block = out.finish()?;
-        // The sum covers the whole block, its own bytes as zeros.
+        // The checksum covers the whole block, with its own bytes as zeros.
         let value = lookup3(&block, 0);
         block[sum..sum + 4].copy_from_slice(&value.to_le_bytes());
         self.end = self.end.max(offset + size);
         self.output.append(&block).map(Some)
     }
 
-    /// Fills an indirect block's rows in turn; of the root only as many as are needed. `None` when nothing fits.
+    /// Fills an indirect block's rows in turn; for the root only as many as needed. `None` if nothing fits.
     fn indirect(&mut self, offset: u64, rows: u64, is_root: bool) -> Result<(Option<u64>, u64)> {
         let (mut children, mut at, mut used) = (Vec::new(), offset, 0);
         for row in 0..rows {

@@ -1,4 +1,4 @@
-//! Groups that are being written: links in the header, in a heap, or in an old-style symbol table.
+//! Writes groups: links in the header, in a heap, or in an old-style symbol table.
 
 use hyperslab_codec::checksum::lookup3;
 use hyperslab_core::{CreationOrder, Error, Result};
@@ -13,8 +13,8 @@ use crate::header::kind;
 use crate::message::link::{Link, LinkTarget, StoredLink};
 use crate::symbol_table::{LEAF_K, SymbolEntry, TREE_K};
 
-/// Adds the messages that make a group of these links. `write` says whether what is outside the header is written, or
-/// only the header's size is wanted. Answers an old-style group's tree and heap.
+/// Adds the messages of a group with these links. `write` tells whether data outside the header is written, or only the header's
+/// size is wanted. Returns an old-style group's tree and heap.
 pub(crate) fn links(
     header: &mut NewHeader,
     links: &[Link],
@@ -32,7 +32,7 @@ pub(crate) fn links(
         header.messages.push(NewMessage::new(kind::SYMBOL_TABLE, 0, body.finish()?));
         return Ok(Some((tree, heap)));
     }
-    // A link that is too large for a message goes to the heap, whose objects may have any size.
+    // A link too large for a message goes to the heap, whose objects may have any size.
     let stored = links.iter().map(|link| StoredLink::new(link, sizes)).collect::<Result<Vec<_>>>()?;
     let dense = is_dense(&stored);
     let places = match write.filter(|_| dense) {
@@ -60,12 +60,12 @@ pub(crate) fn links(
     Ok(None)
 }
 
-/// Are these links in a heap? They are when they are many, or one is too large for a message.
+/// Returns true if these links go to a heap: if there are many, or one is too large for a message.
 pub(crate) fn is_dense(links: &[StoredLink]) -> bool {
     links.len() > MOST_COMPACT || links.iter().any(|link| link.message.len() > Style::New.most_message())
 }
 
-/// Links in a heap, with trees by name and by order; returns where the three are.
+/// Writes links to a heap, with trees by name and by order. Returns their three addresses.
 pub(crate) fn dense_links(links: &[StoredLink], sizes: Sizes, output: &Output) -> Result<[u64; 3]> {
     let messages: Vec<&[u8]> = links.iter().map(|link| &link.message[..]).collect();
     let (heap, ids) = fractal::build(&messages, LINKS, sizes, output)?;
@@ -91,7 +91,7 @@ pub(crate) fn dense_links(links: &[StoredLink], sizes: Sizes, output: &Output) -
     Ok([heap, names, orders])
 }
 
-/// An old-style group: names in a local heap, symbol nodes by name, a tree of them. Answers tree and heap.
+/// An old-style group: names in a local heap, symbol nodes by name, a tree of them. Returns tree and heap.
 fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> {
     let mut sorted: Vec<&Link> = links.iter().collect();
     sorted.sort_by(|a, b| a.name.as_bytes().cmp(b.name.as_bytes()));
@@ -135,12 +135,12 @@ fn symbols(links: &[Link], sizes: Sizes, output: &Output) -> Result<(u64, u64)> 
     let names = names.finish()?;
     let data = output.append(&names)?;
     let mut heap = Encoder::magic(sizes, b"HEAP", 0);
-    // No free blocks, which libhdf5 says with a 1.
+    // No free blocks, which libhdf5 encodes as 1.
     heap.zeros(3).length(names.len() as u64).length(1).address(Some(data));
     Ok((tree, output.append(&heap.finish()?)?))
 }
 
-/// Writes the nodes of these entries, which are sorted by name; returns the tree's keys and children.
+/// Writes the nodes of these entries, which are sorted by name. Returns the tree's keys and children.
 pub(crate) fn symbol_nodes(
     entries: &[SymbolEntry],
     half: u16,
@@ -157,7 +157,7 @@ pub(crate) fn symbol_nodes(
         for entry in part {
             node.put(&entry.bytes);
         }
-        // Room for as many entries as a node may have.
+        // Reserve the maximum number of entries of a node.
         node.fill(8 + room);
         children.push(output.append(&node.finish()?)?);
         // The key after a node is its greatest name.

@@ -1,28 +1,28 @@
-//! Datasets that become larger, filled chunk by chunk.
+//! Datasets that grow, filled chunk by chunk.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 
-use hyperslab_core::{ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Result};
+use hyperslab_core::{Array, ArraySink, ChunkCoord, Elements, EncodedChunk, Error, Grid, Result};
 
 use super::array::Shared;
 use super::existing::Existing;
 use super::index::Patch;
 use crate::file::{File, lock};
 
-/// A dataset that becomes larger. Nobody sees its new chunks before [`flush`](Self::flush).
+/// A growing dataset. Its new chunks are invisible before [`flush`](Self::flush).
 #[derive(Debug)]
 pub(crate) struct GrownArray {
     existing: Existing,
-    /// As the dataset was.
+    /// The dataset's previous grid.
     old: Grid,
-    /// New chunks, and those that the old edge cut.
+    /// New chunks, and those that the old edge clipped.
     written: Mutex<HashSet<ChunkCoord>>,
     flushed: Mutex<bool>,
 }
 
 impl GrownArray {
-    /// The dataset at `path`, which becomes as large as `shape`.
+    /// Opens the dataset at `path`, which grows to `shape`.
     pub(crate) fn open(
         file: &Arc<File>,
         address: u64,
@@ -30,16 +30,17 @@ impl GrownArray {
         shape: &[u64],
         shared: &Arc<Shared>,
     ) -> Result<Self> {
-        let (mut existing, _) = Existing::open(file, address, path, shared)?;
+        let (mut existing, dataset) = Existing::open(file, address, path, shared)?;
         let spec = &mut existing.array.plan.spec;
-        let old = spec.grid.clone();
+        // As it is read: a variable of NetCDF-4 is as long as its dimension.
+        let old = dataset.schema().grid.clone();
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
             return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
         }
         for (axis, (extent, most)) in shape.iter().zip(&spec.max_shape).enumerate() {
             if let Some(most) = most.filter(|most| extent > most) {
                 return Err(Error::invalid(format!(
-                    "{path}: dimension {axis} has room for {most}, not for {extent}; a copy with an unlimited dimension has"
+                    "{path}: dimension {axis} can grow to {most}, not to {extent}; copy it to a dataset with an unlimited dimension"
                 )));
             }
         }
@@ -47,7 +48,7 @@ impl GrownArray {
         Ok(Self { existing, old, written: Mutex::default(), flushed: Mutex::new(false) })
     }
 
-    /// Writes everything that is new, once; returns what is to be changed in its place, in this order.
+    /// Writes everything new, once. Returns the in-place changes, in order.
     pub(crate) fn flush(&self) -> Result<Vec<Patch>> {
         if std::mem::replace(&mut *lock(&self.flushed), true) {
             return Ok(Vec::new());
@@ -72,7 +73,9 @@ impl ArraySink for GrownArray {
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
         let name = &self.existing.array.plan.name;
         if self.old.contains(chunk) && self.old.region(chunk) == self.grid().region(chunk) {
-            return Err(Error::invalid(format!("{name}: chunk {chunk:?} stays as it is")));
+            return Err(Error::invalid(format!(
+                "{name}: chunk {chunk:?} exists already and must not be written"
+            )));
         }
         if *lock(&self.flushed) || !lock(&self.written).insert(chunk.clone()) {
             return Err(Error::invalid(format!("{name}: chunk {chunk:?} was written before")));

@@ -1,4 +1,4 @@
-//! Global heap collections that are being filled.
+//! Writes global heap collections.
 
 use hyperslab_core::{Error, Result};
 
@@ -6,12 +6,12 @@ use super::output::Output;
 use crate::encode::Encoder;
 use crate::file::Sizes;
 
-/// libhdf5 makes no smaller collections.
+/// libhdf5's minimum size of a collection.
 const LEAST: usize = 4096;
-/// Collections grow up to this size while more objects come.
+/// Collections grow up to this size as more objects arrive.
 const USUAL: usize = 64 << 10;
 
-/// Takes objects of any size, and gathers them in collections.
+/// Collects objects of any size in heap collections.
 #[derive(Debug)]
 pub(crate) struct HeapWriter {
     sizes: Sizes,
@@ -38,7 +38,7 @@ impl HeapWriter {
         (8 + self.sizes.length).next_multiple_of(8)
     }
 
-    /// Keeps an object; returns its collection's address and its number there.
+    /// Stores an object. Returns its collection's address and its number there.
     pub(crate) fn keep(&mut self, output: &Output, object: &[u8]) -> Result<(u64, u32)> {
         let needed = self.head() + object.len().next_multiple_of(8);
         let fits = |open: &Collection| open.count < u16::MAX && open.objects.len() + needed <= open.size;
@@ -66,12 +66,11 @@ impl HeapWriter {
         Ok(())
     }
 
-    /// Writes the collection that is open. What is kept later goes into another: what refers to this one stays good
-    /// whatever happens then.
+    /// Writes the open collection. Later objects go into another one, so references to this one stay valid.
     pub(crate) fn close(&mut self, output: &Output) -> Result<()> {
         let Some(mut open) = self.open.take() else { return Ok(()) };
         let left = open.size - open.objects.len();
-        // Free space counts its own head; less than a head is not described.
+        // Free space includes its own header; less than a header is not described.
         if left >= self.head() {
             open.objects.u64(0).length(left as u64);
         }
@@ -79,7 +78,7 @@ impl HeapWriter {
         output.write_at(open.address, &open.objects.finish()?)
     }
 
-    /// As [`close`](Self::close), at a flush: the next collection starts small again.
+    /// Like [`close`](Self::close), at a flush: the next collection starts small again.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<()> {
         self.next = LEAST;
         self.close(output)

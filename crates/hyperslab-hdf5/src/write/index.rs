@@ -131,7 +131,7 @@ impl IndexWriter {
             IndexKind::Implicit => {
                 let bytes = most()?.checked_mul(entries.chunk_bytes);
                 let bytes = bytes.ok_or_else(|| Error::invalid("more bytes than a file holds"))?;
-                Self::Implicit(output.allocate(bytes)?, numbering()?, entries)
+                Self::Implicit(output.allocate_data(bytes)?, numbering()?, entries)
             }
             IndexKind::FixedArray => Self::Fixed(Box::new(FixedWriter::new(entries, most()?)?), numbering()?),
             IndexKind::ExtensibleArray => {

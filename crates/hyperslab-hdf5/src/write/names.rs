@@ -1,4 +1,4 @@
-//! The paths of the nodes that are being written, and what elements refer to by path.
+//! The paths of the nodes being written, and the references to them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,12 +10,12 @@ use super::tree::Tree;
 use crate::conversion::Keeper;
 use crate::file::lock;
 
-/// The paths of nodes, and further paths that hard links give them.
+/// The paths of nodes, including those given by hard links.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     declared: BTreeSet<String>,
     aliases: BTreeMap<String, String>,
-    /// References that led nowhere, by the node that has them: how many, and where the first led.
+    /// Dangling references, by node: their number, and the target of the first.
     lost: BTreeMap<String, (u64, String)>,
 }
 
@@ -24,7 +24,7 @@ impl Names {
         Self { declared: BTreeSet::new(), aliases: BTreeMap::new(), lost: BTreeMap::new() }
     }
 
-    /// The path under which a node was made, by any path to it.
+    /// The original path of a node, for any path to it.
     pub(crate) fn canonical(&self, path: &str) -> String {
         if self.aliases.is_empty() {
             return normal_path(path);
@@ -37,7 +37,7 @@ impl Names {
         canonical
     }
 
-    /// Notes a node, and the groups above it.
+    /// Records a node and its parent groups.
     pub(crate) fn declare(&mut self, path: &str) {
         let path = normal_path(path);
         let ends = path.match_indices('/').map(|(at, _)| at.max(1)).chain([path.len()]);
@@ -48,7 +48,7 @@ impl Names {
         }
     }
 
-    /// Notes another path of a node.
+    /// Records another path of a node.
     pub(crate) fn alias(&mut self, path: &str, target: &str) {
         let target = self.canonical(target);
         self.aliases.insert(normal_path(path), target);
@@ -62,12 +62,12 @@ impl Names {
         self.lost.entry(node.to_owned()).or_insert_with(|| (0, target.to_owned())).0 += 1;
     }
 
-    /// What was lost, as sentences by node.
+    /// The losses, as sentences by node.
     pub(crate) fn take_losses(&mut self) -> Vec<(String, String)> {
         let told = |(node, (count, first)): (String, (u64, String))| {
             let what = match count {
-                1 => format!("a reference to {first} is null, as nothing is there"),
-                count => format!("{count} references lead nowhere and are null, the first to {first}"),
+                1 => format!("a reference to {first} is null, because the target does not exist"),
+                count => format!("{count} references without a target are null, the first to {first}"),
             };
             (node, what)
         };
@@ -75,10 +75,10 @@ impl Names {
     }
 }
 
-/// Keeps elements of variable length in the file's heap; finds objects before their headers are written.
+/// Stores variable-length elements in the file's heap, and finds objects before their headers are written.
 pub(crate) struct HeapKeeper<'a> {
     pub(crate) shared: &'a Shared,
-    /// Whose elements they are.
+    /// The node that owns the elements.
     pub(crate) node: &'a str,
 }
 
@@ -111,7 +111,7 @@ impl Keeper for HeapKeeper<'_> {
     }
 }
 
-/// Keeps nothing: for the sizes of headers alone.
+/// Stores nothing; used to determine the sizes of headers.
 pub(crate) struct Measure<'a> {
     pub(crate) tree: &'a Tree,
     pub(crate) shared: &'a Shared,
@@ -131,7 +131,7 @@ impl Keeper for Measure<'_> {
     }
 }
 
-/// Keeps what attributes need; the addresses of all headers are known.
+/// Stores the values of attributes. The addresses of all headers are known.
 pub(crate) struct AttributeKeeper<'a> {
     pub(crate) shared: &'a Shared,
     pub(crate) tree: &'a Tree,
@@ -158,7 +158,7 @@ impl Keeper for AttributeKeeper<'_> {
     }
 }
 
-/// Where the node at a path is, or will be.
+/// The address, present or future, of the node at a path.
 pub(crate) fn address_of(tree: &Tree, shared: &Shared, path: &str) -> Result<u64> {
     let canonical = lock(&shared.names).canonical(path);
     let found = tree.address_of(&canonical);

@@ -28,6 +28,16 @@ pub(crate) struct NewNode {
     pub(crate) links: u32,
 }
 
+impl NewNode {
+    /// Sets an attribute; one of the same name is replaced.
+    pub(crate) fn set_attribute(&mut self, new: NewAttribute) {
+        match self.attributes.iter_mut().find(|known| known.name == new.name) {
+            Some(held) => *held = new,
+            None => self.attributes.push(new),
+        }
+    }
+}
+
 /// A link of a group.
 #[derive(Debug)]
 pub(crate) struct Child {

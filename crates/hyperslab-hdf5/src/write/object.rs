@@ -1,4 +1,4 @@
-//! Object headers that are being written.
+//! Writes object headers.
 
 use hyperslab_core::{CreationOrder, Error, Result};
 
@@ -11,11 +11,11 @@ use crate::header::{INDEXED, ORDERED, kind};
 use crate::message::attribute::Content;
 use hyperslab_codec::checksum::lookup3;
 
-/// With more attributes than this an object keeps them in a heap.
+/// An object with more attributes stores them in a heap.
 pub(crate) const MOST_COMPACT: usize = 8;
 /// A message's size has 16 bits. libhdf5 has the same limit.
 const MOST_MESSAGE: usize = 65_535;
-/// Attributes are numbered in the order of their creation, in 16 bits.
+/// Attributes are numbered in creation order, with 16 bits.
 pub(crate) const MOST_ATTRIBUTES: usize = 65_535;
 
 /// How the encoder's errors name these counts.
@@ -26,7 +26,7 @@ const HEADER: &str = "bytes of an object header";
 /// Message flag: it never changes.
 pub(crate) const CONSTANT: u8 = 1;
 
-/// Whether objects are written as libraries of any age read them, or as those since 1.8 do.
+/// Whether objects are written for all libraries, or for those since 1.8.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Old,
@@ -34,7 +34,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// The most bytes of a message. Old-style messages are padded to a multiple of 8 bytes.
+    /// The maximum size of a message. Old-style messages are padded to a multiple of 8 bytes.
     pub(crate) const fn most_message(self) -> usize {
         match self {
             Self::Old => MOST_MESSAGE / 8 * 8,
@@ -68,7 +68,7 @@ pub(crate) struct NewMessage {
     pub(crate) kind: u16,
     pub(crate) flags: u8,
     pub(crate) body: Vec<u8>,
-    /// Attributes: the order of creation.
+    /// For attributes: the creation order.
     pub(crate) order: u16,
 }
 
@@ -83,19 +83,19 @@ impl NewMessage {
 pub(crate) struct NewHeader {
     pub(crate) style: Style,
     pub(crate) messages: Vec<NewMessage>,
-    /// Is the order of attributes kept? Old-style headers cannot.
+    /// Whether attribute creation order is tracked. Old-style headers cannot.
     pub(crate) order: CreationOrder,
-    /// Hard links that lead to the object.
+    /// The number of hard links to the object.
     pub(crate) links: u32,
 }
 
 impl NewHeader {
-    /// A header of no messages, with one link to it and the order of its attributes kept.
+    /// A header without messages, with one link to it and tracked attribute order.
     pub(crate) const fn new(style: Style) -> Self {
         Self { style, messages: Vec::new(), order: CreationOrder::Indexed, links: 1 }
     }
 
-    /// Says how many links lead to the object, where it is not one. Version 1 headers have a field for it.
+    /// Sets the number of links to the object, unless it is one. Version 1 headers have a field for it.
     pub(crate) fn count_links(&mut self, links: u32, sizes: Sizes) -> Result<()> {
         self.links = links;
         if self.style == Style::New && links != 1 {
@@ -110,8 +110,8 @@ impl NewHeader {
         !matches!(self.order, CreationOrder::Untracked)
     }
 
-    /// Adds attributes: in the header while they are few and small, else in a heap. `write` says whether that heap is
-    /// written, or only the header's size is wanted.
+    /// Adds attributes: in the header while they are few and small, else in a heap. `write` tells whether that heap is written,
+    /// or only the header's size is wanted.
     pub(crate) fn attributes(
         &mut self,
         attributes: &[(String, Content)],
@@ -170,7 +170,7 @@ impl NewHeader {
         }
     }
 
-    /// A block of more messages. `ordered`: does the header keep the order of attributes?
+    /// A continuation block. `ordered` tells whether the header tracks attribute order.
     pub(crate) fn encode_continuation(&self, ordered: bool, sizes: Sizes) -> Result<Vec<u8>> {
         match self.style {
             Style::Old => self.old_messages(sizes),
@@ -228,7 +228,7 @@ impl NewHeader {
         out.finish()
     }
 
-    /// A header that only leads to a block with all messages of this one.
+    /// A header that only points to a block with all messages of this one.
     pub(crate) fn stub(&self, block: u64, length: u64, sizes: Sizes) -> Result<Vec<u8>> {
         let mut body = Encoder::new(sizes);
         body.address(Some(block)).length(length);
@@ -243,13 +243,13 @@ impl NewHeader {
         Ok(bytes)
     }
 
-    /// The most bytes of a header that only leads to a block.
+    /// The maximum size of a header that only points to a block.
     pub(crate) fn stub_length(style: Style, sizes: Sizes) -> Result<u64> {
         Ok(Self::new(style).stub(0, 0, sizes)?.len() as u64)
     }
 
-    /// Takes space for the header. What will be changed in its place (the last messages, and the sum after them)
-    /// is inside one sector if it can.
+    /// Allocates space for the header. If possible, the parts to be changed in place (the last messages and the checksum after
+    /// them) lie inside one sector.
     pub(crate) fn place(&self, sizes: Sizes, output: &Output) -> Result<u64> {
         let length = self.encode(sizes)?.len();
         let changing = self
@@ -272,7 +272,7 @@ pub(crate) const fn order_flags(order: CreationOrder) -> u8 {
     }
 }
 
-/// The start of a name, for messages: names may be as long as they like.
+/// The start of a name, for messages: names can have any length.
 pub(crate) fn shortened(name: &str) -> String {
     match name.char_indices().nth(60) {
         Some((end, _)) => format!("{}…", &name[..end]),
@@ -280,7 +280,7 @@ pub(crate) fn shortened(name: &str) -> String {
     }
 }
 
-/// Writes attributes, by name, into a heap, with trees by name and by order; returns where the three are.
+/// Writes attributes, sorted by name, into a heap, with trees by name and by order. Returns their three addresses.
 pub(crate) fn dense_attributes(
     attributes: &[(&[u8], &[u8])],
     sizes: Sizes,
@@ -304,7 +304,7 @@ pub(crate) fn dense_attributes(
     Ok([heap, names, orders])
 }
 
-/// Writes a tree of names, orders or ids; returns where its header is.
+/// Writes a tree of names, orders or ids. Returns the address of its header.
 pub(crate) fn tree(kind: u8, record: usize, records: &[u8], sizes: Sizes, output: &Output) -> Result<u64> {
     let header = build_btree2((kind, NODE, record), records, &mut Vec::new(), sizes, output)?;
     output.append_within(&header, 0..header.len(), SECTOR)

@@ -52,6 +52,9 @@ pub struct Hdf5Options {
     pub all_declared: bool,
     /// Bytes before the file's own: none, or 512, 1024, 2048 and so on.
     pub user_block: bytes::Bytes,
+    /// Cut the file into pages of this many bytes, so that few requests read it from remote storage. libhdf5 before 1.10 has
+    /// no pages: [`Compatibility::Earliest`] ignores this, and says so.
+    pub page_size: Option<u64>,
 }
 
 impl Default for Hdf5Options {
@@ -67,6 +70,7 @@ impl Default for Hdf5Options {
             verbatim: false,
             all_declared: false,
             user_block: bytes::Bytes::new(),
+            page_size: None,
         }
     }
 }

@@ -15,6 +15,13 @@ const GATHERED: usize = 1 << 20;
 /// What a disk writes whole or not at all. Whatever is changed in its place is inside one.
 pub(crate) const SECTOR: u64 = 512;
 
+/// What space is taken for. A page holds one kind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Content {
+    Structure,
+    Data,
+}
+
 /// A file that is being written, by addresses that count from the superblock. Written from any thread.
 #[derive(Debug)]
 pub(crate) struct Output {
@@ -23,13 +30,17 @@ pub(crate) struct Output {
     base: u64,
     /// The last address that fits in the file's addresses, all ones excepted.
     most: u64,
+    /// The size of a page, in files that are cut into pages: nothing that fits into a page crosses the end of one.
+    page: Option<u64>,
     state: Mutex<State>,
 }
 
 #[derive(Debug)]
 struct State {
-    /// The first free address.
+    /// The first free address; the first page that nothing is in, in files that are cut into pages.
     end: u64,
+    /// What is left of the last page of structures, and of data.
+    pages: [std::ops::Range<u64>; 2],
     /// Pieces that were appended and not yet written, from `tail_at` on.
     tail: Vec<u8>,
     tail_at: u64,
@@ -41,8 +52,40 @@ struct State {
 impl Output {
     /// Writes `file` from `end` on; addresses count from `base`.
     pub(crate) fn new(file: LocalFile, name: Arc<str>, base: u64, end: u64) -> Self {
-        let state = State { end, tail: Vec::new(), tail_at: end, free: BTreeMap::new(), left: Vec::new() };
-        Self { file, name, base, most: (1 << 62) - 1, state: Mutex::new(state) }
+        let state = State {
+            end,
+            pages: [0..0, 0..0],
+            tail: Vec::new(),
+            tail_at: end,
+            free: BTreeMap::new(),
+            left: Vec::new(),
+        };
+        Self { file, name, base, most: (1 << 62) - 1, page: None, state: Mutex::new(state) }
+    }
+
+    /// The same, in a file that is cut into pages of this size. The first page of a new file has room for structures.
+    pub(crate) fn with_pages(mut self, page: Option<u64>) -> Result<Self> {
+        self.page = page;
+        if let Some(page) = page {
+            let state = self.state.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let end = state.end.checked_next_multiple_of(page).filter(|end| *end <= self.most);
+            let end = end.ok_or_else(|| {
+                Error::invalid(format!(
+                    "{}: pages of {page} bytes, more than the file has room for",
+                    self.name
+                ))
+            })?;
+            if state.end < page {
+                state.pages[Content::Structure as usize] = state.end..page;
+            }
+            (state.end, state.tail_at) = (end, end);
+        }
+        Ok(self)
+    }
+
+    /// The size of a page, in files that are cut into pages.
+    pub(crate) const fn page(&self) -> Option<u64> {
+        self.page
     }
 
     /// The same, in a file whose addresses have this many bytes.
@@ -84,8 +127,23 @@ impl Output {
     /// As [`append`](Self::append), so that the `part` of the bytes does not cross a multiple of `unit` bytes of the
     /// file, if it is no longer than one.
     pub(crate) fn append_within(&self, bytes: &[u8], part: std::ops::Range<usize>, unit: u64) -> Result<u64> {
+        self.append_to(Content::Structure, bytes, part, unit)
+    }
+
+    fn append_to(
+        &self,
+        content: Content,
+        bytes: &[u8],
+        part: std::ops::Range<usize>,
+        unit: u64,
+    ) -> Result<u64> {
         let mut state = lock(&self.state);
-        let skipped = self.skip(&state, part, unit);
+        if let Some(page) = self.page {
+            let address = self.take_in_page(&mut state, page, content, bytes.len() as u64, part, unit)?;
+            drop(state);
+            return self.write_file(address, bytes).map(|()| address);
+        }
+        let skipped = self.skip(state.end, part, unit);
         let address = state.end + skipped;
         state.end = self.end_of(address, bytes.len() as u64)?;
         if bytes.len() <= SMALL {
@@ -105,10 +163,41 @@ impl Output {
     }
 
     /// Bytes to skip so that the part is inside a unit.
-    fn skip(&self, state: &State, part: std::ops::Range<usize>, unit: u64) -> u64 {
+    fn skip(&self, at: u64, part: std::ops::Range<usize>, unit: u64) -> u64 {
         let length = part.len() as u64;
-        let start = (self.base + state.end + part.start as u64) % unit;
+        let start = (self.base + at + part.start as u64) % unit;
         if length == 0 || length > unit || start + length <= unit { 0 } else { unit - start }
+    }
+
+    /// Takes space in a file that is cut into pages: in the last page of this content, or in new ones.
+    fn take_in_page(
+        &self,
+        state: &mut State,
+        page: u64,
+        content: Content,
+        size: u64,
+        part: std::ops::Range<usize>,
+        unit: u64,
+    ) -> Result<u64> {
+        let left = state.pages[content as usize].clone();
+        let address = left.start + self.skip(left.start, part.clone(), unit);
+        if address.checked_add(size).is_some_and(|end| end <= left.end) {
+            state.pages[content as usize].start = address + size;
+            return Ok(address);
+        }
+        let first = state.end;
+        let pages = size.div_ceil(page).max(1);
+        let end = pages.checked_mul(page).ok_or_else(|| Error::invalid("space larger than any file"))?;
+        state.end = self.end_of(first, end)?;
+        // In a page that it fills almost, a part may cross a unit after all.
+        let skipped = self.skip(first, part, unit);
+        let address = if pages == 1 && skipped + size <= page { first + skipped } else { first };
+        // What is left of the page with more room.
+        let rest = address + size..state.end;
+        if rest.end - rest.start > left.end - left.start {
+            state.pages[content as usize] = rest;
+        }
+        Ok(address)
     }
 
     /// Takes space without writing it.
@@ -118,9 +207,27 @@ impl Output {
 
     /// As [`allocate`](Self::allocate), placed as [`append_within`](Self::append_within) does.
     pub(crate) fn allocate_within(&self, size: u64, part: std::ops::Range<usize>, unit: u64) -> Result<u64> {
+        self.allocate_for(Content::Structure, size, part, unit)
+    }
+
+    /// As [`allocate`](Self::allocate), for the elements of a dataset.
+    pub(crate) fn allocate_data(&self, size: u64) -> Result<u64> {
+        self.allocate_for(Content::Data, size, 0..0, SECTOR)
+    }
+
+    fn allocate_for(
+        &self,
+        content: Content,
+        size: u64,
+        part: std::ops::Range<usize>,
+        unit: u64,
+    ) -> Result<u64> {
         let mut state = lock(&self.state);
+        if let Some(page) = self.page {
+            return self.take_in_page(&mut state, page, content, size, part, unit);
+        }
         self.write_tail(&mut state)?;
-        let address = state.end + self.skip(&state, part, unit);
+        let address = state.end + self.skip(state.end, part, unit);
         state.end = self.end_of(address, size)?;
         state.tail_at = state.end;
         Ok(address)
@@ -135,12 +242,13 @@ impl Output {
         }
     }
 
-    /// Writes these bytes where something of the same size moved away from, or at the end; returns their address.
-    pub(crate) fn store(&self, bytes: &[u8]) -> Result<u64> {
+    /// Writes these elements of a dataset where something of the same size moved away from, or at the end; returns their
+    /// address.
+    pub(crate) fn store_data(&self, bytes: &[u8]) -> Result<u64> {
         let reused = lock(&self.state).free.get_mut(&(bytes.len() as u64)).and_then(Vec::pop);
         match reused {
             Some(address) => self.write_at(address, bytes).map(|()| address),
-            None => self.append(bytes),
+            None => self.append_to(Content::Data, bytes, 0..0, SECTOR),
         }
     }
 
@@ -248,5 +356,21 @@ mod tests {
         assert!(output.append(&[0; 200]).is_err());
         assert!(output.allocate(200).is_err());
         assert!(output.append(&[0; 10]).is_ok());
+    }
+
+    /// Nothing that fits into a page crosses the end of one, and data and structures are in different pages.
+    #[test]
+    fn pages_hold_one_kind_and_are_not_crossed() {
+        let file = LocalFile::scratch(&std::env::temp_dir()).unwrap();
+        let output = Output::new(file, "test".into(), 0, 48).with_pages(Some(4096)).unwrap();
+        assert_eq!(output.append(&[1; 100]).unwrap(), 48);
+        assert_eq!(output.store_data(&[2; 4000]).unwrap(), 4096);
+        assert_eq!(output.append(&[3; 3000]).unwrap(), 148);
+        assert_eq!(output.store_data(&[4; 97]).unwrap(), 8192);
+        assert_eq!(output.append(&[5; 1000]).unwrap(), 12288);
+        assert_eq!(output.store_data(&[6; 9000]).unwrap(), 16384);
+        assert_eq!(output.allocate_data(96).unwrap(), 8289);
+        assert_eq!(output.length(), 28672);
+        assert_eq!(output.read(148, 3000).unwrap(), [3; 3000]);
     }
 }

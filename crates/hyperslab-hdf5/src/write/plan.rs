@@ -167,7 +167,11 @@ impl Plan {
         if self.spec.stored.no_space {
             return Space { shape: Extents::new(), max_shape: Vec::new(), null: true };
         }
-        Space { shape: self.spec.grid.shape().into(), max_shape: self.spec.max_shape.clone(), null: false }
+        let grid = self.spec.grid.shape();
+        let stored = self.spec.stored.extent.as_deref().filter(|stored| {
+            stored.len() == grid.len() && stored.iter().zip(grid).all(|(stored, extent)| stored <= extent)
+        });
+        Space { shape: stored.unwrap_or(grid).into(), max_shape: self.spec.max_shape.clone(), null: false }
     }
 
     /// The sources of a virtual dataset.

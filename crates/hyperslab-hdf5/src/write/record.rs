@@ -1,4 +1,4 @@
-//! Datasets that grow: frames are added along one dimension.
+//! Growing datasets: frames are appended along one dimension.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use super::index::Patch;
 use crate::file::File;
 use crate::index::Stored;
 
-/// Full chunks that wait to be encoded together have this many bytes at most, before any filter.
+/// The maximum size of full chunks that wait to be encoded together, before filters.
 const MOST_WAITING: u64 = 4 << 20;
 
 /// A dataset that grows along one dimension.
@@ -23,21 +23,21 @@ const MOST_WAITING: u64 = 4 << 20;
 pub(crate) struct Recorder {
     existing: Existing,
     axis: usize,
-    /// Where the chunks that are not full begin, and how long the dataset is, along the axis.
+    /// Along the axis: the start of the incomplete chunks, and the length of the dataset.
     start: u64,
     extent: u64,
     /// The frames from `start` on.
     frames: Vec<Values>,
-    /// Chunks that were written before they were full: they are written anew.
+    /// Chunks that were written before they were complete. They are written again.
     partial: Vec<Stored>,
-    /// Full chunks that are not encoded yet, and how many bytes they have.
+    /// Full chunks that are not encoded yet, and their size.
     waiting: Vec<(ChunkCoord, Elements)>,
     waiting_bytes: u64,
     changed: bool,
 }
 
 impl Recorder {
-    /// The dataset at `path`, which grows along `axis`, or along its first unlimited dimension, or the first with room.
+    /// Opens the dataset at `path`, which grows along `axis`, or along its first unlimited dimension, or the first that has room.
     pub(crate) fn open(
         file: &Arc<File>,
         address: u64,
@@ -65,12 +65,12 @@ impl Recorder {
         Ok(Self { existing, axis, start, extent, frames, partial, waiting, waiting_bytes: 0, changed: false })
     }
 
-    /// Adds frames; returns how many there are then.
+    /// Appends frames. Returns the new number of frames.
     pub(crate) fn append(&mut self, values: &Values) -> Result<u64> {
         let spec = &self.existing.array.plan.spec;
         if values.dtype != spec.dtype {
             return Err(Error::invalid(format!(
-                "frames of {}, the dataset has {}",
+                "the frames have type {}, but the dataset has {}",
                 values.dtype, spec.dtype
             )));
         }
@@ -82,7 +82,7 @@ impl Recorder {
             && shape.iter().zip(spec.grid.shape()).enumerate().all(|(at, (a, b))| at == self.axis || a == b);
         if !fits {
             return Err(Error::invalid(format!(
-                "frames of {:?} for a dataset of {:?}",
+                "frames of shape {:?} do not fit a dataset of shape {:?}",
                 values.shape.as_slice(),
                 spec.grid.shape()
             )));
@@ -98,7 +98,7 @@ impl Recorder {
         while done < count {
             let take = self.start.saturating_add(thickness).saturating_sub(self.extent).min(count - done);
             if take == 0 {
-                return Err(Error::invalid("more frames than can be counted"));
+                return Err(Error::invalid("the number of frames overflows"));
             }
             let mut region = Region::whole(&shape);
             region.start[self.axis] = done;
@@ -119,14 +119,14 @@ impl Recorder {
         Ok(self.extent)
     }
 
-    /// Writes the chunks that hold the frames at hand.
+    /// Writes the chunks that hold the pending frames.
     fn write_slab(&mut self) -> Result<()> {
         let mut shape = Extents::from_slice(self.existing.array.plan.spec.grid.shape());
         shape[self.axis] = self.extent;
         let chunk_shape = Extents::from_slice(self.existing.array.plan.spec.grid.chunk_shape());
         let grid = Grid::new(&shape, &chunk_shape)?;
         self.existing.array.plan.spec.grid = grid.clone();
-        // What was written of these chunks before has served.
+        // The earlier versions of these chunks are obsolete.
         for old in std::mem::take(&mut self.partial) {
             self.existing.array.release(old);
         }
@@ -172,13 +172,13 @@ impl Recorder {
         Ok(())
     }
 
-    /// Is it worth encoding several chunks at once? What is kept in heaps is kept in the order in which it comes.
+    /// Returns true if several chunks are worth encoding at once. Data in heaps must be stored in order of arrival.
     fn is_batched(&self) -> bool {
         let plan = &self.existing.array.plan;
         !plan.pipeline.specs.is_empty() && plan.element.is_plain()
     }
 
-    /// Encodes the chunks that wait on all cores, and writes them in their order.
+    /// Encodes the waiting chunks on all cores, and writes them in order.
     fn write_waiting(&mut self) -> Result<()> {
         let array = &self.existing.array;
         let encoded: Vec<EncodedChunk> = self
@@ -194,7 +194,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Writes everything that is new; returns what is to be changed in its place, in this order.
+    /// Writes everything new. Returns the in-place changes, in order.
     pub(crate) fn flush(&mut self) -> Result<Vec<Patch>> {
         if !std::mem::take(&mut self.changed) {
             return Ok(Vec::new());
@@ -209,7 +209,7 @@ impl Recorder {
     }
 }
 
-/// Pieces, their shapes, and where each begins.
+/// Pieces with their shapes and start positions.
 type Placed<'a> = (&'a Values, &'a Extents, Extents);
 
 /// The elements of a region that these pieces cover.
@@ -228,7 +228,7 @@ fn cut(pieces: &[Placed<'_>], region: &Region) -> Result<Elements> {
         for (index, common) in overlaps {
             let (piece, shape, at) = &pieces[index];
             let Some(bytes) = piece.elements.as_fixed() else {
-                return Err(Error::invalid("frames of no fixed size"));
+                return Err(Error::invalid("the frames have no fixed size"));
             };
             let (mut from, mut to) = (Strides::packed(shape, item), Strides::packed(&region.shape, item));
             move_to(&mut from, &inner(&common, at));

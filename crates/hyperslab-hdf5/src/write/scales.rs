@@ -1,4 +1,4 @@
-//! Dimension scales: names of dimensions, as HDF5 and NetCDF-4 keep them.
+//! Dimension scales: dimension names as stored by HDF5 and NetCDF-4.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::message::attribute::Content;
 use crate::message::datatype::{Class, ReferenceKind, Type};
 use hyperslab_core::{Values, child_path};
 
-/// An attribute that dimension scales need.
+/// An attribute required by dimension scales.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum ScaleAttribute {
     /// It is a scale.
@@ -32,7 +32,7 @@ pub(crate) enum ScaleAttribute {
     List(Vec<usize>),
     /// The datasets and dimensions that a scale serves.
     References(Vec<(usize, usize)>),
-    /// Names alone, where there can be no scale.
+    /// Only names, where there can be no scale.
     Labels(Vec<String>),
 }
 
@@ -88,7 +88,7 @@ impl ScaleAttribute {
     }
 }
 
-/// Attaches dimension scales to every dataset with named dimensions. Missing scales are created.
+/// Attaches dimension scales to every dataset with named dimensions, creating missing scales.
 pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options) -> Result<()> {
     let arrays: Vec<(usize, Arc<NewArray>)> = tree
         .nodes
@@ -99,7 +99,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             NewKind::Group { .. } | NewKind::Type(_) | NewKind::Existing => None,
         })
         .collect();
-    // Dimensions without a variable stay so.
+    // Dimensions without a variable stay that way.
     for (index, array) in &arrays {
         let name = array.plan.spec.attributes.get("NAME").and_then(Attribute::as_text);
         if let Some(words) = name.filter(|words| words.starts_with(NO_VARIABLE)) {
@@ -133,12 +133,12 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
                 None => users.push((*scale, if *scale == index { Vec::new() } else { vec![own] })),
             }
         }
-        // A scale of one dimension is its own coordinate, and says no more.
+        // A scale of one dimension is its own coordinate and needs nothing more.
         if scales != [index] {
             tree.nodes[index].scales.push(ScaleAttribute::List(scales));
         }
     }
-    // Dimensions that were declared and that no array uses.
+    // Declared dimensions that no array uses.
     let bare = |node: &NewNode| node.scales.iter().any(|own| matches!(own, ScaleAttribute::Name(_)));
     for index in (0..tree.nodes.len()).filter(|index| bare(&tree.nodes[*index])) {
         if !users.iter().any(|(scale, _)| *scale == index) {
@@ -151,7 +151,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
     Ok(())
 }
 
-/// Can the name be in a path? One that a program gave, and nobody chose, is not worth a dataset.
+/// Returns true if the name can occur in a path. A generated name is not worth a dataset.
 fn is_scale_name(name: &str) -> bool {
     !name.is_empty() && !name.starts_with("__") && !name.contains('/') && name != "."
 }
@@ -173,7 +173,7 @@ fn mark(tree: &mut Tree, scale: usize, number: usize, users: Vec<(usize, usize)>
     node.scales = own;
 }
 
-/// The node that is the scale of this axis; `None` when its name means something else.
+/// The node that is the scale of this axis; `None` if its name means something else.
 fn find_or_make(
     tree: &mut Tree,
     user: usize,
@@ -186,7 +186,7 @@ fn find_or_make(
     let name = spec.dimensions[axis].clone().unwrap_or_default();
     let group = group_of(&tree.nodes[user].path).to_owned();
     let fits = |tree: &Tree, path: &str| {
-        // Of an unlimited dimension a dataset may have less than its scale.
+        // Along an unlimited dimension a dataset may be shorter than its scale.
         let fits = |spec: &ArraySpec| match (spec.grid.shape(), &spec.max_shape[..]) {
             ([own], [limit]) => *own == extent || limit.is_none() && most.is_none(),
             _ => false,
@@ -210,7 +210,7 @@ fn find_or_make(
     make_bare(tree, &path, extent, most, shared, options).map(Some)
 }
 
-/// Makes NetCDF-4's dimension without a variable.
+/// Creates a NetCDF-4 dimension without a variable.
 pub(crate) fn make_bare(
     tree: &mut Tree,
     path: &str,

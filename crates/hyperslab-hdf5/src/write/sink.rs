@@ -16,6 +16,7 @@ use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
 use super::plan::Plan;
 use super::scales;
+use super::space;
 use super::tree::Tree;
 use super::types::{file_type, fitting};
 use crate::file::{Sizes, lock};
@@ -87,7 +88,9 @@ impl Hdf5Sink {
             Style::Old => 24 + 5 * SIZES.address as u64 + SIZES.length as u64 + 24,
             Style::New => 16 + 4 * SIZES.address as u64,
         };
-        let output = Output::new(file, name, base, head);
+        let page = options.page_size.filter(|_| style == Style::New);
+        page.map(space::check_page).transpose()?;
+        let output = Output::new(file, name, base, head).with_pages(page)?;
         let shared = Shared { all_declared: options.all_declared, ..Shared::new(output, SIZES, style) };
         let shared = Arc::new(shared);
         lock(&shared.names).declare("/");
@@ -155,13 +158,14 @@ impl Hdf5Sink {
         let output = &self.shared.output;
         self.tree.flush_arrays(output)?;
         let symbols = self.tree.write(&self.shared)?;
+        let extension = output.page().map(|page| space::write_pages(page, SIZES, output)).transpose()?;
         let superblock = Superblock {
             version: 3,
             sizes: SIZES,
             base: self.options.user_block.len() as u64,
             end: output.length(),
             root: self.tree.nodes[0].address,
-            extension: None,
+            extension,
             driver: None,
             flags: 0,
             halves: (LEAF_K, TREE_K),
@@ -254,6 +258,25 @@ impl Sink for Hdf5Sink {
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let options = self.options.clone();
         self.dataset(path, spec, &options)
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        let Some(index) = self.tree.get(&path) else {
+            return Err(Error::not_found(Arc::clone(self.shared.output.name()), path));
+        };
+        for new in checked_attributes(attributes, false, &self.shared)? {
+            self.tree.nodes[index].set_attribute(new);
+        }
+        Ok(())
+    }
+
+    fn changes(&self) -> Vec<(String, String)> {
+        let ignored = self.options.page_size.filter(|_| self.shared.output.page().is_none());
+        let words = ignored.map(|page| {
+            format!("not cut into pages of {page} bytes, which libraries of any age do not know")
+        });
+        words.into_iter().map(|words| ("/".to_owned(), words)).collect()
     }
 
     fn finish(&mut self) -> Result<Vec<(String, String)>> {

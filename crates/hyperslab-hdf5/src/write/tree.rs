@@ -64,7 +64,7 @@ impl Tree {
         tree
     }
 
-    /// Is there a node here, new or old?
+    /// Returns true if there is a node here, new or old.
     pub(crate) fn is_taken(&self, path: &str) -> bool {
         self.get(path).is_some() || self.file.as_ref().is_some_and(|file| find(file, path).is_ok())
     }
@@ -128,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// Can a node be made here?
+    /// Returns true if a node can be made here.
     pub(crate) fn check(&self, path: &str) -> Result<()> {
         let path = normal_path(path);
         if path.contains('\0') {
@@ -349,7 +349,7 @@ impl Tree {
         Ok((header, symbols))
     }
 
-    /// Where the node at a path is, or will be; `None` when there is none.
+    /// Where the node at a path is, or will be; `None` if there is none.
     pub(crate) fn address_of(&self, path: &str) -> Option<u64> {
         let new = self.get(path).map(|index| self.nodes[index].address);
         new.or_else(|| match find(self.file.as_ref()?, path) {

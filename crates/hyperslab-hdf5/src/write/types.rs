@@ -1,4 +1,4 @@
-//! Which file type an element type becomes: those that h5py makes of the same NumPy types.
+//! Chooses the file type for an element type: the same as h5py for the corresponding NumPy type.
 
 use hyperslab_core::{DType, Error, Result};
 
@@ -6,7 +6,7 @@ use crate::conversion::Element;
 use crate::file::Sizes;
 use crate::message::datatype::{BYTE, Class, Float, Integer, Order, Padding, ReferenceKind, Type};
 
-/// The file's type of these elements.
+/// The file's type for these elements.
 pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
     let make = |class, size| Ok(Type { class, size });
     match dtype {
@@ -28,7 +28,7 @@ pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
         DType::Float128 => Ok(long_double()),
         DType::Complex64 => Ok(complex(float(4, 23, 8))),
         DType::Complex128 => Ok(complex(float(8, 52, 11))),
-        // h5py's way for NumPy's dates: opaque bytes whose tag is the type.
+        // h5py's convention for NumPy dates: opaque bytes tagged with the type.
         DType::DateTime(unit) => make(Class::Opaque { tag: format!("NUMPY:<M8[{}]", unit.code()) }, 8),
         DType::Duration(unit) => make(Class::Opaque { tag: format!("NUMPY:<m8[{}]", unit.code()) }, 8),
         DType::FixedBytes(0) | DType::FixedText(0) => Err(Error::invalid("HDF5 has no text of zero bytes")),
@@ -74,14 +74,14 @@ pub(crate) fn file_type(dtype: &DType, sizes: Sizes) -> Result<Type> {
     }
 }
 
-/// The type as another file stores it, with how its elements are written, if that is the form of elements of `dtype`.
+/// The type as stored by another file, with the encoding of its elements, if it represents `dtype`.
 pub(crate) fn fitting(stored: &Type, dtype: &DType, sizes: Sizes) -> Option<(Type, Element)> {
     let own = resized(stored, sizes)?;
     let element = Element::new(&own, sizes, "hdf5").ok()?;
     (element.dtype == *dtype && element.unstorable().is_none()).then_some((own, element))
 }
 
-/// The type in a file whose addresses are of another width. References in the form of HDF5 1.12 become plain ones.
+/// The type in a file with another address width. References in the form of HDF5 1.12 become plain ones.
 fn resized(stored: &Type, sizes: Sizes) -> Option<Type> {
     let mut own = stored.clone();
     match &mut own.class {
@@ -147,7 +147,7 @@ fn compound(dtype: &DType, fields: &hyperslab_core::StructType, sizes: Sizes) ->
             return Err(Error::invalid(format!("{:?} cannot name a compound's member", member.name)));
         }
         let own = file_type(&member.dtype, sizes)?;
-        // Offsets are kept where elements have a fixed size; else members are back to back.
+        // Offsets are kept if elements have a fixed size; else members are packed.
         let offset = if fixed { member.offset } else { end };
         end = offset + own.size;
         members.push((member.name.clone(), offset, own));
@@ -181,7 +181,7 @@ fn float(size: u8, mantissa: u8, exponent: u8) -> Type {
     }
 }
 
-/// The 80 bits of x87 in 16 bytes: the leading bit of the mantissa is stored.
+/// The 80-bit x87 float in 16 bytes. The leading bit of the mantissa is stored.
 fn long_double() -> Type {
     Type {
         class: Class::Float(Float {

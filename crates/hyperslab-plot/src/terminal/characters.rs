@@ -1,4 +1,4 @@
-//! Pictures as characters: half blocks for heatmaps, Braille dots for lines and points, eighths of blocks for bars.
+//! Figures as characters: half blocks for heatmaps, Braille dots for lines and points, eighth blocks for bars.
 
 use super::Graphics;
 use crate::axis::Axis;
@@ -71,7 +71,7 @@ impl Sheet {
     }
 }
 
-/// The escape sequence that sets the colour of the front (38) or the back (48).
+/// The escape sequence that sets the foreground (38) or background (48) colour.
 fn escape(plane: u8, color: Option<Color>, graphics: Graphics) -> String {
     let Some(color) = color else { return String::new() };
     if graphics == Graphics::TrueColor {
@@ -103,7 +103,7 @@ fn palette_index(color: Color) -> u8 {
     }
 }
 
-/// The figure as lines of text, at most so many columns wide and about so many rows high.
+/// The figure as lines of text, at most `columns` wide and about `rows` high.
 pub(super) fn draw(figure: &Figure, graphics: Graphics, columns: usize, rows: usize) -> String {
     let mut out = String::new();
     let mut head = |text: &str| {
@@ -146,7 +146,7 @@ pub(super) fn draw(figure: &Figure, graphics: Graphics, columns: usize, rows: us
     out
 }
 
-/// The colour bar in one line, its ends on both sides.
+/// The colour bar in one line, with its limits on both sides.
 fn color_bar(scale: &ColorScale, label: &str, graphics: Graphics, columns: usize) -> String {
     let ends = ticks::texts(&[scale.low, scale.high]);
     let ends = [short(scale.low, &ends[0]), short(scale.high, &ends[1])];
@@ -217,7 +217,7 @@ fn panel_sheet(figure: &Figure, panel: &Panel, graphics: Graphics, (columns, row
     sheet
 }
 
-/// Where a panel stands on its sheet.
+/// The position of a panel on its sheet.
 struct Place<'a> {
     panel: &'a Panel,
     wide: usize,
@@ -255,7 +255,7 @@ impl Place<'_> {
         sheet.text(self.margin, under + 1, &label.chars().take(self.wide).collect::<String>());
     }
 
-    /// Two cells a character: the upper one in front, the lower one behind.
+    /// Two cells per character: the upper one as foreground, the lower one as background.
     fn heat(
         &self,
         sheet: &mut Sheet,
@@ -304,7 +304,7 @@ impl Place<'_> {
         }
     }
 
-    /// Lines and points as Braille: two by four dots a character.
+    /// Lines and points as Braille: two by four dots per character.
     fn dots(&self, sheet: &mut Sheet, scale: Option<&ColorScale>) {
         let mut braille = Braille::new(self.wide, self.high);
         let x = |at: f64| share(&self.panel.x, at, false) * (2 * self.wide) as f64;
@@ -349,14 +349,14 @@ impl Place<'_> {
     }
 }
 
-/// How far along an axis, from the left or from the top.
+/// The relative position along an axis, from the left or from the top.
 fn share(axis: &Axis, at: f64, vertical: bool) -> f64 {
     let (low, high) = axis.range;
     let share = (at - low) / (high - low);
     if vertical && !axis.downwards { 1.0 - share } else { share }
 }
 
-/// Dots of which each character has eight.
+/// A grid of dots, eight per character.
 struct Braille {
     wide: usize,
     cells: Vec<(u8, Option<Color>)>,
@@ -392,7 +392,7 @@ impl Braille {
     }
 }
 
-/// Cells put together or repeated until there are as many as wanted.
+/// Cells combined or repeated to the wanted size.
 fn resampled(cells: &[f64], (columns, rows): (usize, usize), (wide, high): (usize, usize)) -> Vec<f64> {
     let range = |number: usize, from: usize, to: usize| {
         let start = number * from / to;

@@ -1,4 +1,4 @@
-//! Sixels: six rows at a time, one colour after the other.
+//! Sixels: six rows at a time, one colour after another.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -8,7 +8,7 @@ use tiny_skia::Pixmap;
 /// Colours of a terminal's palette.
 const COLORS: usize = 255;
 
-/// Pixels as sixels, in the colours that occur most.
+/// Encodes pixels as sixels, in the most frequent colours.
 pub(super) fn encode(picture: &Pixmap) -> String {
     let (width, height) = (picture.width() as usize, picture.height() as usize);
     let (palette, indices) = reduced(picture);
@@ -44,7 +44,7 @@ fn push(out: &mut String, what: std::fmt::Arguments<'_>) {
     let _ = out.write_fmt(what);
 }
 
-/// One colour of six rows, repeated columns counted.
+/// One colour of six rows, run-length encoded.
 fn runs(columns: &[u8], out: &mut String) {
     for run in columns.chunk_by(|a, b| a == b) {
         let sixel = char::from(b'?' + run[0]);
@@ -55,9 +55,9 @@ fn runs(columns: &[u8], out: &mut String) {
     }
 }
 
-/// A palette of the colours that occur most, and the nearest of them for every pixel.
+/// A palette of the most frequent colours, and the nearest of them for every pixel.
 fn reduced(picture: &Pixmap) -> (Vec<[u8; 3]>, Vec<u8>) {
-    // Five bits a channel: what is closer looks the same.
+    // Five bits per channel: closer colours look the same.
     let key =
         |pixel: &tiny_skia::PremultipliedColorU8| [pixel.red() >> 3, pixel.green() >> 3, pixel.blue() >> 3];
     let mut counts: HashMap<[u8; 3], (u64, [u64; 3])> = HashMap::new();

@@ -1,4 +1,4 @@
-"""One engine for chunked arrays, whatever file they are in.
+"""One engine for chunked arrays in any file format.
 
 >>> import hyperslab
 >>> store = hyperslab.open(getfixture("path"))
@@ -24,12 +24,13 @@ from hyperslab._errors import (
     NotFoundError,
     UnsupportedError,
 )
-from hyperslab._change import append_along, concat, remove, rename, set_attributes
-from hyperslab._native import Array, ArrayWriter, Geometry, Rows, Table, _after_fork, formats
+from hyperslab._change import append_along, concat, evolve, remove, rename, set_attributes
+from hyperslab._grow import GrowingArray
+from hyperslab._native import Array, ArrayWriter, Geometry, Rows, Table, __version__, _after_fork, formats
 from hyperslab._references import references
 from hyperslab._store import ChunkRefs, Group, Store, open, open_array
 from hyperslab._threads import threads
-from hyperslab._write import Writer, append, convert, create, diff, verify
+from hyperslab._write import File, NewGroup, Writer, append, convert, create, diff, verify
 
 __all__ = [
     "Array",
@@ -37,25 +38,30 @@ __all__ = [
     "Attributes",
     "ChunkRefs",
     "CorruptError",
+    "File",
     "Geometry",
     "Group",
+    "GrowingArray",
     "HyperslabError",
     "IndexOutOfBounds",
     "InvalidError",
     "IoError",
     "MissingFileError",
+    "NewGroup",
     "NotFoundError",
     "Rows",
     "Store",
     "Table",
     "UnsupportedError",
     "Writer",
+    "__version__",
     "append",
     "append_along",
     "concat",
     "convert",
     "create",
     "diff",
+    "evolve",
     "formats",
     "open",
     "open_array",

@@ -1,10 +1,12 @@
-"""Stores that are joined, added to and edited."""
+"""Join, extend and edit stores."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from hyperslab import _native
 
@@ -25,10 +27,10 @@ def concat(
     overwrite: bool = False,
     attributes: str = "first",
 ) -> dict[str, Any]:
-    """Joins stores along a dimension, in the order of its coordinate. The target appears whole or not at all.
+    """Joins stores along a dimension, in the order of its coordinate. The target appears complete or not at all.
 
-    Patterns such as ``data/*.nc`` are expanded. Stores that disagree are an error that names the difference; gaps are in the
-    ``notes``. ``attributes`` says what becomes of attributes that differ: ``first``, ``common`` or ``same``.
+    Patterns such as ``data/*.nc`` are expanded. If stores disagree, the error names the difference; gaps are reported in
+    ``notes``. ``attributes`` gives the rule for attributes that differ: ``first``, ``common`` or ``same``.
 
     >>> import hyperslab, numpy as np
     >>> folder = getfixture("tmp_path")
@@ -48,7 +50,7 @@ def concat(
 
 
 def append_along(sources: Path | Sequence[Path], target: Path, dim: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Adds stores to the end of another, along a dimension: all arrays that have it become longer.
+    """Append stores to another along a dimension: all arrays that have it grow.
 
     >>> import hyperslab, numpy as np
     >>> folder = getfixture("tmp_path")
@@ -72,7 +74,7 @@ def set_attributes(
     delete: Sequence[str] = (),
     dry_run: bool = False,
 ) -> dict[str, Any]:
-    """Sets and deletes attributes of a node, in place where the format can, else by writing the store anew.
+    """Set and delete attributes of a node, in place if the format allows, else by rewriting the store.
 
     >>> import hyperslab, numpy as np
     >>> path = getfixture("tmp_path") / "t.zarr"
@@ -87,10 +89,42 @@ def set_attributes(
 
 
 def rename(path: Path, old: str, new: str, *, dry_run: bool = False) -> dict[str, Any]:
-    """Gives a node another name, or puts it into another group. A coordinate takes its dimension along."""
+    """Rename a node or move it to another group. A coordinate takes its dimension along."""
     return _native.edit_store(path, rename=[(old, new)], dry_run=dry_run)
 
 
 def remove(path: Path, *nodes: str, dry_run: bool = False) -> dict[str, Any]:
-    """Removes nodes and everything below them."""
+    """Remove nodes and everything below them."""
     return _native.edit_store(path, remove=list(nodes), dry_run=dry_run)
+
+
+def evolve(
+    path: Path,
+    node: str = "/",
+    *,
+    add: Mapping[str, Any] | None = None,
+    drop: Sequence[str] = (),
+    fill: Mapping[str, Any] | None = None,
+    filters: str = "zstd:3",
+    dry_run: bool = False,
+) -> None:
+    """Adds fields to a TileDB array, and drops others: all of the changes or none.
+
+    ``add`` maps names to types: ``"int16"``, ``"string"``, ``"datetime64[ns]"``, a NumPy type; ``"int16?"`` where values may be
+    missing. Existing cells hold the value in ``fill``, or TileDB's default. Dropped fields can still be read as of earlier
+    times.
+
+    >>> import hyperslab, numpy as np
+    >>> path = getfixture("tmp_path") / "t.tiledb"
+    >>> with hyperslab.create(path) as new:
+    ...     _ = new.create_array("/a", np.arange(3))
+    >>> hyperslab.evolve(path, add={"quality": "int16"}, fill={"quality": -1})
+    >>> hyperslab.open(path)["/quality"][...].tolist()
+    [-1, -1, -1]
+    >>> hyperslab.evolve(path, drop=["quality"])
+    >>> list(hyperslab.open(path))
+    ['a']
+    """
+    types = [(name, kind if isinstance(kind, str) else str(np.dtype(kind))) for name, kind in (add or {}).items()]
+    fills = [(name, str(value)) for name, value in (fill or {}).items()]
+    return _native.evolve(path, node, add=types, drop=list(drop), fill=fills, filters=filters, dry_run=dry_run)

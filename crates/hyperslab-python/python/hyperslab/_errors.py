@@ -1,10 +1,10 @@
-"""What can go wrong. ``kind`` is a stable word for programs; the message is for people."""
+"""Exceptions. ``kind`` is a stable identifier for programs; the message is for users."""
 
 from __future__ import annotations
 
 
 class HyperslabError(Exception):
-    """The base of everything that is raised here.
+    """The base class of all exceptions of this module.
 
     >>> import hyperslab
     >>> try:
@@ -15,7 +15,7 @@ class HyperslabError(Exception):
     """
 
     kind: str = "error"
-    #: What the error knows beyond its message: the store, the structure, the byte.
+    #: Details beyond the message: the store, the structure, the byte.
     details: dict[str, object]
 
     def __init__(self, message: str, **details: object) -> None:
@@ -41,32 +41,32 @@ class CorruptError(HyperslabError):
 
 
 class UnsupportedError(HyperslabError, NotImplementedError):
-    """The bytes are right, and this build does not read or write them."""
+    """The bytes are valid, but this build does not read or write them."""
 
     kind = "unsupported"
 
 
 class InvalidError(HyperslabError, ValueError):
-    """The request cannot be."""
+    """The request is impossible."""
 
     kind = "invalid"
 
 
 class IndexOutOfBounds(InvalidError, IndexError):
-    """Brackets that an array does not have."""
+    """An index that is out of bounds."""
 
 
 class NotFoundError(HyperslabError, KeyError):
-    """A node or column that is not there."""
+    """A node or column that does not exist."""
 
     kind = "not_found"
 
 
 class IoError(HyperslabError, OSError):
-    """The operating system said no."""
+    """The operating system reported an error."""
 
     kind = "io"
 
 
 class MissingFileError(IoError, FileNotFoundError):
-    """A file or directory that is not there."""
+    """A file or directory that does not exist."""

@@ -1,13 +1,14 @@
 """What Rust brings to the package."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from hyperslab._attributes import Attributes
+from hyperslab._attributes import Attributes, NewAttributes
+from hyperslab._h5py import AstypeView, FieldsView, TextView
 from hyperslab._store import ChunkRefs
 
 __all__ = [
@@ -20,6 +21,7 @@ __all__ = [
     "Store",
     "Table",
     "Writer",
+    "__version__",
     "_after_fork",
     "absolute_location",
     "append_along",
@@ -27,10 +29,14 @@ __all__ = [
     "convert",
     "diff",
     "edit_store",
+    "evolve",
     "format_of_name",
     "formats",
     "is_remote",
+    "references",
 ]
+
+__version__: str
 
 @final
 class Store:
@@ -40,6 +46,7 @@ class Store:
         *,
         format: str | None = None,
         mapped: bool = True,
+        views: bool = False,
         threads: int | None = None,
         memory: int | None = None,
         at: tuple[int, int] | None = None,
@@ -64,6 +71,7 @@ class Store:
     def node(self, path: str) -> tuple[str, Any]: ...
     def only_node(self) -> str: ...
     def catalog(self) -> dict[str, Any]: ...
+    def tree(self, path: str = "/", depth: int | None = None) -> str: ...
     def details(self) -> dict[str, Any]: ...
     def verify(self, deep: bool = False) -> dict[str, Any]: ...
 
@@ -147,6 +155,23 @@ class Array:
     def quantile(
         self, q: float, over: int | str | Sequence[int | str] | None = None, *, skip_nan: bool = False, decode: bool = True
     ) -> Any: ...
+    def plot(self, *selection: Any, ax: Any = None, decode: bool = True, **options: Any) -> Any: ...
+    def astype(self, dtype: DTypeLike) -> AstypeView: ...
+    def asstr(self, encoding: str | None = None, errors: str = "strict") -> TextView: ...
+    def fields(self, names: str | Sequence[str]) -> FieldsView: ...
+    def iter_chunks(self, sel: Any = None) -> Iterator[tuple[slice, ...]]: ...
+    def read_direct(self, dest: NDArray[Any], source_sel: Any = None, dest_sel: Any = None) -> None: ...
+    @property
+    def compression(self) -> str | None: ...
+    @property
+    def compression_opts(self) -> Any: ...
+    @property
+    def shuffle(self) -> bool: ...
+    @property
+    def fletcher32(self) -> bool: ...
+    @property
+    def fillvalue(self) -> Any: ...
+    def _repr_html_(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
     def __dask_tokenize__(self) -> tuple[Any, ...]: ...
 
@@ -177,8 +202,10 @@ class Table:
         memory: int | None = None,
         **operations: str | Sequence[str] | bool | dict[str, float],
     ) -> Table | Rows: ...
+    def head(self, rows: int = 5) -> Rows: ...
     def to_pandas(self) -> Any: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+    def _repr_html_(self) -> str: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
@@ -188,6 +215,7 @@ class Rows:
     def __len__(self) -> int: ...
     def to_pydict(self) -> dict[str, list[Any]]: ...
     def to_pandas(self) -> Any: ...
+    def _repr_html_(self) -> str: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
 @final
@@ -212,6 +240,8 @@ class Geometry:
         groups: Sequence[int] | None = None,
         attributes: Sequence[str] | None = None,
     ) -> dict[str, Any]: ...
+    def plot(self, *, level: int | None = None, axes: Sequence[str] | None = None, ax: Any = None, **options: Any) -> Any: ...
+    def _repr_html_(self) -> str: ...
 
 @final
 class Outer:
@@ -240,7 +270,7 @@ class Writer:
         shape: Sequence[int],
         dtype: DTypeLike,
         chunks: Sequence[int] | None = None,
-        filters: Sequence[str | Mapping[str, Any]] | None = None,
+        filters: str | Sequence[str | Mapping[str, Any]] | None = None,
         dims: Sequence[str | None] | None = None,
         attrs: dict[str, Any] | None = None,
         fill_value: Any = None,
@@ -259,6 +289,18 @@ class ArrayWriter:
     def chunks(self) -> tuple[int, ...]: ...
     @property
     def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def ndim(self) -> int: ...
+    @property
+    def size(self) -> int | None: ...
+    @property
+    def path(self) -> str: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def attrs(self) -> NewAttributes: ...
+    def __len__(self) -> int: ...
+    def __getitem__(self, key: Any, /) -> Any: ...
     def __setitem__(self, key: Any, value: Any, /) -> None: ...
 
 def convert(
@@ -269,7 +311,7 @@ def convert(
     node: str | None = None,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
-    filters: Sequence[str | Mapping[str, Any]] | None = None,
+    filters: str | Sequence[str | Mapping[str, Any]] | None = None,
     overwrite: bool = False,
     strict: bool = False,
     append: bool = False,
@@ -306,6 +348,24 @@ def edit_store(
     remove: Sequence[str] | None = None,
     dry_run: bool = False,
 ) -> dict[str, Any]: ...
+def evolve(
+    path: str | os.PathLike[str],
+    node: str = "/",
+    *,
+    add: Sequence[tuple[str, str]] | None = None,
+    drop: Sequence[str] | None = None,
+    fill: Sequence[tuple[str, str]] | None = None,
+    filters: str = "zstd:3",
+    dry_run: bool = False,
+) -> None: ...
+def references(
+    path: str | os.PathLike[str],
+    *,
+    url: str | None = None,
+    inline_limit: int | None = None,
+    output: str | os.PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any] | None: ...
 def absolute_location(path: str | os.PathLike[str]) -> str: ...
 def format_of_name(path: str | os.PathLike[str]) -> str | None: ...
 def is_remote(path: str | os.PathLike[str]) -> bool: ...

@@ -1,4 +1,4 @@
-"""How remote storage is reached: fsspec's words, as the engine takes them."""
+"""Options for remote storage: fsspec's names, converted for the engine."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hyperslab._errors import InvalidError
 if TYPE_CHECKING:
     import os
 
-#: A mapping as users write it, or the pairs that a pickle carries.
+#: A mapping from the user, or the pairs stored in a pickle.
 StorageOptions: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
 
 
 def flat(options: StorageOptions | None) -> list[tuple[str, str]]:
-    """Names and texts: ``client_kwargs`` taken out of their dictionary, what is ``None`` left out.
+    """Flatten options to names and strings: ``client_kwargs`` are merged in, ``None`` values are left out.
 
     >>> flat({"anon": True, "client_kwargs": {"endpoint_url": "http://localhost:9000", "region_name": None}})
     [('anon', 'true'), ('endpoint_url', 'http://localhost:9000')]
@@ -37,16 +37,16 @@ def _text(name: str, value: Any) -> str:
     if isinstance(value, (str, int, float)):
         return str(value)
     # The value may be secret.
-    raise InvalidError(f"storage option {name!r} is a text, a number or a truth value, not {type(value).__name__}")
+    raise InvalidError(f"storage option {name!r} must be a string, a number or a boolean, not {type(value).__name__}")
 
 
 def check_remote(options: list[tuple[str, str]], anonymous: bool, *places: str | os.PathLike[str]) -> None:
-    """Refuses options that nothing would use."""
+    """Refuse options that would have no effect."""
     if (options or anonymous) and not any(map(_native.is_remote, places)):
-        raise InvalidError("storage_options and anonymous are for URLs; this is a path")
+        raise InvalidError("storage_options and anonymous only apply to URLs, not to local paths")
 
 
 def new_opening(location: str | os.PathLike[str]) -> str | None:
-    """A name for one opening of a URL. Processes that get its arrays share what they opened under that name, and no more:
-    the object may be another one when it is opened again."""
+    """A name for one opening of a URL. Processes that receive its arrays share a store under that name only, because the
+    object may differ when it is opened again."""
     return uuid.uuid4().hex if _native.is_remote(location) else None

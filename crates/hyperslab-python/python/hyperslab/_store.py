@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hyperslab import _native
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from hyperslab._attributes import Attributes
+    from hyperslab._html import Tree
     from hyperslab._storage import StorageOptions
 
 
@@ -39,7 +41,7 @@ class ChunkRefs(NamedTuple):
 
 
 class Group(Mapping[str, Any]):
-    """A group: its nodes by name, in the file's order. Paths lead further down: ``group["a/b"]``."""
+    """A group: a mapping from names to nodes, in file order. Paths work too: ``group["a/b"]``."""
 
     _native: _NativeStore
     _path: str
@@ -60,7 +62,7 @@ class Group(Mapping[str, Any]):
 
     @property
     def attrs(self) -> Attributes:
-        """What people wrote beside the group."""
+        """The attributes of the group."""
         kind, value = self._native.node(self._path)
         attributes: Attributes = value.attrs if kind == "array" else value
         return attributes
@@ -100,7 +102,7 @@ class Group(Mapping[str, Any]):
         return ((name, node) for name, node in self._readable() if isinstance(node, Array))
 
     def walk(self) -> Iterator[tuple[str, Any]]:
-        """All nodes below with their paths, parents first. One that cannot be read is the error."""
+        """All nodes below with their paths, parents first. A node that cannot be read is given as the exception."""
         for name in self:
             path = _join(self._path, name)
             try:
@@ -111,6 +113,47 @@ class Group(Mapping[str, Any]):
             yield path, node
             if isinstance(node, Group):
                 yield from node.walk()
+
+    def visititems(self, func: Callable[[str, Any], Any]) -> Any:
+        """Calls a function with the name, relative to this group, and the node of everything below, as h5py does. Ends with
+        the first answer that is not ``None``, and returns it. Nodes that cannot be read are left out.
+
+        >>> getfixture("store").visititems(lambda name, node: (name, node.shape))
+        ('t', (4, 6))
+        """
+        base = self._path.rstrip("/") + "/"
+        for path, node in self.walk():
+            if isinstance(node, HyperslabError):
+                continue
+            answer = func(path.removeprefix(base), node)
+            if answer is not None:
+                return answer
+        return None
+
+    def visit(self, func: Callable[[str], Any]) -> Any:
+        """As :meth:`visititems`, with the names alone."""
+        return self.visititems(lambda name, _: func(name))
+
+    @property
+    def parent(self) -> Group:
+        """The parent group; for the root, itself."""
+        return Group(self._native, self._path.rsplit("/", 1)[0] or "/")
+
+    def tree(self, depth: int | None = None) -> Tree:
+        """Everything below as an indented tree, to the given depth.
+
+        >>> getfixture("store").tree()
+        /
+        └── t  float32  4 × 6  contiguous
+        """
+        from hyperslab._html import Tree
+
+        return Tree(self, depth)
+
+    def _repr_html_(self) -> str:
+        from hyperslab._html import group_html
+
+        return group_html(self, "group", self._path)
 
     def _readable(self) -> Iterator[tuple[str, Any]]:
         for name in self:
@@ -129,16 +172,18 @@ class Group(Mapping[str, Any]):
         return hash((self._native.location, self._path))
 
     def __repr__(self) -> str:
-        return f"<hyperslab.Group {self._path!r} of {self._native.path!r}: {len(self)} nodes>"
+        from hyperslab._html import group_text
+
+        return group_text(self, f"<hyperslab.Group {self._path!r} of {self._native.path!r}: {len(self)} nodes>")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_reopen, (self._native.location, self._path, self._native.options))
 
 
 class Store(Group):
-    """An open file or directory: its root group, and what is known of the whole.
+    """An open file or directory: its root group, and properties of the whole store.
 
-    A context manager; arrays that were taken from it stay readable after it is closed.
+    A context manager. Its arrays stay readable after it is closed.
     """
 
     def __init__(
@@ -147,6 +192,7 @@ class Store(Group):
         *,
         format: str | None = None,
         mapped: bool = True,
+        views: bool = False,
         threads: int | None = None,
         memory: int | None = None,
         at: int | tuple[int, int] | None = None,
@@ -163,6 +209,7 @@ class Store(Group):
             os.fspath(path),
             format=format,
             mapped=mapped,
+            views=views,
             threads=threads,
             memory=memory,
             at=times,
@@ -181,16 +228,26 @@ class Store(Group):
 
     @property
     def file(self) -> str:
-        """The path of the file or directory, or the URL without anything secret."""
+        """The path of the file or directory, or the URL without secrets."""
         return self._native.path
 
     @property
+    def filename(self) -> str:
+        """The same as :attr:`file`, under h5py's name."""
+        return self._native.path
+
+    @property
+    def mode(self) -> str:
+        """h5py's mode of a store opened for reading."""
+        return "r"
+
+    @property
     def closed(self) -> bool:
-        """Was it closed?"""
+        """Whether the store is closed."""
         return self._native.closed
 
     def close(self) -> None:
-        """Lets go of the file."""
+        """Release the file."""
         self._native.close()
 
     def __enter__(self) -> Store:
@@ -211,7 +268,7 @@ class Store(Group):
         return self._native.catalog()
 
     def details(self) -> Any:
-        """What the format knows of the file beyond its nodes."""
+        """Details of the file beyond its nodes."""
         return self._native.details()
 
     def verify(self, deep: bool = False) -> Any:
@@ -225,7 +282,19 @@ class Store(Group):
     def __repr__(self) -> str:
         if self.closed:
             return f"<hyperslab.Store {self.file!r}: closed>"
-        return f"<hyperslab.Store {self.file!r}: {self.format}>"
+        from hyperslab._html import group_text
+
+        return group_text(self, f"<hyperslab.Store {self.file!r}: {self.format}, {len(self)} nodes>")
+
+    def _repr_html_(self) -> str:
+        from hyperslab._html import group_html, root_html
+
+        if self.closed:
+            return f"<pre>{escape(repr(self))}</pre>"
+        kind, node = self._native.node("/")
+        if kind != "group":
+            return root_html(self.file, self.format, node)
+        return group_html(self, self.format, self.file)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_open_cached, (self._native.location, self._native.options))
@@ -236,6 +305,7 @@ def open(
     *,
     format: str | None = None,
     mapped: bool = True,
+    views: bool = False,
     threads: int | None = None,
     memory: int | None = None,
     at: int | tuple[int, int] | None = None,
@@ -246,7 +316,10 @@ def open(
 ) -> Store:
     """Opens a file or directory of any format, read-only: a path, or a URL (``https://…``, ``s3://bucket/…``).
 
-    ``format`` overrides format detection. ``mapped=False`` does not memory-map files, for files that others may truncate.
+    ``format`` overrides format detection. ``mapped=False`` reads files by position instead of mapping them. A mapped file that
+    another program truncates while it is read raises :class:`OSError`; one that loses less than a page may read as zeros there.
+    ``views=True`` makes raw selections read-only views into the mapped file, as ``numpy.load`` does with ``mmap_mode``: no
+    copy, but touching what was truncated ends the interpreter, after a message.
     ``threads``: on how many threads reads run; see :func:`hyperslab.threads`. ``memory``: the most bytes that a result may
     take. For TileDB, ``at`` opens an array as of a time in milliseconds since 1970, or between two of them, and ``key`` holds
     the 32 bytes of an encryption key; it is taken from ``HYPERSLAB_KEY`` otherwise, and is never pickled. ``external``: which
@@ -266,6 +339,7 @@ def open(
         path,
         format=format,
         mapped=mapped,
+        views=views,
         threads=threads,
         memory=memory,
         at=at,
@@ -282,18 +356,25 @@ def open_array(
     *,
     format: str | None = None,
     mapped: bool = True,
+    views: bool = False,
     threads: int | None = None,
     storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> _native.Array:
-    """Opens one array: the only one there is when ``node`` is left out.
+    """Open one array. ``node`` may be left out if there is only one.
 
     >>> import hyperslab
     >>> hyperslab.open_array(getfixture("path"))[3, 5]
     np.float32(23.0)
     """
     store = Store(
-        path, format=format, mapped=mapped, threads=threads, storage_options=storage_options, anonymous=anonymous
+        path,
+        format=format,
+        mapped=mapped,
+        views=views,
+        threads=threads,
+        storage_options=storage_options,
+        anonymous=anonymous,
     )
     node = store._native.only_node() if node is None else node
     array = store[node]
@@ -352,7 +433,7 @@ def _opened(path: str, options: tuple[tuple[str, Any], ...], _identity: tuple[An
 
 
 def _open_cached(path: str, options: dict[str, Any]) -> Store:
-    """The store at a path, opened once per process for as long as the file stays the same."""
+    """The store at a path, opened once per process while the file is unchanged."""
     store = _opened(path, tuple(sorted(options.items())), _identity(path))
     if store.closed:
         return Store(path, **options)
@@ -360,7 +441,7 @@ def _open_cached(path: str, options: dict[str, Any]) -> Store:
 
 
 def _reopen(path: str, node: str, options: dict[str, Any]) -> Any:
-    """A node of a store that another process had open."""
+    """A node of a store that was open in another process."""
     options = dict(options)
     decoded = options.pop("decoded", False)
     found = _open_cached(path, options)[node]
@@ -375,7 +456,7 @@ def _reopen_table(
     columns: list[str] | None,
     where: str | None = None,
 ) -> _native.Table:
-    """A selection of a table that another process had open."""
+    """A selection of a table that was open in another process."""
     table: _native.Table = _reopen(path, node, options)
     chosen = (selection, columns, where)
     return table if chosen == (None, None, None) else table.select(selection, columns, where)

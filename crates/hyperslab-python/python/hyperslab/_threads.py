@@ -1,4 +1,4 @@
-"""On how many threads reads run."""
+"""The number of threads for reads."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _wanted: ContextVar[int | None] = ContextVar("hyperslab_threads", default=None)
 
 @contextmanager
 def threads(count: int) -> Iterator[None]:
-    """Reads inside the block run on this many threads; on one, they stay on the caller's own.
+    """Reads inside the block run on this many threads. With one, they stay on the caller's thread.
 
-    Without it: ``HYPERSLAB_NUM_THREADS`` where it is set, one inside a dask worker, else as many as the process has cores.
+    The default is ``HYPERSLAB_NUM_THREADS`` if it is set, one inside a dask worker, else the number of cores of the process.
 
     >>> import hyperslab
     >>> with hyperslab.threads(1):
@@ -35,7 +35,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def current() -> int:
-    """How many threads a read takes here and now.
+    """The number of threads for a read in the current context.
 
     >>> with threads(3):
     ...     current()
@@ -61,6 +61,6 @@ def _cores() -> int:
 
 
 def _inside_dask_worker() -> bool:
-    """Does this thread run a task of a dask worker? Dask counts one core a task."""
+    """Return whether this thread runs a task of a dask worker. Dask counts one core per task."""
     worker = sys.modules.get("distributed.worker")
     return worker is not None and hasattr(worker.thread_state, "execution_state")

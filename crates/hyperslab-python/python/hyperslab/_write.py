@@ -1,4 +1,4 @@
-"""New stores, conversion, comparison."""
+"""Create, convert and compare stores."""
 
 from __future__ import annotations
 
@@ -6,42 +6,57 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from hyperslab import _native
-from hyperslab._errors import HyperslabError, InvalidError
+from hyperslab._attributes import NewAttributes
+from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
+from hyperslab._grow import GrowingArray, axis_of
+from hyperslab._h5py import filters_of
 from hyperslab._storage import check_remote, flat
-from hyperslab._store import Store
+from hyperslab._store import Group, Store
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import ArrayLike, DTypeLike
 
     from hyperslab._storage import StorageOptions
 
+    Filters = str | Sequence[str | Mapping[str, Any]]
 
-class Writer:
-    """A store in the making, as :func:`create` gives it. Nothing is visible before the block ends without an exception."""
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        format: str | None = None,
-        overwrite: bool = False,
-        append: bool = False,
-        shards: Sequence[int] | None = None,
-    ) -> None:
-        self._old = Store(path, format=format) if append else None
-        format = self._old.format if self._old is not None else format
-        self._native = _native.Writer(path, format=format, overwrite=overwrite, append=append, shards=shards)
-        self._groups: set[str] = set()
+class NewGroup:
+    """A group of a store that is being written, with h5py's methods."""
 
-    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> None:
-        """Makes a group, and those above it."""
-        path = _normal(path)
-        self._parents(path)
-        if path not in self._groups:
-            self._native.group(path, dict(attrs or {}))
-            self._groups.add(path)
+    def __init__(self, writer: Writer, path: str) -> None:
+        self._writer = writer
+        self._path = path
+
+    @property
+    def path(self) -> str:
+        """The path in the store."""
+        return self._path
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self._path.rsplit("/", 1)[-1]
+
+    @property
+    def attrs(self) -> NewAttributes:
+        """The attributes of the group, which can be changed until the store is finished."""
+        return self._writer._attributes_of(self._path)
+
+    def create_group(self, path: str, attrs: Mapping[str, Any] | None = None) -> NewGroup:
+        """Create a group and its parents."""
+        return self._writer._new_group(self._below(path), attrs)
+
+    def require_group(self, path: str) -> NewGroup:
+        """The group of this name, created if it is missing."""
+        found = self.get(path)
+        if found is None:
+            return self.create_group(path)
+        if not isinstance(found, NewGroup):
+            raise TypeError(f"{self._below(path)} is an array, not a group")
+        return found
 
     def create_array(
         self,
@@ -51,13 +66,16 @@ class Writer:
         shape: Sequence[int] | None = None,
         dtype: DTypeLike | None = None,
         chunks: Sequence[int] | None = None,
-        filters: Sequence[str | Mapping[str, Any]] | None = None,
+        filters: Filters | None = None,
         dims: Sequence[str | None] | None = None,
         attrs: Mapping[str, Any] | None = None,
         fill_value: Any = None,
         maxshape: Sequence[int | None] | None = None,
     ) -> _native.ArrayWriter:
-        """Makes an array: of ``data``, or of a ``shape`` and ``dtype``, to be filled by assignment.
+        """Create an array from ``data``, or from a ``shape`` and ``dtype`` to be filled by assignment.
+
+        ``filters`` are given in the order of writing: ``"shuffle,gzip:9"``, ``["shuffle", "gzip:9"]`` or
+        ``[{"name": "gzip", "level": 9}]``.
 
         Assignments of whole chunks are stored at once, from any thread; parts wait in memory for the rest of their chunk,
         and at the end the fill value is in the rest. Each chunk is stored once.
@@ -70,9 +88,9 @@ class Writer:
             dtype = data.dtype if dtype is None else dtype
         if shape is None or dtype is None:
             raise InvalidError(f"{path}: data, or a shape and a type")
-        path = _normal(path)
-        self._parents(path)
-        array = self._native.array(
+        path = self._below(path)
+        self._writer._parents(path)
+        array = self._writer._native.array(
             path,
             shape=shape,
             dtype=dtype,
@@ -83,58 +101,281 @@ class Writer:
             fill_value=fill_value,
             maxshape=maxshape,
         )
+        self._writer._made[path] = array
         if data is not None:
             array[...] = data
         return array
 
+    def create_dataset(
+        self,
+        name: str,
+        shape: int | Sequence[int] | None = None,
+        dtype: DTypeLike | None = None,
+        data: ArrayLike | None = None,
+        *,
+        chunks: bool | int | Sequence[int] | None = None,
+        maxshape: int | None | Sequence[int | None] = (),
+        compression: str | int | None = None,
+        compression_opts: Any = None,
+        shuffle: bool | None = None,
+        fletcher32: bool | None = None,
+        fillvalue: Any = None,
+        filters: Filters | None = None,
+        dims: Sequence[str | None] | None = None,
+        attrs: Mapping[str, Any] | None = None,
+    ) -> _native.ArrayWriter:
+        """Like h5py: create an array from ``data``, or from a ``shape`` and ``dtype``. Works for every format that has the
+        filters.
+
+        ``compression`` is a name or a level of gzip, ``compression_opts`` its level; ``chunks=True`` chooses chunks.
+        ``maxshape=None`` lets every dimension grow.
+
+        >>> import hyperslab, numpy as np
+        >>> path = getfixture("tmp_path") / "new.h5"
+        >>> with hyperslab.File(path, "w") as file:
+        ...     t = file.create_dataset("g/t", data=np.arange(6.0), chunks=(3,), compression="gzip", maxshape=(None,))
+        ...     t.attrs["units"] = "K"
+        >>> array = hyperslab.open(path)["g/t"]
+        >>> array.compression, array.compression_opts, array.maxshape, array.attrs["units"]
+        ('gzip', 4, (None,), 'K')
+        """
+        import numpy as np
+
+        extents = (shape,) if isinstance(shape, int | np.integer) else shape
+        if data is not None:
+            data = _as_array(data, dtype)
+            if extents is not None and tuple(extents) != data.shape:
+                data = data.reshape(extents)
+            extents = data.shape
+        if extents is None:
+            raise InvalidError(f"{name}: data, or a shape")
+        if dtype is None and data is None:
+            dtype = "f4"  # h5py's default
+        if filters is not None and (compression or shuffle or fletcher32):
+            raise InvalidError("filters says it all: leave out compression, shuffle and fletcher32")
+        made = filters_of(compression, compression_opts, shuffle, fletcher32) if filters is None else filters
+        most = (None,) * len(extents) if maxshape is None else (maxshape,) if isinstance(maxshape, int) else tuple(maxshape)
+        own: Sequence[int] | None = None
+        if not isinstance(chunks, bool) and chunks is not None:
+            own = (chunks,) if isinstance(chunks, int | np.integer) else chunks
+        return self.create_array(
+            name,
+            data,
+            shape=tuple(extents),
+            dtype=dtype,
+            chunks=own,
+            filters=made,
+            dims=dims,
+            attrs=attrs,
+            fill_value=fillvalue,
+            maxshape=most or None,
+        )
+
+    def require_dataset(self, name: str, shape: int | Sequence[int], dtype: DTypeLike, **options: Any) -> Any:
+        """The array of this name, made where it is missing. One of another shape or type is a ``TypeError``."""
+        import numpy as np
+
+        found = self.get(name)
+        if found is None:
+            return self.create_dataset(name, shape, dtype, **options)
+        extents = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+        if isinstance(found, NewGroup) or tuple(found.shape) != extents:
+            raise TypeError(f"{self._below(name)} is there, and not an array of shape {extents}")
+        if not np.can_cast(np.dtype(dtype), found.dtype):
+            raise TypeError(f"{self._below(name)} is there, and of type {found.dtype}, not {np.dtype(dtype)}")
+        return found
+
+    def __getitem__(self, name: str) -> Any:
+        """A new or existing group or array."""
+        return self._writer._find(self._below(name))
+
+    def __setitem__(self, name: str, data: ArrayLike) -> None:
+        self.create_dataset(name, data=data)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and self.get(name) is not None
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Like ``group[name]``, with a default if the name does not exist."""
+        try:
+            return self[name]
+        except NotFoundError:
+            return default
+
+    def keys(self) -> list[str]:
+        """The names directly below, the old ones first."""
+        return self._writer._names(self._path)
+
+    def values(self) -> list[Any]:
+        """The nodes directly below."""
+        return [self[name] for name in self.keys()]
+
+    def items(self) -> list[tuple[str, Any]]:
+        """The names and nodes directly below."""
+        return [(name, self[name]) for name in self.keys()]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.keys())
+
+    def __len__(self) -> int:
+        return len(self.keys())
+
+    def __repr__(self) -> str:
+        return f"<hyperslab.NewGroup {self._path!r}: {len(self)} nodes>"
+
+    def _below(self, name: str) -> str:
+        if not isinstance(name, str):
+            raise InvalidError(f"nodes are named by texts, not {type(name).__name__}")
+        return _normal(name if name.startswith("/") else f"{self._path}/{name}")
+
+
+class Writer(NewGroup):
+    """A store that is being written, returned by :func:`create`. Nothing is visible before the block ends without an
+    exception."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        format: str | None = None,
+        overwrite: bool = False,
+        append: bool = False,
+        shards: Sequence[int] | None = None,
+    ) -> None:
+        super().__init__(self, "/")
+        self._old = Store(path, format=format) if append else None
+        format = self._old.format if self._old is not None else format
+        self._native = _native.Writer(path, format=format, overwrite=overwrite, append=append, shards=shards)
+        self._file = os.fspath(path)
+        self._groups: set[str] = set()
+        self._made: dict[str, Any] = {}
+        self._noted: dict[str, NewAttributes] = {}
+        self._grown: dict[str, GrowingArray] = {}
+        self._finished = False
+
+    @property
+    def filename(self) -> str:
+        """The final path of the store."""
+        return self._file
+
+    @property
+    def mode(self) -> str:
+        """h5py's mode of a store opened for writing."""
+        return "r+"
+
     def extend(self, path: str, data: ArrayLike, axis: int | str = 0) -> None:
         """Makes an array of the store longer: ``data`` stands behind the last values along an axis, given by number or name.
 
-        Only where the store was opened by :func:`append`, once an array.
+        Only where the store was opened by :func:`append`, once an array. Samples that come one at a time are added by
+        ``store["t"].append(sample)``.
         """
         array = None if self._old is None else self._old[path]
         if not isinstance(array, _native.Array):
             raise InvalidError(f"{path}: only an array of an existing store can be made longer")
-        if isinstance(axis, str):
-            if axis not in array.dims:
-                raise InvalidError(f"{path} has no dimension {axis}; it has {array.dims}")
-            axis = array.dims.index(axis)
-        self._native.extend(array, data, axis + array.ndim if axis < 0 else axis)
+        self._native.extend(array, data, axis_of(array, axis))
 
     def update_attrs(self, path: str, attrs: Mapping[str, Any]) -> None:
-        """Gives a group or array of an existing store attributes: those of the same names are replaced, its others stay.
+        """Set attributes of a group or array. Attributes of the same names are replaced, the others stay.
 
-        Where the store was opened by :func:`append`; HDF5, TileDB and Zarr.
+        Of a store that was opened by :func:`append`: HDF5, TileDB and Zarr.
         """
         self._native.attributes(_normal(path), dict(attrs))
 
+    def _new_group(self, path: str, attrs: Mapping[str, Any] | None) -> NewGroup:
+        self._parents(path)
+        if path not in self._groups:
+            self._native.group(path, dict(attrs or {}))
+            self._groups.add(path)
+            self._noted.setdefault(path, NewAttributes(attrs or {}))
+        elif attrs:
+            self._attributes_of(path).update(attrs)
+        return NewGroup(self, path)
+
     def _parents(self, path: str) -> None:
         parts = path.strip("/").split("/")[:-1]
-        if path != "/" and "/" not in self._groups:
-            self._native.group("/", {})
-            self._groups.add("/")
+        if path != "/":
+            self._parent("/")
         for depth in range(1, len(parts) + 1):
-            parent = "/" + "/".join(parts[:depth])
-            if parent not in self._groups:
-                self._native.group(parent, {})
-                self._groups.add(parent)
+            self._parent("/" + "/".join(parts[:depth]))
+
+    def _parent(self, path: str) -> None:
+        if path not in self._groups:
+            self._native.group(path, {})
+            self._groups.add(path)
+
+    def _attributes_of(self, path: str) -> NewAttributes:
+        if path not in self._noted:
+            old = self._old.get(path) if self._old is not None else None
+            self._noted[path] = NewAttributes({} if old is None else old.attrs.readable())
+        return self._noted[path]
+
+    def _find(self, path: str) -> Any:
+        if path in self._made:
+            return self._made[path]
+        if path == "/" or path in self._groups:
+            return self if path == "/" else NewGroup(self, path)
+        old = None if self._old is None else self._old.get(path)
+        if old is None:
+            raise NotFoundError(f"{self._file}: there is no node {path}")
+        if isinstance(old, _native.Array):
+            return self._grown.setdefault(path, GrowingArray(old, self._attributes_of(path)))
+        return NewGroup(self, path) if isinstance(old, Group) else old
+
+    def _names(self, path: str) -> list[str]:
+        old = None if self._old is None else self._old.get(path)
+        names = dict.fromkeys(old if isinstance(old, Group) else ())
+        base = path.rstrip("/") + "/"
+        for known in (*self._groups, *self._made):
+            if known != "/" and known.startswith(base):
+                names[known[len(base) :].split("/", 1)[0]] = None
+        return list(names)
 
     def commit(self) -> None:
-        """Makes everything visible at once."""
+        """Make everything visible at once."""
+        for growing in self._grown.values():
+            for values, axis in growing.take():
+                self._native.extend(growing.array, values, axis)
+        for path, attrs in (*self._noted.items(), *((path, array.attrs) for path, array in self._made.items())):
+            changed = attrs.take_changed()
+            if changed:
+                if path == "/":
+                    self._parent("/")
+                self._native.attributes(path, changed)
         self._native.commit()
+        self._finished = True
 
     def abandon(self) -> None:
-        """Leaves nothing behind."""
+        """Discard everything."""
         self._native.abandon()
+        self._finished = True
+
+    def close(self) -> None:
+        """Like :meth:`commit`. A second call does nothing."""
+        if not self._finished:
+            self.commit()
 
     def __enter__(self) -> Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.commit()
-        else:
+        if kind is not None:
             self.abandon()
+        else:
+            self.close()
+
+    def __repr__(self) -> str:
+        state = "finished" if self._finished else f"{len(self)} nodes, not finished"
+        return f"<hyperslab.Writer {self._file!r}: {state}>"
+
+
+def _as_array(data: ArrayLike, dtype: DTypeLike | None) -> Any:
+    """Convert data to a NumPy array. Variable-length strings become Python objects, as in h5py."""
+    import numpy as np
+
+    values = np.asarray(data)
+    if dtype is not None and np.dtype(dtype).kind != "O" and values.dtype != np.dtype(dtype):
+        return values.astype(dtype)
+    return values.astype(object) if values.dtype.kind == "U" else values
 
 
 def _normal(path: str) -> str:
@@ -148,7 +389,7 @@ def create(
     overwrite: bool = False,
     shards: Sequence[int] | None = None,
 ) -> Writer:
-    """Starts a new store; the format follows from the ending when left out.
+    """Start a new store. By default, the format follows from the extension.
 
     >>> import hyperslab, numpy as np
     >>> path = getfixture("tmp_path") / "new.tet"
@@ -160,6 +401,38 @@ def create(
     return Writer(path, format=format, overwrite=overwrite, shards=shards)
 
 
+def File(
+    path: str | os.PathLike[str],
+    mode: str = "r",
+    *,
+    format: str | None = None,
+    **options: Any,
+) -> Store | Writer:
+    """Opens a store under h5py's name and modes, in any format: ``r`` reads; ``w`` makes a new one and replaces an old one,
+    ``x`` and ``w-`` only where there is none; ``r+`` adds to one, ``a`` to one or to none.
+
+    Where no extension says otherwise, a new store is an HDF5 file. Unlike in h5py, nothing that is written is visible before
+    the end of the block (or ``close()``), and nothing is kept after an exception. Values that are stored are not changed:
+    arrays can become longer.
+
+    >>> import hyperslab
+    >>> with hyperslab.File(getfixture("tmp_path") / "x.h5", "w") as file:
+    ...     file["x"] = [1.5, 2.5]
+    ...     file.attrs["title"] = "two numbers"
+    >>> with hyperslab.File(getfixture("tmp_path") / "x.h5") as file:
+    ...     file["x"][:], file.attrs["title"]
+    (array([1.5, 2.5]), 'two numbers')
+    """
+    if mode == "r":
+        return Store(path, format=format, **options)
+    if mode not in ("w", "w-", "x", "a", "r+"):
+        raise ValueError(f"mode {mode!r}: choose r, r+, w, w-, x or a")
+    if mode == "r+" or (mode == "a" and os.path.exists(path)):
+        return Writer(path, format=format, append=True, **options)
+    named = format or _native.format_of_name(path) or "hdf5"
+    return Writer(path, format=named, overwrite=mode == "w", **options)
+
+
 def convert(
     source: str | os.PathLike[str] | Store,
     target: str | os.PathLike[str],
@@ -168,7 +441,7 @@ def convert(
     node: str | None = None,
     chunks: Sequence[int] | None = None,
     shards: Sequence[int] | None = None,
-    filters: Sequence[str | Mapping[str, Any]] | None = None,
+    filters: Filters | None = None,
     overwrite: bool = False,
     strict: bool = False,
     append: bool = False,
@@ -178,7 +451,7 @@ def convert(
     storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]:
-    """Converts a store to another format; the target appears whole or not at all.
+    """Convert a store to another format. The target appears complete or not at all.
 
     Source and target may be URLs, the target one of a bucket (``s3://bucket/…``). ``storage_options`` and ``anonymous`` are as
     for :func:`open`, for both of them; a source that is reached otherwise is given as an open store.
@@ -229,7 +502,7 @@ def verify(
     storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]:
-    """Is it whole? Findings and recommendations; what cannot even be opened is damage too.
+    """Check a store. Returns findings and recommendations; a store that cannot be opened counts as damaged.
 
     >>> import hyperslab
     >>> hyperslab.verify(getfixture("path"))["ok"]

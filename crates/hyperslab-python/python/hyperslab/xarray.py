@@ -1,7 +1,7 @@
-"""An engine for xarray: ``xarray.open_dataset(path, engine="hyperslab")`` on every format.
+"""An xarray engine for every format: ``xarray.open_dataset(path, engine="hyperslab")``.
 
-Arrays are read when they are needed, on all cores and without the GIL; ``chunks={}`` follows the file's own chunks. The engine is
-chosen without being named for ``.tet`` files and TileDB folders, and for URLs with the ending of any format when no other engine
+Arrays are read on demand, on all cores and without the GIL; ``chunks={}`` follows the file's own chunks. The engine is
+chosen automatically for ``.tet`` files and TileDB folders, and for URLs with the extension of any format if no other engine
 takes them.
 """
 
@@ -64,7 +64,7 @@ class HyperslabArray(BackendArray):
 
 
 def _dtype(array: _native.Array) -> np.dtype[Any]:
-    """The type that xarray is told: texts as such, numbers that may be missing as floats."""
+    """The type reported to xarray: strings as strings, nullable numbers as floats."""
     if array.nullable and array.dtype.kind in "iub":
         return np.dtype("float64")
     if array.nullable and array.dtype.kind not in "f":
@@ -96,7 +96,7 @@ class HyperslabDataStore(AbstractDataStore):
         return node
 
     def arrays(self) -> dict[str, _native.Array]:
-        """The arrays of the group, by name; a store that is one array calls it ``data``."""
+        """The arrays of the group, by name. A store that consists of one array calls it ``data``."""
         root = self._root()
         if isinstance(root, _native.Array):
             return {root.name or "data": root}
@@ -150,11 +150,11 @@ class HyperslabDataStore(AbstractDataStore):
         return Variable(dims, data, attributes, encoding)
 
     def close(self) -> None:
-        """Nothing to let go of: arrays hold what they need, and the store is shared within the process."""
+        """Do nothing: arrays hold what they need, and the store is shared within the process."""
 
 
 def _dimensions(array: _native.Array, sizes: dict[int, list[str]]) -> tuple[str, ...]:
-    """Names of the dimensions; those without one are told apart by their size, as NetCDF does."""
+    """The dimension names. Unnamed dimensions are named by their size, as in NetCDF."""
     taken: list[str] = []
     for name, extent in zip(array.dims, array.shape, strict=True):
         if name is None or name in taken:

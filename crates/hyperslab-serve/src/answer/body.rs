@@ -1,4 +1,4 @@
-//! Bodies that hold memory until they are sent, and bodies that are made while they are sent.
+//! Bodies that hold memory until they are sent, and bodies that are generated while they are sent.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -13,14 +13,14 @@ use hyperslab::{Progress, Result};
 
 use crate::work::{Held, Job};
 
-/// Bytes, and the memory that is counted for them.
+/// Bytes, and the memory accounted for them.
 pub(crate) struct HeldBody {
     bytes: Option<Bytes>,
     _held: Held,
 }
 
 impl HeldBody {
-    /// A body that gives its memory back when it is sent or dropped.
+    /// A body that releases its memory when it is sent or dropped.
     pub(crate) fn wrap(bytes: Bytes, held: Option<Held>) -> Body {
         match held {
             None => Body::from(bytes),
@@ -49,10 +49,10 @@ impl http_body::Body for HeldBody {
     }
 }
 
-/// Makes the next block of an answer.
+/// Generates the next block of a response.
 type NextBlock = dyn FnMut(&Arc<Progress>) -> Option<Result<Bytes>> + Send;
 
-/// The blocks of a large answer, each made when the one before is on its way.
+/// The blocks of a large response. Each is generated while the previous one is being sent.
 pub(crate) struct Blocks {
     next: Box<NextBlock>,
 }
@@ -62,11 +62,10 @@ impl Blocks {
         Self { next: Box::new(next) }
     }
 
-    /// A body that a thread fills. It ends early, and the connection with it, when a block fails or a client takes none for
-    /// too long.
+    /// A body filled by a thread. It ends early, and the connection with it, if a block fails or the client stalls for too long.
     pub(crate) fn pump(mut self, job: Job, held: Option<Held>) -> Body {
         let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes>>(1);
-        // The job's own flag is set when the request is answered, which is now.
+        // The job's own flag is set when the request is answered, which happens now.
         let progress = Arc::new(Progress::default());
         let (handle, timeout, slot) = job.into_parts();
         let on = handle.clone();

@@ -1,16 +1,16 @@
-//! Answers that are kept, within a budget of bytes.
+//! The response cache, limited in bytes.
 
 use bytes::Bytes;
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
-/// Kind, file name and body.
+/// Content type, file name and body.
 type Kept = (&'static str, Option<&'static str>, Bytes);
 
-/// Answers by their entity tags.
+/// Responses by entity tag.
 pub(crate) struct Answers {
     cache: Cache<String, Kept, ByBytes>,
-    /// Larger answers are not kept: one of them would push out all others.
+    /// Larger responses are not cached: one of them would evict all others.
     largest: usize,
 }
 

@@ -1,5 +1,5 @@
-//! What went wrong, as a status and a message. H5Web looks for the words "File not found", "Permission denied", "not a valid
-//! path" and "Cannot resolve".
+//! Failures, as a status and a message. H5Web looks for the phrases "File not found", "Permission denied", "not a valid path" and
+//! "Cannot resolve".
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ impl Failure {
         Self::new(StatusCode::NOT_FOUND, format!("{path} is not a valid path in {name}"))
     }
 
-    /// The request itself is wrong.
+    /// The request itself is invalid.
     pub(crate) fn query(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, message)
     }
@@ -62,7 +62,7 @@ impl Failure {
         self.status
     }
 
-    /// The same, without the place of the served folder on this machine.
+    /// Removes the local path of the served folder from the message.
     pub(crate) fn hidden(mut self, root: &Root) -> Self {
         self.message = root.hide(&self.message);
         self

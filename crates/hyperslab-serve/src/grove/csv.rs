@@ -1,4 +1,4 @@
-//! Numbers as `numpy.savetxt` writes them: `%.18e`, a row a line.
+//! Numbers as written by `numpy.savetxt`: `%.18e`, one row per line.
 
 use std::fmt::Write;
 

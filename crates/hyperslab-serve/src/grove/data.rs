@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use hyperslab::driver::{ByteOrder, StoredClass, product, swap_bytes};
 use hyperslab::{
-    ArrayReader, AxisSelection, Batch, ByteOrder, Column, DType, Data, Elements, Positions, Scan, Selection,
-    StoredClass, StructType, TableReader, Values, export, product, swap_bytes,
+    ArrayReader, AxisSelection, Batch, Column, DType, Data, Elements, Positions, Scan, Selection, StructType,
+    TableReader, Values, export,
 };
 
 use super::entity::{Entity, Links};
@@ -336,11 +337,12 @@ fn to_safe(values: Values) -> Values {
             Some((DType::Float32, numbers.flat_map(|number| number.to_f32().to_ne_bytes()).collect()))
         }
         (DType::Float128, Some(_)) => {
-            let number = |index| match hyperslab::element_to_json(&values.dtype, &values.elements, index) {
-                serde_json::Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
-                serde_json::Value::String(text) => text.to_ascii_lowercase().parse().unwrap_or(f64::NAN),
-                _ => f64::NAN,
-            };
+            let number =
+                |index| match hyperslab::driver::element_to_json(&values.dtype, &values.elements, index) {
+                    serde_json::Value::Number(number) => number.as_f64().unwrap_or(f64::NAN),
+                    serde_json::Value::String(text) => text.to_ascii_lowercase().parse().unwrap_or(f64::NAN),
+                    _ => f64::NAN,
+                };
             Some((DType::Float64, (0..values.len()).flat_map(|index| number(index).to_ne_bytes()).collect()))
         }
         _ => None,

@@ -2,11 +2,9 @@
 
 use std::collections::HashSet;
 
+use hyperslab::driver::{Link, LinkTarget, StoredNamedType, child_path, normal_path};
 use hyperslab::geometry::GeometryReader;
-use hyperslab::{
-    ArrayReader, Attributes, DType, GeometryQuery, Link, LinkTarget, Node, Progress, StoredNamedType,
-    TableReader, Values, child_path, normal_path,
-};
+use hyperslab::{ArrayReader, Attributes, DType, GeometryQuery, Node, Progress, TableReader, Values};
 
 use crate::answer::Failure;
 use crate::stores::Opened;

@@ -1,6 +1,7 @@
 //! Values as the JSON that h5grove writes: structs as lists, not-a-number as null, complex numbers as pairs.
 
-use hyperslab::{Attribute, Attributes, DType, Data, Elements, Values, element_to_json, product};
+use hyperslab::driver::{element_to_json, product};
+use hyperslab::{Attribute, Attributes, DType, Data, Elements, Values};
 use serde_json::{Value, json};
 
 use super::types;

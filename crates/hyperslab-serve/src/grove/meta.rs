@@ -1,6 +1,7 @@
 //! Answers of `/meta`.
 
-use hyperslab::{Attribute, Attributes, Progress, StoredFilter, child_path};
+use hyperslab::driver::{StoredFilter, child_path};
+use hyperslab::{Attribute, Attributes, Progress};
 use serde_json::{Value, json};
 
 use super::data::shown_dtype;
@@ -21,7 +22,7 @@ pub(crate) fn of(
     let mut children = Vec::new();
     match entity {
         Entity::Group(_) | Entity::Geometry(_) => {
-            let normal = hyperslab::normal_path(path);
+            let normal = hyperslab::driver::normal_path(path);
             for (name, link) in members(opened, &normal)? {
                 progress.check_cancelled()?;
                 let below = child_path(&normal, &name);

@@ -1,6 +1,7 @@
 //! A large selection as a row of smaller ones whose results follow each other in memory.
 
-use hyperslab::{AxisPositions, Positions};
+use hyperslab::Positions;
+use hyperslab::driver::AxisPositions;
 
 /// Pieces of a selection, in C order.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! Answers of `/stats`: folded piece by piece, in bounded memory.
+//! Responses of `/stats`: folded piece by piece, in bounded memory.
 
 use hyperslab::{ArrayReader, DType, Values};
 use serde_json::{Value, json};
@@ -9,10 +9,10 @@ use super::slabs::Slabs;
 use crate::answer::Failure;
 use crate::work::Job;
 
-/// Bytes of elements that are read at once.
+/// The number of bytes read at once.
 const PIECE: u64 = 16 << 20;
 
-/// What h5grove tells of values. Of floats, only finite ones count.
+/// h5grove's statistics. For floats, only finite values count.
 #[derive(Debug, Clone, Default)]
 struct Stats {
     strict_positive_min: Option<f64>,
@@ -43,7 +43,7 @@ impl Stats {
     }
 
     fn to_json(&self, whole: bool) -> Value {
-        // Integers are told as integers, truncated as Python does.
+        // Integers are reported as integers, truncated as in Python.
         let told = |number: Option<f64>| match number {
             Some(number) if whole => {
                 let whole = number.trunc() as i128;
@@ -71,7 +71,7 @@ pub(crate) fn of(path: &str, entity: &Entity, selection: Option<&str>, job: &Job
         Entity::Array(array) => {
             let dtype = array.schema().dtype.clone();
             if numbers_of(&dtype).is_none() {
-                return Err(Failure::query(format!("{path} has no numbers but {dtype}")));
+                return Err(Failure::query(format!("{path} contains {dtype}, not numbers")));
             }
             fold(array, selection, job, &mut stats)?;
             dtype
@@ -100,7 +100,7 @@ fn fold(array: &ArrayReader, selection: Option<&str>, job: &Job, stats: &mut Sta
     Ok(())
 }
 
-/// How elements of this type are read as numbers.
+/// The conversion of elements of this type to numbers.
 pub(crate) fn numbers_of(dtype: &DType) -> Option<fn(&[u8]) -> f64> {
     macro_rules! as_number {
         ($type:ty) => {
@@ -125,7 +125,7 @@ pub(crate) fn numbers_of(dtype: &DType) -> Option<fn(&[u8]) -> f64> {
 }
 
 fn add_all(values: &Values, stats: &mut Stats) -> Result<(), Failure> {
-    let wrong = || Failure::query(format!("{} is not a type of numbers", values.dtype));
+    let wrong = || Failure::query(format!("{} is not a numeric type", values.dtype));
     let read = numbers_of(&values.dtype).ok_or_else(wrong)?;
     let bytes = values.elements.as_fixed().ok_or_else(wrong)?;
     let size = values.dtype.size().unwrap_or(1).max(1);

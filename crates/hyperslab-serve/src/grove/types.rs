@@ -1,6 +1,7 @@
 //! Element types as h5grove describes them: the class of HDF5, NumPy's name, and what the class needs.
 
-use hyperslab::{ByteOrder, Column, DType, StoredClass, StoredType, StructType, TextPadding};
+use hyperslab::driver::{ByteOrder, StoredClass, StoredType, TextPadding};
+use hyperslab::{Column, DType, StructType};
 use serde_json::{Map, Value, json};
 
 /// A type as an HDF5 file keeps it.

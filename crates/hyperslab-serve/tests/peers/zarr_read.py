@@ -43,6 +43,25 @@ def make(folder: pathlib.Path) -> None:
         old.create_array(name, data=values, chunks=chunks[name])
 
 
+def gdal(stores: list[str], url: str, expected: dict[str, np.ndarray], check, differences: list[str]) -> None:
+    """GDAL, as rasterio brings it, through Zarr v2 over HTTP; zarr-python reads the same."""
+    import rasterio
+    import zarr
+
+    for store in stores:
+        root = zarr.open_group(f"{url}/zarr2/{store}", mode="r", zarr_format=2)
+        arrays = [(path, node) for path, node in root.members(max_depth=None) if isinstance(node, zarr.Array)]
+        for path, array in arrays:
+            name = path.split("/")[-1]
+            wanted = expected[{"big": "cube", "flat": "cube"}.get(name, name)]
+            check(f"zarr-python v2 {store}/{path}", np.asarray(array[...]), wanted)
+            try:
+                with rasterio.Env(GDAL_DISABLE_READDIR_ON_OPEN="EMPTY_DIR"), rasterio.open(f'ZARR:"/vsicurl/{url}/zarr2/{store}/{path}"') as data:
+                    check(f"GDAL {store}/{path}", data.read().reshape(wanted.shape), wanted)
+            except rasterio.errors.RasterioError as error:
+                differences.append(f"GDAL {store}/{path}: {error}")
+
+
 def compare(folder: pathlib.Path, url: str) -> None:
     import tensorstore
     import zarr
@@ -77,6 +96,7 @@ def compare(folder: pathlib.Path, url: str) -> None:
                     spec = {"driver": "zarr3", "kvstore": f"{base}/{path}/"}
                     opened = tensorstore.open(spec, read=True, open=True).result()
                     check(f"tensorstore {base}/{path}", np.asarray(opened.read().result()), wanted)
+    gdal(stores, url, expected, check, differences)
     print(count)
     sys.stdout.write("\n".join(differences))
 

@@ -14,7 +14,7 @@ use super::redo::{Redo, redo_path};
 ///
 /// # Errors
 ///
-/// [`Io`](Error::Io) when the redo file cannot be read: without it the file may be a mixture of old and new.
+/// [`Io`](Error::Io) if the redo file cannot be read: without it the file may be a mixture of old and new.
 pub(crate) fn completed(base: &Arc<dyn Blob>, path: &Path, mapped: bool) -> Result<Option<Arc<dyn Blob>>> {
     let path = redo_path(&real_path(path));
     let opened: Result<Arc<dyn Blob>> = if mapped {

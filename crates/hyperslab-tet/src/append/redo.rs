@@ -1,4 +1,4 @@
-//! The redo file: everything that an append will write into the target, written down before it is done.
+//! The redo file: everything that an append will write to the target, recorded in advance.
 //!
 //! ```text
 //! tail: new and moved payloads, then the new footer   → to be written at `tail_start` of the target
@@ -7,8 +7,8 @@
 //! trailer: 96 bytes, its own checksum last
 //! ```
 //!
-//! It becomes valid by being renamed to its name, after it has reached the disk: that instant is the commit. Applying it
-//! again and again gives the same file.
+//! It becomes valid when it is renamed to its final name, after it has reached the disk: that instant is the commit. Applying it
+//! is idempotent.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ pub(super) struct Redo {
     /// Where the tail goes.
     pub(super) tail_start: u64,
     pub(super) tail_length: u64,
-    /// How much of the tail, at its end, is the footer.
+    /// The length of the footer at the end of the tail.
     pub(super) footer_length: u64,
     pub(super) head_length: u64,
     guard_start: u64,
@@ -41,7 +41,7 @@ pub(super) struct Redo {
     old_sum: u32,
 }
 
-/// The redo file of a target: beside it, under a name that people can make sense of.
+/// The redo file of a target: beside it, with a recognisable name.
 pub(super) fn redo_path(target: &Path) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(".redo");
@@ -51,7 +51,7 @@ pub(super) fn redo_path(target: &Path) -> PathBuf {
 impl Redo {
     const LEN: usize = 96;
 
-    /// Writes head, checksums and trailer after the tail, which `redo` holds already.
+    /// Writes head, checksums and trailer after the tail, which `redo` already holds.
     pub(super) fn write(
         redo: &Disk,
         target: &Disk,
@@ -62,7 +62,7 @@ impl Redo {
         let mut old_head = vec![0; head.len()];
         let there = usize::try_from(old_length).unwrap_or(head.len()).min(head.len());
         target.read_at(&mut old_head[..there], 0)?;
-        // Only bytes that the append leaves as they are.
+        // Only bytes that the append does not change.
         let guard_end = old_length.min(tail_start);
         let guard_start = guard_end.saturating_sub(GUARD).max(head.len() as u64).min(guard_end);
         let mut guard = vec![0; (guard_end - guard_start) as usize];
@@ -134,12 +134,12 @@ impl Redo {
             || own.head_length > own.tail_start
             || own.gap() > FREED.max(own.head_length / 2) + ALIGNMENT
         {
-            return Err(place.corrupt("lengths that do not fit"));
+            return Err(place.corrupt("the lengths do not match"));
         }
         let head = redo.read_at(own.tail_length, own.head_length)?;
         let old_head = redo.read_at(own.tail_length + own.head_length, own.head_length)?;
         if (crc32c(&head), crc32c(&old_head)) != (own.head_sum, own.old_sum) {
-            return Err(place.corrupt("checksum of the head"));
+            return Err(place.corrupt("the checksum of the head is wrong"));
         }
         Ok((own, head, old_head))
     }
@@ -149,12 +149,12 @@ impl Redo {
         self.tail_start.saturating_sub(self.old_length.max(self.head_length))
     }
 
-    /// Where the bytes end that the append leaves as they are.
+    /// The end of the bytes that the append does not change.
     pub(super) fn kept_end(&self) -> u64 {
         self.old_length.min(self.tail_start)
     }
 
-    /// Is this the file that the append was for, wherever the append was cut off?
+    /// Returns true if the append was made for this file, wherever it was interrupted.
     pub(super) fn belongs_to(&self, target: &dyn Blob, head: &[u8], old_head: &[u8]) -> Result<bool> {
         let length = target.len()?;
         if length < self.old_length || length > self.tail_start + self.tail_length {
@@ -163,7 +163,7 @@ impl Redo {
         if sum_of(target, self.guard_start, self.kept_end())? != self.guard_sum {
             return Ok(false);
         }
-        // Each byte of the head is still old, or new already.
+        // Each byte of the head is either old or new.
         let found = first_bytes(target, head.len())?;
         Ok(found.iter().zip(old_head).zip(head).all(|((found, old), new)| found == old || found == new))
     }
@@ -174,7 +174,7 @@ fn sum_of(blob: &dyn Blob, start: u64, end: u64) -> Result<u32> {
     Ok(crc32c(&blob.read_range(start.min(end)..end)?))
 }
 
-/// The first `count` bytes of a file. What is past its end counts as zeros.
+/// The first `count` bytes of a file. Bytes past its end count as zeros.
 fn first_bytes(blob: &dyn Blob, count: usize) -> Result<Vec<u8>> {
     let mut bytes = blob.read_range(0..blob.len()?.min(count as u64))?.to_vec();
     bytes.resize(count, 0);

@@ -9,7 +9,7 @@ use crate::verify::verify_path;
 use crate::write::TetSink;
 use crate::write::tests::{array_at, chunk_of, read_all, sample, write_all};
 
-/// A file of two arrays, one with a hole, whose payloads start right after the index when `reserve` is 0.
+/// A file of two arrays, one with a hole. With a `reserve` of 0, payloads start directly after the index.
 fn old_file(path: &Path, reserve: u64) -> Result<()> {
     let options = TetOptions { reserve, overwrite: true, ..TetOptions::default() };
     let mut sink: Box<dyn Sink> = Box::new(TetSink::create(path, options)?);
@@ -58,8 +58,8 @@ fn assert_old(store: &TetStore) {
     assert_eq!(array_at(store, "/a").schema().attributes.to_json()["units"], "K");
 }
 
-/// The file after the append, whether or not the append was cut off after its commit. Reading it changes nothing, and what
-/// is read is what is there once the append is applied.
+/// Checks the file after the append, whether or not it was interrupted after its commit. Reading changes nothing, and gives the
+/// same content as after applying.
 fn assert_new(path: &Path) {
     let before = content(path);
     assert_appended(path);
@@ -103,7 +103,7 @@ fn assert_appended(path: &Path) {
     }
 }
 
-/// Dies as soon as the redo file is there.
+/// Dies as soon as the redo file exists.
 fn commit_without_applying(path: &Path, original: &[u8]) {
     for left in (0..).step_by(64) {
         let _ = append(path, Some(&Arc::new(AtomicU64::new(left))));
@@ -129,7 +129,7 @@ fn chunks_and_arrays_are_added() -> Result<()> {
         let old = crate::store::open(Arc::new(hyperslab_core::MemoryBlob::new("old", before.clone())))?;
         append(&path, None)?;
         assert_new(&path);
-        // With room after the index nothing moves.
+        // With room after the index, nothing moves.
         let after = std::fs::read(&path).unwrap();
         let rows: Vec<Row> = open_path(&path)?.rows().collect();
         let kept = old.rows().filter(|row| rows.contains(row)).count();
@@ -153,7 +153,7 @@ fn killed_at_any_byte_it_is_the_old_file_or_the_new_one() -> Result<()> {
         append(&path, Some(&life))?;
         let cost = whole - life.load(Ordering::Relaxed);
         let (mut olds, mut news) = (0, 0);
-        // Bytes all over, and every one near the end, where the head is done and the redo file is removed.
+        // Sample all bytes, and test every one near the end, where the head is complete and the redo file is removed.
         let stride = cost / 250 + 1;
         for left in (0..cost).filter(|left| left % stride == 0 || cost - left < 40) {
             let _ = std::fs::remove_file(redo_path(&path));
@@ -166,7 +166,7 @@ fn killed_at_any_byte_it_is_the_old_file_or_the_new_one() -> Result<()> {
             } else {
                 olds += 1;
                 assert_eq!(std::fs::read(&path).unwrap(), original);
-                // What was cut off can be done again.
+                // An interrupted append can be repeated.
                 if olds % 20 == 1 {
                     append(&path, None)?;
                     assert_new(&path);
@@ -178,7 +178,7 @@ fn killed_at_any_byte_it_is_the_old_file_or_the_new_one() -> Result<()> {
     Ok(())
 }
 
-/// An append that was cut off is read from a folder that cannot be written, through the driver. Only a repair completes it.
+/// An interrupted append is read from a read-only folder, through the driver. Only a repair completes it.
 #[test]
 fn opening_never_writes() -> Result<()> {
     let (folder, path) = scratch();
@@ -271,7 +271,7 @@ fn a_redo_file_of_another_target_is_left_alone() -> Result<()> {
     Ok(())
 }
 
-/// An append that was cut off belongs to the file that was there: one that replaces the file takes it along.
+/// An interrupted append belongs to the file that was there: replacing the file removes the redo file too.
 #[test]
 fn a_redo_file_goes_with_the_file_that_is_replaced() -> Result<()> {
     let (_folder, path) = scratch();
@@ -288,7 +288,7 @@ fn a_redo_file_goes_with_the_file_that_is_replaced() -> Result<()> {
     replace()?;
     assert!(!redo_path(&path).exists());
     assert_eq!(open_path(&path)?.datasets().len(), 1);
-    // Somebody's own file of that name stays.
+    // An unrelated file of that name stays.
     std::fs::write(redo_path(&path), "notes").unwrap();
     replace()?;
     assert_eq!(std::fs::read(redo_path(&path)).unwrap(), b"notes");
@@ -310,7 +310,7 @@ fn an_array_grows() -> Result<()> {
         }
         Ok(())
     };
-    // Row 2 was cut by the edge: 4 is in it, 5 is not.
+    // Row 2 was clipped by the edge: it contains 4 but not 5.
     let mut append = TetAppend::open(&path, TetOptions::default())?;
     assert!(append.grow("t", &[4, 2]).is_err());
     let array = append.grow("t", &[9, 2])?;
@@ -347,7 +347,7 @@ fn only_one_appends_at_a_time_and_nothing_is_left_behind() -> Result<()> {
     Ok(())
 }
 
-/// Appends of one sample each leave nothing behind: neither footers nor payloads that had to move.
+/// Appends of single samples leave nothing behind: neither footers nor moved payloads.
 #[test]
 fn samples_that_come_one_by_one_take_little_more_than_their_bytes() -> Result<()> {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What the zone maps claim of a dataset's chunks.
+//! The claims of zone maps about a dataset's chunks.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use hyperslab_core::{ArraySchema, ChunkCoord, ChunkStatistics, DType, Number};
 use crate::store::Inner;
 use crate::zone::{Statistics, ZoneMaps};
 
-/// By the chunk's place in the grid.
+/// By chunk coordinate.
 pub(super) type Zones = HashMap<ChunkCoord, ChunkStatistics>;
 
-/// The claims of a file about one dataset; none when they are absent or cannot be read, since nothing rests on them.
+/// The claims of a file about one dataset; empty if they are absent or unreadable, since nothing depends on them.
 pub(super) fn read(file: &Inner, id: usize, schema: &ArraySchema) -> Zones {
     let spill = file.footer.whole().and_then(|footer| footer.zone_maps);
     let maps = spill.and_then(|spill| file.spill::<ZoneMaps>(spill, "zone maps").ok());

@@ -1,4 +1,4 @@
-//! What the footer's JSON says, as types. Unknown keys are ignored, as the format wants it.
+//! The footer's JSON, as types. Unknown keys are ignored, as the format requires.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,39 +9,38 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::own::Own;
 
-/// Entries of a list or map that are read at most: far above what writers may write, far below what would use
-/// memory out of proportion.
+/// The maximum number of entries read from a list or map: far more than writers may write, and few enough to bound memory.
 const MOST: usize = 65_536;
 
-/// Something that was done to the file.
+/// An operation on the file.
 ///
-/// Older writers put the first three as an array, which is read as well.
+/// Older writers store the first three fields as an array, which is read as well.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct HistoryRow {
-    /// What: `convert`, `write`, `append`, `repair` …
+    /// The operation: `convert`, `write`, `append`, `repair` …
     pub op: String,
-    /// From what: a format, a path.
+    /// Its source: a format or a path.
     pub source: String,
-    /// When: seconds since 1970, as decimal text.
+    /// Its time: seconds since 1970, as decimal text.
     pub at: String,
-    /// What it was made from.
+    /// The sources it was made from.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parents: Vec<String>,
-    /// With which settings.
+    /// Its settings.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub params: BTreeMap<String, String>,
-    /// By whom.
+    /// The agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// In the course of what.
+    /// The activity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<String>,
-    /// Concerning what.
+    /// The entity.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub entity: Option<String>,
 }
 
-/// Who made the file.
+/// The creator of the file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct FileMetadata {
     /// The program.
@@ -50,7 +49,7 @@ pub struct FileMetadata {
     /// The version of the library.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub library_version: Option<String>,
-    /// When: seconds since 1970, as decimal text.
+    /// The creation time: seconds since 1970, as decimal text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub created_at: Option<String>,
 }
@@ -62,22 +61,22 @@ pub struct CoordAxis {
     pub labels: Vec<String>,
 }
 
-/// What is written beside one dataset.
+/// The metadata of one dataset.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DatasetMetadata {
     /// Attributes: text only.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub attrs: BTreeMap<String, String>,
-    /// A name per dimension; not promised to be as many as the dimensions, nor to differ.
+    /// Dimension names. Neither their number nor uniqueness is guaranteed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dim_names: Option<Vec<String>>,
-    /// Labels, by the name or the number of the axis.
+    /// Labels, by the name or number of the axis.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub coords: Option<BTreeMap<String, CoordAxis>>,
 }
 
 impl DatasetMetadata {
-    /// The names of the dimensions, when there is one for each.
+    /// The dimension names, if there is one for each dimension.
     #[must_use]
     pub fn dimensions(&self, rank: usize) -> Vec<Option<String>> {
         match &self.dim_names {
@@ -88,15 +87,14 @@ impl DatasetMetadata {
         }
     }
 
-    /// The labels of an axis: those under its name, else under its number, else the only ones that are as many as
-    /// its extent.
+    /// The labels of an axis: those under its name, else under its number, else the only ones that match its extent.
     #[must_use]
     pub fn labels(&self, axis: usize, extent: u64) -> Option<&[String]> {
         let coords = self.coords.as_ref()?;
         let name = self.dim_names.as_ref().and_then(|names| names.get(axis));
         let named = name.and_then(|name| coords.get(name)).or_else(|| coords.get(&axis.to_string()));
         let fits = |labels: &&CoordAxis| labels.labels.len() as u64 == extent;
-        // Labels that say to which axis they belong are not given to another.
+        // Labels that name their axis are not given to another.
         let is_other = |key: &str| {
             let named = self.dim_names.as_ref().is_some_and(|names| names.iter().any(|name| name == key));
             named || key.parse::<usize>().is_ok()
@@ -112,7 +110,7 @@ impl DatasetMetadata {
         found.map(|axis| axis.labels.as_slice())
     }
 
-    /// The text of the value that represents a missing one, when an attribute says so.
+    /// The text of the missing-value marker, if an attribute gives one.
     #[must_use]
     pub fn missing_value(&self) -> Option<&str> {
         ["_FillValue", "missing_value", "fill_value"]
@@ -125,28 +123,28 @@ impl DatasetMetadata {
 /// The footer's `metadata`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Metadata {
-    /// Who made the file.
+    /// The creator of the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<FileMetadata>,
-    /// By the name of the dataset.
+    /// Metadata by dataset name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub datasets: BTreeMap<String, DatasetMetadata>,
-    /// What only we write. Parsed apart, so that damage to it costs nothing else.
+    /// Our own extensions. They are parsed separately, so that damage to them costs nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none", skip_deserializing, rename = "hyperslab")]
     pub own: Option<Own>,
 }
 
-/// Where a part of the footer is that was too large for its JSON.
+/// The location of a part of the footer that was too large for its JSON.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SpillRef {
-    /// In the file.
+    /// The offset in the file.
     pub offset: u64,
-    /// In bytes.
+    /// The length in bytes.
     pub len: u64,
 }
 
-/// The JSON at the end of the file, key order as written.
+/// The JSON at the end of the file, with its key order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub(crate) struct FooterJson {
     #[serde(default, deserialize_with = "few_items")]
@@ -185,7 +183,7 @@ pub(crate) fn few_items<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer.deserialize_seq(Items(PhantomData))
 }
 
-/// A map that must not have more than [`MOST`] entries; of one key twice, the last counts.
+/// A map with at most [`MOST`] entries. If a key occurs twice, the last one wins.
 pub(crate) fn few_entries<'de, D: Deserializer<'de>, T: Deserialize<'de>>(
     deserializer: D,
 ) -> Result<BTreeMap<String, T>, D::Error> {

@@ -26,6 +26,9 @@ pub struct Own {
     /// Attributes of groups, by path.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
     pub groups: BTreeMap<String, BTreeMap<String, Value>>,
+    /// The types of attributes of groups that JSON does not tell, by path and name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", deserialize_with = "few_entries")]
+    pub group_types: BTreeMap<String, BTreeMap<String, String>>,
     /// What could not be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
@@ -46,6 +49,9 @@ pub struct OwnDataset {
     /// Attributes that are not short texts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub attributes: BTreeMap<String, Value>,
+    /// The types of attributes that JSON does not tell, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attribute_types: BTreeMap<String, String>,
 }
 
 impl OwnDataset {
@@ -54,6 +60,7 @@ impl OwnDataset {
             && self.labels.is_empty()
             && self.label_nodes.is_empty()
             && self.attributes.is_empty()
+            && self.attribute_types.is_empty()
     }
 }
 

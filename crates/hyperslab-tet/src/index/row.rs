@@ -26,7 +26,7 @@ impl IndexHeader {
     ///
     /// # Errors
     ///
-    /// [`Corrupt`](hyperslab_core::Error::Corrupt) where the magic is not `TIDX` or the rows do not fill the index;
+    /// [`Corrupt`](hyperslab_core::Error::Corrupt) if the magic is not `TIDX` or the rows do not fill the index;
     /// [`Unsupported`](hyperslab_core::Error::Unsupported) for another version.
     pub fn parse(bytes: &[u8], index_length: u64, place: Place<'_>) -> Result<Self> {
         let mut fields = Fields::new(bytes, place);

@@ -17,8 +17,8 @@ fn whole(path: &Path) -> Vec<u8> {
     std::fs::read(path).unwrap()
 }
 
-/// Plans, repairs, and expects a whole file with these fixes; gives the number of history rows and whether attributes
-/// were saved.
+/// Plans, repairs, and expects an intact file with these fixes. Returns the number of history rows and whether attributes were
+/// saved.
 fn repaired(path: &Path, damaged: &[u8], codes: &[&str]) -> (usize, bool) {
     std::fs::write(path, damaged).unwrap();
     let plan = plan_repair(path, Depth::Deep).unwrap();
@@ -60,7 +60,7 @@ fn what_can_be_mended_is_mended() {
     assert_eq!(repaired(&path, &good[..good.len() - 3], &["footer_invalid"]), (1, false));
     let damaged = changed(&|bytes| bytes.extend_from_slice(b"junk"));
     assert_eq!(repaired(&path, &damaged, &["footer_invalid"]), (1, false));
-    // A spill that is elsewhere: the rest is saved.
+    // A misplaced spill: the rest is saved.
     let damaged = changed(&|bytes| {
         bytes.splice(footer_start..footer_start, *b"12345678");
     });
@@ -74,7 +74,7 @@ fn what_can_be_mended_is_mended() {
         bytes.truncate(footer_start + 5);
     });
     assert_eq!(repaired(&path, &damaged, &["trailing_bytes"]), (0, false));
-    // Zone maps that leave values out.
+    // Zone maps that do not cover all values.
     let text = String::from_utf8(good[footer_start..json].to_vec()).unwrap();
     let lie = text.find("max_le\": \"").unwrap() + 10 + footer_start;
     let damaged = changed(&|bytes| bytes[lie..lie + 8].copy_from_slice(b"00000080"));

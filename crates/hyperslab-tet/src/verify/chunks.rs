@@ -1,4 +1,4 @@
-//! Rows, grids, payloads.
+//! Checks rows, grids and payloads.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use super::Findings;
 use crate::dataset::MAX_RANK;
 use crate::store::TetStore;
 
-/// Does anything in a row contradict the file?
+/// Checks for rows that contradict the file.
 pub(super) fn rows(store: &TetStore, report: &mut Report) {
     let file = &store.file;
     let mut refused = Vec::new();
@@ -22,7 +22,7 @@ pub(super) fn rows(store: &TetStore, report: &mut Report) {
     let mut findings = Findings::errors(report, "parse");
     for (number, row) in (0_u64..).zip(store.rows()) {
         if let Err(error) = file.check_span(number, &row) {
-            // Payloads on top of the head are another matter: the format does not forbid them.
+            // Payloads that overlap the head are a separate matter: the format does not forbid them.
             if row.offset < file.superblock.index_end()
                 && row.end().is_some_and(|end| end <= file.payload_end)
             {
@@ -46,7 +46,7 @@ pub(super) fn rows(store: &TetStore, report: &mut Report) {
     findings.end(|| None);
 }
 
-/// Is every dataset complete, and of the size that it should have?
+/// Checks that every dataset is complete and has the right size.
 pub(super) fn datasets(store: &TetStore, report: &mut Report) {
     let mut names = HashSet::new();
     let mut findings = Findings::warnings(report, "dataset_names");
@@ -79,7 +79,7 @@ fn dataset(store: &TetStore, id: usize, report: &mut Report) {
     let chunks = schema.grid.chunks();
     if chunks != Some(rows) {
         let chunks = chunks.map_or_else(|| "more than 2^64".to_owned(), |chunks| chunks.to_string());
-        findings.add(format!("{path}: {rows} rows inside the grid, {chunks} chunks"));
+        findings.add(format!("{path}: {rows} rows inside the grid, but {chunks} chunks"));
     }
     let item = schema.dtype.size().unwrap_or(0);
     for number in store.file.index.rows_of(id) {
@@ -98,7 +98,7 @@ fn dataset(store: &TetStore, id: usize, report: &mut Report) {
     findings.end(|| None);
 }
 
-/// Do payloads lie on top of each other?
+/// Checks for overlapping payloads.
 pub(super) fn payloads(store: &TetStore, report: &mut Report) {
     if store.file.index.strays() > 0 {
         let detail = format!("{} rows of no dataset or outside their grid", store.file.index.strays());
@@ -111,7 +111,7 @@ pub(super) fn payloads(store: &TetStore, report: &mut Report) {
         .collect();
     let in_order = spans.windows(2).all(|pair| pair[0].1 == pair[1].0);
     if !in_order {
-        report.warning("payload_order", "payloads are not back to back in the order of the index");
+        report.warning("payload_order", "payloads are not contiguous in index order");
     }
     spans.sort_unstable();
     let mut findings = Findings::errors(report, "payload_offsets");

@@ -1,4 +1,4 @@
-//! What the chunks hold: each is fetched once, on one of all cores, decoded, and compared with its checksum and its zone
+//! Checks the contents of chunks. Each is fetched once, on one of all cores, decoded, and compared with its checksum and its zone
 //! map.
 
 use std::ops::Range;
@@ -17,18 +17,18 @@ use crate::zone::{Statistics, missing_bytes};
 /// The number of chunks that a quick check decodes.
 const QUICK_DECODE: u64 = 128;
 
-/// Bytes of a chunk that are read at a time …
+/// The number of bytes of a chunk read at a time …
 const PIECE: usize = 1 << 20;
-/// … and those that are looked at together: whole elements, and few enough for a near cache.
+/// … and the number processed together: whole elements that fit in the cache.
 const PART: usize = 64 << 10;
 
-/// A dataset that can be read, and the element that represents a missing one.
+/// A readable dataset and its missing-value marker.
 pub(super) struct Readable {
     pub(super) array: TetArray,
     pub(super) missing: Option<Vec<u8>>,
 }
 
-/// The datasets by their numbers; `None` for those that cannot be read.
+/// The datasets by number; `None` for unreadable ones.
 pub(super) fn readable(store: &TetStore) -> Vec<Option<Readable>> {
     let one = |id| {
         let array = store.dataset(id).ok()?;
@@ -38,16 +38,16 @@ pub(super) fn readable(store: &TetStore) -> Vec<Option<Readable>> {
     (0..store.datasets().len()).map(one).collect()
 }
 
-/// What a look at one row showed.
+/// The result of checking one row.
 #[derive(Default)]
 struct Seen {
     problem: Option<String>,
     checksum: Option<u32>,
-    /// Numbers of zone maps, and what is wrong with them.
+    /// Zone map numbers, with their problems.
     zones: Vec<(usize, String)>,
 }
 
-/// Does every chunk decode, and is it what was written?
+/// Checks that every chunk decodes and matches its checksum and zone map.
 pub(super) fn check(
     store: &TetStore,
     datasets: &[Option<Readable>],
@@ -94,17 +94,17 @@ pub(super) fn check(
     }
 }
 
-/// What rows are looked at with.
+/// The context for checking rows.
 struct Look<'a> {
     store: &'a TetStore,
     datasets: &'a [Option<Readable>],
     zones: Option<&'a Zones>,
-    /// Is there anything to compare checksums with?
+    /// Whether there are checksums to compare with.
     checksums: bool,
 }
 
 impl Look<'_> {
-    /// `None`: what is wrong with the row itself has been said.
+    /// `None` if the row itself is wrong, which has been reported.
     fn row(&self, number: u64) -> Option<Seen> {
         let file = &self.store.file;
         let row = file.index.row(number)?;
@@ -119,12 +119,11 @@ impl Look<'_> {
         Some(seen)
     }
 
-    /// A chunk that is stored as it is: in pieces, however large it is, whose parts are in the processor's cache for the second
-    /// look.
+    /// Checks an uncompressed chunk in pieces, however large it is. Its parts are still in the cache for the second pass.
     fn raw(&self, number: u64, row: &Row, dataset: &Readable, seen: &mut Seen) -> Result<()> {
         let file = &self.store.file;
         let schema = dataset.array.schema();
-        // Zone maps are of chunks of the size that they should have; of others, that has been said.
+        // Zone maps only apply to chunks of the right size; others have been reported.
         let zones = self.zones_of(number).filter(|_| file.check_row(number, row, schema).is_ok());
         let (mut checksum, mut found) = (0, Statistics::of(&schema.dtype, &[], None));
         for start in (0..row.stored_length).step_by(PIECE) {
@@ -156,7 +155,7 @@ impl Look<'_> {
         seen.checksum = self.checksums.then(|| crc32c(&stored));
         let schema = dataset.array.schema();
         file.check_row(number, row, schema)?;
-        // A checked row's length is that of the chunk's cells, and in proportion to what is stored.
+        // A checked row's length matches the chunk's cells, and is proportional to the stored bytes.
         with_scratch(row.raw_length as usize, |raw| {
             file.decode_row(number, row, &stored, raw)?;
             if let Some(zones) = self.zones_of(number) {
@@ -173,11 +172,11 @@ impl Look<'_> {
     }
 }
 
-/// What the checksums of the rows should be.
+/// The expected checksums of the rows.
 enum Expected {
-    /// Nobody kept any.
+    /// None were stored.
     Nothing,
-    /// They were kept of another index.
+    /// They were stored for another index.
     Stale,
     Sums {
         sums: Vec<u32>,
@@ -185,7 +184,7 @@ enum Expected {
     },
 }
 
-/// Our table of checksums, when the file has one.
+/// Our table of checksums, if the file has one.
 fn expected(store: &TetStore) -> Expected {
     let own = store.footer().and_then(|footer| footer.metadata.own.as_ref());
     let Some(table) = own.and_then(|own| own.checksums.as_ref()) else { return Expected::Nothing };
@@ -198,12 +197,12 @@ fn expected(store: &TetStore) -> Expected {
     }
 }
 
-/// Compares the checksums of the first rows with what they should be. `None`: the row could not be fetched.
+/// Compares the checksums of the first rows with the expected ones. `None` if the row could not be fetched.
 fn compare(store: &TetStore, expected: &Expected, rows: &[Option<u32>], report: &mut Report) {
     let (sums, rows_each) = match expected {
         Expected::Nothing => return,
         Expected::Stale => {
-            let detail = "the chunk index is not the one that the checksums were made for";
+            let detail = "the chunk index has changed since the checksums were made";
             return report.warning("chunk_checksums", detail);
         }
         Expected::Sums { sums, rows_each } => (sums, *rows_each),
@@ -228,10 +227,10 @@ fn compare(store: &TetStore, expected: &Expected, rows: &[Option<u32>], report: 
             ));
         }
     }
-    findings.end(|| Some(format!("{compared} chunks are what was written")));
+    findings.end(|| Some(format!("{compared} chunks match their checksums")));
 }
 
-/// The rows that share a checksum: fewer than the others in the last group.
+/// The rows that share a checksum. The last group may be smaller.
 fn group(number: usize, rows_each: usize, rows: u64) -> Option<Range<usize>> {
     let start = number.checked_mul(rows_each)?;
     let end = start.saturating_add(rows_each).min(usize::try_from(rows).ok()?);

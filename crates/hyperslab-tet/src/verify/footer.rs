@@ -1,4 +1,4 @@
-//! The end of the file.
+//! Checks the end of the file.
 
 use hyperslab_core::{Depth, Report, Result};
 
@@ -12,7 +12,7 @@ use crate::write::limits;
 pub(super) fn check(store: &TetStore, depth: Depth, zones: &mut Result<Option<Zones>>, report: &mut Report) {
     let flags = store.superblock().flags;
     if flags & !FLAG_FOOTER != 0 {
-        report.warning("reserved", format!("flags {flags:#x}, only the lowest bit means anything"));
+        report.warning("reserved", format!("flags {flags:#x}, but only the lowest bit is defined"));
     }
     match store.footer_state() {
         FooterState::Absent => absent(store, report),
@@ -35,7 +35,7 @@ pub(super) fn check(store: &TetStore, depth: Depth, zones: &mut Result<Option<Zo
     }
 }
 
-/// Without a footer: is there one all the same, or other bytes that belong to nothing?
+/// Without a footer flag: checks for an unflagged footer, or other unused bytes.
 fn absent(store: &TetStore, report: &mut Report) {
     let length = store.file_length();
     let used = last_byte(store);
@@ -43,7 +43,8 @@ fn absent(store: &TetStore, report: &mut Report) {
     let magic =
         tail.and_then(|_| store.file.blob.read_at(length - MAGIC.len() as u64, MAGIC.len() as u64).ok());
     if magic.is_some_and(|magic| magic == MAGIC[..]) {
-        report.warning("footer_flag", "a footer ends the file, and the superblock says that there is none");
+        report
+            .warning("footer_flag", "the file ends with a footer, but the superblock does not announce one");
     } else if length > used {
         report.warning("trailing_bytes", format!("{} bytes after the last payload", length - used));
     } else {
@@ -51,7 +52,7 @@ fn absent(store: &TetStore, report: &mut Report) {
     }
 }
 
-/// Where the last thing ends that superblock or index know of.
+/// The end of the last structure known to the superblock or the index.
 pub(crate) fn last_byte(store: &TetStore) -> u64 {
     let ends = store.rows().filter_map(|row| row.end()).filter(|end| *end <= store.file_length());
     ends.max().unwrap_or(0).max(store.superblock().index_end())

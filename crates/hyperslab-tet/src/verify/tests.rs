@@ -35,7 +35,7 @@ fn a_flipped_bit_anywhere_in_a_payload_is_found() {
     let path = folder.path().join("x.tet");
     for packed in [false, true] {
         let good = written(&path, &[20, 30], &[7, 30], packed);
-        // Compressed chunks are in the order in which they came.
+        // Compressed chunks are in order of arrival.
         assert_eq!(failed(&path, Depth::Deep), if packed { vec!["payload_order"] } else { vec![] });
         for row in open_path(&path).unwrap().rows() {
             for at in [row.offset, row.offset + row.stored_length / 2, row.offset + row.stored_length - 1] {
@@ -60,7 +60,7 @@ fn the_report_has_the_shape_that_scripts_know() {
         json["findings"].as_array().unwrap().iter().find(|own| own["check"] == "chunk_decode_skipped");
     assert_eq!((&skipped.unwrap()["severity"], &skipped.unwrap()["ok"]), (&"warning".into(), &false.into()));
     assert_eq!(json["recommendations"][0]["code"], "run_deep_verify");
-    // A file that cannot be opened is a finding; one that is not there is an error.
+    // A file that cannot be opened is a finding; one that does not exist is an error.
     std::fs::write(&path, &good[..100]).unwrap();
     let json = serde_json::to_value(verify_path(&path, Depth::Quick).unwrap()).unwrap();
     assert_eq!((&json["ok"], &json["findings"][0]["check"]), (&false.into(), &"parse".into()));
@@ -74,7 +74,7 @@ fn checksums_of_another_index_accuse_nobody() {
     let path = folder.path().join("x.tet");
     let mut bytes = written(&path, &[4], &[2], false);
     let store = open_path(&path).unwrap();
-    // Two rows change places: still the same array.
+    // Two rows swap places: still the same array.
     let at = store.superblock().index_offset as usize + 32;
     let (first, second) = (bytes[at..at + 104].to_vec(), bytes[at + 104..at + 208].to_vec());
     bytes[at..at + 104].copy_from_slice(&second);

@@ -1,4 +1,4 @@
-//! Zone maps must cover the values: others rule chunks out by them.
+//! Checks that zone maps cover the values, because others skip chunks by them.
 
 use hyperslab_core::{Array, DType, Depth, Report, Result, check_in_order};
 
@@ -7,20 +7,20 @@ use super::contents::Readable;
 use crate::store::TetStore;
 use crate::zone::{Statistics, Zone};
 
-/// About how many bytes a claim is.
+/// The approximate size of a claim in bytes.
 const CLAIM: u64 = 256;
 
-/// The zone maps of a file, and what is wrong with them.
+/// The zone maps of a file, and their problems.
 pub(super) struct Zones {
     claims: Vec<Zone>,
-    /// Rows, in order, and the claims that describe them: compared when the row is decoded.
+    /// Rows, in order, and their claims, which are compared when the row is decoded.
     rows: Vec<(u64, usize)>,
-    /// Claims, and what is wrong with them.
+    /// Claims and their problems.
     problems: Vec<(usize, String)>,
 }
 
 impl Zones {
-    /// The zone maps and the rows that they are of; `None` when the file has none.
+    /// The zone maps and their rows; `None` if the file has none.
     pub(super) fn read(store: &TetStore, datasets: &[Option<Readable>]) -> Result<Option<Self>> {
         let Some(maps) = store.zone_maps()? else { return Ok(None) };
         let claims = maps.chunks;
@@ -47,7 +47,7 @@ impl Zones {
         self.rows[first..].iter().take_while(move |(own, _)| *own == row).map(|(_, claim)| *claim)
     }
 
-    /// What is wrong with the claims of a row, given what was found in it.
+    /// The problems of a row's claims, given its actual statistics.
     pub(super) fn compare(&self, row: u64, dtype: &DType, found: &Statistics) -> Vec<(usize, String)> {
         let problem = |claim: usize| {
             let claimed = Statistics::of_zone(&self.claims[claim], dtype.size().unwrap_or(0))?;
@@ -59,12 +59,12 @@ impl Zones {
         self.of_row(row).filter_map(problem).collect()
     }
 
-    /// Notes what comparing showed.
+    /// Adds the problems found by a comparison.
     pub(super) fn add(&mut self, problems: Vec<(usize, String)>) {
         self.problems.extend(problems);
     }
 
-    /// Says what was found, in the order of the zone maps.
+    /// Reports the problems, in zone map order.
     pub(super) fn tell(&mut self, depth: Depth, report: &mut Report) {
         self.problems.sort();
         let mut findings = Findings::errors(report, "zone_maps");
@@ -77,7 +77,7 @@ impl Zones {
     }
 }
 
-/// The row that a claim is of, or why there is none.
+/// The row of a claim, or why there is none.
 fn row_of(zone: &Zone, datasets: &[Option<Readable>]) -> std::result::Result<u64, String> {
     let dataset = usize::try_from(zone.dataset_id).ok().and_then(|id| datasets.get(id)?.as_ref());
     let Some(Readable { array, .. }) = dataset else { return Err("no such dataset".to_owned()) };

@@ -93,6 +93,7 @@ fn shortened(metadata: &mut Metadata) -> Result<Vec<u8>> {
     if let Some(own) = &mut metadata.own {
         own.datasets.clear();
         own.groups.clear();
+        own.group_types.clear();
         own.notes =
             vec!["labels, attributes and groups beyond the limits of .tet were left out: over 16 MiB".into()];
     }

@@ -52,11 +52,15 @@ pub(crate) fn describe(name: &str, spec: &ArraySpec) -> Described {
 
 fn attributes(attributes: &Attributes, described: &mut Described) {
     for (name, value) in attributes.iter() {
+        let dtype = value.type_beside_json();
         let value = value.to_json();
         let text = attribute_text(&value);
         let room = described.metadata.attrs.len() < MOST_ATTRIBUTES && fits(name) && fits(&text);
-        if !room || !value.is_string() {
+        if !room || !value.is_string() || dtype.is_some() {
             described.own.attributes.insert(name.to_owned(), value);
+        }
+        if let Some(dtype) = dtype {
+            described.own.attribute_types.insert(name.to_owned(), dtype);
         }
         if room {
             described.metadata.attrs.insert(name.to_owned(), text);
@@ -89,6 +93,15 @@ fn labels(axis: usize, texts: &[String], described: &mut Described) {
 }
 
 impl Described {
+    /// Sets attributes; those of the same names are replaced.
+    pub(crate) fn set(&mut self, new: &Attributes) {
+        for (name, _) in new.iter() {
+            self.metadata.attrs.remove(name);
+            self.own.attributes.remove(name);
+        }
+        attributes(new, self);
+    }
+
     /// Adds it to a file's metadata; others read the first 256 datasets' only.
     pub(crate) fn add_to(self, name: &str, metadata: &mut Metadata) {
         let Self { metadata: mut plain, mut own, notes } = self;
@@ -124,6 +137,13 @@ impl Described {
 
 /// Adds a group: only we know them.
 pub(crate) fn add_group(path: &str, attributes: &Attributes, own: &mut Own) {
+    let types: BTreeMap<String, String> = attributes
+        .iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value.type_beside_json()?)))
+        .collect();
+    if !types.is_empty() {
+        own.group_types.insert(path.to_owned(), types);
+    }
     let attributes: BTreeMap<String, Value> = attributes.to_json().into_iter().collect();
     own.groups.insert(path.to_owned(), attributes);
 }

@@ -1,13 +1,13 @@
-//! Names that are taken.
+//! The names in use.
 
 use std::collections::BTreeSet;
 
 use hyperslab_core::{Error, Result, normal_path};
 
-/// The longest name that other readers can ask for.
+/// The maximum name length that other readers support.
 const MOST_NAME: usize = 1024;
 
-/// The paths of a file's groups and arrays. The format takes any name twice; we do not.
+/// The paths of a file's groups and arrays. The format allows duplicate names; we do not.
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     groups: BTreeSet<String>,
@@ -15,7 +15,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// Takes the path of a group, and gives it in its one spelling. The top is always there, and may be described.
+    /// Registers the path of a group, and returns it in normal form. The root always exists and may be described.
     pub(crate) fn group(&mut self, path: &str) -> Result<String> {
         let path = normal_path(path);
         self.refuse_under_array(&path)?;
@@ -26,7 +26,7 @@ impl Names {
         Ok(path)
     }
 
-    /// The name of an array at this path. One at the top is called `data`.
+    /// The name of an array at this path. An array at the root is called `data`.
     pub(crate) fn array_name(path: &str) -> String {
         let mut path = normal_path(path);
         if path == "/" {
@@ -35,12 +35,12 @@ impl Names {
         path.split_off(1)
     }
 
-    /// Takes the path of an array, and gives its name.
+    /// Registers the path of an array, and returns its name.
     pub(crate) fn array(&mut self, path: &str) -> Result<String> {
         let path = format!("/{}", Self::array_name(path));
         if path.len() > MOST_NAME {
             return Err(Error::invalid(format!(
-                "a name of {} bytes, .tet holds {MOST_NAME}",
+                "the name has {} bytes, but .tet allows at most {MOST_NAME}",
                 path.len() - 1
             )));
         }
@@ -54,7 +54,7 @@ impl Names {
         Ok(Self::array_name(&path))
     }
 
-    /// An array holds no other nodes.
+    /// Refuses nodes below an array.
     fn refuse_under_array(&self, path: &str) -> Result<()> {
         let mut above = path.match_indices('/').skip(1).map(|(end, _)| &path[..end]);
         match above.find(|above| self.arrays.contains(*above)) {
@@ -65,7 +65,7 @@ impl Names {
 }
 
 fn taken(path: &str) -> Error {
-    Error::invalid(format!("{path} is there already"))
+    Error::invalid(format!("{path} already exists"))
 }
 
 #[cfg(test)]

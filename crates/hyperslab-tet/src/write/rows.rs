@@ -1,4 +1,4 @@
-//! Chunks on their way into a file: encoded apart from being written.
+//! Encodes chunks separately from writing them.
 
 use bytes::Bytes;
 use hyperslab_codec::{checksum::crc32c, zstd};
@@ -10,26 +10,26 @@ use crate::dataset::{Dataset, MAX_RANK, code_of_dtype};
 use crate::index::{Codec, Row};
 use crate::zone::{Statistics, missing_bytes};
 
-/// The zstd level of a filter that names none: the library's own default.
+/// The default zstd level, as in the library.
 const DEFAULT_LEVEL: i32 = 3;
 
-/// An array as the format holds it.
+/// An array in the form of the format.
 #[derive(Debug, Clone)]
 pub(crate) struct Dimensioned {
     pub(crate) dataset: Dataset,
     pub(crate) dtype: DType,
-    /// The grid in the file; a single value is stored as one element along one axis.
+    /// The grid in the file. A scalar is stored as one element along one axis.
     pub(crate) grid: Grid,
-    /// The level, when chunks are compressed.
+    /// The compression level, if chunks are compressed.
     pub(crate) level: Option<i32>,
-    /// The element that represents a missing one.
+    /// The missing-value marker.
     pub(crate) missing: Option<Vec<u8>>,
-    /// Are statistics wanted?
+    /// Whether statistics are wanted.
     pub(crate) zones: bool,
 }
 
 impl Dimensioned {
-    /// Refuses what the format cannot hold.
+    /// Refuses content that the format cannot hold.
     pub(crate) fn new(store: &str, name: &str, spec: &ArraySpec) -> Result<Self> {
         let dtype_code = code_of_dtype(&spec.dtype).ok_or_else(|| {
             Error::unsupported(store, format!("an array of {} ({name}) in a .tet file", spec.dtype))
@@ -72,8 +72,8 @@ impl Dimensioned {
         })
     }
 
-    /// Bytes of the array's chunks before this one, all raw and in C order: no sum over chunks is needed, since the
-    /// cells before a chunk are the slabs before it along each axis.
+    /// The size of the array's chunks before this one, all raw and in C order. No sum over chunks is needed: the cells before a
+    /// chunk are the slabs before it along each axis.
     pub(crate) fn raw_before(&self, chunk: &[u64]) -> u64 {
         let region = self.grid.region(chunk);
         let (mut cells, mut inside) = (0_u64, 1_u64);
@@ -85,7 +85,7 @@ impl Dimensioned {
         cells * self.dtype.size().unwrap_or(1) as u64
     }
 
-    /// Elements of a chunk to the bytes that will be stored. Statistics travel as a second part, the checksum as tag.
+    /// Encodes a chunk's elements. Statistics travel as a second part, the checksum as the tag.
     pub(crate) fn encode(&self, chunk: &[u64], elements: &Bytes) -> Result<EncodedChunk> {
         let item = self.dtype.size().unwrap_or(1);
         let expected = crate::array::chunk_bytes(&self.grid, item, &self.coord(chunk));
@@ -106,8 +106,8 @@ impl Dimensioned {
 }
 
 impl Dimensioned {
-    /// Stored bytes of another store as they are: of the cells inside the array, raw in a raw array, zstd in a
-    /// compressed one. Statistics need elements: a file with chunks that were never decoded has no zone maps.
+    /// Takes over stored bytes of another store: those of the cells inside the array, raw in a raw array, zstd in a compressed
+    /// one. Statistics need elements, so a file with chunks that were never decoded has no zone maps.
     pub(crate) fn adopt(
         &self,
         chunk: &[u64],
@@ -134,7 +134,7 @@ impl Dimensioned {
     }
 }
 
-/// Little-endian bytes of a chunk to what will be stored.
+/// Compresses the little-endian bytes of a chunk.
 fn pack_chunk(array: &Dimensioned, raw: Bytes) -> Result<EncodedChunk> {
     let raw_length = raw.len() as u64;
     let zone = array.zones.then(|| Statistics::of(&array.dtype, &raw, array.missing.as_deref()));
@@ -144,7 +144,7 @@ fn pack_chunk(array: &Dimensioned, raw: Bytes) -> Result<EncodedChunk> {
         let mut compressed = Vec::new();
         zstd::encode(&stored, zstd::Options::level(level), &mut compressed)
             .map_err(|error| Error::invalid(format!("{}: {error}", array.dataset.name)))?;
-        // What does not shrink is stored as it is.
+        // Incompressible chunks are stored raw.
         if compressed.len() < stored.len() {
             (stored, codec) = (compressed.into(), Codec::Zstd);
         }
@@ -155,7 +155,7 @@ fn pack_chunk(array: &Dimensioned, raw: Bytes) -> Result<EncodedChunk> {
     Ok(EncodedChunk { parts, filter_mask, raw_length, tag })
 }
 
-/// What is remembered of a written chunk.
+/// The record of a written chunk.
 #[derive(Debug, Clone)]
 pub(crate) struct ChunkRecord {
     pub(crate) offset: u64,
@@ -166,11 +166,11 @@ pub(crate) struct ChunkRecord {
     pub(crate) zone: Option<Box<Statistics>>,
 }
 
-/// The stored bytes of an encoded chunk, and its record but for the place.
+/// The stored bytes of an encoded chunk, and its record without the position.
 pub(crate) fn unpack_chunk(encoded: EncodedChunk) -> Result<(Bytes, ChunkRecord)> {
     let EncodedChunk { parts, filter_mask, raw_length, tag } = encoded;
     let mut parts = parts.into_iter();
-    let stored = parts.next().ok_or_else(|| Error::invalid("an encoded chunk without bytes"))?;
+    let stored = parts.next().ok_or_else(|| Error::invalid("an encoded chunk has no bytes"))?;
     let zone = parts.next().and_then(|bytes| Statistics::decode(&bytes)).map(Box::new);
     let codec = if filter_mask & 1 == 1 { Codec::Raw } else { Codec::Zstd };
     let stored_length = stored.len() as u64;
@@ -213,10 +213,10 @@ fn compression(store: &str, filters: &[Filter]) -> Result<Option<i32>> {
     }
 }
 
-/// The elements' bytes, refused when they are not plain.
+/// The elements' bytes. Fails if they are not plain.
 pub(crate) fn fixed<'e>(name: &str, elements: &'e Elements) -> Result<&'e Bytes> {
     match (elements.as_fixed(), &elements.validity) {
         (Some(bytes), None) => Ok(bytes),
-        _ => Err(Error::invalid(format!("{name}: elements of variable length or with missing ones"))),
+        _ => Err(Error::invalid(format!("{name}: elements must have a fixed size and none may be missing"))),
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::storage::{StageOptions, StagedFile};
-use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink};
+use hyperslab_core::{ArraySink, ArraySpec, Attributes, Error, Result, Sink, normal_path};
 
 use super::finish::{encode_footer, encode_head, now};
 use super::metadata::{Described, add_group, describe};
@@ -70,7 +70,8 @@ pub struct TetSink {
     stage: Arc<Stage>,
     staged: StagedFile,
     options: TetOptions,
-    described: Vec<Described>,
+    /// What stands beside each array, by name.
+    described: Vec<(String, Described)>,
     names: Names,
     own: Own,
 }
@@ -149,7 +150,7 @@ impl TetSink {
         };
         let own = Some(std::mem::take(&mut self.own));
         let mut metadata = Metadata { file: Some(file), own, ..Metadata::default() };
-        for (dataset, described) in datasets.iter().zip(std::mem::take(&mut self.described)) {
+        for (dataset, (_, described)) in datasets.iter().zip(std::mem::take(&mut self.described)) {
             described.add_to(&dataset.name, &mut metadata);
         }
         metadata
@@ -202,10 +203,24 @@ impl Sink for TetSink {
         let name = self.names.array(path)?;
         array.zones =
             self.options.zone_maps && array.grid.chunks().is_some_and(|chunks| chunks <= MOST_ZONES);
-        self.described.push(describe(&name, spec));
+        self.described.push((name.clone(), describe(&name, spec)));
         let sink = self.stage.add(StagedArray::new(array, spec.fill.clone()), spec.grid.clone());
         self.stage.state().keep_room(self.options.reserve);
         Ok(sink)
+    }
+
+    fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
+        let path = normal_path(path);
+        let name = Names::array_name(&path);
+        let array = self.described.iter_mut().find(|(own, _)| path != "/" && *own == name);
+        if let Some((_, own)) = array {
+            own.set(attributes);
+        } else if path == "/" || self.own.groups.contains_key(&path) {
+            self.own.groups.entry(path).or_default().extend(attributes.to_json());
+        } else {
+            return Err(Error::not_found(self.store_name(), path));
+        }
+        Ok(())
     }
 
     fn commit(self: Box<Self>) -> Result<()> {

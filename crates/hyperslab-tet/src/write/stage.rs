@@ -101,7 +101,7 @@ impl Stage {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a write failed or is under way.
+    /// [`Invalid`](Error::Invalid) if a write failed or is under way.
     pub(crate) fn close(&self) -> Result<MutexGuard<'_, State>> {
         let mut state = self.state();
         state.refuse_closed()?;

@@ -31,7 +31,7 @@ pub(crate) fn chunk_of(bytes: &[u8], item: usize, grid: &Grid, chunk: &[u64]) ->
     out
 }
 
-/// Writes all chunks of an array in an order that nobody expects.
+/// Writes all chunks of an array in an unusual order.
 pub(crate) fn write_all(sink: &mut dyn Sink, path: &str, spec: &ArraySpec, bytes: &[u8]) -> Result<()> {
     let array = sink.array(path, spec)?;
     let item = spec.dtype.size().unwrap();
@@ -205,7 +205,7 @@ fn chunks_that_nobody_wrote_hold_the_fill_value() -> Result<()> {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
-    /// Whatever the shape and chunks, in one file with others, declared early or late.
+    /// Any shape and chunks, in one file with others, declared early or late.
     #[test]
     fn arrays_round_trip(
         arrays in prop::collection::vec(

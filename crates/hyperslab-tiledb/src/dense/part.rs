@@ -1,4 +1,4 @@
-//! Only what is wanted of a tile: the chunks that the wanted cells touch, straight into their place.
+//! Partial tile reads: decodes only the chunks that the wanted cells touch, directly into the result.
 
 use bytes::Bytes;
 use hyperslab_core::{
@@ -10,14 +10,14 @@ use smallvec::SmallVec;
 use super::DenseAttribute;
 use crate::tile::{TileChunks, TileCodec};
 
-/// Wanted cells of one layer: along each axis, where they start in the slot and in the tile, how far apart they are in
-/// the tile, how many.
+/// The wanted cells of one layer: per axis, their start in the slot and in the tile, their distance in the tile, and their
+/// number.
 struct Box<'a> {
     slot_at: Extents,
     first: Extents,
     steps: Extents,
     counts: Extents,
-    /// Cells from one to the next along each axis of the stored tile.
+    /// The cell strides of the stored tile.
     strides: &'a [u64],
     /// The axes, slowest first.
     axes: SmallVec<[usize; 4]>,
@@ -40,13 +40,13 @@ impl DenseAttribute {
             && wanted.covers(&shape)
             && slot.contiguous().is_some()
         {
-            // The whole tile lands in one piece: decoded straight into it.
+            // The whole tile is contiguous in the result, so it is decoded directly into it.
             return Ok(false);
         }
         let item = slot.item();
         let cells = hyperslab_core::product(&shape).and_then(|cells| usize::try_from(cells).ok());
         let Some(bytes) = cells.and_then(|cells| cells.checked_mul(item)) else { return Ok(false) };
-        // From the newest layer that has all of it on; what older ones hold is hidden.
+        // Start from the newest layer that covers everything; older ones are hidden.
         let bounds = wanted.bounds();
         let covering = layers.iter().rposition(|(_, layer, _)| {
             layer.region.as_ref().is_none_or(|region| region.intersect(&bounds).as_ref() == Some(&bounds))
@@ -65,7 +65,7 @@ impl DenseAttribute {
                     Copier { codec: &fragment.codecs.values, chunks: &chunks, item, place, slot };
                 copier.run(&part)?;
             } else {
-                // Cells that straddle chunks, as before version 11: the tile as a whole.
+                // Cells straddle chunks, as before version 11, so decode the tile as a whole.
                 let whole = fragment.codecs.values.decode_tile(tile, bytes, place)?;
                 slot.copy_box_from(&part.slot_at, &part.counts, &whole, &part.layout(item, 0))?;
             }
@@ -75,7 +75,7 @@ impl DenseAttribute {
 }
 
 impl<'a> Box<'a> {
-    /// The wanted cells that a layer has; `None` when there are none.
+    /// The wanted cells of a layer; `None` if there are none.
     fn of(
         wanted: &PlannedChunk,
         region: Option<&Region>,
@@ -114,7 +114,7 @@ impl<'a> Box<'a> {
         self.first.iter().zip(self.strides).map(|(at, stride)| at * stride).sum()
     }
 
-    /// Where the cells are in bytes of which the first belongs to byte `start` of the tile.
+    /// The layout of the cells in bytes that start at byte `start` of the tile.
     fn layout(&self, item: usize, start: usize) -> Layout {
         Layout {
             offset: (self.origin() as usize * item).saturating_sub(start),
@@ -137,7 +137,7 @@ struct Copier<'a, 'w, 'r> {
 }
 
 impl Copier<'_, '_, '_> {
-    /// Copies the box chunk by chunk. Cells are visited in the tile's order, so each chunk is decoded once.
+    /// Copies the box chunk by chunk. Cells are visited in tile order, so each chunk is decoded once.
     fn run(&mut self, part: &Box<'_>) -> Result<()> {
         let mut decoded = take_scratch();
         let mut current = None;
@@ -147,8 +147,8 @@ impl Copier<'_, '_, '_> {
         done
     }
 
-    /// Along the `depth`-th slowest axis: as many slices at a time as lie in one chunk; a slice that lies in several is
-    /// cut along the next axis.
+    /// Walks the `depth`-th slowest axis, taking as many slices at a time as lie in one chunk. A slice that spans several chunks
+    /// is divided along the next axis.
     fn walk(
         &mut self,
         part: &Box<'_>,
@@ -203,7 +203,7 @@ impl Copier<'_, '_, '_> {
         let source: &[u8] = if self.codec.is_plain() {
             if chunk.data.len() != chunk.original {
                 return Err(self.place.corrupt(format!(
-                    "{} stored bytes in a chunk of {} without filters",
+                    "{} bytes are stored for an unfiltered chunk of {}",
                     chunk.data.len(),
                     chunk.original
                 )));

@@ -25,7 +25,7 @@ impl DenseAttribute {
         Ok(all)
     }
 
-    /// The fragment that alone holds a chunk, whole, and the tile's number in it; `None` where its statistics are not
+    /// The fragment that alone holds a chunk, whole, and the tile's number in it; `None` if its statistics are not
     /// those of the cells that are shown.
     fn holder<'a>(
         &self,

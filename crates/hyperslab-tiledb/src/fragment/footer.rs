@@ -13,7 +13,7 @@ use crate::schema::{Range, Schema, ranges};
 pub(crate) struct Footer {
     pub(crate) version: u32,
     pub(crate) dense: bool,
-    /// The box that was written, one range per dimension; `None` when nothing was.
+    /// The box that was written, one range per dimension; `None` if nothing was.
     pub(crate) domain: Option<Vec<Range>>,
     pub(crate) sparse_tiles: u64,
     pub(crate) last_cells: u64,

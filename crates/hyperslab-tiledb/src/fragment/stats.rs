@@ -47,7 +47,7 @@ impl Stats {
             )
     }
 
-    /// What is known of a tile of so many cells; `None` where nothing is, or the cells are all null.
+    /// What is known of a tile of this many cells; `None` if nothing is, or the cells are all null.
     pub(crate) fn of_tile(&self, attribute: &Attribute, tile: usize, cells: u64) -> Option<ChunkStatistics> {
         let number = attribute.datatype.number();
         let size = number.size();
@@ -98,7 +98,7 @@ impl Stats {
 }
 
 /// Is a stored sum that of all the cells? A sum stops at the end of its type, and cells that come after may lead it back
-/// from there, so its value alone does not tell. It is exact where not even the largest of so many cells could reach the
+/// from there, so its value alone does not tell. It is exact where not even the largest of this many cells could reach the
 /// end of the type, in whatever order and parts they were added.
 pub(crate) fn sum_is_exact(number: Number, min: &[u8], max: &[u8], cells: u64) -> bool {
     if number.is_float() {

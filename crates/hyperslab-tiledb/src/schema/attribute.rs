@@ -19,7 +19,7 @@ pub struct Attribute {
     pub pipeline: Pipeline,
     /// The bytes of a never-written cell.
     pub fill: Vec<u8>,
-    /// May cells be null?
+    /// Whether cells may be null.
     pub nullable: bool,
     /// Is a never-written cell there (1) or null (0)?
     pub fill_validity: u8,
@@ -116,7 +116,7 @@ impl Attribute {
         put_text(self.enumeration.as_deref().unwrap_or(""), out);
     }
 
-    /// Bytes of a cell; `None` when cells differ in length.
+    /// Bytes of a cell; `None` if cells differ in length.
     #[must_use]
     pub fn cell_size(&self) -> Option<usize> {
         match self.values {

@@ -80,7 +80,7 @@ impl Dimension {
         }
     }
 
-    /// Is it a dimension of strings?
+    /// Returns true if it is a dimension of strings.
     #[must_use]
     pub fn is_text(&self) -> bool {
         self.values == CellValues::Variable

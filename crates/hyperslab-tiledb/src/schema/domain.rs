@@ -11,7 +11,7 @@ pub struct Range {
     pub low: Vec<u8>,
     /// The highest coordinate as bytes.
     pub high: Vec<u8>,
-    /// Is it a range of strings?
+    /// Whether it is a range of strings.
     pub text: bool,
 }
 

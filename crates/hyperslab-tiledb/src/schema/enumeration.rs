@@ -15,6 +15,8 @@ pub struct Enumeration {
     pub ordered: bool,
     /// The values; integer `i` stands for the `i`-th.
     pub values: Values,
+    /// The type of a value.
+    pub(crate) datatype: Datatype,
 }
 
 impl Enumeration {
@@ -43,7 +45,7 @@ impl Enumeration {
             Elements { data: Data::Fixed(data.to_vec().into()), validity: None }
         };
         let count = elements.len(&dtype) as u64;
-        Ok(Self { name, ordered, values: Values::new(dtype, &[count], elements)? })
+        Ok(Self { name, ordered, values: Values::new(dtype, &[count], elements)?, datatype })
     }
 
     /// The type of an attribute whose integers are of this type; `None` where the values are no texts.
@@ -61,11 +63,17 @@ impl Enumeration {
     }
 
     /// The payload of its generic tile.
-    pub(crate) fn encode(name: &str, file: &str, ordered: bool, values: &[String]) -> Vec<u8> {
+    pub(crate) fn encode(
+        name: &str,
+        file: &str,
+        datatype: Datatype,
+        ordered: bool,
+        values: &[String],
+    ) -> Vec<u8> {
         let mut out = 0_u32.to_le_bytes().to_vec();
         put_text(name, &mut out);
         put_text(file, &mut out);
-        out.push(Datatype::StringUtf8.code());
+        out.push(datatype.code());
         out.extend(CellValues::VARIABLE.to_le_bytes());
         out.push(u8::from(ordered));
         let bytes: usize = values.iter().map(String::len).sum();

@@ -140,13 +140,13 @@ impl Loaded {
         Ok(false)
     }
 
-    /// Can a delete concern this fragment at all?
+    /// Returns true if a delete can concern this fragment at all.
     fn applies(&self, delete: &Delete) -> Result<bool> {
         Ok(delete.name.start >= self.reader.fragment.name.start
             && !self.reader.has_processed(&delete.name.stem)?)
     }
 
-    /// Was a cell deleted, by a time of its own or by a condition that is not yet applied?
+    /// Returns true if a cell was deleted, by a time of its own or by a condition that is not yet applied.
     pub(crate) fn is_deleted(&self, context: &Context, cell: usize) -> Result<bool> {
         if self
             .delete_times
@@ -205,7 +205,7 @@ impl Loaded {
     }
 }
 
-/// The bytes of one cell; `None` when it is null.
+/// The bytes of one cell; `None` if it is null.
 fn cell_bytes(elements: &Elements, size: usize, cell: usize) -> Option<&[u8]> {
     if elements.is_missing(cell) {
         return None;

@@ -23,7 +23,7 @@ pub(crate) struct FragmentReader {
     /// One per column of the table: dimensions, then attributes.
     columns: Vec<ColumnSource>,
     times: FieldCodecs,
-    /// Of each column; `None` where nothing is known or can be trusted.
+    /// Of each column; `None` if nothing is known or can be trusted.
     statistics: Vec<OnceLock<Option<Stats>>>,
     /// The delete conditions that are already applied.
     processed: OnceLock<Vec<String>>,
@@ -216,7 +216,7 @@ impl FragmentReader {
         Ok(Elements::fixed(Bytes::from(all).slice(index * cells * size..(index + 1) * cells * size)))
     }
 
-    /// When each cell of a tile was written; `None` when all were at the fragment's own time.
+    /// When each cell of a tile was written; `None` if all were at the fragment's own time.
     pub(crate) fn timestamps(&self, tile: usize) -> Result<Option<Vec<u64>>> {
         if !self.fragment.footer.has_timestamps {
             return Ok(None);
@@ -238,7 +238,7 @@ impl FragmentReader {
         Ok(bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect())
     }
 
-    /// Is a delete already applied to this fragment?
+    /// Returns true if a delete is already applied to this fragment.
     pub(crate) fn has_processed(&self, delete: &str) -> Result<bool> {
         let processed = match self.processed.get() {
             Some(known) => known,

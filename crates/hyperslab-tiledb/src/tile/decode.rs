@@ -8,7 +8,7 @@ use hyperslab_codec::tiledb::{
     Integer, decode_bit_width, decode_delta, decode_double_delta, decode_float_scale, decode_positive_delta,
     decode_runs, decode_xor,
 };
-use hyperslab_codec::{aes_gcm, bitshuffle, bzip2, checksum, deflate, lz4, shuffle, zstd};
+use hyperslab_codec::{aes_gcm, bitshuffle, bzip2, checksum, deflate, lz4, shuffle, webp, zstd};
 use hyperslab_core::{Error, Fields, Place, Result, recycle_scratch, take_scratch};
 use smallvec::SmallVec;
 
@@ -187,7 +187,11 @@ impl TileCodec {
     /// Reads a filter's own metadata off the front.
     fn read_step<'m>(&self, filter: &Filter, data: usize, fields: &mut Fields<'m>) -> Result<Step<'m>> {
         match filter {
-            Filter::Bitshuffle | Filter::Byteshuffle | Filter::Xor | Filter::FloatScale { .. } => {
+            Filter::Bitshuffle
+            | Filter::Byteshuffle
+            | Filter::Xor
+            | Filter::FloatScale { .. }
+            | Filter::Webp(_) => {
                 let place = fields.place();
                 let count = fields.count_u32(4)?;
                 let lengths = (0..count).map(|_| fields.u32()).collect::<Result<SmallVec<[u32; 4]>>>()?;
@@ -227,7 +231,6 @@ impl TileCodec {
                 fields.skip(entries.unwrap_or(usize::MAX))?;
                 Ok(Step::Pass)
             }
-            Filter::Webp(_) => Err(Error::unsupported(fields.place().store, "the webp filter")),
             _ => {
                 let seal = if matches!(filter, Filter::Aes256Gcm) { 28 } else { 0 };
                 read_packed(fields, data, seal)
@@ -249,6 +252,7 @@ impl TileCodec {
                 let total: usize = lengths.iter().map(|length| *length as usize).sum();
                 match filter {
                     Filter::FloatScale { width, .. } => total / *width as usize * datatype.size(),
+                    Filter::Webp(options) => options.bytes().saturating_mul(lengths.len()),
                     _ => total,
                 }
             }
@@ -278,6 +282,7 @@ impl TileCodec {
                     let part = &data[from..from + length as usize];
                     let made = match filter {
                         Filter::FloatScale { width, .. } => part.len() / *width as usize * datatype.size(),
+                        Filter::Webp(options) => options.bytes(),
                         _ => part.len(),
                     };
                     let target = &mut out[to..to + made];
@@ -459,6 +464,10 @@ fn undo_part(
         Filter::Xor => decode_xor(datatype.size(), part, out),
         Filter::FloatScale { scale, offset, width } => {
             decode_float_scale(datatype.size(), *scale, *offset, *width as usize, part, out)
+        }
+        Filter::Webp(options) => {
+            let (width, height) = options.size();
+            webp::decode(options.pixels, width, height, part, out)
         }
         _ => Ok(()),
     }

@@ -7,7 +7,7 @@ use hyperslab_codec::tiledb::{
     encode_bit_width, encode_delta, encode_double_delta, encode_float_scale, encode_positive_delta,
     encode_runs, encode_xor,
 };
-use hyperslab_codec::{aes_gcm, bitshuffle, bzip2, checksum, deflate, lz4, shuffle, zstd};
+use hyperslab_codec::{aes_gcm, bitshuffle, bzip2, checksum, deflate, lz4, shuffle, webp, zstd};
 use hyperslab_core::{Error, Result};
 
 use super::decode::integer;
@@ -28,7 +28,11 @@ pub(super) struct Chunk {
 impl TileCodec {
     /// A tile of fixed-size cells as it is stored.
     pub(crate) fn encode_tile(&self, cells: &[u8]) -> Result<Vec<u8>> {
-        let each = (CHUNK / self.cell.max(1)).max(1) * self.cell.max(1);
+        let each = match self.filters.iter().any(|filter| matches!(filter, Filter::Webp(_))) {
+            // A tile is one image.
+            true => cells.len().max(1),
+            false => (CHUNK / self.cell.max(1)).max(1) * self.cell.max(1),
+        };
         self.encode_cut(cells, cells.chunks(each).map(<[u8]>::len))
     }
 
@@ -102,7 +106,11 @@ impl TileCodec {
         let mut own = Vec::new();
         match filter {
             Filter::NoOp => return Ok(chunk),
-            Filter::Byteshuffle | Filter::Bitshuffle | Filter::Xor | Filter::FloatScale { .. } => {
+            Filter::Byteshuffle
+            | Filter::Bitshuffle
+            | Filter::Xor
+            | Filter::FloatScale { .. }
+            | Filter::Webp(_) => {
                 let mut parts = Vec::new();
                 for part in &chunk.data {
                     transform(filter, datatype, part, &mut parts).map_err(failed)?;
@@ -251,6 +259,11 @@ fn transform(
         Filter::FloatScale { scale, offset, width } => {
             let mut out = Vec::new();
             encode_float_scale(size, *scale, *offset, *width as usize, part, &mut out)?;
+            parts.push(out);
+        }
+        Filter::Webp(options) => {
+            let ((width, height), mut out) = (options.size(), Vec::new());
+            webp::encode(options.pixels, width, height, part, &mut out)?;
             parts.push(out);
         }
         _ => {}

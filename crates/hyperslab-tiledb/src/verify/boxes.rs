@@ -30,7 +30,7 @@ impl<'a> Boxes<'a> {
         Self { fragment, tree, dimension }
     }
 
-    /// What is wrong with the box of a tile whose coordinates are these; `None` when nothing is.
+    /// What is wrong with the box of a tile whose coordinates are these; `None` if nothing is.
     pub(super) fn compare(&self, tile: usize, elements: &Elements) -> Option<Error> {
         let dimension = &self.fragment.schema.dimensions[self.dimension];
         let number = dimension.datatype.number();
@@ -49,7 +49,7 @@ impl<'a> Boxes<'a> {
         self.outside(tile, count - inside.len())
     }
 
-    /// As [`compare`](Self::compare), for numbers.
+    /// Like [`compare`](Self::compare), for numbers.
     pub(super) fn compare_fixed(&self, tile: usize, raw: &[u8]) -> Option<Error> {
         let number = self.fragment.schema.dimensions[self.dimension].datatype.number();
         let leaf = self.tree.leaves().get(tile)?.get(self.dimension)?;

@@ -28,7 +28,7 @@ enum Written {
 }
 
 impl<'a> Statistics<'a> {
-    /// `None` when the field has none, or none that can be compared.
+    /// `None` if the field has none, or none that can be compared.
     pub(super) fn of(fragment: &'a Fragment, field: Field) -> Result<Option<Self>> {
         let Field::Attribute(index) = field else { return Ok(None) };
         let Some(stored) = fragment.stats(index)? else { return Ok(None) };
@@ -41,7 +41,7 @@ impl<'a> Statistics<'a> {
         Ok(compared.then_some(Self { fragment, attribute, stored }))
     }
 
-    /// What is wrong with the statistics of a tile of these cells; `None` when nothing is. A sum that may have reached the end
+    /// What is wrong with the statistics of a tile of these cells; `None` if nothing is. A sum that may have reached the end
     /// of its type is not compared: it depends on the parts in which the library added the cells.
     pub(super) fn compare(&self, tile: usize, elements: &Elements) -> Option<String> {
         let own = match self.written(tile) {
@@ -65,7 +65,7 @@ impl<'a> Statistics<'a> {
         self.difference(tile, &TileStats::of(self.attribute, &own, cells), cells)
     }
 
-    /// As [`compare`](Self::compare), for cells none of which is missing.
+    /// Like [`compare`](Self::compare), for cells none of which is missing.
     pub(super) fn compare_fixed(&self, tile: usize, raw: &[u8]) -> Option<String> {
         let found = match self.written(tile) {
             Written::Unknown => return None,

@@ -1,4 +1,4 @@
-//! The tiles of one field: decoded on all cores, compared with their statistics and boxes.
+//! Checks the tiles of one field: decodes them on all cores and compares them with their statistics and boxes.
 
 use std::sync::Arc;
 
@@ -14,12 +14,12 @@ use crate::fragment::{Field, Fragment, List, Part};
 use crate::schema::ArrayKind;
 use crate::tile::TileChunks;
 
-/// What a look at one tile showed.
+/// The result of checking one tile.
 #[derive(Default)]
 pub(super) struct Seen {
-    /// How its statistics are not those of its cells.
+    /// How its statistics differ from its cells.
     pub(super) statistics: Option<String>,
-    /// How its cells are not inside its box.
+    /// How its cells lie outside its box.
     pub(super) outside: Option<hyperslab_core::Error>,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct Tiles<'a> {
     pub(super) field: Field,
     codecs: &'a FieldCodecs,
     files: SmallVec<[TileFile; 1]>,
-    /// Bytes of each tile's values, where cells have variable length.
+    /// The size of each tile's values, if cells have variable length.
     var_sizes: Option<Arc<[u64]>>,
     statistics: Option<Statistics<'a>>,
     boxes: Option<Boxes<'a>>,
@@ -69,12 +69,12 @@ impl<'a> Tiles<'a> {
         })
     }
 
-    /// About how many bytes a tile decodes to.
+    /// The approximate decoded size of a tile in bytes.
     pub(super) fn weight(&self) -> u64 {
         cells(self.fragment, 0).saturating_mul(self.codecs.cell) as u64
     }
 
-    /// Does the tile decode, and is it what is said of it elsewhere?
+    /// Checks that the tile decodes and matches its metadata.
     pub(super) fn check(&self, tile: usize) -> Result<Seen> {
         let (mut stored, mut offsets): (SmallVec<[Bytes; 1]>, SmallVec<[u64; 1]>) = Default::default();
         for file in &self.files {
@@ -101,7 +101,7 @@ impl<'a> Tiles<'a> {
         }
     }
 
-    /// Cells of one size, none of which is missing, need no memory but what the thread keeps.
+    /// Fixed-size cells without missing ones need no memory beyond the thread's scratch buffer.
     fn check_fixed(&self, tile: usize, cells: usize, stored: &Bytes, place: Place<'_>) -> Result<Seen> {
         let length = cells
             .checked_mul(self.codecs.cell)

@@ -10,14 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use hyperslab_core::storage::{StageWriter, StagedChange, StoreLock};
 use hyperslab_core::{
-    ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, Region,
-    Result, Sink, join_inside, normal_path,
+    ArraySink, ArraySpec, Attributes, ChunkCoord, Elements, EncodedChunk, Error, Extents, Grid, LocalStorage,
+    Region, Result, Sink, Storage, join_inside, normal_path,
 };
 
-use super::consolidate::open;
 use super::dense::{Parts, State};
+use super::evolve::Evolution;
 use super::fragment::{Extra, FieldFiles};
 use super::grow::{GrowSink, Growth, place};
+use super::tree::{KnownGroup, NewNodes};
 use super::{
     FieldTile, FragmentWriter, TileStats, WriteOptions, key_in, locks, metadata, put_commit, put_schema,
     schema_key, schema_to_write,
@@ -32,7 +33,7 @@ use crate::{OpenOptions, TimeWindow};
 /// Fragments for arrays that exist, invisible until they are committed.
 #[derive(Debug)]
 pub struct TileDbAppend {
-    path: PathBuf,
+    place: StorePlace,
     options: WriteOptions,
     /// What is written before it is known to be whole.
     change: StagedChange,
@@ -44,6 +45,43 @@ pub struct TileDbAppend {
     deleted: BTreeMap<String, Vec<String>>,
     /// By the key of their array: held from the moment on at which its end is looked at.
     locks: Mutex<BTreeMap<String, StoreLock>>,
+    /// Arrays and groups that the store does not have yet.
+    new: NewNodes,
+    /// By the key of their array: attributes to drop.
+    dropped: BTreeMap<String, Vec<String>>,
+}
+
+/// Where the store is that is added to.
+#[derive(Debug)]
+enum StorePlace {
+    Path(PathBuf),
+    /// Elsewhere, where the caller keeps others away.
+    Storage(Arc<dyn Storage>),
+}
+
+impl StorePlace {
+    /// The store, for messages.
+    fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Storage(storage) => storage.name().to_string(),
+        }
+    }
+}
+
+/// As [`append`], of a store that is not on this machine. Nobody else may change it meanwhile.
+///
+/// # Errors
+///
+/// As [`append`].
+pub fn append_elsewhere(
+    storage: Arc<dyn Storage>,
+    change: StagedChange,
+    options: WriteOptions,
+) -> Result<TileDbAppend> {
+    let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
+    crate::open(Arc::clone(&storage), open)?;
+    Ok(TileDbAppend::new(StorePlace::Storage(storage), change, options))
 }
 
 /// Starts to add to the dense array, or to the dense arrays of the group, at `path`.
@@ -55,28 +93,71 @@ pub fn append(path: &Path, options: WriteOptions) -> Result<TileDbAppend> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };
     crate::open_path(path, open)?;
     let change = StagedChange::open(path)?;
-    let (arrays, metadata, deleted) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
-    let locks = Mutex::default();
-    Ok(TileDbAppend { path: path.to_owned(), options, change, arrays, metadata, deleted, locks })
+    Ok(TileDbAppend::new(StorePlace::Path(path.to_owned()), change, options))
 }
 
 impl TileDbAppend {
+    fn new(place: StorePlace, change: StagedChange, options: WriteOptions) -> Self {
+        let new = NewNodes::new(place.name());
+        Self {
+            place,
+            options,
+            change,
+            arrays: BTreeMap::new(),
+            metadata: BTreeMap::new(),
+            deleted: BTreeMap::new(),
+            locks: Mutex::default(),
+            new,
+            dropped: BTreeMap::new(),
+        }
+    }
+
     /// The store as it is now.
     fn store(&self) -> Result<TileDbStore> {
         let options = OpenOptions { key: self.options.key.clone(), ..OpenOptions::default() };
-        crate::open_path(&self.path, options)
+        match &self.place {
+            StorePlace::Path(path) => crate::open_path(path, options),
+            StorePlace::Storage(storage) => crate::open(Arc::clone(storage), options),
+        }
+    }
+
+    /// The folder of an array of the store. One on this machine is locked.
+    fn folder(&self, key: &str) -> Result<Arc<dyn Storage>> {
+        match &self.place {
+            StorePlace::Path(path) => {
+                let folder = join_inside(path, key)?;
+                self.lock(key, &folder)?;
+                Ok(Arc::new(LocalStorage::new(&folder)))
+            }
+            StorePlace::Storage(storage) if key.is_empty() => Ok(Arc::clone(storage)),
+            StorePlace::Storage(storage) => storage
+                .below(key)
+                .ok_or_else(|| Error::unsupported(self.name(), "adding to an array of a group here")),
+        }
+    }
+
+    /// An array of the store, opened at its own folder: names in its fragments count from there.
+    fn open_array(&self, key: &str) -> Result<OpenArray> {
+        let options = OpenOptions { key: self.options.key.clone(), at: TimeWindow::default() };
+        OpenArray::open(self.folder(key)?, String::new(), options)
     }
 
     fn name(&self) -> String {
-        self.path.display().to_string()
+        self.place.name()
     }
 
     /// The array and attribute that a node of the source is added to: the one at the same path, or the only one there is
     /// where the options say so.
     fn target(&self, path: &str) -> Result<Option<(String, Arc<OpenArray>, usize)>> {
         let (mut found, mut all) = (None, Vec::new());
+        let (mut above, mut label) = (None, None);
         self.store()?.walk("/", 0, &mut |node, array| {
             let Ok(array) = array else { return };
+            if array.is_label {
+                label = if node == path { above.clone() } else { label.take() };
+                return;
+            }
+            above = Some(Arc::clone(&array));
             for index in 0..array.schema.attributes.len() {
                 let own = hyperslab_core::child_path(node, &TileDbStore::node_name(&array, index));
                 all.push((Arc::clone(&array), index));
@@ -85,7 +166,13 @@ impl TileDbAppend {
                 }
             }
         });
-        if let ([only], None, true) = (all.as_slice(), &found, !self.options.by_name) {
+        if let Some(array) = label {
+            return self.label(path, &array).map(Some);
+        }
+        // The store itself is the array; in a group, another name is another array.
+        if let ([only], None, true) = (all.as_slice(), &found, !self.options.by_name)
+            && only.0.prefix.is_empty()
+        {
             found = Some(only.clone());
         }
         let Some((array, index)) = found else { return Ok(None) };
@@ -93,11 +180,19 @@ impl TileDbAppend {
             return Err(Error::unsupported(Arc::clone(&array.name), "adding an array to a sparse one"));
         }
         let key = array.prefix.trim_end_matches('/').to_owned();
-        // Opened at its own folder: names in its fragments count from there.
-        let folder = join_inside(&self.path, &key)?;
-        self.lock(&key, &folder)?;
-        let array = open(&folder, self.options.key.as_ref(), TimeWindow::default())?;
+        let array = Arc::new(self.open_array(&key)?);
         Ok(Some((key, array, index)))
+    }
+
+    /// The labels at a path, which belong to an array.
+    fn label(&self, path: &str, array: &OpenArray) -> Result<(String, Arc<OpenArray>, usize)> {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let found = crate::label::shown(&array.schema).find(|(_, label)| label.name == name);
+        let (_, label) = found.ok_or_else(|| self.no_array(path))?;
+        let key = format!("{}{}", array.prefix, label.uri.trim_matches('/'));
+        let mut own = self.open_array(&key)?;
+        let index = crate::label::seen_from(&mut own, array, label)?;
+        Ok((key, Arc::new(own), index))
     }
 
     /// Keeps others away that continue the same array.
@@ -119,7 +214,7 @@ impl TileDbAppend {
         Parts { folder: self.change.scratch(), stem: format!("part{count}") }
     }
 
-    /// Takes an attribute that is to be written; all of an array have one box.
+    /// Takes an attribute that is to be written in a box of its array.
     fn add(
         &mut self,
         path: &str,
@@ -129,14 +224,8 @@ impl TileDbAppend {
     ) -> Result<Arc<AppendSink>> {
         let sink = Arc::new(sink);
         let (_, sinks) = self.arrays.entry(key).or_insert_with(|| (array, Vec::new()));
-        if sinks.iter().any(|own| own.index == sink.index) {
+        if sinks.iter().any(|own| own.index == sink.index && own.overlaps(&sink)) {
             return Err(Error::invalid(format!("{path} was added before")));
-        }
-        if let Some(other) = sinks.first().filter(|other| other.cells != sink.cells) {
-            return Err(Error::invalid(format!(
-                "{path} is added at {:?}, the attribute before it at {:?}: a fragment has one box",
-                sink.cells, other.cells
-            )));
         }
         sinks.push(Arc::clone(&sink));
         Ok(sink)
@@ -149,6 +238,34 @@ impl TileDbAppend {
             return Ok(Some((key, format!("{}{name}.", crate::metadata::ATTRIBUTE_PREFIX))));
         }
         Ok(self.store()?.folder_of(path)?.map(|below| (below, String::new())))
+    }
+
+    /// Refuses a new node below an array, whose attributes are added in another way.
+    fn check_above(&self, path: &str) -> Result<()> {
+        let store = self.store()?;
+        if !store.is_group() {
+            return Err(Error::unsupported(
+                self.name(),
+                format!("making {path} in one array; convert into a group, or add a field with tet evolve"),
+            ));
+        }
+        for (at, _) in path.match_indices('/').skip(1) {
+            if store.is_group_at(&path[..at])? == Some(false) {
+                let above = &path[..at];
+                return Err(Error::invalid(format!("{}: {path} cannot be made below {above}", self.name())));
+            }
+        }
+        Ok(())
+    }
+
+    /// The group at a path, where the store has one.
+    fn known_group(&self, path: &str) -> Result<Option<KnownGroup>> {
+        let Some(key) = self.store()?.folder_of(path)? else { return Ok(None) };
+        let entries = match &self.place {
+            StorePlace::Path(path) => LocalStorage::new(path).list(&key)?,
+            StorePlace::Storage(storage) => storage.list(&key)?,
+        };
+        Ok(Some(KnownGroup { key, taken: entries.into_iter().map(|entry| entry.name).collect() }))
     }
 
     /// Takes metadata; answers whether there is such a node.
@@ -166,25 +283,23 @@ impl Sink for TileDbAppend {
     /// as they are.
     fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let path = normal_path(path);
-        if !self.options.by_name || self.note(&path, attributes)? {
-            return Ok(());
+        let store = self.store()?;
+        if store.is_there(&path)? || (!self.options.by_name && !store.is_group()) {
+            return if self.options.by_name { self.note(&path, attributes).map(|_| ()) } else { Ok(()) };
         }
-        Err(Error::unsupported(
-            self.name(),
-            format!("making the group {path} in a TileDB store that is there"),
-        ))
+        self.check_above(&path)?;
+        self.new.group(&path, attributes)
     }
 
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let path = normal_path(path);
         let found = self.target(&path)?;
         let Some((key, array, index)) = found else {
-            let made = format!("making the array {path} in a TileDB store that is there");
-            return Err(if self.options.by_name {
-                Error::unsupported(self.name(), made)
-            } else {
-                self.no_array(&path)
-            });
+            if self.store()?.is_there(&path)? {
+                return Err(Error::invalid(format!("{}: {path} is there, and no array", self.name())));
+            }
+            self.check_above(&path)?;
+            return Ok(self.new.array(&path, spec, self.change.scratch(), &self.options)?);
         };
         if self.options.by_name {
             return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
@@ -199,13 +314,24 @@ impl Sink for TileDbAppend {
         let path = normal_path(path);
         let (key, array, index) = self.target(&path)?.ok_or_else(|| self.no_array(&path))?;
         let place = Growth::new(&array, index, &path, shape)?;
-        if place.cells.is_empty() {
-            return Ok(Arc::new(GrowSink::new(place, None)));
+        let mut own = Vec::new();
+        for part in &place.parts {
+            let cells = part.cells.clone();
+            let sink = AppendSink::new(&array, index, &part.spec, cells, self.parts(), &self.options)?;
+            own.push(self.add(&path, key.clone(), Arc::clone(&array), sink)?);
         }
-        let cells = place.cells.clone();
-        let sink = AppendSink::new(&array, index, &place.spec, cells, self.parts(), &self.options)?;
-        let sink = self.add(&path, key, array, sink)?;
-        Ok(Arc::new(GrowSink::new(place, Some(sink))))
+        Ok(Arc::new(GrowSink::new(place, own)))
+    }
+
+    /// An attribute of an array is dropped from its schema.
+    fn remove(&mut self, path: &str) -> Result<()> {
+        let path = normal_path(path);
+        let found = self.target(&path)?.filter(|(_, array, _)| !array.is_label);
+        let Some((key, array, index)) = found else {
+            return Err(Error::unsupported(self.name(), format!("removing {path} in place")));
+        };
+        self.dropped.entry(key).or_default().push(array.schema.attributes[index].name.clone());
+        Ok(())
     }
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
@@ -226,29 +352,34 @@ impl Sink for TileDbAppend {
         Ok(())
     }
 
-    /// Fragments first, which nobody sees behind an array's end; then how far each array reaches.
-    fn commit(self: Box<Self>) -> Result<()> {
+    /// New nodes and fragments first, which nobody sees behind an array's end; then how far each array reaches.
+    fn commit(mut self: Box<Self>) -> Result<()> {
+        let new = std::mem::replace(&mut self.new, NewNodes::new(String::new()));
+        let mut visible = Vec::new();
+        let mut schemas = Vec::new();
+        if !new.is_empty() {
+            let known = |path: &str| self.known_group(path);
+            schemas = new.put(self.change.writer(), &self.options, &known)?;
+        }
+        let dropped = std::mem::take(&mut self.dropped);
+        let dropped = dropped
+            .into_iter()
+            .map(|(key, names)| Ok((self.open_array(&key)?, key, names)))
+            .collect::<Result<Vec<_>>>()?;
         let Self { options, change, arrays, metadata, deleted, locks: _locks, .. } = *self;
-        let (mut visible, mut schemas) = (Vec::new(), Vec::new());
-        for (array_key, (array, mut sinks)) in arrays {
-            sinks.sort_by_key(|sink| sink.index);
-            let missing =
-                (0..array.schema.attributes.len()).find(|index| sinks.iter().all(|own| own.index != *index));
-            if let Some(index) = missing {
-                let name = &array.schema.attributes[index].name;
-                return Err(Error::invalid(format!(
-                    "{}: attribute {name:?} is missing from what is added",
-                    array.name
-                )));
-            }
-            let at = super::time_of(&array, &options)?;
+        for (array_key, (array, sinks)) in arrays {
             let folder = change.writer().below(&array_key)?;
-            let (own, schema) = put_fragment(&folder, &array, &sinks, at, &options)?;
+            let (own, schema) = put_boxes(&folder, &array, &sinks, &options)?;
             visible.extend(own.iter().map(|own| key_in(&array_key, own)));
-            if let Some(schema) = schema {
-                let name = put_schema(&folder, &schema, at, options.key.as_ref())?;
-                schemas.push(key_in(&array_key, &schema_key(&name)));
-            }
+            schemas.extend(schema.map(|name| key_in(&array_key, &schema_key(&name))));
+        }
+        for (array, array_key, names) in dropped {
+            let mut evolution = Evolution::new(&array);
+            names.iter().try_for_each(|name| evolution.drop_attribute(name))?;
+            evolution.check()?;
+            let folder = change.writer().below(&array_key)?;
+            let name = evolution.put(&folder, super::time_of(&array, &options)?, &options)?;
+            schemas.push(key_in(&array_key, &schema_key(&name)));
         }
         visible.append(&mut schemas);
         for (node_key, sets) in metadata {
@@ -263,16 +394,61 @@ impl Sink for TileDbAppend {
     }
 }
 
+/// Writes a fragment for each box of an array that is added to. Returns the keys of the files that make them visible, in their
+/// order, and the name of the schema of an array that reaches further now.
+fn put_boxes(
+    folder: &StageWriter,
+    array: &Arc<OpenArray>,
+    sinks: &[Arc<AppendSink>],
+    options: &WriteOptions,
+) -> Result<(Vec<String>, Option<String>)> {
+    let mut boxes: BTreeMap<&[(u64, u64)], Vec<Arc<AppendSink>>> = BTreeMap::new();
+    for sink in sinks {
+        boxes.entry(&sink.cells).or_default().push(Arc::clone(sink));
+    }
+    let mut at = super::time_of(array, options)?;
+    let (mut visible, mut reach) = (Vec::new(), None);
+    for (number, mut own) in boxes.into_values().enumerate() {
+        own.sort_by_key(|sink| sink.index);
+        check_complete(array, &own)?;
+        if number > 0 {
+            at = super::next_time(options.at.map(|at| at + number as u64), at);
+        }
+        let (keys, schema) = put_fragment(folder, array, &own, at, options)?;
+        visible.extend(keys);
+        let schema = reach.as_ref().unwrap_or(&*schema);
+        let further = own.first().and_then(|sink| grown(schema, &sink.domain(schema)));
+        reach = further.or(reach.take());
+    }
+    // How far labels reach is in the schema of their array.
+    let reach = reach.filter(|_| !array.is_label);
+    let name = reach.map(|schema| put_schema(folder, &schema, at, options.key.as_ref())).transpose()?;
+    Ok((visible, name))
+}
+
+/// Refuses a box that some attribute lacks: a fragment has all of them.
+fn check_complete(array: &OpenArray, sinks: &[Arc<AppendSink>]) -> Result<()> {
+    let missing =
+        (0..array.schema.attributes.len()).find(|index| sinks.iter().all(|own| own.index != *index));
+    let Some(index) = missing else { return Ok(()) };
+    let name = &array.schema.attributes[index].name;
+    let cells = sinks.first().map(|sink| sink.cells.as_slice()).unwrap_or_default();
+    Err(Error::invalid(format!(
+        "{}: attribute {name:?} is missing from what is added at {cells:?}",
+        array.name
+    )))
+}
+
 /// Puts the finished files of all attributes together. Returns the keys of the files that make them visible, in their order,
-/// and the schema of an array that reaches further now.
+/// and the schema of the fragment.
 fn put_fragment(
     folder: &StageWriter,
     array: &Arc<OpenArray>,
     sinks: &[Arc<AppendSink>],
     at: u64,
     options: &WriteOptions,
-) -> Result<(Vec<String>, Option<Schema>)> {
-    let Some(first) = sinks.first() else { return Ok((Vec::new(), None)) };
+) -> Result<(Vec<String>, Arc<Schema>)> {
+    let Some(first) = sinks.first() else { return Ok((Vec::new(), Arc::clone(&array.schema))) };
     let files = sinks.iter().map(|sink| sink.complete()).collect::<Result<Vec<_>>>()?;
     let key = options.key.as_ref();
     let (schema, schema_name) = schema_to_write(folder, array, key)?;
@@ -298,7 +474,7 @@ fn put_fragment(
     let sets = own.iter().map(|(prefix, own)| (prefix.as_str(), *own));
     let mut visible: Vec<String> = metadata::put_prefixed(folder, sets, at, key)?.into_iter().collect();
     visible.push(put_commit(folder, &name)?);
-    Ok((visible, grown(&schema, &domain)))
+    Ok((visible, schema))
 }
 
 /// Moves the finished files into the fragment, and writes its metadata.
@@ -413,6 +589,11 @@ impl AppendSink {
             ready: Mutex::default(),
             state: Mutex::default(),
         })
+    }
+
+    /// Do two boxes share cells?
+    fn overlaps(&self, other: &Self) -> bool {
+        self.cells.iter().zip(&other.cells).all(|(own, other)| own.0 <= other.1 && other.0 <= own.1)
     }
 
     fn tile_count(&self) -> u64 {

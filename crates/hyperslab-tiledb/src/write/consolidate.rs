@@ -63,7 +63,7 @@ impl std::fmt::Debug for ConsolidateOptions<'_> {
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when stopped, or when the fragments of a dense array lie so far apart that their common box would
+/// [`Invalid`](Error::Invalid) if stopped, or when the fragments of a dense array lie so far apart that their common box would
 /// be many times their size.
 pub fn consolidate(path: &Path, options: &ConsolidateOptions<'_>) -> Result<usize> {
     let mut replaced = 0;

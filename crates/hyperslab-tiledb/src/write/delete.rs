@@ -1,7 +1,7 @@
-//! Deletes by condition: a file beside the commits, which every reader applies to the fragments before it.
+//! Deletes by condition: a file beside the commits, which every reader applies to earlier fragments.
 //!
-//! The file holds the *negated* condition: true means keep. Negation goes down to the comparisons, as the library writes it, so
-//! a row whose value is null or not a number is deleted with every condition on that value.
+//! The file holds the *negated* condition: true means keep. As in the library, the negation is pushed down to the comparisons, so
+//! a row whose value is null or NaN is deleted by every condition on that value.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ pub fn delete_rows(path: &Path, filter: &RowFilter, options: &WriteOptions) -> R
     let array = OpenArray::open(directory, String::new(), open)?;
     if array.schema.kind != ArrayKind::Sparse {
         return Err(Error::invalid(format!(
-            "{} is a dense array; rows are deleted from sparse ones",
+            "{} is a dense array; only sparse arrays have rows to delete",
             path.display()
         )));
     }
@@ -57,7 +57,7 @@ struct Encoder<'a> {
 }
 
 impl Encoder<'_> {
-    /// Appends a condition, negated or not.
+    /// Appends a condition, optionally negated.
     fn put(&self, filter: &RowFilter, negated: bool, out: &mut Vec<u8>) -> Result<()> {
         match filter {
             RowFilter::Not(part) => self.put(part, !negated, out),

@@ -1,286 +1,41 @@
-//! Dense arrays through the core's sink.
+//! Attributes of new dense arrays through the core's sink.
 //!
-//! Each array becomes one attribute. A group whose arrays all have the same grid and dimensions is one TileDB array with an
-//! attribute each, so that its nodes keep their paths; otherwise it is a TileDB group, and each array in it a TileDB array of
-//! one attribute. Tiles are encoded by any number of threads and written in tile order.
+//! Tiles are encoded by any number of threads and written in tile order.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::storage::{StageOptions, StageWriter, StagedFolder};
+use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{
     ArraySink, ArraySpec, Attributes, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents, Fields, Grid,
-    Labels, Layout, Place, Result, Sink, Validity, child_path, copy_box,
+    Labels, Layout, Place, Result, Validity, copy_box,
 };
 
-use super::enumeration::{self, NewEnumeration};
-use super::fragment::{Extra, FieldFiles, FragmentWriter};
-use super::{FieldTile, TileStats, WriteOptions, metadata, put_commit, put_schema, types};
+use super::enumeration::NewEnumeration;
+use super::fragment::FieldFiles;
+use super::{FieldTile, TileStats, WriteOptions, types};
 use crate::datatype::{CellValues, Datatype};
 use crate::field::FieldCodecs;
-use crate::fragment::RTree;
-use crate::generic;
-use crate::names::NODE_NAMES;
 use crate::pipeline::{Filter, Pipeline};
 use crate::schema::{ArrayKind, Attribute, Dimension, Order, Range, Schema, WRITTEN, integer_bytes};
 
 /// Tiles that arrive early wait in memory up to this many bytes, then on disk.
 const WAITING_BYTES: usize = 64 << 20;
 
-/// A new array or group, invisible until it is committed.
-#[derive(Debug)]
-pub struct TileDbSink {
-    staged: StagedFolder,
-    options: WriteOptions,
-    groups: BTreeMap<String, Attributes>,
-    arrays: Vec<(String, Arc<DenseSink>)>,
-    /// The paths of `arrays`.
-    array_paths: BTreeSet<String>,
-}
-
-/// Starts a new array or group at `path`.
-///
-/// # Errors
-///
-/// [`Exists`](Error::Exists) when something stands there and `force` is not set; [`Io`](Error::Io) when the folder beside
-/// it cannot be made.
-pub fn create(path: &Path, options: WriteOptions) -> Result<TileDbSink> {
-    let stage = StageOptions::default().with_replace(options.force).with_sync(options.sync);
-    let staged = StagedFolder::create(path, stage)?;
-    let (groups, arrays, array_paths) = (BTreeMap::new(), Vec::new(), BTreeSet::new());
-    Ok(TileDbSink { staged, options, groups, arrays, array_paths })
-}
-
-/// The parent of a path and its last part.
-fn split(path: &str) -> (String, String) {
-    match path.rsplit_once('/') {
-        Some(("", last)) => ("/".to_owned(), last.to_owned()),
-        Some((parent, last)) => (parent.to_owned(), last.to_owned()),
-        None => ("/".to_owned(), path.to_owned()),
-    }
-}
-
-impl TileDbSink {
-    /// The path of a new node. Its parts become folders, so each must be a name that a folder may have.
-    fn claim(&self, path: &str) -> Result<String> {
-        let path = format!("/{}", NODE_NAMES.key(&self.staged.target().display().to_string(), path)?);
-        let mut above = path.match_indices('/').map(|(at, _)| &path[..at]);
-        match above.find(|above| self.array_paths.contains(*above)) {
-            Some(own) => Err(Error::invalid(format!("{path} cannot be made below the array {own}"))),
-            None => Ok(path),
-        }
-    }
-
-    /// Does a node stand below this path?
-    fn has_below(&self, path: &str) -> bool {
-        let first = format!("{path}/");
-        let group = self.groups.range(first.clone()..).next().map(|(own, _)| own);
-        let array = self.array_paths.range(first.clone()..).next();
-        [group, array].into_iter().flatten().any(|own| own.starts_with(&first))
-    }
-}
-
-impl Sink for TileDbSink {
-    fn group(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
-        let path = self.claim(path)?;
-        if self.array_paths.contains(&path) {
-            return Err(Error::invalid(format!("{path} was made before")));
-        }
-        self.groups.insert(path, attributes.clone());
-        Ok(())
-    }
-
-    fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
-        let path = self.claim(path)?;
-        let (_, name) = split(&path);
-        if self.array_paths.contains(&path) || self.groups.contains_key(&path) {
-            return Err(Error::invalid(format!("{path} was made before")));
-        }
-        if path != "/" && self.has_below(&path) {
-            return Err(Error::invalid(format!("{path} cannot be an array: nodes stand below it")));
-        }
-        let parts = Parts { folder: self.staged.scratch(), stem: format!("part{}", self.arrays.len()) };
-        let name = if name.is_empty() { "data".to_owned() } else { name };
-        let sink = Arc::new(DenseSink::new(&name, spec, parts, &self.options)?);
-        self.array_paths.insert(path.clone());
-        self.arrays.push((path, Arc::clone(&sink)));
-        Ok(sink)
-    }
-
-    fn commit(self: Box<Self>) -> Result<()> {
-        let Self { staged, options, mut groups, arrays, .. } = *self;
-        let at = super::next_time(options.at, 0);
-        let mut members: BTreeMap<String, Vec<(String, Arc<DenseSink>)>> = BTreeMap::new();
-        for (path, sink) in arrays {
-            let (parent, name) = split(&path);
-            members.entry(parent).or_default().push((name, sink));
-        }
-        for path in members.keys().cloned().collect::<Vec<_>>() {
-            groups.entry(path).or_default();
-        }
-        // Every group on the way is one, whether or not it was named.
-        for path in groups.keys().cloned().collect::<Vec<_>>() {
-            let mut parent = path;
-            while parent != "/" {
-                parent = split(&parent).0;
-                groups.entry(parent.clone()).or_default();
-            }
-        }
-        groups.entry("/".to_owned()).or_default();
-        let mut groups_below: BTreeMap<String, Vec<String>> = BTreeMap::new();
-        for (parent, name) in groups.keys().filter(|path| *path != "/").map(|path| split(path)) {
-            groups_below.entry(parent).or_default().push(name);
-        }
-        // A group whose members are alike and that has no groups below is one array, and its parent must say so.
-        let is_array = |path: &str| {
-            let own = members.get(path).map_or(&[][..], Vec::as_slice);
-            // An array with one field of its own name is an array in the place of the group.
-            let named_alike = own.len() == 1 && own[0].0 == split(path).1;
-            !own.is_empty() && !groups_below.contains_key(path) && !named_alike && one_array(own)
-        };
-        let arrays: std::collections::BTreeSet<String> =
-            groups.keys().filter(|path| is_array(path)).cloned().collect();
-        for (path, attributes) in &groups {
-            let folder = staged.writer().below(path.trim_start_matches('/'))?;
-            let own = members.remove(path).unwrap_or_default();
-            let below = groups_below.remove(path).unwrap_or_default();
-            if arrays.contains(path) {
-                put_array(&folder, &own, attributes, at, &options)?;
-                continue;
-            }
-            let kind = |name: &str| if arrays.contains(&child_path(path, name)) { 2 } else { 1 };
-            let mut listed: Vec<(String, u8)> = below
-                .into_iter()
-                .map(|name| {
-                    let kind = kind(&name);
-                    (name, kind)
-                })
-                .collect();
-            for (name, sink) in own {
-                let own = [(name.clone(), sink)];
-                put_array(&folder.below(&name)?, &own, &Attributes::new(), at, &options)?;
-                listed.push((name, 2));
-            }
-            put_group(&folder, &listed, attributes, at, &options)?;
-        }
-        staged.publish()
-    }
-}
-
-/// Can these be attributes of one array?
-fn one_array(own: &[(String, Arc<DenseSink>)]) -> bool {
-    let shape = |sink: &DenseSink| {
-        (sink.spec.grid.clone(), sink.spec.max_shape.clone(), sink.spec.dimensions.clone())
-    };
-    own.windows(2)
-        .all(|pair| shape(&pair[0].1) == shape(&pair[1].1) && pair[0].1.spec.labels == pair[1].1.spec.labels)
-}
-
-fn put_group(
-    folder: &StageWriter,
-    members: &[(String, u8)],
-    attributes: &Attributes,
-    at: u64,
-    options: &WriteOptions,
-) -> Result<()> {
-    let mut payload = 2_u32.to_le_bytes().to_vec();
-    payload.extend((members.len() as u64).to_le_bytes());
-    for (name, kind) in members {
-        payload.extend(2_u32.to_le_bytes());
-        payload.extend([*kind, 1]);
-        payload.extend((name.len() as u64).to_le_bytes());
-        payload.extend(name.as_bytes());
-        payload.push(1);
-        payload.extend((name.len() as u64).to_le_bytes());
-        payload.extend(name.as_bytes());
-        payload.push(0);
-    }
-    folder.put("__tiledb_group.tdb", &[])?;
-    let name = format!("{}_2", super::timed_name(at, at, false)?);
-    let key = options.key.as_ref();
-    folder.put(&format!("__group/{name}"), &generic::encode(&payload, WRITTEN, key)?)?;
-    metadata::put(folder, attributes, at, key)
-}
-
-/// Puts an array of one or more attributes together out of their finished files.
-fn put_array(
-    folder: &StageWriter,
-    own: &[(String, Arc<DenseSink>)],
-    attributes: &Attributes,
-    at: u64,
-    options: &WriteOptions,
-) -> Result<()> {
-    let Some((_, first)) = own.first() else { return Ok(()) };
-    let mut schema = first.schema.clone();
-    schema.attributes = own.iter().map(|(_, sink)| sink.attribute.clone()).collect();
-    let enumerations = own.iter().enumerate();
-    let enumerations =
-        enumerations.filter_map(|(index, (_, sink))| Some((index, sink.enumeration.as_ref()?)));
-    enumeration::put(folder, &mut schema, enumerations, options.key.as_ref())?;
-    let schema = Arc::new(schema);
-    let schema_name = put_schema(folder, &schema, at, options.key.as_ref())?;
-    let prefixed: Vec<(String, &Attributes)> = own
-        .iter()
-        .map(|(_, sink)| {
-            let prefix = format!("{}{}.", crate::metadata::ATTRIBUTE_PREFIX, sink.attribute.name);
-            (prefix, &sink.spec.attributes)
-        })
-        .collect();
-    let sets =
-        std::iter::once(("", attributes)).chain(prefixed.iter().map(|(prefix, own)| (prefix.as_str(), *own)));
-    metadata::put_prefixed(folder, sets, at, options.key.as_ref())?;
-    if own.iter().all(|(_, sink)| sink.is_untouched()) {
-        return Ok(());
-    }
-    let name = super::timed_name(at, at, true)?;
-    let mut writer = FragmentWriter::create(
-        folder,
-        &name,
-        Arc::clone(&schema),
-        schema_name,
-        Extra::default(),
-        options.key.clone(),
-    )?;
-    for (index, (_, sink)) in own.iter().enumerate() {
-        let files = sink.complete()?;
-        for (key, suffix) in files.keys() {
-            writer.folder.take(&format!("a{index}{suffix}"), &sink.parts.folder, key)?;
-        }
-        writer.fields[index] = files;
-    }
-    let tiles = first.spec.grid.chunks().unwrap_or(0);
-    let cells = hyperslab_core::product(&first.tile_shape).unwrap_or(0);
-    let domain: Vec<Range> = schema
-        .dimensions
-        .iter()
-        .zip(first.spec.grid.shape())
-        .map(|(dimension, extent)| written_range(dimension, *extent))
-        .collect();
-    writer.finish(&domain, tiles, cells, &RTree::default())?;
-    put_commit(folder, &name).map(|_| ())
-}
-
-/// The first `extent` coordinates of a dimension.
-fn written_range(dimension: &Dimension, extent: u64) -> Range {
-    let (low, _) = dimension.bounds().unwrap_or((0, 0));
-    let high = low + i128::from(extent) - 1;
-    let bytes = |value| integer_bytes(dimension.datatype.number(), value);
-    Range { low: bytes(low), high: bytes(high), text: false }
-}
-
 /// One attribute that is being written.
 #[derive(Debug)]
-struct DenseSink {
-    spec: ArraySpec,
-    attribute: Attribute,
-    enumeration: Option<NewEnumeration>,
+pub(super) struct DenseSink {
+    pub(super) spec: ArraySpec,
+    pub(super) attribute: Attribute,
+    pub(super) enumeration: Option<NewEnumeration>,
+    /// Its metadata, which may be added to until the store is committed.
+    pub(super) attributes: Mutex<Attributes>,
     /// With no attributes yet.
-    schema: Schema,
+    pub(super) schema: Schema,
     codecs: FieldCodecs,
-    tile_shape: Extents,
-    parts: Parts,
+    pub(super) tile_shape: Extents,
+    pub(super) parts: Parts,
     state: Mutex<State>,
 }
 
@@ -309,18 +64,28 @@ enum Waiting {
     Disk(String),
 }
 
+/// The first `extent` coordinates of a dimension.
+pub(super) fn written_range(dimension: &Dimension, extent: u64) -> Range {
+    let (low, _) = dimension.bounds().unwrap_or((0, 0));
+    let high = low + i128::from(extent) - 1;
+    let bytes = |value| integer_bytes(dimension.datatype.number(), value);
+    Range { low: bytes(low), high: bytes(high), text: false }
+}
+
 impl DenseSink {
-    fn new(name: &str, spec: &ArraySpec, parts: Parts, options: &WriteOptions) -> Result<Self> {
+    pub(super) fn new(name: &str, spec: &ArraySpec, parts: Parts, options: &WriteOptions) -> Result<Self> {
         let mut attribute = types::attribute(name, spec)?;
         let (enumeration, attributes) = NewEnumeration::from_attributes(name, &spec.dtype, &spec.attributes);
         let mut spec = spec.clone();
-        spec.attributes = attributes;
+        spec.attributes.clone_from(&attributes);
         let (shape, chunk) = (spec.grid.shape(), spec.grid.chunk_shape());
-        if shape.is_empty() || shape.contains(&0) {
+        if shape.is_empty() {
             return Err(Error::unsupported("tiledb", format!("writing an array of shape {shape:?}")));
         }
+        // A domain has at least one cell, also along an axis without any: see `empty`.
         let tile_shape: Extents =
-            shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent)).collect();
+            shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent).max(1)).collect();
+        types::set_image_size(&mut attribute, &tile_shape)?;
         let dimensions = dimensions(&spec, &tile_shape)?;
         // TileDB refuses an attribute that is called like a dimension, as coordinates are. Its own converter of NetCDF files
         // adds the same ending.
@@ -344,20 +109,21 @@ impl DenseSink {
             current_domain: None,
         };
         if spec.max_shape.iter().zip(shape).any(|(max, extent)| *max != Some(*extent)) {
-            let ranges =
-                schema.dimensions.iter().zip(shape).map(|(d, extent)| written_range(d, *extent)).collect();
-            schema.current_domain = Some(ranges);
+            let ranges = schema.dimensions.iter().zip(shape);
+            let ranges = ranges.map(|(dimension, extent)| written_range(dimension, (*extent).max(1)));
+            schema.current_domain = Some(ranges.collect());
         }
         let codecs = FieldCodecs::attribute(&schema, 0, WRITTEN, options.key.as_ref());
         schema.attributes.clear();
-        Ok(Self { spec, attribute, enumeration, schema, codecs, tile_shape, parts, state: Mutex::default() })
+        let (attributes, state) = (Mutex::new(attributes), Mutex::default());
+        Ok(Self { spec, attribute, enumeration, attributes, schema, codecs, tile_shape, parts, state })
     }
 
     fn locked(&self) -> std::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_untouched(&self) -> bool {
+    pub(super) fn is_untouched(&self) -> bool {
         self.locked().seen.is_empty()
     }
 
@@ -398,7 +164,7 @@ impl DenseSink {
     }
 
     /// Puts fill values where nothing was written, and closes the files.
-    fn complete(&self) -> Result<FieldFiles> {
+    pub(super) fn complete(&self) -> Result<FieldFiles> {
         let tiles =
             self.spec.grid.chunks().ok_or_else(|| Error::invalid("more tiles than can be counted"))?;
         loop {
@@ -598,7 +364,7 @@ fn wanted_type(spec: &ArraySpec, axis: usize) -> Option<Datatype> {
 /// Dimensions of one type; of 64 bits, or dates where labels say so, when none is given.
 fn dimensions_of(spec: &ArraySpec, tile_shape: &[u64], wanted: Option<Datatype>) -> Result<Vec<Dimension>> {
     let mut dimensions = Vec::new();
-    for (axis, extent) in spec.grid.shape().iter().enumerate() {
+    for (axis, extent) in spec.grid.shape().iter().map(|extent| (*extent).max(1)).enumerate() {
         let too_large = || Error::unsupported("tiledb", format!("axis {axis} of {extent} cells"));
         let (own, first) = match spec.labels.get(axis) {
             Some(Labels::Domain { first, dtype }) => match types::datatype(dtype) {
@@ -612,11 +378,11 @@ fn dimensions_of(spec: &ArraySpec, tile_shape: &[u64], wanted: Option<Datatype>)
         let (least, most) = number.limits();
         let (first, tile) = (i128::from(first), i128::from(tile_shape[axis]));
         let last = match spec.max_shape.get(axis).copied().flatten() {
-            Some(max) => first + i128::from(max.max(*extent)) - 1,
+            Some(max) => first + i128::from(max.max(extent)) - 1,
             // As far as whole tiles fit before the end of the type.
             None => (most - 1 - tile - first.max(0)) / tile * tile + first.max(0) - 1,
         };
-        let fits = first >= least && last >= first + i128::from(*extent) - 1 && last <= most - tile;
+        let fits = first >= least && last >= first + i128::from(extent) - 1 && last <= most - tile;
         if !fits || last > i128::from(i64::MAX) {
             return Err(too_large());
         }

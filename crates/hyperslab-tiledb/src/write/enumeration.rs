@@ -4,9 +4,11 @@
 //! them beside the integers. That attribute also has the enumeration's own name, and whether the order of its values counts.
 
 use hyperslab_core::storage::StageWriter;
-use hyperslab_core::{Attributes, DType, Result};
+use hyperslab_core::{Attributes, DType, EnumType, Error, Result};
 use serde_json::Value;
 
+use super::types::datatype;
+use crate::datatype::Datatype;
 use crate::generic;
 use crate::key::Key;
 use crate::random;
@@ -78,15 +80,69 @@ pub(crate) fn put<'a>(
             continue;
         }
         let mut name = own.name.clone();
-        while written.iter().any(|(other, _)| *other == name) {
+        while schema.enumerations.iter().any(|(other, _)| *other == name) {
             name = format!("{}_{name}", schema.attributes[attribute].name);
         }
-        let file = format!("__{}_0", random::uuid()?);
-        let payload = Enumeration::encode(&name, &file, own.ordered, &own.values);
-        folder.put(&format!("__schema/__enumerations/{file}"), &generic::encode(&payload, WRITTEN, key)?)?;
+        let file = put_file(folder, &name, Datatype::StringUtf8, own.ordered, &own.values, key)?;
         schema.enumerations.push((name.clone(), file));
         schema.attributes[attribute].enumeration = Some(name.clone());
         written.push((name, own));
+    }
+    Ok(())
+}
+
+/// Writes the values of an enumeration; returns the name of the file.
+fn put_file(
+    folder: &StageWriter,
+    name: &str,
+    datatype: Datatype,
+    ordered: bool,
+    values: &[String],
+    key: Option<&Key>,
+) -> Result<String> {
+    let file = format!("__{}_0", random::uuid()?);
+    let payload = Enumeration::encode(name, &file, datatype, ordered, values);
+    folder.put(&format!("__schema/__enumerations/{file}"), &generic::encode(&payload, WRITTEN, key)?)?;
+    Ok(file)
+}
+
+/// The type of an attribute whose enumeration gets more names, behind those that it has.
+///
+/// # Errors
+///
+/// [`Invalid`](Error::Invalid) when it has no enumeration of texts, or its integers cannot count so far.
+pub(crate) fn extended(dtype: &DType, column: &str, names: &[String]) -> Result<DType> {
+    let DType::Enum(named) = dtype else {
+        return Err(Error::invalid(format!("column {column} has no enumeration")));
+    };
+    let mut members = named.members.clone();
+    for (name, code) in names.iter().zip(members.len() as i128..) {
+        members.push((name.clone(), code));
+    }
+    let most = datatype(&named.base).map_or(0, |(datatype, _)| datatype.number().limits().1);
+    if members.len() as i128 - 1 > most {
+        let base = &named.base;
+        return Err(Error::invalid(format!(
+            "column {column}: its enumeration is full: {base} cannot count {} names",
+            members.len()
+        )));
+    }
+    Ok(EnumType { base: named.base.clone(), members }.into())
+}
+
+/// Writes the enumeration of an attribute once more, with all names that a type has, and notes it in the schema.
+pub(crate) fn put_extended(
+    folder: &StageWriter,
+    schema: &mut Schema,
+    stored: &Enumeration,
+    dtype: &DType,
+    key: Option<&Key>,
+) -> Result<()> {
+    let DType::Enum(named) = dtype else { return Ok(()) };
+    let values: Vec<String> = named.members.iter().map(|(name, _)| name.clone()).collect();
+    let file = put_file(folder, &stored.name, stored.datatype, stored.ordered, &values, key)?;
+    if let Some((_, own)) = schema.enumerations.iter_mut().find(|(name, _)| *name == stored.name) {
+        *own = file;
     }
     Ok(())
 }

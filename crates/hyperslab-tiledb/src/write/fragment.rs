@@ -1,4 +1,4 @@
-//! One fragment on its way: data files tile by tile, then the metadata.
+//! Writes one fragment: data files tile by tile, then the metadata.
 
 use std::io::{BufWriter, Write};
 use std::sync::Arc;
@@ -43,7 +43,7 @@ impl TileFile {
 pub(crate) struct FieldTile {
     /// Values, or offsets.
     pub(crate) fixed: bytes::Bytes,
-    /// Values of variable length, and how many bytes they were before filtering.
+    /// Variable-length values, and their size before filtering.
     pub(crate) values: Option<(bytes::Bytes, u64)>,
     pub(crate) validity: Option<bytes::Bytes>,
     pub(crate) stats: TileStats,
@@ -60,7 +60,7 @@ pub(crate) struct FieldFiles {
 }
 
 impl FieldFiles {
-    /// Appends a tile; files are made with the first one, `stem.tdb` and its companions.
+    /// Appends a tile. The files, `stem.tdb` and its companions, are created with the first tile.
     pub(crate) fn append(&mut self, folder: &StageWriter, stem: &str, tile: &FieldTile) -> Result<()> {
         let file = |slot: &mut Option<TileFile>, suffix: &str, bytes: &[u8]| -> Result<()> {
             if slot.is_none() {
@@ -80,7 +80,7 @@ impl FieldFiles {
         Ok(())
     }
 
-    /// Ends the files.
+    /// Finishes the files.
     pub(crate) fn finish(&mut self) -> Result<()> {
         for file in [&mut self.fixed, &mut self.values, &mut self.validity].into_iter().flatten() {
             file.finish()?;
@@ -96,12 +96,12 @@ impl FieldFiles {
     }
 }
 
-/// What a consolidated sparse fragment has beside its cells.
+/// Additional fields of a consolidated sparse fragment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Extra {
     /// When each cell was written.
     pub(crate) timestamps: bool,
-    /// When each cell was deleted, and by which of these conditions: names of delete files.
+    /// When each cell was deleted, and by which of these conditions, given by the names of delete files.
     pub(crate) deletes: Option<Vec<String>>,
 }
 
@@ -119,12 +119,12 @@ pub(crate) struct FragmentWriter {
     schema_name: String,
     key: Option<Key>,
     pub(crate) extra: Extra,
-    /// One per slot: attributes, the unused one, dimensions, and what consolidated fragments add.
+    /// One per slot: attributes, the unused one, dimensions, and the additional fields of consolidated fragments.
     pub(crate) fields: Vec<FieldFiles>,
 }
 
 impl FragmentWriter {
-    /// Starts the fragment of this name in an array's folder.
+    /// Starts the fragment with this name in an array's folder.
     pub(crate) fn create(
         array: &StageWriter,
         name: &str,
@@ -158,7 +158,7 @@ impl FragmentWriter {
         self.fields[slot].append(&self.folder, &stem, tile)
     }
 
-    /// Writes the metadata. The fragment is complete then, and invisible until its commit file is there.
+    /// Writes the metadata. The fragment is then complete, but invisible until its commit file exists.
     pub(crate) fn finish(
         mut self,
         domain: &[Range],
@@ -257,7 +257,7 @@ impl FragmentWriter {
     }
 }
 
-/// The delete conditions that are applied already: `u64 n`, per item `u64 len, "__commits/NAME.del"`.
+/// The delete conditions already applied: `u64 n`, per item `u64 len, "__commits/NAME.del"`.
 fn conditions(names: &[String]) -> Vec<u8> {
     let mut out = (names.len() as u64).to_le_bytes().to_vec();
     for name in names {
@@ -274,14 +274,14 @@ fn coded(numbers: &[u64]) -> Vec<u8> {
     out
 }
 
-/// Generic tiles one after the other.
+/// Generic tiles one after another.
 struct MetadataFile<'a> {
     bytes: Vec<u8>,
     key: Option<&'a Key>,
 }
 
 impl MetadataFile<'_> {
-    /// Appends a payload; says where it starts.
+    /// Appends a payload and returns its offset.
     fn put(&mut self, payload: &[u8]) -> Result<u64> {
         let offset = self.bytes.len() as u64;
         self.bytes.extend(generic::encode(payload, WRITTEN, self.key)?);

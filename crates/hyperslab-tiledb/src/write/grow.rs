@@ -1,6 +1,7 @@
-//! Where dense arrays are added to: behind what was written, or along one dimension that becomes longer.
+//! Where dense arrays are added to: behind what was written, or along dimensions that become longer.
 //!
-//! A fragment is one box: of an array that grows, the new cells, and those of the tiles that the old end cut, which are written again.
+//! A fragment is one box: of an array that grows, the new cells along one axis, and those of the tiles that the old end cut, which
+//! are written again. An array that grows along several axes gets a box for each.
 
 use std::sync::Arc;
 
@@ -63,16 +64,29 @@ pub(super) fn place(array: &OpenArray, spec: &ArraySpec) -> Result<Vec<(u64, u64
 /// Where an array grows.
 #[derive(Debug)]
 pub(super) struct Growth {
-    /// What is written: the box alone.
-    pub(super) spec: ArraySpec,
-    /// First and last cell of the box along each dimension; empty when nothing grows.
-    pub(super) cells: Vec<(u64, u64)>,
+    /// The boxes that are written, which share no cells; none when nothing grows.
+    pub(super) parts: Vec<GrowthBox>,
     /// The grid of the whole array, as large as it becomes.
     grid: Grid,
-    /// The first chunk of the box.
+    /// The axes that grow, in the order of the boxes.
+    axes: Vec<usize>,
+    /// The first chunk that is written along each axis that grows.
     first: ChunkCoord,
     /// The shape before.
     old: Vec<u64>,
+}
+
+/// A box of new cells, and of those that share a tile with them.
+#[derive(Debug)]
+pub(super) struct GrowthBox {
+    /// What is written: the box alone.
+    pub(super) spec: ArraySpec,
+    /// First and last cell of the box along each dimension.
+    pub(super) cells: Vec<(u64, u64)>,
+    /// The axis along which all of its cells are new, or share a tile with new ones.
+    axis: usize,
+    /// The first chunk of the box.
+    first: ChunkCoord,
 }
 
 impl Growth {
@@ -95,47 +109,63 @@ impl Growth {
         let grid = Grid::new(shape, schema.grid.chunk_shape())?;
         let mut spec = ArraySpec::new(schema.dtype.clone(), grid.clone());
         spec.nullable = schema.nullable;
-        let growing: Vec<usize> = (0..old.len()).filter(|axis| shape[*axis] > old[*axis]).collect();
-        let (mut cells, mut first) = (Vec::new(), ChunkCoord::from_elem(0, old.len()));
-        match growing[..] {
-            [] => {}
-            [axis] => {
-                let tile = grid.chunk_shape()[axis];
-                first[axis] = old[axis] / tile;
-                cells = shape.iter().map(|extent| (0, extent.saturating_sub(1))).collect();
-                cells[axis].0 = first[axis] * tile;
-                let extents: Vec<u64> = cells.iter().map(|(low, high)| high - low + 1).collect();
-                spec.grid = Grid::new(&extents, grid.chunk_shape())?;
-            }
-            _ => {
-                return Err(Error::unsupported(
-                    Arc::clone(&array.name),
-                    format!("growing along {} dimensions at once; a fragment is one box", growing.len()),
-                ));
-            }
+        let axes: Vec<usize> = (0..old.len()).filter(|axis| shape[*axis] > old[*axis]).collect();
+        let mut first = ChunkCoord::from_elem(0, old.len());
+        for &axis in &axes {
+            first[axis] = old[axis] / grid.chunk_shape()[axis];
         }
-        let old = old.to_vec();
-        Ok(Self { spec, cells, grid, first, old })
+        let mut growth = Self { parts: Vec::new(), grid, axes, first, old: old.to_vec() };
+        if shape.contains(&0) && !growth.axes.is_empty() {
+            let what = format!("growing an array of no cells to {shape:?}, which has none either");
+            return Err(Error::unsupported(Arc::clone(&array.name), what));
+        }
+        for number in 0..growth.axes.len() {
+            growth.parts.extend(growth.part(number, &spec)?);
+        }
+        Ok(growth)
+    }
+
+    /// The cells that are new along one axis, and old along those before it; `None` when there are none.
+    fn part(&self, number: usize, spec: &ArraySpec) -> Result<Option<GrowthBox>> {
+        let tile = self.grid.chunk_shape();
+        let mut first = ChunkCoord::from_elem(0, self.old.len());
+        let mut cells: Vec<(u64, u64)> = self.grid.shape().iter().map(|extent| (0, extent - 1)).collect();
+        for &axis in &self.axes[..number] {
+            let Some(last) = (self.first[axis] * tile[axis]).checked_sub(1) else { return Ok(None) };
+            cells[axis].1 = last;
+        }
+        let axis = self.axes[number];
+        first[axis] = self.first[axis];
+        cells[axis].0 = first[axis] * tile[axis];
+        let extents: Vec<u64> = cells.iter().map(|(low, high)| high - low + 1).collect();
+        let spec = ArraySpec { grid: Grid::new(&extents, tile)?, ..spec.clone() };
+        Ok(Some(GrowthBox { spec, cells, axis, first }))
     }
 }
 
-/// The chunks of a whole array, of which those of the box are written.
+/// The chunks of a whole array, of which those of the boxes are written.
 #[derive(Debug)]
 pub(super) struct GrowSink {
     place: Growth,
-    /// `None` when nothing grows.
-    own: Option<Arc<AppendSink>>,
+    /// One for each box.
+    own: Vec<Arc<AppendSink>>,
 }
 
 impl GrowSink {
-    pub(super) const fn new(place: Growth, own: Option<Arc<AppendSink>>) -> Self {
+    pub(super) const fn new(place: Growth, own: Vec<Arc<AppendSink>>) -> Self {
         Self { place, own }
     }
 
-    /// A chunk, counted from the box's first.
+    /// The box of a chunk, and the chunk counted from the box's first.
     fn inside(&self, chunk: &ChunkCoord) -> Result<(&AppendSink, ChunkCoord)> {
-        let at = chunk.iter().zip(&self.place.first).map(|(at, first)| at.checked_sub(*first));
-        match (&self.own, at.collect::<Option<ChunkCoord>>()) {
+        let is_new = |axis: &usize| chunk.get(*axis).is_some_and(|at| *at >= self.place.first[*axis]);
+        let axis = self.place.axes.iter().find(|axis| is_new(axis));
+        let found = axis.and_then(|axis| self.place.parts.iter().position(|part| part.axis == *axis));
+        let at = found.and_then(|number| {
+            let first = &self.place.parts[number].first;
+            chunk.iter().zip(first).map(|(at, first)| at.checked_sub(*first)).collect::<Option<ChunkCoord>>()
+        });
+        match (found.and_then(|number| self.own.get(number)), at) {
             (Some(own), Some(at)) => Ok((own, at)),
             _ => Err(Error::invalid(format!("chunk {chunk:?} stays as it is"))),
         }

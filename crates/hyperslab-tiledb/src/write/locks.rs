@@ -1,8 +1,8 @@
-//! Who may write an array at the same time.
+//! Locks: which writers may work on an array at the same time.
 //!
-//! Fragments have names of their own, so any number of processes may add some, beside a consolidation. Not so a writer that
-//! continues where the array ends, for two would write the same cells; nor two consolidations or removals of old fragments; nor a
-//! repair beside anyone, for a fragment that is being written looks like one that a killed writer left. libtiledb takes no
+//! Fragments have unique names, so any number of processes may add fragments, even during a consolidation. Some writers need
+//! exclusion: two that continue at the end of the array would write the same cells; two consolidations or vacuums would
+//! interfere; and a repair must be alone, because a fragment that is being written looks like a leftover. libtiledb takes no
 //! locks.
 
 use std::path::Path;
@@ -15,21 +15,21 @@ pub(super) fn adding(array: &Path) -> Result<StoreLock> {
     StoreLock::shared(array, |_| false)
 }
 
-/// For a writer that continues where the array ends.
+/// For a writer that continues at the end of the array.
 pub(super) fn continuing(array: &Path) -> Result<StoreLock> {
     StoreLock::exclusive(array, |_| false)
 }
 
-/// For who replaces fragments by others with the same cells, or removes those that were replaced.
+/// For replacing fragments by others with the same cells, or removing replaced ones.
 pub(super) fn maintaining(array: &Path) -> Result<StoreLock> {
     let schemas = array.join("__schema");
     StoreLock::exclusive(if schemas.is_dir() { &schemas } else { array }, |_| false)
 }
 
-/// For who removes what no one needs: nobody else is at work.
+/// For removing leftovers: no other writer may be active.
 pub(super) fn alone(array: &Path) -> Result<[Option<StoreLock>; 2]> {
     let writing = continuing(array)?;
-    // Of an old array both are the same lock.
+    // For an old array both are the same lock.
     let both = array.join("__schema").is_dir();
     Ok([Some(writing), both.then(|| maintaining(array)).transpose()?])
 }

@@ -40,8 +40,15 @@ pub(crate) fn put_changes<'a>(
     }
     for (prefix, attributes) in sets {
         for (name, attribute) in attributes.iter() {
+            let key = format!("{prefix}{name}");
             if let Some(value) = value_of(attribute) {
-                Entry { key: format!("{prefix}{name}"), value: Some(value) }.encode(&mut payload);
+                Entry { key, value: Some(value) }.encode(&mut payload);
+            } else if let Some((text, dtype)) = text_of(attribute) {
+                if let Some(dtype) = dtype {
+                    let key = format!("{}{key}", crate::metadata::TYPE_PREFIX);
+                    Entry { key, value: Some(text_value(dtype)) }.encode(&mut payload);
+                }
+                Entry { key, value: Some(text_value(text)) }.encode(&mut payload);
             }
         }
     }
@@ -53,33 +60,36 @@ pub(crate) fn put_changes<'a>(
     Ok(Some(file))
 }
 
+/// A value of a type that the format has.
 fn value_of(attribute: &Attribute) -> Option<(Datatype, u32, Vec<u8>)> {
-    if let Attribute::Values(values) = attribute {
-        let single = values.shape.is_empty();
-        match (&values.dtype, &values.elements.data) {
-            (DType::String, Data::Variable { bytes, .. }) if single => {
-                return Some((Datatype::StringUtf8, bytes.len() as u32, bytes.to_vec()));
-            }
-            (DType::Bytes, Data::Variable { bytes, .. }) if single => {
-                return Some((Datatype::Blob, bytes.len() as u32, bytes.to_vec()));
-            }
-            (dtype, Data::Fixed(bytes)) if values.shape.len() <= 1 && values.elements.validity.is_none() => {
-                if let Some((datatype, CellValues::Fixed(1))) = super::types::datatype(dtype)
-                    && !datatype.is_bytes()
-                    && !bytes.is_empty()
-                {
-                    return Some((datatype, (bytes.len() / datatype.size()) as u32, bytes.to_vec()));
-                }
-            }
-            _ => {}
+    let values = attribute.to_values()?;
+    let single = values.shape.is_empty();
+    match (&values.dtype, &values.elements.data) {
+        (DType::String, Data::Variable { bytes, .. }) if single => {
+            Some((Datatype::StringUtf8, bytes.len() as u32, bytes.to_vec()))
         }
+        (DType::Bytes, Data::Variable { bytes, .. }) if single => {
+            Some((Datatype::Blob, bytes.len() as u32, bytes.to_vec()))
+        }
+        (dtype, Data::Fixed(bytes)) if values.shape.len() <= 1 && values.elements.validity.is_none() => {
+            let (datatype, CellValues::Fixed(1)) = super::types::datatype(dtype)? else { return None };
+            (!datatype.is_bytes() && !bytes.is_empty())
+                .then(|| (datatype, (bytes.len() / datatype.size()) as u32, bytes.to_vec()))
+        }
+        _ => None,
     }
-    if matches!(attribute, Attribute::Unreadable(_)) {
-        return None;
-    }
-    let text = match attribute.to_json() {
+}
+
+/// What the format has no type for, as JSON, and the name of its type.
+fn text_of(attribute: &Attribute) -> Option<(String, Option<String>)> {
+    let typed = Attribute::Values(attribute.to_values()?);
+    let text = match typed.to_json() {
         serde_json::Value::String(text) => text,
         other => other.to_string(),
     };
-    Some((Datatype::StringUtf8, text.len() as u32, text.into_bytes()))
+    Some((text, typed.type_beside_json()))
+}
+
+fn text_value(text: String) -> (Datatype, u32, Vec<u8>) {
+    (Datatype::StringUtf8, text.len() as u32, text.into_bytes())
 }

@@ -26,7 +26,7 @@ const GROUP: usize = 32;
 ///
 /// # Errors
 ///
-/// [`Exists`](Error::Exists) when something stands at the path and `force` is not set, [`Invalid`](Error::Invalid) when the
+/// [`Exists`](Error::Exists) if something stands at the path and `force` is not set, [`Invalid`](Error::Invalid) if the
 /// schema is not of a sparse array.
 pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Result<()> {
     if schema.kind != ArrayKind::Sparse || schema.capacity == 0 {
@@ -42,7 +42,7 @@ pub fn create_sparse(path: &Path, schema: &Schema, options: &WriteOptions) -> Re
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when columns are missing or differ in length, lie outside the domain, or two rows have the same
+/// [`Invalid`](Error::Invalid) if columns are missing or differ in length, lie outside the domain, or two rows have the same
 /// coordinates in an array that does not allow it.
 pub fn write_sparse(path: &Path, columns: &[Elements], options: &WriteOptions) -> Result<()> {
     let open = OpenOptions { key: options.key.clone(), ..OpenOptions::default() };

@@ -1,4 +1,4 @@
-//! Minimum, maximum, sum and nulls of a tile, as fragment metadata has them.
+//! Minimum, maximum, sum and nulls of a tile, as stored in fragment metadata.
 
 use hyperslab_core::{Data, Elements};
 
@@ -6,18 +6,18 @@ use crate::datatype::{CellValues, Datatype, Number};
 use crate::fragment::{Stats, Totals};
 use crate::schema::{Attribute, float, integer};
 
-/// Of one tile.
+/// The statistics of one tile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct TileStats {
-    /// `None` when every cell is null or the type has none.
+    /// `None` if every cell is null or the type has no extremes.
     pub(crate) min: Option<Vec<u8>>,
     pub(crate) max: Option<Vec<u8>>,
     pub(crate) sum: [u8; 8],
     pub(crate) nulls: u64,
 }
 
-/// A sum as the library makes it: where the next number would lead past the end of the type, it becomes that end and
-/// stays there, whatever comes after.
+/// A sum computed like the library's: if the next number would overflow the type, the sum becomes the limit of the type and stays
+/// there.
 #[derive(Debug, Clone, Copy, Default)]
 struct StoppingSum<T> {
     sum: T,
@@ -41,7 +41,7 @@ stopping_integers!(i64);
 stopping_integers!(u64);
 
 impl StoppingSum<f64> {
-    /// The library's rule takes an infinite number for one that leads past the end, if the sum is not of the other sign.
+    /// By the library's rule, an infinite number counts as an overflow, unless the sum has the other sign.
     fn add(&mut self, value: f64) {
         if self.stopped {
             return;
@@ -56,7 +56,7 @@ impl StoppingSum<f64> {
     }
 }
 
-/// Has the attribute minima and maxima? One number a cell, or `char` and ASCII strings.
+/// Returns true if the attribute has minima and maxima: one number per cell, or `char` and ASCII strings.
 pub(crate) fn has_extremes(attribute: &Attribute) -> bool {
     match attribute.datatype {
         Datatype::Char | Datatype::StringAscii => true,
@@ -73,7 +73,7 @@ pub(crate) fn has_extremes(attribute: &Attribute) -> bool {
     }
 }
 
-/// Has the attribute sums? One number a cell.
+/// Returns true if the attribute has sums: one number per cell.
 pub(crate) fn has_sum(attribute: &Attribute) -> bool {
     attribute.values == CellValues::Fixed(1)
         && has_extremes(attribute)
@@ -98,7 +98,7 @@ impl TileStats {
         stats
     }
 
-    /// The statistics of numbers none of which is missing.
+    /// The statistics of numbers without missing values.
     pub(crate) fn of_cells(attribute: &Attribute, bytes: &[u8]) -> Self {
         let mut stats = Self::default();
         if has_sum(attribute) {
@@ -132,7 +132,7 @@ impl TileStats {
                 let (mut min, mut max, mut any) = (<$type>::MAX, <$type>::MIN, false);
                 let mut sum = StoppingSum::<$wide>::default();
                 if elements.is_none() && size_of::<$type>() < 8 {
-                    // So few narrow ones cannot reach the end of 64 bits: the loop needs no branches.
+                    // This many narrow integers cannot overflow 64 bits, so the loop needs no branches.
                     for block in cells.chunks(1 << 20) {
                         let mut part = 0 as $wide;
                         for cell in block {
@@ -164,7 +164,7 @@ impl TileStats {
                 let (mut min, mut max, mut sum, mut any) =
                     (<$type>::INFINITY, <$type>::NEG_INFINITY, 0_f64, false);
                 for (_, value) in values.clone().enumerate().filter(|(index, _)| !missing(*index)) {
-                    // What is not a number is neither; the sum becomes it.
+                    // NaN is neither minimum nor maximum, but makes the sum NaN.
                     (min, max, sum, any) = (min.min(value), max.max(value), sum + f64::from(value), true);
                 }
                 if !sum.is_finite() {
@@ -197,7 +197,7 @@ impl TileStats {
         }
     }
 
-    /// For a chunk's journey from encoding to writing.
+    /// Serialises the statistics, to pass them from encoding to writing.
     pub(crate) fn pack(&self) -> Vec<u8> {
         let mut out = Vec::new();
         for extreme in [&self.min, &self.max] {
@@ -224,7 +224,7 @@ impl TileStats {
     }
 }
 
-/// The lists and totals of an attribute out of its tiles' statistics.
+/// Builds an attribute's lists and totals from the statistics of its tiles.
 pub(crate) fn lists(attribute: &Attribute, tiles: &[TileStats]) -> (Stats, Totals) {
     let (mut stats, mut totals) = (Stats::default(), Totals::default());
     if attribute.nullable {
@@ -246,7 +246,7 @@ pub(crate) fn lists(attribute: &Attribute, tiles: &[TileStats]) -> (Stats, Total
         stats.sums = tiles.iter().map(|tile| tile.sum).collect();
         totals.sum = total(attribute.datatype.number(), tiles.iter().map(|tile| tile.sum));
     }
-    // A fragment of nulls alone keeps zeros.
+    // A fragment that contains only nulls stores zeros.
     if has_extremes(attribute)
         && let Some(cell) = attribute.cell_size()
     {
@@ -281,7 +281,7 @@ fn before(attribute: &Attribute, a: &[u8], b: &[u8]) -> bool {
     }
 }
 
-/// The sum of tiles' sums, by the same rule as a tile's.
+/// The sum of the tiles' sums, by the same rule.
 fn total(number: Number, sums: impl Iterator<Item = [u8; 8]>) -> [u8; 8] {
     macro_rules! total {
         ($type:ty) => {{
@@ -309,7 +309,7 @@ mod tests {
         stats.sum
     }
 
-    /// What the library itself stores for these cells.
+    /// The values that the library stores for these cells.
     #[test]
     fn sums_stop_at_the_end_of_their_type() {
         let signed = |cells: &[i64]| {

@@ -1,5 +1,6 @@
 //! Tables through the core's sink: a sparse array, written in fragments of as many rows as memory holds.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -38,6 +39,10 @@ pub struct TileDbTable {
     done: usize,
     /// The fragments that are written, and their times.
     fragments: Vec<(u64, String)>,
+    /// The array that rows are added to, and the millisecond of a schema for it.
+    existing: Option<(Arc<OpenArray>, u64)>,
+    /// The columns whose enumerations got more names.
+    extended: BTreeSet<usize>,
 }
 
 #[derive(Debug)]
@@ -94,6 +99,8 @@ pub fn create_table(path: &Path, spec: &TableSpec, options: WriteOptions) -> Res
         memory: spec.memory,
         done: 0,
         fragments: Vec::new(),
+        existing: None,
+        extended: BTreeSet::new(),
     })
 }
 
@@ -113,7 +120,8 @@ pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<T
         )));
     }
     let columns = crate::sparse::columns(&array);
-    let time = super::time_of(&array, &options)?.saturating_sub(1);
+    // The first fragment comes after a schema that the rows may need.
+    let time = super::time_of(&array, &options)?;
     let change = StagedChange::open(path)?;
     let (schema, schema_name) = schema_to_write(change.writer(), &array, options.key.as_ref())?;
     Ok(TileDbTable {
@@ -128,6 +136,8 @@ pub fn append_table(path: &Path, memory: u64, options: WriteOptions) -> Result<T
         memory,
         done: 0,
         fragments: Vec::new(),
+        existing: Some((array, time)),
+        extended: BTreeSet::new(),
     })
 }
 
@@ -185,9 +195,40 @@ impl TileDbTable {
     }
 }
 
+impl TileDbTable {
+    /// Writes a schema with the enumerations that got more names; returns its key.
+    fn put_enumerations(&self) -> Result<Option<String>> {
+        let Some((array, at)) = self.existing.as_ref().filter(|_| !self.extended.is_empty()) else {
+            return Ok(None);
+        };
+        let (folder, key) = (self.stage.writer(), self.options.key.as_ref());
+        let mut schema = (*self.schema).clone();
+        for &column in &self.extended {
+            let Column { name, dtype, .. } = &self.columns[column];
+            let attribute = schema.attribute(name).and_then(|(_, own)| own.enumeration.clone());
+            let Some(enumeration) = attribute else { continue };
+            let stored = array.enumeration(&enumeration)?;
+            enumeration::put_extended(folder, &mut schema, &stored, dtype, key)?;
+        }
+        let name = put_schema(folder, &schema, *at, key)?;
+        Ok(Some(super::schema_key(&name)))
+    }
+}
+
 impl TableSink for TileDbTable {
     fn columns(&self) -> &[Column] {
         &self.columns
+    }
+
+    fn extend_enumeration(&mut self, column: usize, names: &[String]) -> Result<()> {
+        let own =
+            self.columns.get_mut(column).ok_or_else(|| Error::invalid(format!("no column {column}")))?;
+        if self.existing.is_none() {
+            return Err(Error::unsupported("tiledb", "more names in an enumeration that is being written"));
+        }
+        own.dtype = enumeration::extended(&own.dtype, &own.name, names)?;
+        self.extended.insert(column);
+        Ok(())
     }
 
     fn write(&mut self, batch: Batch) -> Result<()> {
@@ -216,10 +257,14 @@ impl TableSink for TileDbTable {
     fn commit(mut self: Box<Self>) -> Result<()> {
         self.flush()?;
         let commit = self.put_commits()?;
+        // Names come first: rows without them could not be read.
+        let schema = self.put_enumerations()?;
         match (self.stage, commit) {
             (Stage::New(folder), _) => folder.publish(),
             (Stage::Change(_), None) => Ok(()),
-            (Stage::Change(change), Some(commit)) => change.publish(&[commit]),
+            (Stage::Change(change), Some(commit)) => {
+                change.publish(&schema.into_iter().chain([commit]).collect::<Vec<_>>())
+            }
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The types and filters of the core in TileDB's words.
 
+use hyperslab_codec::webp::Pixels;
 use hyperslab_core::{ArraySpec, DType, Data, Elements, Error, Fill, Filter as ShownFilter, Result};
 
 use crate::datatype::{CellValues, Datatype};
-use crate::pipeline::{Filter, Pipeline};
+use crate::pipeline::{Filter, Pipeline, WebpOptions};
 use crate::schema::Attribute;
 
 /// The type and number of values of a cell; `None` for what the format cannot hold.
@@ -138,10 +139,50 @@ pub(crate) fn pipeline(filters: &[ShownFilter]) -> Result<Pipeline> {
             // Other formats' checksums become the one that is strong here.
             "checksum_sha256" | "fletcher32" | "crc32" | "crc32c" => Filter::Sha256,
             "dictionary" => Filter::Dictionary(level(filter, -1)),
+            "webp" => Filter::Webp(webp(filter)?),
             "xor" => Filter::Xor,
             "noop" => Filter::NoOp,
             other => return Err(Error::unsupported("tiledb", format!("writing through the filter {other}"))),
         });
     }
     Ok(pipeline)
+}
+
+/// The webp filter of an image without loss. The extents of a tile are set when they are known.
+fn webp(filter: &ShownFilter) -> Result<WebpOptions> {
+    let order = filter.parameters.get("input_format").and_then(serde_json::Value::as_str);
+    let pixels = match order.unwrap_or("RGB") {
+        "RGB" => Pixels::Rgb,
+        "BGR" => Pixels::Bgr,
+        "RGBA" => Pixels::Rgba,
+        "BGRA" => Pixels::Bgra,
+        other => return Err(Error::invalid(format!("webp: no order of colours {other}"))),
+    };
+    if filter.parameters.get("lossless").and_then(serde_json::Value::as_bool) == Some(false) {
+        return Err(Error::unsupported("tiledb", "writing through the filter webp with a loss"));
+    }
+    Ok(WebpOptions { quality: 100.0, pixels, lossless: true, rows: 0, row_bytes: 0 })
+}
+
+/// Gives a webp filter the extents of a tile, which must be rows of whole pixels.
+pub(crate) fn set_image_size(attribute: &mut Attribute, tile_shape: &[u64]) -> Result<()> {
+    let datatype = attribute.datatype;
+    for filter in &mut attribute.pipeline.filters {
+        let Filter::Webp(options) = filter else { continue };
+        let sides = match *tile_shape {
+            [rows, row_bytes] => u16::try_from(rows).ok().zip(u16::try_from(row_bytes).ok()),
+            _ => None,
+        };
+        let whole = |row_bytes: u16| (row_bytes as usize).is_multiple_of(options.pixels.size());
+        let Some((rows, row_bytes)) =
+            sides.filter(|(_, row_bytes)| datatype == Datatype::UInt8 && whole(*row_bytes))
+        else {
+            return Err(Error::unsupported(
+                "tiledb",
+                format!("the filter webp on tiles of shape {tile_shape:?}; it takes rows of pixels as bytes"),
+            ));
+        };
+        (options.rows, options.row_bytes) = (rows, row_bytes);
+    }
+    Ok(())
 }

@@ -2,7 +2,7 @@
 
 use hyperslab_tiledb::{ArrayKind, Attribute, CellValues, Datatype, Dimension, Order, Pipeline, Schema};
 
-/// A schema of `x` from zero to `last` and `v`, both `int32`, with so many cells in a tile.
+/// A schema of `x` from zero to `last` and `v`, both `int32`, with this many cells in a tile.
 pub(crate) fn schema(capacity: u64, last: i32) -> Schema {
     Schema {
         version: 22,

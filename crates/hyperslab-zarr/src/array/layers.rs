@@ -1,4 +1,4 @@
-//! Chunks of a rectilinear grid, put together from stored ones.
+//! Assembles chunks of a rectilinear grid from stored ones.
 
 use std::ops::ControlFlow;
 
@@ -13,7 +13,7 @@ use crate::pipeline::{Cells, plausible};
 use crate::rectilinear::Rectilinear;
 
 impl ZarrArray {
-    /// A chunk that is put together: a layer for each stored chunk that it touches.
+    /// An assembled chunk: one layer for each stored chunk that it touches.
     pub(super) fn layers(&self, grid: &Rectilinear, chunk: &[u64]) -> Result<Option<ChunkRef>> {
         let own = self.schema.grid.region(chunk);
         let mut layers = SmallVec::new();
@@ -36,7 +36,7 @@ impl ZarrArray {
         Ok((!layers.is_empty()).then_some(ChunkRef { layers }))
     }
 
-    /// Decodes the layers of a chunk into their places; the rest holds the fill value.
+    /// Decodes the layers of a chunk into place. The rest holds the fill value.
     pub(super) fn put_together(
         &self,
         grid: &Rectilinear,
@@ -82,7 +82,7 @@ impl ZarrArray {
         Ok(())
     }
 
-    /// The chunks that begin with this stored chunk, so that each is visited with one of those that it is made of.
+    /// Visits the chunks that begin with this stored chunk, so that each is visited once.
     pub(super) fn visit_layers(
         &self,
         grid: &Rectilinear,

@@ -1,4 +1,4 @@
-//! numcodecs' filters of numbers: delta, fixed scale and offset, quantising, changes of type.
+//! numcodecs' number filters: delta, fixed scale and offset, quantisation, type conversion.
 
 use half::f16;
 use hyperslab_codec::CodecError;
@@ -6,7 +6,7 @@ use hyperslab_core::Filter;
 
 use super::{Outcome, corrupt, wrong_size};
 
-/// A number type of NumPy: kind, width and byte order.
+/// A NumPy number type: kind, width and byte order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Number {
     pub(crate) kind: Kind,
@@ -22,7 +22,7 @@ pub(crate) enum Kind {
     Float,
 }
 
-/// A value on its way from one type to another.
+/// A value during conversion from one type to another.
 #[derive(Debug, Clone, Copy)]
 enum Held {
     Integer(i128),
@@ -30,7 +30,7 @@ enum Held {
 }
 
 impl Number {
-    /// From NumPy's text: `<f4`, `|u1`, `int16`.
+    /// Parses NumPy's type string: `<f4`, `|u1`, `int16`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let named = [("bool", "|b1"), ("float", "f"), ("uint", "u"), ("int", "i")];
         let short = named.iter().find_map(|(long, code)| {
@@ -60,7 +60,7 @@ impl Number {
         known.then_some(Self { kind, size, big })
     }
 
-    /// The number, where it is an integer.
+    /// The number, if it is an integer.
     pub(crate) fn integer(self, bytes: &[u8]) -> Option<i128> {
         match self.get(bytes) {
             Held::Integer(value) => Some(value),
@@ -86,7 +86,7 @@ impl Number {
         }
     }
 
-    /// Stores as NumPy's `astype` does: integers wrap, floats lose their fraction.
+    /// Stores a value like NumPy's `astype`: integers wrap, floats lose their fraction.
     fn put(self, held: Held, out: &mut [u8]) {
         let bits = match (self.kind, self.size) {
             (Kind::Float, 2) => f16::from_f64(held.float()).to_bits().into(),
@@ -104,7 +104,7 @@ impl Number {
         }
     }
 
-    /// The value as this type would hold it.
+    /// The value rounded to this type.
     fn round(self, held: Held) -> Held {
         let mut bytes = [0; 8];
         self.put(held, &mut bytes[..self.size]);
@@ -121,7 +121,7 @@ impl Held {
     }
 }
 
-/// A filter that turns each number into one other.
+/// A filter that maps each number to another.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct NumberFilter {
     /// The filter's name in numcodecs.
@@ -133,10 +133,10 @@ pub(crate) struct NumberFilter {
     pub(crate) kind: NumberKind,
 }
 
-/// What is done to the numbers, beside the change of type.
+/// The transform of the numbers, beside the type conversion.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum NumberKind {
-    /// Nothing that decoding could undo (quantising, rounding, a change of type).
+    /// None that decoding could undo (quantisation, rounding, type conversion).
     Convert,
     /// Each is stored as the difference from the one before.
     Delta,
@@ -152,7 +152,8 @@ impl NumberFilter {
     pub(crate) fn decoded_len(&self, encoded: usize) -> Outcome<usize> {
         let whole = encoded.is_multiple_of(self.stored.size);
         let length = (encoded / self.stored.size).checked_mul(self.decoded.size).filter(|_| whole);
-        length.ok_or_else(|| corrupt(self.name, format!("{encoded} bytes are no whole number of elements")))
+        length
+            .ok_or_else(|| corrupt(self.name, format!("{encoded} bytes are not a whole number of elements")))
     }
 
     pub(crate) fn decode(&self, src: &[u8], out: &mut [u8]) -> Outcome<()> {
@@ -180,7 +181,7 @@ impl NumberFilter {
                     last = Some(held);
                 }
                 NumberKind::ScaleOffset { scale, offset } => {
-                    // NumPy divides and adds in the stored type where that is a float, in float64 otherwise.
+                    // NumPy divides and adds in the stored type if that is a float, in float64 otherwise.
                     let narrow = |value: f64| match self.stored.kind {
                         Kind::Float => self.stored.round(Held::Float(value)).float(),
                         _ => value,
@@ -208,7 +209,7 @@ impl From<NumberFilter> for super::Step {
     }
 }
 
-/// The error of a type that no filter of numbers takes.
+/// The error for a type that number filters do not support.
 pub(crate) fn no_number(text: &str) -> CodecError {
     corrupt("numcodecs", format!("dtype {text:?} of a filter of numbers"))
 }

@@ -1,4 +1,4 @@
-//! Some bits of every number, packed: the codec `packbits`, and numcodecs' filter of that name for booleans.
+//! Packs some bits of every number: the codec `packbits`, and numcodecs' filter of that name for booleans.
 
 use super::{Outcome, corrupt, wrong_size};
 
@@ -7,18 +7,18 @@ use super::{Outcome, corrupt, wrong_size};
 pub(crate) struct PackBits {
     /// Bytes of a number.
     pub(crate) size: usize,
-    /// The first bit, from the lowest.
+    /// The first bit, counted from the lowest.
     pub(crate) first: u32,
-    /// How many bits.
+    /// The number of bits.
     pub(crate) bits: u32,
-    /// Are the bits above copies of the last?
+    /// Whether the bits above are copies of the last.
     pub(crate) signed: bool,
     pub(crate) padding: Padding,
-    /// Is the highest bit of a byte its first?
+    /// Whether the highest bit of a byte comes first.
     pub(crate) high_first: bool,
 }
 
-/// Where the number of padding bits is told.
+/// Where the number of padding bits is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Padding {
     Untold,
@@ -38,7 +38,7 @@ impl PackBits {
         bits.div_ceil(8).checked_add(usize::from(self.padding != Padding::Untold))
     }
 
-    /// The most that encoded bytes can become.
+    /// The maximum decoded size of encoded bytes.
     pub(crate) fn decoded_len(&self, encoded: usize) -> usize {
         let bytes = encoded.saturating_sub(usize::from(self.padding != Padding::Untold));
         bytes.saturating_mul(8) / self.bits as usize * self.size
@@ -57,7 +57,7 @@ impl PackBits {
         if let Some(told) = told
             && usize::from(*told) != padding
         {
-            return Err(corrupt(CODEC, format!("{told} bits of padding, expected {padding}")));
+            return Err(corrupt(CODEC, format!("{told} padding bits, expected {padding}")));
         }
         let mut at = 0;
         for number in out.chunks_exact_mut(self.size) {

@@ -1,4 +1,4 @@
-//! Codecs out of metadata: v3's names and configurations, numcodecs' ids.
+//! Parses codecs from metadata: v3's names and configurations, numcodecs' ids.
 
 use hyperslab_codec::narrow::Narrow;
 use hyperslab_codec::{lzma, pcodec};
@@ -11,10 +11,10 @@ use super::zfp::Zfp;
 use super::{Blosc, Number, NumberFilter, Step, Subject, Sum};
 use crate::json::Doc;
 
-/// The names under which zarrs registered codecs before others had names for them.
+/// The prefix under which zarrs registered codecs before they had common names.
 const ZARRS: &str = "https://codec.zarrs.dev/";
 
-/// The short name of a v3 codec that is also one of numcodecs'.
+/// The short name of a v3 codec that is also a numcodecs codec.
 pub(crate) fn short_name(name: &str) -> &str {
     if let Some(path) = name.strip_prefix(ZARRS) {
         return path.rsplit('/').next().unwrap_or(path);
@@ -46,7 +46,7 @@ pub(crate) fn parse_v2(value: &Value, subject: Subject<'_>, doc: Doc<'_>) -> Res
     numcodec(doc.text(doc.field(object, "id")?, "a codec's id")?, object, subject, doc)
 }
 
-/// A filter as people name it, with parameters of either spelling.
+/// A filter as users name it, with parameters in either spelling.
 pub(crate) fn parse_shown(
     filter: &hyperslab_core::Filter,
     subject: Subject<'_>,
@@ -70,7 +70,7 @@ pub(crate) fn parse_shown(
     numcodec(id, &parameters, subject, doc)
 }
 
-/// The codec `packbits`, which numcodecs' is a case of.
+/// The codec `packbits`, of which numcodecs' is a special case.
 fn packbits(configuration: &Map<String, Value>, subject: Subject<'_>, doc: Doc<'_>) -> Result<PackBits> {
     let (dtype, narrow) = (subject.dtype, subject.narrow);
     let numeric = dtype.is_numeric() || matches!(dtype, DType::Bool | DType::Complex64 | DType::Complex128);
@@ -130,12 +130,12 @@ fn pcodec_number(subject: Subject<'_>, doc: Doc<'_>) -> Result<pcodec::Number> {
     })
 }
 
-/// numcodecs' `lzma`, which takes what Python's module takes.
+/// numcodecs' `lzma`, which takes the parameters of Python's module.
 fn lzma(parameters: &Map<String, Value>, doc: Doc<'_>) -> Result<Step> {
     let wrong = |what: &Value| doc.unsupported(format!("codec \"lzma\" with {what}"));
     let preset =
         parameters.get("preset").and_then(Value::as_u64).and_then(|preset| u32::try_from(preset).ok());
-    // Bit 31 asks for more effort.
+    // Bit 31 requests extreme effort.
     let preset = preset.unwrap_or(6) & 0xf;
     let container = match parameters.get("format").and_then(Value::as_u64).unwrap_or(1) {
         0 | 1 => lzma::Container::Xz,
@@ -271,7 +271,7 @@ fn numbers(id: &str, parameters: &Map<String, Value>, doc: Doc<'_>) -> Result<St
     };
     let (name, decoded, stored, kind) = match id {
         "astype" => ("astype", needed("decode_dtype")?, needed("encode_dtype")?, NumberKind::Convert),
-        // Rounding keeps the type, which it does not even name.
+        // Rounding keeps the type, which it does not name.
         "bitround" => {
             let byte = Number { kind: super::number::Kind::Unsigned, size: 1, big: false };
             ("bitround", byte, byte, NumberKind::Convert)

@@ -1,4 +1,4 @@
-//! The codec `zfp`: the field is the chunk, and its configuration says what a header would.
+//! The codec `zfp`: the field is the chunk, and the configuration replaces a header.
 
 use hyperslab_codec::zfp::{self, Field, Mode, Scalar};
 use hyperslab_core::{DType, Result};
@@ -12,14 +12,14 @@ use crate::json::Doc;
 pub(crate) struct Zfp {
     mode: Mode,
     field: Field,
-    /// How numbers that zfp lacks are made of those that it has.
+    /// How numbers that zfp lacks are stored as ones that it has.
     demotion: Demotion,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Demotion {
     None,
-    /// Fewer bits, signed or not, high in an `int32`.
+    /// Fewer bits, signed or unsigned, in the high bits of an `int32`.
     Narrow {
         bits: u32,
         signed: bool,

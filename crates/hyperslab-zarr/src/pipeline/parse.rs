@@ -1,4 +1,4 @@
-//! Pipelines out of v3 metadata.
+//! Parses pipelines from v3 metadata.
 
 use hyperslab_core::{DType, Extents, Result};
 use serde_json::{Map, Value};
@@ -24,7 +24,7 @@ impl Pipeline {
         let none = Map::new();
         let (dtype, rank) = (&stored.dtype, shape.len());
         let (mut pipeline, mut serializer) = (Self::new(), None);
-        // The shape of what the next codec is given, and whether it is still that of the chunk.
+        // The shape of the next codec's input, and whether it still is that of the chunk.
         let (mut shape, mut reshaped) = (Extents::from_slice(shape), false);
         for codec in doc.list(codecs, "codecs")? {
             let (name, configuration) = match codec {
@@ -51,7 +51,7 @@ impl Pipeline {
                     pipeline.axes = compose(&pipeline.axes, &order);
                     shape = permuted(&order, &shape);
                 }
-                // Cells stay in their order, and nothing after it looks at the shape but zfp.
+                // Cells keep their order, and no later codec but zfp uses the shape.
                 (_, "squeeze", None) => {
                     shape.retain(|extent| *extent != 1);
                     reshaped = true;
@@ -61,7 +61,7 @@ impl Pipeline {
                     if !swaps.is_empty() && !pipeline.steps.is_empty() {
                         return Err(doc.unsupported("filters of numbers in the other byte order"));
                     }
-                    // Narrow numbers are turned round as they are widened.
+                    // Narrow numbers are swapped as they are widened.
                     let big = !swaps.is_empty() && cfg!(target_endian = "little");
                     if let Some(kind) = stored.narrow {
                         pipeline.steps.insert(0, Step::Narrow { kind, big });
@@ -82,7 +82,7 @@ impl Pipeline {
                 ("bytes" | "endian" | "sharding_indexed" | "transpose", ..)
                 | (_, "vlen-utf8" | "vlen-bytes" | "squeeze", _) => {
                     return Err(
-                        doc.corrupt(format!("codec {name:?} for {dtype} in a place where it cannot stand"))
+                        doc.corrupt(format!("codec {name:?} cannot occur at this position for {dtype}"))
                     );
                 }
                 (name, _, own) => {
@@ -91,7 +91,7 @@ impl Pipeline {
                     let step = codec::parse_v3(name, configuration, subject, doc)?;
                     let before = step.is_serializer() || matches!(step, Step::Numbers(_) | Step::PackBits(_));
                     if before != own.is_none() || (before && !fixed) {
-                        return Err(doc.corrupt(format!("codec {name:?} in a place where it cannot stand")));
+                        return Err(doc.corrupt(format!("codec {name:?} cannot occur at this position")));
                     }
                     if step.is_serializer() {
                         serializer = Some(Serializer::Bytes { swaps: Vec::new() });
@@ -102,8 +102,7 @@ impl Pipeline {
                 }
             }
         }
-        pipeline.serializer =
-            serializer.ok_or_else(|| doc.corrupt("codecs without one that turns the array into bytes"))?;
+        pipeline.serializer = serializer.ok_or_else(|| doc.corrupt("no codec turns the array into bytes"))?;
         Ok(pipeline)
     }
 }

@@ -68,7 +68,7 @@ fn document(prefix: &str, name: &str, value: &Value) -> (String, Reference) {
 ///
 /// # Errors
 ///
-/// [`Unsupported`](Error::Unsupported) when more than the limit would have to be copied, or for elements that Zarr v2 lacks.
+/// [`Unsupported`](Error::Unsupported) if more than the limit would have to be copied, or for elements that Zarr v2 lacks.
 pub fn array_references(
     array: &dyn Array,
     prefix: &str,
@@ -142,7 +142,14 @@ impl<'a> Export<'a> {
         match found {
             Some((big, steps)) => (self.big, self.steps) = (big, steps),
             None if self.chunks.is_empty() => {}
-            None => self.reason = Some("stored bytes that no Zarr codec reads".to_owned()),
+            None => {
+                let names: Vec<&str> =
+                    self.array.schema().filters.iter().map(|filter| filter.name.as_str()).collect();
+                self.reason = Some(match names.as_slice() {
+                    [] => "stored bytes that no Zarr codec reads".to_owned(),
+                    names => format!("stored bytes that no Zarr codec reads (filters: {})", names.join(", ")),
+                });
+            }
         }
         Ok(())
     }

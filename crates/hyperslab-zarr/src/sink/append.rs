@@ -6,13 +6,13 @@
 //! as it was, or as it becomes. Objects are durable before a document speaks of them, so the same holds for a power cut.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hyperslab_core::storage::StoreLock;
+use hyperslab_core::storage::{StagedChange, StoreLock};
 use hyperslab_core::{
-    Array, ArraySink, ArraySpec, Attributes, ChunkCoord, Error, Grid, Result, Sink, join_inside,
+    Array, ArraySink, ArraySpec, Attributes, ChunkCoord, Error, Grid, Result, Sink, Storage,
 };
 use serde_json::{Map, Value};
 
@@ -25,7 +25,6 @@ use crate::store::{Document, ZarrStore, join, open_path};
 /// An existing store that gets more. Nothing changes before [`commit`](Sink::commit).
 #[derive(Debug)]
 pub struct ZarrAppend {
-    target: PathBuf,
     old: ZarrStore,
     /// What is new is built here, by the keys that it will have.
     new: ZarrSink,
@@ -33,8 +32,8 @@ pub struct ZarrAppend {
     changed: BTreeMap<String, Value>,
     /// The same documents as they were read; `None` for one that was not there.
     read: BTreeMap<String, Option<Value>>,
-    /// Dropped last: held until everything is published.
-    _lock: StoreLock,
+    /// Dropped last: held until everything is published. A store elsewhere is kept to one writer by the caller.
+    _lock: Option<StoreLock>,
 }
 
 /// An array as it was before it became larger.
@@ -42,7 +41,7 @@ pub struct ZarrAppend {
 pub(crate) struct Before {
     array: ZarrArray,
     grid: Grid,
-    target: PathBuf,
+    storage: Arc<dyn Storage>,
 }
 
 impl Before {
@@ -67,7 +66,8 @@ impl Before {
 
     /// Does an object stand where this chunk goes? Also outside the old array, when someone was killed before.
     pub(crate) fn holds(&self, chunk: &[u64]) -> bool {
-        join_inside(&self.target, &self.array.object_key(chunk)).is_ok_and(|path| path.exists())
+        // One that cannot be told is written over.
+        self.storage.stat(&self.array.object_key(chunk)).map_or(true, |found| found.is_some())
     }
 }
 
@@ -87,14 +87,39 @@ impl ZarrAppend {
         // Before anything is read: what is read then stays as it is.
         let lock = StoreLock::exclusive(target, is_group)?;
         let old = open_path(target)?;
+        let name = target.display().to_string().into();
+        Self::over(old, StagedChange::open(target)?, name, shard_shape, Some(lock))
+    }
+
+    /// As [`open`](Self::open), of a store that is not on this machine. Nobody else may change it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](crate::open).
+    pub fn elsewhere(
+        storage: Arc<dyn Storage>,
+        change: StagedChange,
+        shard_shape: Option<Vec<u64>>,
+    ) -> Result<Self> {
+        let name = Arc::clone(storage.name());
+        Self::over(crate::open(storage)?, change, name, shard_shape, None)
+    }
+
+    fn over(
+        old: ZarrStore,
+        change: StagedChange,
+        name: Arc<str>,
+        shard_shape: Option<Vec<u64>>,
+        lock: Option<StoreLock>,
+    ) -> Result<Self> {
         let format = match old.own_document("")? {
             Some(Document::V3(_)) | None => ZarrFormat::V3,
             Some(_) => ZarrFormat::V2,
         };
         let options = WriteOptions { format, shard_shape, ..WriteOptions::default() };
-        let new = ZarrSink::change(target, options)?;
+        let new = ZarrSink::change(change, name, options);
         let (changed, read) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { target: target.to_owned(), old, new, changed, read, _lock: lock })
+        Ok(Self { old, new, changed, read, _lock: lock })
     }
 
     fn missing(&self, path: &str) -> Error {
@@ -283,7 +308,7 @@ impl Sink for ZarrAppend {
             )));
         }
         document.insert("shape".to_owned(), shape);
-        let before = Arc::new(Before { array, grid, target: self.target.clone() });
+        let before = Arc::new(Before { array, grid, storage: Arc::clone(self.old.directory()) });
         let sink = Arc::new(ZarrArraySink::new(plan, self.new.stage.writer().below(&key)?, Some(before)));
         self.new.arrays.push(Arc::clone(&sink));
         Ok(sink)
@@ -291,6 +316,9 @@ impl Sink for ZarrAppend {
 
     fn attributes(&mut self, path: &str, attributes: &Attributes) -> Result<()> {
         let key = NODE_NAMES.key(&self.new.name, path)?;
+        if self.new.has(&key) {
+            return self.new.attributes(path, attributes);
+        }
         self.set(&key, attributes)
     }
 

@@ -23,6 +23,11 @@ pub(crate) struct ZarrArraySink {
 }
 
 impl ZarrArraySink {
+    /// What is written.
+    pub(crate) const fn plan(&self) -> &ArrayPlan {
+        &self.plan
+    }
+
     /// An array that is written to `objects`; `old` where it becomes larger.
     pub(crate) fn new(plan: ArrayPlan, objects: StageWriter, old: Option<Arc<Before>>) -> Self {
         let shards = plan.shard_shape.as_ref().map(|shape| {

@@ -1,4 +1,4 @@
-//! Elements of a chunk to the bytes of its object: what writing an array and showing one of another format as Zarr share.
+//! Encodes a chunk's elements as its object. Used for writing, and for showing arrays of other formats as Zarr.
 
 use bytes::Bytes;
 use hyperslab_core::{ChunkCoord, Elements, Error, Layout, Place, Result, StoredForm, copy_box, product};
@@ -9,7 +9,7 @@ use crate::pipeline::failed;
 use crate::vlen;
 
 impl ArrayPlan {
-    /// The bytes of a chunk's object, and how many they were before the codecs.
+    /// The bytes of a chunk's object, and their size before the codecs.
     pub(crate) fn encode(&self, chunk: &ChunkCoord, elements: &Elements) -> Result<(Bytes, u64)> {
         if elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0) {
             return Err(Error::unsupported(self.name.as_str(), "missing elements in Zarr"));
@@ -27,15 +27,15 @@ impl ArrayPlan {
         Ok((encoded, raw_length))
     }
 
-    /// Are stored bytes of this form those of a chunk's object? Whole chunks only: cells outside the array are stored here,
-    /// and others may hold none.
+    /// Returns true if stored bytes of this form are those of a chunk's object. Whole chunks only: Zarr stores cells outside the
+    /// array, other formats may not.
     pub(crate) fn takes(&self, form: &StoredForm) -> bool {
         form.shape[..] == *self.spec.grid.chunk_shape()
             && self.packing.is_empty()
             && self.pipeline.stored_steps().as_ref() == Some(&form.steps)
     }
 
-    /// The cells of a whole chunk, in the order in which they are stored, with the fill value outside the array.
+    /// The cells of a whole chunk in storage order, with the fill value outside the array.
     fn padded(&self, chunk: &ChunkCoord, bytes: Bytes) -> Result<Bytes> {
         let (grid, item) = (&self.spec.grid, self.item());
         let bytes = if self.packing.is_empty() {
@@ -79,8 +79,8 @@ impl ArrayPlan {
             rows[place as usize] = elements.variable_at(index as usize);
         }
         let encoded = vlen::encode(rows.into_iter());
-        let encoded =
-            encoded.ok_or_else(|| Error::invalid(format!("{name}: a missing element or one over 4 GiB")))?;
+        let encoded = encoded
+            .ok_or_else(|| Error::invalid(format!("{name}: an element is missing or exceeds 4 GiB")))?;
         Ok(encoded.into())
     }
 }

@@ -1,4 +1,4 @@
-//! Shards that are being written: chunks come in any order, from any thread.
+//! Writes shards. Chunks arrive in any order, from any thread.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ use super::append::Before;
 use crate::keys::KeyEncoding;
 use crate::shard::ShardIndex;
 
-/// Chunks from this size on go to the file at once; smaller ones are gathered up to the next size, and all shards'
-/// together up to the last.
+/// Chunks of at least this size go to the file at once. Smaller ones are collected up to the next limit per shard, and up to the
+/// last limit in all shards together.
 const ON_ITS_OWN: usize = 64 << 10;
 const GATHERED: usize = 1 << 20;
 const GATHERED_IN_ALL: usize = 64 << 20;
@@ -29,22 +29,22 @@ pub(crate) struct ShardWriter {
     gathered: AtomicUsize,
     objects: StageWriter,
     keys: KeyEncoding,
-    /// What the shards held before.
+    /// The previous content of the shards.
     old: Option<Arc<Before>>,
 }
 
 #[derive(Debug)]
 struct OpenShard {
     entries: Vec<Option<(u64, u64)>>,
-    /// Which chunks have come, stored or not.
+    /// Which chunks have arrived, stored or not.
     seen: Vec<bool>,
-    /// Chunks that are still to come.
+    /// The number of chunks still to come.
     left: u64,
-    /// Is there a file?
+    /// Whether the file exists.
     created: bool,
-    /// Bytes that are in the file, or on their way into it.
+    /// The number of bytes in the file or being written to it.
     flushed: u64,
-    /// Bytes that are not in the file yet.
+    /// Bytes not yet in the file.
     gathered: Vec<u8>,
 }
 
@@ -81,7 +81,7 @@ impl ShardWriter {
             Some(seen) if !*seen => *seen = true,
             _ => return Err(Error::invalid(format!("chunk {chunk:?} was written before"))),
         }
-        // Where a large chunk goes is decided under the lock; it goes there outside.
+        // The position of a large chunk is chosen under the lock; it is written outside.
         let mut on_its_own = None;
         if let Some(bytes) = bytes {
             if bytes.len() >= ON_ITS_OWN {
@@ -104,7 +104,7 @@ impl ShardWriter {
         shard.left -= 1;
         if shard.left == 0 {
             self.end(&mut shard, &key)?;
-            // Its place stays, so that a chunk that comes twice is noticed, but it holds nothing.
+            // The entry stays, so that a duplicate chunk is noticed, but it holds nothing.
             shard.entries = Vec::new();
         }
         drop(shard);
@@ -114,7 +114,7 @@ impl ShardWriter {
         }
     }
 
-    /// Ends the shards to which not every chunk has come.
+    /// Finishes the shards that did not receive every chunk.
     pub(crate) fn finish(&self) -> Result<()> {
         for (coord, shard) in held(&self.open).drain() {
             let mut shard = held(&shard);
@@ -139,7 +139,7 @@ impl ShardWriter {
         Ok(shard)
     }
 
-    /// Takes over the chunks that stay as they are.
+    /// Copies the chunks that stay unchanged.
     fn keep(&self, old: &Before, coord: &[u64], shard: &mut OpenShard) -> Result<()> {
         let inner = Grid::new(&self.counts, &vec![1; self.counts.len()])?;
         for number in 0..shard.entries.len() {
@@ -162,7 +162,7 @@ impl ShardWriter {
         Ok(())
     }
 
-    /// Writes what is gathered, and the index. A shard without chunks is not stored, unless it replaces one.
+    /// Writes the collected bytes and the index. A shard without chunks is not stored, unless it replaces one.
     fn end(&self, shard: &mut OpenShard, key: &str) -> Result<()> {
         if shard.entries.iter().all(Option::is_none) && self.old.is_none() {
             return Ok(());
@@ -188,7 +188,7 @@ impl ShardWriter {
 }
 
 impl OpenShard {
-    /// Makes the file, unless that was done.
+    /// Creates the file, unless it exists.
     fn create(&mut self, objects: &StageWriter, key: &str) -> Result<()> {
         if !self.created {
             objects.put_new(key, &[])?;
@@ -198,7 +198,7 @@ impl OpenShard {
     }
 }
 
-/// The lock, whatever a panicking thread was doing: an error ends the whole store.
+/// Locks, whatever a panicking thread was doing: an error ends the whole store.
 fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -25,7 +25,7 @@ use crate::write::objects::{self, Uses};
 use crate::write::segments::Segments;
 use crate::write::{ColumnSpec, CrossLevel};
 
-/// A coarser chunk covers this many finer ones per axis, at most.
+/// The maximum number of finer chunks per axis that a coarser chunk covers.
 const MOST_COVERED: u32 = 64;
 
 /// How a level is made out of the one before.

@@ -52,7 +52,7 @@ impl RowMaps {
         Ok(map)
     }
 
-    /// Where an end of a link went; `None` when its row stands in no fragment.
+    /// Where an end of a link went; `None` if its row stands in no fragment.
     fn end(&self, links: &Segment, source: &Coord, end: (usize, u64)) -> Result<Option<(u32, u32)>> {
         let coord = links.chunk_of(source, end.0);
         let wrong = |problem: String| {

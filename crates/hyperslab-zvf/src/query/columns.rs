@@ -55,7 +55,7 @@ impl Column<'_> {
     }
 }
 
-/// The positions, one row a vertex, in world coordinates.
+/// The positions, one row per vertex, in world coordinates.
 pub(crate) fn vertices(selected: &Selected<'_>) -> Result<Values> {
     let level = selected.level;
     let (rank, size) = (level.root.rank(), level.vertex_size());
@@ -92,7 +92,7 @@ fn to_native(dtype: &DType, bytes: &mut [u8]) {
     }
 }
 
-/// The columns, one row a vertex.
+/// The columns, one row per vertex.
 pub(crate) fn gather(selected: &Selected<'_>, wanted: &[Column<'_>]) -> Result<Vec<(String, Values)>> {
     let column = |column: &Column<'_>| {
         let values = match column {
@@ -141,7 +141,7 @@ fn cell_values(selected: &Selected<'_>, cells: &CellArray) -> Result<Values> {
         Validity::from_flags(there.flat_map(|there| std::iter::repeat_n(there, width as usize)))
     });
     let rows = selected.picked.len() as u64;
-    // One column declared as `[]` or found as one value a row is flat.
+    // One column declared as `[]` or found as one value per row is flat.
     let flat =
         width == 1 && cells.attributes.get("row_shape").and_then(Value::as_array).is_none_or(Vec::is_empty);
     let shape: &[u64] = if flat { &[rows] } else { &[rows, width] };

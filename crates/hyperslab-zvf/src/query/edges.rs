@@ -76,14 +76,14 @@ pub(crate) fn of_tree(selected: &mut Selected<'_>) -> Result<Vec<u32>> {
 
 /// Links among the picked vertices: how many endpoints they have, their rows, and their attributes.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+pub(crate) struct FoundLinks {
     pub(crate) width: usize,
     pub(crate) rows: Vec<u32>,
     pub(crate) attributes: Vec<(String, Values)>,
 }
 
 /// Links whose endpoints were all picked; with their attributes, when those are wanted.
-pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option<Found>> {
+pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option<FoundLinks>> {
     let level = selected.level;
     let Some(links) = level.links()? else { return Ok(None) };
     let wanted = if attributes { level.link_attributes()? } else { &[] };
@@ -117,7 +117,7 @@ pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option
         Ok((attribute.name.clone(), values))
     };
     let attributes = wanted.iter().zip(columns).map(column).collect::<Result<_>>()?;
-    Ok(Some(Found { width: links.width, rows, attributes }))
+    Ok(Some(FoundLinks { width: links.width, rows, attributes }))
 }
 
 /// The cells of a segment that can hold links of the chunks that were read: those chunks themselves, and where a link's

@@ -22,7 +22,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// The place of a row; `None` when it was not picked.
+    /// The place of a row; `None` if it was not picked.
     pub(crate) fn get(&self, row: usize) -> Option<u32> {
         let place = match self {
             Self::Few(few) => few.get(&u32::try_from(row).ok()?),

@@ -47,7 +47,7 @@ impl BoxTest {
         Ok(Self { chunks: chunks.collect(), low, high })
     }
 
-    /// Can a chunk hold any of it? Only the axes of space count.
+    /// Returns true if a chunk can hold any of it. Only the axes of space count.
     fn touches(&self, chunk: &[i64]) -> bool {
         let space = &chunk[chunk.len() - self.chunks.len()..];
         // A NaN corner makes an empty range of positions, whatever the chunks.
@@ -276,7 +276,7 @@ impl<'a> Selected<'a> {
         Place::new(&store, "manifest", 0).corrupt(problem)
     }
 
-    /// Reads a chunk, once; `None` when it has no vertices.
+    /// Reads a chunk, once; `None` if it has no vertices.
     pub(crate) fn load(&mut self, coord: &Coord) -> Result<Option<usize>> {
         if let Some(number) = self.by_coord.get(coord) {
             return Ok(Some(*number));
@@ -338,7 +338,7 @@ impl<'a> Selected<'a> {
         Ok(Some(place))
     }
 
-    /// The place of a row in the result; `None` when it was not picked.
+    /// The place of a row in the result; `None` if it was not picked.
     pub(crate) fn place(&self, chunk: usize, row: u64) -> Option<u32> {
         self.chunks[chunk].places.get(usize::try_from(row).ok()?)
     }
@@ -348,7 +348,7 @@ fn too_many() -> Error {
     Error::invalid("more than 2^32 vertices; select less")
 }
 
-/// Reads a chunk; `None` when it has no vertices.
+/// Reads a chunk; `None` if it has no vertices.
 fn read(level: &Level, test: Option<&BoxTest>, coord: &Coord, fragments: bool) -> Result<Option<Chunk>> {
     let Some(vertices) = level.chunk(coord)? else { return Ok(None) };
     if vertices.rows >= u64::from(NONE) {

@@ -13,7 +13,7 @@ use crate::numbers::to_f64;
 
 /// What one chunk is like.
 #[derive(Default)]
-struct Found {
+struct ChunkFindings {
     rows: u64,
     errors: Vec<Error>,
     warnings: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) fn check(level: &Level, chunks: &[Coord], failures: &mut Failures<'_>
         Vec::new()
     });
     let bins = Bins::declared(level);
-    let found: Vec<Found> =
+    let found: Vec<ChunkFindings> =
         chunks.par_iter().map(|chunk| one(level, chunk, &others, bins.as_ref())).collect();
     for own in &found {
         own.errors.iter().for_each(|error| failures.add(error));
@@ -50,8 +50,8 @@ fn others(level: &Level) -> Result<Vec<(String, CellArray)>> {
     Ok(found)
 }
 
-fn one(level: &Level, chunk: &Coord, others: &[(String, CellArray)], bins: Option<&Bins>) -> Found {
-    let mut found = Found::default();
+fn one(level: &Level, chunk: &Coord, others: &[(String, CellArray)], bins: Option<&Bins>) -> ChunkFindings {
+    let mut found = ChunkFindings::default();
     if let Err(error) = parts(level, chunk, others, bins, &mut found) {
         found.errors.push(error);
     }
@@ -63,7 +63,7 @@ fn parts(
     chunk: &Coord,
     others: &[(String, CellArray)],
     bins: Option<&Bins>,
-    found: &mut Found,
+    found: &mut ChunkFindings,
 ) -> Result<()> {
     let wrong =
         |problem: String| corrupt(level.vertices.name(), &format!("chunk {}", dotted(chunk)), problem);
@@ -100,7 +100,7 @@ fn parts(
 }
 
 /// Every vertex is in its chunk, or a box would miss it; and inside the bounds.
-fn positions(level: &Level, chunk: &Coord, vertices: &Vertices, found: &mut Found) {
+fn positions(level: &Level, chunk: &Coord, vertices: &Vertices, found: &mut ChunkFindings) {
     let rank = level.root.rank();
     let space = &chunk[chunk.len() - rank..];
     let (mut outside, mut beyond) = (0, 0);
@@ -150,7 +150,7 @@ impl Bins {
         chunk: &Coord,
         vertices: &Vertices,
         index: &FragmentIndex,
-        found: &mut Found,
+        found: &mut ChunkFindings,
     ) {
         let total: u64 = self.counts.iter().product();
         if index.len() as u64 != total {

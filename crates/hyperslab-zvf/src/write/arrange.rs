@@ -1,4 +1,4 @@
-//! The rows of one chunk: in which order, in which fragments, and whose they are.
+//! Arranges the rows of one chunk: their order, fragments and owners.
 
 use hyperslab_core::{DType, Error, Result};
 
@@ -11,25 +11,25 @@ pub(crate) const KEY: usize = 16;
 /// A vertex without an object.
 pub(crate) const NOBODY: u64 = u64::MAX;
 
-/// How the rows of chunks are ordered and cut into fragments.
+/// How the rows of chunks are ordered and divided into fragments.
 #[derive(Debug)]
 pub(crate) enum Layout {
-    /// One fragment a bin, also for empty ones, so that readers find a bin's fragment by its number.
+    /// One fragment per bin, also for empty ones, so that readers find a bin's fragment by its number.
     Bins { chunk: Vec<f64>, bin: Vec<f64>, counts: Vec<u64> },
-    /// One fragment for each object; what belongs to nobody comes last. Keys: the object's number of arrival, the vertex.
+    /// One fragment per object; vertices without an object come last. Keys: the object's arrival number, the vertex.
     Owners,
-    /// One fragment for each visit of a path. Keys: the object's number of arrival, the visit.
+    /// One fragment per visit of a path. Keys: the object's arrival number, the visit.
     Visits,
-    /// One fragment for each tree, parents before children. Keys: the object's number of arrival, the vertex.
+    /// One fragment per tree, parents before children. Keys: the object's arrival number, the vertex.
     Trees(Forest),
 }
 
-/// Where each vertex stands in its tree.
+/// The position of each vertex in its tree.
 #[derive(Debug, Default)]
 pub(crate) struct Forest {
     /// The tree of each vertex.
     pub(crate) tree: Vec<u32>,
-    /// Its number in a walk from the roots down.
+    /// Its number in a walk from the roots.
     pub(crate) number: Vec<u32>,
 }
 
@@ -58,12 +58,12 @@ pub(crate) struct Arranged {
     pub(crate) uses: Vec<FragmentUse>,
 }
 
-/// A fragment's place in an object.
+/// A fragment's position in an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FragmentUse {
     /// The object's number among the sorted ids.
     pub(crate) object: u64,
-    /// Its place among the object's fragments.
+    /// Its position among the object's fragments.
     pub(crate) order: u64,
     pub(crate) fragment: u32,
     /// Its first and last row.
@@ -71,7 +71,7 @@ pub(crate) struct FragmentUse {
     pub(crate) last: u32,
 }
 
-/// Orders the records of a chunk. `ranks`: the place among the sorted ids of each object, by its number of arrival.
+/// Orders the records of a chunk. `ranks` gives the position of each object among the sorted ids, by arrival number.
 pub(crate) fn arrange(
     layout: &Layout,
     records: &[u8],
@@ -90,7 +90,7 @@ pub(crate) fn arrange(
             by_bin(count, counts.iter().product(), of)
         }
         Layout::Owners => {
-            // The object's rank and the record in one word: what belongs to nobody has the highest rank.
+            // Combine the object's rank and the record in one word. Vertices without an object have the highest rank.
             let owner = |index: usize| words::<1>(record(index))[0];
             let rank = |owner: u64| ranks.get(owner as usize).copied().unwrap_or(u32::MAX);
             let mut order: Vec<u64> =
@@ -146,7 +146,7 @@ fn bin_of(record: &[u8], dtype: &DType, coord: &Coord, chunk: &[f64], bin: &[f64
     let mut number = 0;
     for (axis, count) in counts.iter().enumerate() {
         let inside = position(record, dtype, axis) - coord[axis] as f64 * chunk[axis];
-        // Rounding must not move a vertex out of its own chunk.
+        // Rounding must not move a vertex out of its chunk.
         let at = chunk_of(inside, bin[axis]).clamp(0, *count as i64 - 1);
         number = number * count + at as u64;
     }
@@ -163,7 +163,7 @@ pub(crate) fn position(record: &[u8], dtype: &DType, axis: usize) -> f64 {
     }
 }
 
-/// Fragments of rows with the same key; `whose` says the object and the order there.
+/// Fragments of rows with the same key. `whose` gives the object and the position in it.
 fn runs<K: PartialEq>(
     rows: impl Iterator<Item = u32>,
     key: impl Fn(usize) -> K,

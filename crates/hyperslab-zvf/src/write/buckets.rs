@@ -1,4 +1,4 @@
-//! Records on their way to where they belong: kept in memory up to a budget, and beyond it in a file.
+//! Sorts records into buckets, in memory up to a budget and beyond it in a file.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -12,11 +12,11 @@ const LEAST: usize = 1 << 14;
 /// Small buckets are written together in pieces of this size.
 const GATHERED: usize = 1 << 20;
 
-/// Records by bucket, each bucket's in the order in which they came.
+/// Records by bucket, in order of arrival.
 #[derive(Debug)]
 pub(crate) struct Buckets {
     buffers: Vec<Vec<u8>>,
-    /// Where the earlier bytes of each bucket are in the file.
+    /// The file extents of the earlier bytes of each bucket.
     extents: Vec<Vec<(u64, usize)>>,
     held: usize,
     budget: usize,
@@ -26,7 +26,7 @@ pub(crate) struct Buckets {
 }
 
 impl Buckets {
-    /// Buckets that hold up to `budget` bytes in memory; what is more goes to a nameless file in `folder`.
+    /// Buckets that hold up to `budget` bytes in memory. The rest goes to an unnamed file in `folder`.
     pub(crate) fn new(budget: usize, folder: &Path) -> Self {
         Self {
             buffers: Vec::new(),
@@ -39,7 +39,7 @@ impl Buckets {
         }
     }
 
-    /// The bucket's buffer, to which whole records are appended; [`settle`](Self::settle) follows a batch of them.
+    /// The bucket's buffer, to which whole records are appended. Call [`settle`](Self::settle) after each batch.
     pub(crate) fn buffer(&mut self, bucket: usize) -> &mut Vec<u8> {
         if bucket >= self.buffers.len() {
             self.buffers.resize_with(bucket + 1, Vec::new);
@@ -47,7 +47,7 @@ impl Buckets {
         &mut self.buffers[bucket]
     }
 
-    /// Makes room for records: how many will come to each of these buckets, which may come several times.
+    /// Reserves space for records. A bucket may occur several times.
     pub(crate) fn expect(&mut self, buckets: &[u32], record: usize) {
         let mut counts: Vec<u32> = Vec::new();
         for bucket in buckets {
@@ -68,13 +68,13 @@ impl Buckets {
         self.settle(record.len())
     }
 
-    /// Notes that this many bytes were appended, and moves them to the file when they are too many.
+    /// Accounts for appended bytes, and moves them to the file if they exceed the budget.
     pub(crate) fn settle(&mut self, bytes: usize) -> Result<()> {
         self.held += bytes;
         if self.held > self.budget { self.spill() } else { Ok(()) }
     }
 
-    /// How many bytes may be appended before they are settled.
+    /// The number of bytes that may be appended before settling.
     pub(crate) const fn room(&self) -> usize {
         self.budget / 4
     }
@@ -110,7 +110,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// Ends the gathering: buckets can be taken, from any thread.
+    /// Ends the collection. Buckets can then be taken from any thread.
     pub(crate) fn gathered(self) -> Gathered {
         Gathered {
             buffers: self.buffers.into_iter().map(Mutex::new).collect(),
@@ -120,7 +120,7 @@ impl Buckets {
     }
 }
 
-/// Buckets to which nothing more comes.
+/// Completed buckets.
 #[derive(Debug)]
 pub(crate) struct Gathered {
     buffers: Vec<Mutex<Vec<u8>>>,
@@ -136,14 +136,14 @@ impl Gathered {
         self.joined(bucket, last)
     }
 
-    /// The bytes of a bucket, which keeps them.
+    /// A copy of the bytes of a bucket.
     pub(crate) fn copy(&self, bucket: usize) -> Result<Vec<u8>> {
         let Some(buffer) = self.buffers.get(bucket) else { return Ok(Vec::new()) };
         let last = buffer.lock().unwrap_or_else(PoisonError::into_inner).clone();
         self.joined(bucket, last)
     }
 
-    /// What is in the file, and after it what was in memory.
+    /// The bytes in the file, followed by those in memory.
     fn joined(&self, bucket: usize, last: Vec<u8>) -> Result<Vec<u8>> {
         let extents = self.extents.get(bucket).map_or(&[][..], Vec::as_slice);
         if extents.is_empty() {
@@ -168,7 +168,7 @@ impl Gathered {
     }
 }
 
-/// Numbers of a record, one after the other.
+/// Numbers of a record, one after another.
 pub(crate) fn words<const N: usize>(record: &[u8]) -> [u64; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(record.as_chunks::<8>().0) {

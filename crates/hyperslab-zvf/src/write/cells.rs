@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 
 use crate::coord::{Coord, dotted};
 
-/// Cells of a shard per axis, at most.
+/// The maximum number of cells of a shard per axis.
 const SHARD: u64 = 16;
-/// A shard's index has an entry for every cell. Where cells are so rare that each would pay for more entries than this, they
-/// are files of their own.
+/// A shard's index has an entry for every cell. If cells are so rare that each would need more entries than this, they are stored
+/// as separate files.
 const ENTRIES_PER_CELL: u64 = 4;
 
 /// The chunks of a level, in numeric order of their coordinates, and the grid that covers them.
@@ -46,7 +46,7 @@ impl ChunkList {
         self.coords.len()
     }
 
-    /// The shape of shards for the cells of these chunks; `None` where they are too few to share any.
+    /// The shape of shards for the cells of these chunks; `None` if they are too few to share any.
     fn shard_shape(&self, present: &[usize]) -> Option<Vec<u64>> {
         let shape: Vec<u64> = self.shape.iter().map(|extent| (*extent).min(SHARD)).collect();
         let shard_of = |chunk: &usize| -> ChunkCoord {
@@ -59,18 +59,18 @@ impl ChunkList {
     }
 }
 
-/// Where a level's nodes are made, and how its cells are stored.
+/// Where a level's nodes are created, and how its cells are stored.
 pub(crate) struct LevelSink<'a> {
     pub(crate) sink: &'a mut ZarrSink,
-    /// The level's path in the sink; empty when the sink is the level.
+    /// The level's path in the sink; empty if the sink is the level.
     pub(crate) path: String,
     /// Dimensions of the grid.
     pub(crate) rank: usize,
     pub(crate) compression: Option<i32>,
-    /// Are cells put together in shards? The cells of coarser levels are small, and a file for each takes longer than what is in
-    /// it.
+    /// Whether cells are stored in shards. The cells of coarser levels are small, and a file for each costs more than its
+    /// content.
     pub(crate) shards: bool,
-    /// Where to put what is too much for memory.
+    /// The folder for data that does not fit in memory.
     pub(crate) folder: &'a Path,
 }
 
@@ -115,7 +115,7 @@ impl LevelSink<'_> {
         Ok(CellSink { array, origin: chunks.origin.clone() })
     }
 
-    /// A one-dimensional array of byte strings, `each` of them in one chunk of it.
+    /// A one-dimensional array of byte strings, `each` of them per chunk.
     pub(crate) fn rows(
         &mut self,
         name: &str,

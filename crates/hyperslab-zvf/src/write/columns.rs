@@ -1,4 +1,4 @@
-//! What a vertex or a link carries: the bytes of its record.
+//! Columns of vertices and links: the bytes of their records.
 
 use hyperslab_core::{DType, Error, Result, Values, element_to_json};
 
@@ -14,19 +14,23 @@ pub struct ColumnSpec {
 }
 
 impl ColumnSpec {
-    /// The column that these values make.
+    /// The column for these values.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for what is not a column of numbers.
+    /// [`Invalid`](Error::Invalid) if they are not a column of numbers.
     pub fn of(name: &str, values: &Values) -> Result<Self> {
         let width = match values.shape.as_slice() {
             [_] => None,
             [_, width] if *width > 0 => Some(*width),
-            shape => return Err(Error::invalid(format!("the attribute {name:?} of the shape {shape:?}"))),
+            shape => {
+                return Err(Error::invalid(format!(
+                    "the attribute {name:?} cannot have the shape {shape:?}"
+                )));
+            }
         };
         if crate::meta::dtype(&values.dtype.to_string()).is_none() {
-            let problem = format!("the attribute {name:?} of {}: numbers only", values.dtype);
+            let problem = format!("the attribute {name:?} must contain numbers, not {}", values.dtype);
             return Err(Error::invalid(problem));
         }
         Ok(Self { name: name.to_owned(), dtype: values.dtype.clone(), width })
@@ -36,7 +40,7 @@ impl ColumnSpec {
         self.dtype.size().unwrap_or(1) * self.width.unwrap_or(1) as usize
     }
 
-    /// The rows' bytes, once they are what the column says.
+    /// The bytes of the rows, after checking them against the column.
     fn bytes<'a>(&self, values: &'a Values, rows: usize) -> Result<&'a [u8]> {
         let own = Self::of(&self.name, values)?;
         let missing = values.elements.validity.as_ref().is_some_and(|validity| validity.missing() > 0);
@@ -98,10 +102,16 @@ pub(crate) enum Positions<'a> {
 impl<'a> Positions<'a> {
     pub(crate) fn new(values: &'a Values, rank: usize, dtype: &DType) -> Result<Self> {
         if values.shape.len() != 2 || values.shape[1] != rank as u64 {
-            return Err(Error::invalid(format!("vertices of the shape {:?}, {rank} axes", values.shape)));
+            return Err(Error::invalid(format!(
+                "vertices of shape {:?} do not have {rank} axes",
+                values.shape
+            )));
         }
         if stored_dtype(&values.dtype)? != *dtype {
-            return Err(Error::invalid(format!("vertices of {} among {dtype}", values.dtype)));
+            return Err(Error::invalid(format!(
+                "vertices of type {} cannot be added to vertices of {dtype}",
+                values.dtype
+            )));
         }
         let bytes = values.elements.as_fixed().ok_or_else(|| Error::invalid("vertices are not numbers"))?;
         Ok(match &values.dtype {
@@ -151,6 +161,6 @@ pub(crate) fn stored_dtype(dtype: &DType) -> Result<DType> {
     match dtype {
         DType::Float64 => Ok(DType::Float64),
         other if other.is_numeric() => Ok(DType::Float32),
-        other => Err(Error::invalid(format!("vertices of {other}"))),
+        other => Err(Error::invalid(format!("vertices must be numbers, not {other}"))),
     }
 }

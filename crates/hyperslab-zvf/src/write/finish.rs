@@ -1,4 +1,4 @@
-//! From gathered records to a level: chunks on all cores, then objects, then links.
+//! Writes a level from collected records: chunks on all cores, then objects, then links.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,7 +21,7 @@ use super::{Kind, columns};
 use crate::fragment::{self, Fragment};
 use crate::pyramid;
 
-/// Everything that the chunks of a level leave for its objects and links.
+/// Data from the chunks of a level, for its objects and links.
 struct Leavings {
     uses: Option<Uses>,
     places: Option<Places>,
@@ -34,7 +34,7 @@ struct Leavings {
 pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
     for id in writer.options.groups.iter().flatten() {
         if !writer.ids.contains(*id) {
-            return Err(Error::invalid(format!("a group names the object {id}, which is not there")));
+            return Err(Error::invalid(format!("a group names the object {id}, which does not exist")));
         }
     }
     let rank = writer.spec.rank;
@@ -104,7 +104,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         match (links, tree_links) {
             (Some(links), _) => links.resolve(&places, &chunks.coords, |_| true, &mut segments)?,
             (_, Some(tree)) => {
-                // What the order of the rows implies is not stored.
+                // Links implied by the order of the rows are not stored.
                 let stored = |link: &[(u32, u32)]| link[0].0 != link[1].0 || link[0].1 != link[1].1 + 1;
                 tree.resolve(&places, &chunks.coords, stored, &mut segments)?;
             }
@@ -138,7 +138,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
     Ok(sink)
 }
 
-/// Walks the trees of a skeleton; their links, to be stored where the order of the rows does not imply them.
+/// Walks the trees of a skeleton. Returns their links, to be stored where the row order does not imply them.
 fn plant(writer: &mut ZvfWriter) -> Result<LinkStream> {
     let count = writer.count as usize;
     if let Some(row) = writer.tree.iter().find(|row| **row as usize >= count) {
@@ -158,7 +158,7 @@ fn plant(writer: &mut ZvfWriter) -> Result<LinkStream> {
     Ok(stream)
 }
 
-/// What later steps need to know about the rows of a chunk.
+/// Collects what later steps need to know about the rows of a chunk.
 fn leave(leavings: &Leavings, chunk: u32, arranged: &Arranged, records: &[u8], size: usize) -> Result<()> {
     leavings.vertices.fetch_add(arranged.rows.len() as u64, Ordering::Relaxed);
     if let Some(uses) = &leavings.uses {
@@ -179,11 +179,11 @@ fn leave(leavings: &Leavings, chunk: u32, arranged: &Arranged, records: &[u8], s
     Ok(())
 }
 
-/// The arrays that have a cell for every chunk.
+/// The arrays with one cell per chunk.
 pub(crate) struct ChunkArrays {
     vertices: CellSink,
     fragments: CellSink,
-    /// Where each attribute is in a record after the position, its size, its cells.
+    /// For each attribute, its offset in a record after the position, its size, and its cells.
     attributes: Vec<(usize, usize, CellSink)>,
     position: usize,
 }
@@ -216,7 +216,7 @@ impl ChunkArrays {
         Ok(Self { vertices, fragments, attributes: made, position })
     }
 
-    /// Writes the cells of a chunk out of its records, which start with `key` bytes that are not stored.
+    /// Writes the cells of a chunk from its records, which start with `key` bytes that are not stored.
     pub(crate) fn put(
         &self,
         coord: &crate::coord::Coord,

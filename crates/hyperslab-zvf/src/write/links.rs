@@ -1,4 +1,4 @@
-//! Links on their way: from numbers of vertices to rows of chunks, in bounded memory.
+//! Resolves links from vertex numbers to rows of chunks, in bounded memory.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -10,13 +10,13 @@ use super::objects::Place;
 use super::segments::Segments;
 use crate::coord::Coord;
 
-/// Vertices, or links, that are looked up together.
+/// The number of vertices or links looked up together.
 const BLOCK_BITS: u32 = 16;
 const BLOCK: usize = 1 << BLOCK_BITS;
 /// A vertex without a place.
 const NOWHERE: u64 = u64::MAX;
 
-/// Where each vertex went.
+/// The destination of each vertex.
 #[derive(Debug)]
 pub(crate) struct Places {
     buckets: Mutex<Buckets>,
@@ -83,7 +83,7 @@ impl LinkStream {
         Ok(())
     }
 
-    /// Finds the places of all ends, and hands on each link that is to be stored, with its attributes.
+    /// Finds the positions of all ends, and passes on each link to be stored, with its attributes.
     pub(crate) fn resolve(
         self,
         places: &Gathered,
@@ -103,7 +103,9 @@ impl LinkStream {
                 let [vertex, link, k] = words::<3>(end);
                 let place = table[vertex as usize % BLOCK];
                 if place == NOWHERE {
-                    return Err(Error::invalid(format!("a link to vertex {vertex}, which is not there")));
+                    return Err(Error::invalid(format!(
+                        "a link refers to vertex {vertex}, which does not exist"
+                    )));
                 }
                 resolved.push((link >> BLOCK_BITS) as usize, record([link, k, place]).as_flattened())?;
             }

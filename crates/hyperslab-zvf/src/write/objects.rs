@@ -1,4 +1,4 @@
-//! Objects on their way: ids, and the fragments of each.
+//! Writes objects: ids, and the fragments of each.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,15 +13,15 @@ use super::cells::LevelSink;
 use crate::coord::Coord;
 use crate::manifest;
 
-/// Objects whose manifests are in one chunk of their array: one object is found without decoding many others.
+/// The number of manifests per chunk of their array. An object is found without decoding many others.
 pub(crate) const PER_CHUNK: u64 = 2048;
 
-/// Ids below this are looked up in a table, which grows with them; usual ids count from zero.
+/// Ids below this are looked up in a table, which grows with them; ids usually count from zero.
 const TABLE: i64 = 1 << 22;
-/// No number: there are never so many objects.
+/// Marks an unknown number; there are never this many objects.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Objects by their number of arrival.
+/// Objects by arrival number.
 #[derive(Debug, Default)]
 pub(crate) struct ObjectIds {
     small: Vec<u32>,
@@ -61,7 +61,7 @@ impl ObjectIds {
         self.known(id).is_some()
     }
 
-    /// The ids in ascending order, and the place there of each number of arrival.
+    /// The ids in ascending order, and the position there of each arrival number.
     pub(crate) fn sorted(&self) -> (Vec<i64>, Vec<u32>) {
         let mut order: Vec<u32> = (0..self.ids.len() as u32).collect();
         order.sort_unstable_by_key(|number| self.ids[*number as usize]);
@@ -100,8 +100,8 @@ impl Uses {
 /// Chunk and row.
 pub(crate) type Place = (u32, u32);
 
-/// Writes ids and manifests. `crossing` is given the last row of a fragment and the first of the next in its object, where that
-/// lies in another chunk.
+/// Writes ids and manifests. `crossing` receives the last row of a fragment and the first of the next in its object, if that lies
+/// in another chunk.
 pub(crate) fn write_index(
     level: &mut LevelSink<'_>,
     ids: &[i64],
@@ -111,7 +111,7 @@ pub(crate) fn write_index(
 ) -> Result<()> {
     let count = ids.len() as u64;
     let uses = uses.buckets.into_inner().unwrap_or_else(PoisonError::into_inner).gathered();
-    // The group's document comes first in the tree, and what it says is known last.
+    // The group's document comes first in the tree, but its content is known last.
     let manifests = level.rows("object_index/manifests", count, PER_CHUNK, &json!({}))?;
     let blocks = count.div_ceil(PER_CHUNK) as usize;
     let mut present = 0;
@@ -167,7 +167,7 @@ fn manifests_of(first: u64, count: u64, uses: &[u8], coords: &[Coord]) -> Result
         let mut encoder = manifest::Encoder::default();
         let mut last: Option<(u64, u64)> = None;
         for [_, at, rows] in own.iter() {
-            // At coarser levels neighbours fall into one bin.
+            // At coarser levels neighbours fall into the same bin.
             if last.is_some_and(|last| last.0 == *at) {
                 continue;
             }
@@ -186,7 +186,7 @@ fn manifests_of(first: u64, count: u64, uses: &[u8], coords: &[Coord]) -> Result
     Ok(made)
 }
 
-/// The uses of each object, without its number, and where each object's end.
+/// The uses of each object, without its number, and the end of each object's uses.
 fn by_object(first: u64, count: usize, uses: &[u8]) -> (Vec<[u64; WORDS - 1]>, Vec<usize>) {
     let all = || uses.chunks_exact(8 * WORDS).map(words::<WORDS>);
     let row = |object: u64| ((object - first) as usize).min(count.saturating_sub(1));
@@ -217,7 +217,7 @@ pub(crate) fn write_groups(level: &mut LevelSink<'_>, groups: &[Vec<i64>]) -> Re
     array.write(&at, array.encode(&at, &Elements::variable(&rows))?)
 }
 
-/// Rows of one array chunk of object attributes, as other writers have it.
+/// Rows per array chunk of object attributes, as in other writers.
 const ATTRIBUTE_ROWS: u64 = 65536;
 
 /// An attribute of all objects, in the order of their index.
@@ -249,7 +249,7 @@ pub(crate) fn write_attribute(level: &mut LevelSink<'_>, name: &str, values: &Va
     Ok(())
 }
 
-/// The value that says that an object has none: NaN, the lowest of signed, the highest of unsigned numbers.
+/// The value that marks an absent attribute: NaN, the lowest signed or the highest unsigned number.
 fn absent(dtype: &DType) -> Fill {
     let bytes: Vec<u8> = match dtype {
         DType::Float32 => f32::NAN.to_ne_bytes().to_vec(),

@@ -1,4 +1,4 @@
-//! How to write a store.
+//! Options for writing a store.
 
 use hyperslab_core::{Error, Result};
 
@@ -10,14 +10,14 @@ pub enum CrossLevel {
     /// None.
     #[default]
     None,
-    /// At each level, from every vertex to the one that stands for it at the next.
+    /// At each level, from every vertex to the one that represents it at the next.
     Up,
     /// The same, and back.
     Both,
 }
 
 impl CrossLevel {
-    /// The format's word for it.
+    /// The format's name for it.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::None => "none",
@@ -27,43 +27,43 @@ impl CrossLevel {
     }
 }
 
-/// How to write a store.
+/// Options for writing a store.
 #[derive(Debug, Clone)]
 pub struct WriteOptions {
     /// The size of a chunk, per axis.
     pub chunk_shape: Vec<f64>,
-    /// The size of a bin, per axis, which must divide the chunk: points without objects are ordered by bins, and coarser
-    /// levels start from them.
+    /// The bin size per axis, which must divide the chunk. Points without objects are ordered by bins, and coarser levels start
+    /// from them.
     pub bin_shape: Option<Vec<f64>>,
-    /// The lowest and highest corner; those of the vertices when left out.
+    /// The lowest and highest corner; those of the vertices by default.
     pub bounds: Option<[Vec<f64>; 2]>,
-    /// Zstandard's level; `None` stores cells as they are.
+    /// The Zstandard level; `None` stores cells uncompressed.
     pub compression: Option<i32>,
-    /// Chunks of a shard per axis; `None` gives every chunk its own object.
+    /// Chunks per axis of a shard; `None` stores every chunk as a separate object.
     pub shard_shape: Option<u64>,
     /// The size of a bin at each coarser level, as a multiple of the level before.
     pub factors: Vec<f64>,
-    /// At coarser levels, may objects share vertices? Otherwise each has vertices of its own.
+    /// Whether objects may share vertices at coarser levels. Otherwise each has its own.
     pub shared_fragments: bool,
     /// Links between levels.
     pub cross_level: CrossLevel,
     /// Groups of objects, by id.
     pub groups: Vec<Vec<i64>>,
-    /// Names of the axes; x, y, z, w when left out.
+    /// Names of the axes; x, y, z, w by default.
     pub axes: Option<Vec<String>>,
-    /// Bytes of vertices, links and objects that may wait in memory.
+    /// The memory budget for vertices, links and objects, in bytes.
     pub memory: usize,
-    /// Replace what stands at the target.
+    /// Replace an existing store at the target.
     pub replace: bool,
-    /// Make a new store durable before it is committed. What replaces one always is.
+    /// Make a new store durable before it is committed. A replacement always is.
     pub sync: bool,
 }
 
-/// Bins of the finest level per chunk and axis, where a pyramid is wanted and no bin size is given.
+/// Bins of the finest level per chunk and axis, for a pyramid without a given bin size.
 const BINS_PER_CHUNK: f64 = 4.0;
 
 impl WriteOptions {
-    /// Compressed chunks of this size, no bins, no coarser levels.
+    /// Options for compressed chunks of this size, without bins or coarser levels.
     #[must_use]
     pub fn new(chunk_shape: Vec<f64>) -> Self {
         Self {
@@ -83,8 +83,8 @@ impl WriteOptions {
         }
     }
 
-    /// The bins that the store declares. Other readers take them for numbers of fragments at every level, so only points
-    /// without objects and without coarser levels have them.
+    /// The bins that the store declares. Other readers take them for fragment numbers at every level, so only points without
+    /// objects and without coarser levels have them.
     pub(crate) fn base_bin(&self, spec: &GeometrySpec) -> Option<&Vec<f64>> {
         let plain = self.factors.is_empty() && !spec.objects && spec.kind == Kind::PointCloud;
         self.bin_shape.as_ref().filter(|_| plain)
@@ -101,7 +101,7 @@ impl WriteOptions {
             if sizes.len() == rank && sizes.iter().all(|size| size.is_finite() && *size > 0.0) {
                 return Ok(());
             }
-            Err(Error::invalid(format!("{what} {sizes:?} for {rank} axes")))
+            Err(Error::invalid(format!("{what} {sizes:?} does not fit {rank} axes")))
         };
         sizes("a chunk shape", &self.chunk_shape)?;
         if let Some(bin) = &self.bin_shape {
@@ -113,10 +113,10 @@ impl WriteOptions {
             }
         }
         if self.factors.iter().any(|factor| !(factor.is_finite() && *factor >= 1.0)) {
-            return Err(Error::invalid(format!("level factors {:?}", self.factors)));
+            return Err(Error::invalid(format!("invalid level factors {:?}", self.factors)));
         }
         if self.axes.as_ref().is_some_and(|axes| axes.len() != rank) {
-            return Err(Error::invalid(format!("axes {:?} for {rank} columns", self.axes)));
+            return Err(Error::invalid(format!("the axes {:?} do not match {rank} columns", self.axes)));
         }
         Ok(())
     }

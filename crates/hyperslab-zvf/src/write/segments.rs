@@ -1,4 +1,4 @@
-//! Link arrays: which links go to which, and how a record is spelled.
+//! Link arrays: which links each one holds, and the encoding of records.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,14 +18,14 @@ pub(crate) struct Segments {
     width: usize,
     specs: Vec<ColumnSpec>,
     row_size: usize,
-    /// To the level of which ends after the first belong; 0 for links within a level.
+    /// The relative level of ends after the first; 0 for links within a level.
     delta: i64,
     numbers: HashMap<Vec<Coord>, usize>,
     list: Vec<Segment>,
     buckets: Buckets,
     next: usize,
     count: u64,
-    /// Is each link stored once, whatever its direction?
+    /// Whether each link is stored once, whatever its direction.
     distinct: bool,
 }
 
@@ -58,7 +58,7 @@ impl Segments {
         }
     }
 
-    /// Of links between the same vertices only the first is stored.
+    /// Stores only the first of several links between the same vertices.
     pub(crate) const fn distinct(mut self) -> Self {
         self.distinct = true;
         self
@@ -68,13 +68,13 @@ impl Segments {
         self.count
     }
 
-    /// Takes a link within the level. Within a chunk its ends stay as they are; across, they are sorted by chunk and row, and the
-    /// record starts with the number of the permutation that puts them back.
+    /// Adds a link within the level. Within a chunk its ends stay in order; across chunks they are sorted by chunk and row, and
+    /// the record starts with the number of the permutation that restores the order.
     pub(crate) fn add(&mut self, link: &[Place], coords: &[Coord], attributes: &[u8]) -> Result<()> {
         let local = link.iter().all(|end| end.0 == link[0].0);
         let mut order: Vec<usize> = (0..link.len()).collect();
         if !local {
-            // Chunks are numbered in the order of their coordinates.
+            // Chunk numbers follow the order of their coordinates.
             order.sort_by_key(|k| link[*k]);
         }
         let first = &coords[link[order[0]].0 as usize];
@@ -88,8 +88,8 @@ impl Segments {
         self.put(offsets, link[order[0]].0, record, attributes)
     }
 
-    /// Takes a link to another level: its first end is a row of `source`, the other one of a chunk at `offset` from the
-    /// source's place there.
+    /// Adds a link to another level: its first end is a row of `source`, the other a row of the chunk at `offset` from the
+    /// source's position there.
     pub(crate) fn add_cross(&mut self, source: u32, offset: Coord, rows: [u32; 2]) -> Result<()> {
         let record = rows.iter().flat_map(|row| i64::from(*row).to_le_bytes()).collect();
         self.put(vec![offset], source, record, &[])
@@ -114,8 +114,8 @@ impl Segments {
         self.buckets.push(bucket, &record)
     }
 
-    /// Writes all arrays of the family under `prefix`, which is `links/0` within a level. `starts`: for each chunk the first
-    /// rows of its fragments.
+    /// Writes all arrays of the family under `prefix`, which is `links/0` within a level. `starts` gives the first rows of each
+    /// chunk's fragments.
     pub(crate) fn write(
         self,
         level: &mut LevelSink<'_>,
@@ -233,7 +233,7 @@ impl Family<'_> {
     }
 }
 
-/// The first of the records with the same ends, in whatever order; the ends are the bytes from `first` to `last`.
+/// The first of the records with the same ends in any order. The ends are the bytes from `first` to `last`.
 fn distinct(records: Vec<&[u8]>, first: usize, last: usize) -> Vec<&[u8]> {
     let mut seen = std::collections::HashSet::with_capacity(records.len());
     let mut kept = records;

@@ -16,7 +16,7 @@ const BATCH: usize = 1 << 16;
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the data contradict themselves or the options; [`Io`](Error::Io) when the
+/// [`Invalid`](Error::Invalid) if the data contradict themselves or the options; [`Io`](Error::Io) if the
 /// system refuses. Nothing is left behind then.
 pub fn write(
     target: impl AsRef<Path>,

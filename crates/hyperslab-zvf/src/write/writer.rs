@@ -74,7 +74,7 @@ impl ZvfWriter {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the options do not fit, or something stands there and is not to be replaced.
+    /// [`Invalid`](Error::Invalid) if the options do not fit, or something stands there and is not to be replaced.
     pub fn create(target: impl AsRef<Path>, spec: GeometrySpec, options: WriteOptions) -> Result<Self> {
         let target = target.as_ref();
         if spec.rank == 0 || spec.rank > 16 {
@@ -220,7 +220,7 @@ impl ZvfWriter {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there are too many.
+    /// [`Invalid`](Error::Invalid) if there are too many.
     pub fn object(&mut self, id: i64) -> Result<()> {
         self.ids.number(id).map(|_| ())
     }
@@ -281,7 +281,7 @@ impl ZvfWriter {
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when the data contradict themselves; [`Io`](Error::Io) when the system refuses.
+    /// [`Invalid`](Error::Invalid) if the data contradict themselves; [`Io`](Error::Io) if the system reports an error.
     pub fn commit(self) -> Result<()> {
         let sink = finish::finish(self)?;
         let sink: Box<dyn Sink> = Box::new(sink);

@@ -48,7 +48,7 @@ pub(crate) fn open(path: &Path) -> ZvfGeometry {
     store.geometry().unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// As [`check`], of a store that is open.
+/// Like [`check`], of a store that is open.
 pub(crate) fn check_with(geometry: &ZvfGeometry, name: &str, case: &Value) {
     let query = query(case);
     let data = geometry.query(&query).unwrap_or_else(|error| panic!("{name} {query:?}: {error}"));

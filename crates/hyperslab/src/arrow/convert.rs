@@ -1,4 +1,4 @@
-//! Elements to Arrow's array data. Arrow checks what it is given: lengths, offsets, UTF-8.
+//! Converts elements to Arrow's array data. Arrow validates lengths, offsets and UTF-8.
 
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer};
 use arrow_data::{ArrayData, ArrayDataBuilder};
@@ -12,7 +12,7 @@ use super::fields::{Forms, data_type, duration, timestamp};
 
 type Result<T> = std::result::Result<T, ArrowError>;
 
-/// `length` elements as Arrow's data.
+/// Converts `length` elements to Arrow's data.
 pub(super) fn array_data(
     dtype: &DType,
     elements: Elements,
@@ -41,7 +41,7 @@ pub(super) fn array_data(
             let child = array_data(base, *items, cells(shape, length)?, forms)?;
             nested(builder, base, shape, child, length, forms)
         }
-        (_, data) => Err(wrong(format!("elements held as {}", kind(&data)))),
+        (_, data) => Err(wrong(format!("unexpected layout: {}", kind(&data)))),
     }
 }
 
@@ -66,7 +66,7 @@ fn null_buffer(validity: &Validity, length: usize) -> Result<NullBuffer> {
     Ok(NullBuffer::new(BooleanBuffer::new(Buffer::from(validity.bits().clone()), 0, length)))
 }
 
-/// Our offsets are never negative and Arrow's never above what both can say, so the bytes are the same.
+/// Our offsets are unsigned and Arrow's signed. Both stay within the common range, so the bytes are the same.
 fn offset_buffer(offsets: Vec<u64>, length: usize) -> Result<Buffer> {
     if offsets.len() != length + 1 {
         return Err(wrong(format!("{} offsets for {length} elements", offsets.len())));
@@ -78,7 +78,7 @@ fn cells(shape: &[usize], length: usize) -> Result<usize> {
     shape
         .iter()
         .try_fold(length, |cells, extent| cells.checked_mul(*extent))
-        .ok_or_else(|| wrong("more cells than memory"))
+        .ok_or_else(|| wrong("the number of cells overflows"))
 }
 
 fn struct_data(
@@ -98,7 +98,7 @@ fn struct_data(
     builder.child_data(children).build()
 }
 
-/// Small arrays as lists of lists, the last extent innermost.
+/// Fixed-size arrays as nested lists, the last extent innermost.
 fn nested(
     builder: ArrayDataBuilder,
     base: &DType,
@@ -174,7 +174,7 @@ fn fixed_data(
     }
 }
 
-/// Enumerations that number their members from zero, as dictionaries of the names. The dictionary is the same for every batch.
+/// Enumerations that number their members from zero become dictionaries of the names. The dictionary is the same for every batch.
 fn names(
     builder: ArrayDataBuilder,
     named: &EnumType,
@@ -197,7 +197,7 @@ fn names(
     let Data::Variable { offsets, bytes: all } = texts.data else { return Err(wrong("text")) };
     let offsets =
         offsets.iter().map(|offset| i32::try_from(*offset)).collect::<std::result::Result<Vec<_>, _>>();
-    let offsets = offsets.map_err(|_| wrong("an enumeration of more than 2 GiB of names"))?;
+    let offsets = offsets.map_err(|_| wrong("the names of an enumeration exceed 2 GiB"))?;
     let names = ArrayData::builder(DataType::Utf8)
         .len(named.members.len())
         .add_buffer(Buffer::from_vec(offsets))
@@ -206,7 +206,7 @@ fn names(
     builder.nulls(Some(NullBuffer::new(nulls))).add_buffer(Buffer::from(keys)).add_child_data(names).build()
 }
 
-/// A place as an integer of this many bytes.
+/// A position as an integer of this many bytes.
 fn key(place: usize, size: usize) -> impl Iterator<Item = u8> {
     let bytes = (place as u64).to_ne_bytes();
     let from = if cfg!(target_endian = "little") { 0 } else { 8 - size };
@@ -255,7 +255,8 @@ fn dates(
 ) -> Result<ArrayData> {
     let nulls = without_nat(&bytes, validity, length);
     let there = |index: usize| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(index));
-    let out_of_reach = |tick: i64| wrong(format!("{tick} {} since 1970 is out of reach", unit.code()));
+    let out_of_reach =
+        |tick: i64| wrong(format!("{tick} {} since 1970 is out of range for Arrow", unit.code()));
     let buffer = match (unit, timestamp(unit, forms)) {
         (TimeUnit::Day, _) => {
             let day = |(index, tick): (usize, i64)| match i32::try_from(tick) {

@@ -1,4 +1,4 @@
-//! Our types as Arrow's.
+//! Maps our types to Arrow's.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,10 +6,10 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, TimeUnit as ArrowUnit};
 use hyperslab_core::{DType, TimeUnit};
 
-/// What the target can hold.
+/// The capabilities of the target.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Forms {
-    /// Are there timestamps in seconds? Parquet has none shorter than milliseconds' name.
+    /// Whether there are timestamps in seconds. Parquet's longest unit is the millisecond.
     pub(crate) seconds: bool,
 }
 
@@ -42,14 +42,14 @@ pub(super) fn field_in(name: &str, dtype: &DType, nullable: bool, forms: Forms) 
         }
         _ => {}
     }
-    // "Not a time" is null in Arrow, and so is a code past the end of an enumeration, as of cells never written in TileDB.
+    // "Not a time" is null in Arrow, and so is an enumeration code out of range, as in TileDB cells that were never written.
     let nullable = nullable
         || matches!(dtype, DType::DateTime(_) | DType::Duration(_))
         || matches!(dtype, DType::Enum(named) if named.is_numbered());
     Field::new(name, data_type(dtype, forms), nullable).with_metadata(metadata)
 }
 
-/// Arrow's unit and how many of its ticks are one of ours.
+/// Arrow's unit, and the number of its ticks per tick of ours.
 pub(super) fn timestamp(unit: TimeUnit, forms: Forms) -> Option<(ArrowUnit, i64)> {
     Some(match unit {
         TimeUnit::Millisecond => (ArrowUnit::Millisecond, 1),
@@ -72,7 +72,7 @@ pub(super) fn timestamp(unit: TimeUnit, forms: Forms) -> Option<(ArrowUnit, i64)
     })
 }
 
-/// Arrow's unit of a span of time, where it has ours.
+/// Arrow's unit for a duration, if it has ours.
 pub(super) const fn duration(unit: TimeUnit) -> Option<ArrowUnit> {
     match unit {
         TimeUnit::Second => Some(ArrowUnit::Second),
@@ -107,7 +107,7 @@ pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
         DType::Enum(named) if named.is_numbered() => {
             DataType::Dictionary(Box::new(data_type(&named.base, forms)), Box::new(DataType::Utf8))
         }
-        // Codes of their own may lack a name: they stay integers, and the field's metadata has the names.
+        // Custom codes may lack a name, so they stay integers. The field's metadata holds the names.
         DType::Enum(named) => data_type(&named.base, forms),
         DType::Struct(fields) => {
             let member = |member: &hyperslab_core::Member| field_in(&member.name, &member.dtype, true, forms);
@@ -124,7 +124,7 @@ pub(super) fn data_type(dtype: &DType, forms: Forms) -> DataType {
             DataType::FixedSizeBinary(i32::try_from(opaque.size).unwrap_or(i32::MAX))
         }
         DType::Opaque(_) => DataType::LargeBinary,
-        // Types that are yet to come are told as text.
+        // Types added later are exported as text.
         _ => DataType::LargeUtf8,
     }
 }

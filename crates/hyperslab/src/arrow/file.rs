@@ -14,15 +14,15 @@ use super::fields::Forms;
 use super::{record_batch_in, schema_in};
 use crate::rows::Rows;
 
-/// A row group is closed when it holds this much, so that memory stays bounded whatever the table's size.
+/// A row group is closed at this size, so that memory stays bounded whatever the table's size.
 const ROW_GROUP_BYTES: usize = 64 << 20;
 
-/// Writes an Arrow file: batches as they come, not compressed, so that it can be mapped.
+/// Writes an Arrow file: one batch after another, uncompressed so that the file can be mapped.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for elements that Arrow cannot hold; [`Io`](Error::Io) when the system refuses;
-/// otherwise whatever a batch says.
+/// [`Invalid`](Error::Invalid) for elements that Arrow cannot hold; [`Io`](Error::Io) if the system reports an error; otherwise
+/// any error from a batch.
 pub fn write_arrow(rows: Rows<'_>, out: &mut impl Write) -> Result<()> {
     let schema = schema_in(&rows.columns, Forms::ARROW);
     let mut writer = FileWriter::try_new(out, &schema).map_err(arrow_failed)?;
@@ -60,7 +60,7 @@ pub fn write_parquet(rows: Rows<'_>, out: &mut (impl Write + Send)) -> Result<()
 fn arrow_failed(error: ArrowError) -> Error {
     match error {
         ArrowError::IoError(_, source) => Error::io("output", source),
-        other => Error::invalid(format!("as Arrow: {other}")),
+        other => Error::invalid(format!("cannot write Arrow: {other}")),
     }
 }
 
@@ -68,8 +68,8 @@ fn parquet_failed(error: ParquetError) -> Error {
     match error {
         ParquetError::External(source) if source.is::<std::io::Error>() => match source.downcast() {
             Ok(source) => Error::io("output", *source),
-            Err(other) => Error::invalid(format!("as Parquet: {other}")),
+            Err(other) => Error::invalid(format!("cannot write Parquet: {other}")),
         },
-        other => Error::invalid(format!("as Parquet: {other}")),
+        other => Error::invalid(format!("cannot write Parquet: {other}")),
     }
 }

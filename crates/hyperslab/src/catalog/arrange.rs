@@ -1,4 +1,4 @@
-//! Parts of a catalog, in another order, and in sums.
+//! Restricts, sorts and sums up a catalog.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -31,30 +31,30 @@ impl FromStr for SortBy {
     }
 }
 
-/// A dimension of a store: every array that names it has this length along it.
+/// A dimension of a store. Every array that names it has this length along it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogDimension {
-    /// Its path: that of its group and its name.
+    /// Its path: its group and its name.
     pub path: String,
     /// Its length.
     pub length: u64,
-    /// May it grow without end?
+    /// Whether it may grow without limit.
     pub unlimited: bool,
 }
 
-/// How much is below a group.
+/// The totals of a group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Total {
-    /// Arrays below it.
+    /// The number of arrays below it.
     pub arrays: u64,
-    /// Bytes of their elements.
+    /// The size of their elements in bytes.
     pub size: u64,
-    /// What is stored of them.
+    /// Their stored size.
     pub stored: Usage,
 }
 
 impl CatalogNode {
-    /// Bytes of the elements of an array.
+    /// The size of an array's elements in bytes.
     fn size(&self) -> u64 {
         match &self.node {
             Ok(Node::Array(array)) => array.schema().bytes().unwrap_or(0),
@@ -66,7 +66,7 @@ impl CatalogNode {
         self.usage.as_ref().and_then(|usage| usage.as_ref().ok()).copied().unwrap_or_default()
     }
 
-    /// Does it only declare a dimension, as NetCDF-4 does in HDF5?
+    /// Returns true if the node only declares a dimension, as NetCDF-4 does in HDF5.
     #[must_use]
     pub fn is_dimension(&self) -> bool {
         matches!(&self.node, Ok(Node::Array(array)) if array.schema().is_dimension)
@@ -77,17 +77,17 @@ fn is_below(path: &str, above: &str) -> bool {
     above == "/" || path == above || path.strip_prefix(above).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Names on the way from the root.
+/// The number of names below the root.
 fn depth(path: &str) -> usize {
     path.split('/').filter(|part| !part.is_empty()).count()
 }
 
 impl Catalog {
-    /// Keeps one node and what is below it.
+    /// Keeps one node and everything below it.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there is no such node; the message names the nearest.
+    /// [`Invalid`](Error::Invalid) if there is no such node. The message suggests the closest name.
     pub fn restrict(&mut self, node: &str) -> Result<()> {
         let path = normal_path(node);
         if !self.nodes.iter().any(|node| node.path == path) {
@@ -99,13 +99,13 @@ impl Catalog {
         Ok(())
     }
 
-    /// Keeps nodes that are at most so many levels below the first one.
+    /// Keeps nodes at most this many levels below the first one.
     pub fn limit_depth(&mut self, levels: usize) {
         let first = self.nodes.first().map_or(0, |node| depth(&node.path));
         self.nodes.retain(|node| depth(&node.path) <= first.saturating_add(levels));
     }
 
-    /// Puts the nodes in another order.
+    /// Sorts the nodes.
     pub fn sort(&mut self, by: SortBy) {
         match by {
             SortBy::Name => self.nodes.sort_by(|one, other| one.path.cmp(&other.path)),
@@ -114,7 +114,7 @@ impl Catalog {
         }
     }
 
-    /// What is below each group, parents first.
+    /// The totals of each group, parents first.
     #[must_use]
     pub fn totals(&self) -> Vec<(String, Total)> {
         let mut totals: Vec<(String, Total)> = Vec::new();

@@ -17,6 +17,7 @@ use crate::create;
 
 /// How stores are added to one that exists.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct AppendOptions {
     /// How stores are opened, and what becomes of their attributes.
     pub combine: CombineOptions,
@@ -25,6 +26,12 @@ pub struct AppendOptions {
     /// Only check, and say what would be added.
     pub dry_run: bool,
 }
+
+hyperslab_core::option_setters! { AppendOptions {
+    with_combine = combine: CombineOptions,
+    with_memory = memory: u64,
+    with_dry_run = dry_run: bool,
+} }
 
 impl Default for AppendOptions {
     fn default() -> Self {
@@ -61,7 +68,52 @@ pub fn append_along(
     options: &AppendOptions,
     progress: &Progress,
 ) -> Result<AppendReport> {
-    crate::location::check_local(target, "adding to")?;
+    #[cfg(feature = "remote")]
+    if let Some(url) = crate::location::remote_url(target) {
+        return append_remote(url, sources, dimension, options, progress);
+    }
+    append_with(target, sources, dimension, options, progress, |format, options| {
+        create(target, format, options)
+    })
+}
+
+/// As [`append_along`], to a store at a URL.
+#[cfg(feature = "remote")]
+fn append_remote(
+    url: &str,
+    sources: &[PathBuf],
+    dimension: &str,
+    options: &AppendOptions,
+    progress: &Progress,
+) -> Result<AppendReport> {
+    use crate::convert::upload::{change_directory, change_file, format_at, with_copy, with_sink};
+
+    let target = Path::new(url);
+    let own = &options.combine.open.remote;
+    let remote = hyperslab_remote::Remote::new(url, own)?;
+    let format = format_at(url, own)?;
+    if format.info().created_form() == hyperslab_core::StoreForm::File {
+        let work = |local: &Path| append_along(local, sources, dimension, options, progress);
+        return if options.dry_run { with_copy(&remote, work) } else { change_file(&remote, progress, work) };
+    }
+    if options.dry_run {
+        return with_sink(&remote, format, |sink| {
+            append_with(target, sources, dimension, options, progress, |_, options| sink(options))
+        });
+    }
+    change_directory(&remote, format, progress, |sink| {
+        append_with(target, sources, dimension, options, progress, |_, options| sink(options))
+    })
+}
+
+fn append_with(
+    target: &Path,
+    sources: &[PathBuf],
+    dimension: &str,
+    options: &AppendOptions,
+    progress: &Progress,
+    sink: impl FnOnce(crate::Format, &CreateOptions) -> Result<Box<dyn Sink>>,
+) -> Result<AppendReport> {
     if let Some(path) = sources.iter().find(|path| crate::convert::same_file(path, target)) {
         return Err(Error::invalid(format!("{} cannot be added to itself", path.display())));
     }
@@ -77,8 +129,8 @@ pub fn append_along(
     // Attributes of the target stay as they are.
     let notes = combination.notes.into_iter().filter(|(_, note)| !note.starts_with("attributes ")).collect();
     let mut report = AppendReport { notes, ..AppendReport::default() };
-    let create_options = CreateOptions { append: true, ..CreateOptions::default() };
-    let mut sink = create(target, format, &create_options)?;
+    let create_options = CreateOptions::default().with_append(true);
+    let mut sink = sink(format, &create_options)?;
     let additions = combined
         .joined
         .iter()

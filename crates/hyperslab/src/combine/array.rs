@@ -1,7 +1,7 @@
-//! An array that is joined from those of several stores.
+//! An array joined from the arrays of several stores.
 //!
-//! Where a chunk of the joined array is a chunk of one store, its stored bytes are used as they are; any other chunk is put
-//! together from the parts that the stores hold.
+//! If a chunk of the joined array is a chunk of one store, its stored bytes are used as is. Any other chunk is assembled from the
+//! stores that hold its parts.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -17,31 +17,31 @@ use smallvec::smallvec;
 use super::parts::Parts;
 use super::rebase::Times;
 
-/// What one store holds of the array.
+/// One store's part of the array.
 #[derive(Debug)]
 pub(super) struct Piece {
     /// The number of the store.
     pub(super) part: usize,
-    /// Where it begins along the axis.
+    /// Its start along the axis.
     pub(super) start: u64,
     pub(super) length: u64,
     pub(super) times: Option<Times>,
 }
 
-/// An array that is joined along an axis.
+/// An array joined along an axis.
 #[derive(Debug)]
 pub(super) struct JoinedArray {
     pub(super) name: String,
-    /// The path in every store.
+    /// The path, which is the same in every store.
     pub(super) path: String,
     pub(super) schema: ArraySchema,
     pub(super) axis: usize,
-    /// In the order of the axis, none of them empty.
+    /// In axis order, none of them empty.
     pub(super) pieces: Vec<Piece>,
     pub(super) parts: Arc<Parts>,
 }
 
-/// A chunk that is a chunk of one store.
+/// A chunk that is also a chunk of one store.
 struct Own {
     array: Arc<dyn Array>,
     piece: usize,
@@ -62,7 +62,7 @@ impl JoinedArray {
         first..last.max(first)
     }
 
-    /// The store's chunk that this chunk is, when it is one.
+    /// The store's chunk that equals this chunk, if there is one.
     fn own(&self, chunk: &ChunkCoord) -> Result<Option<Own>> {
         let region = self.schema.grid.region(chunk);
         let touched = self.touched(&region);
@@ -86,13 +86,13 @@ impl JoinedArray {
         Ok(same_cells.then_some(Own { array, piece, chunk: own }))
     }
 
-    /// A chunk without stored bytes of its own: it is put together when it is decoded.
+    /// A chunk without stored bytes of its own. It is assembled when decoded.
     fn put_together() -> ChunkRef {
         let layer = Layer { spans: smallvec![], filter_mask: 0, plain: false, region: None, tag: 0 };
         ChunkRef { layers: smallvec![layer] }
     }
 
-    /// The reference of a store's chunk, with the store's piece in the names of its blobs.
+    /// The reference of a store's chunk, with the piece number in the names of its blobs.
     fn marked(piece: usize, mut reference: ChunkRef) -> ChunkRef {
         for span in reference.layers.iter_mut().flat_map(|layer| &mut layer.spans) {
             span.blob = BlobKey::named(match &span.blob {
@@ -119,7 +119,7 @@ impl JoinedArray {
         Ok(found.map(|reference| Self::marked(own.piece, reference)))
     }
 
-    /// Reads the parts of a region: the first place of each along the axis, counted from the region's start, and its values.
+    /// Reads the parts of a region: for each, its start along the axis, relative to the region, and its values.
     fn read_parts(
         &self,
         region: &Region,
@@ -139,7 +139,7 @@ impl JoinedArray {
     }
 }
 
-/// The piece and the store's own key in the name of a blob.
+/// Splits a blob name into the piece number and the store's own key.
 fn split(key: &BlobKey) -> Option<(usize, BlobKey)> {
     let BlobKey::Named(name) = key else { return None };
     let (piece, key) = name.split_once(':')?;
@@ -178,7 +178,8 @@ impl Array for JoinedArray {
         let item = self.schema.dtype.size().unwrap_or(0);
         let place = Layout::packed(&self.schema.decoded_shape(chunk), item);
         self.read_parts(&self.schema.grid.region(chunk), &mut |first, own, elements| {
-            let bytes = elements.as_fixed().ok_or_else(|| Error::invalid("elements of no fixed size"))?;
+            let bytes =
+                elements.as_fixed().ok_or_else(|| Error::invalid("the elements have no fixed size"))?;
             let mut to = place.clone();
             to.offset += first as usize * to.strides[self.axis].unsigned_abs();
             copy_box(bytes, &Layout::packed(&own.shape, item), out, &to, &own.shape, item)
@@ -197,7 +198,7 @@ impl Array for JoinedArray {
         let region = self.schema.grid.region(chunk);
         let strides = CellOrder::RowMajor.strides(&region.shape);
         let cells = product(&region.shape).and_then(|cells| usize::try_from(cells).ok());
-        let cells = cells.ok_or_else(|| Error::invalid(format!("{}: a chunk too large", self.name())))?;
+        let cells = cells.ok_or_else(|| Error::invalid(format!("{}: a chunk is too large", self.name())))?;
         let (mut rows, mut picks) = (Vec::new(), vec![(0, 0); cells]);
         self.read_parts(&region, &mut |first, own, elements| {
             for cell in 0..product(&own.shape).unwrap_or(0) {
@@ -271,7 +272,8 @@ impl Array for JoinedArray {
             .iter()
             .map(|span| split(&span.blob).map(|(piece, blob)| (piece, Span { blob, ..(*span).clone() })))
             .collect();
-        let own = own.ok_or_else(|| Error::invalid(format!("{}: a span of no store", self.name())))?;
+        let own =
+            own.ok_or_else(|| Error::invalid(format!("{}: a span belongs to no store", self.name())))?;
         let mut fetched = Vec::with_capacity(own.len());
         for run in own.chunk_by(|(one, _), (other, _)| one == other) {
             let spans: Vec<&Span> = run.iter().map(|(_, span)| span).collect();

@@ -1,4 +1,4 @@
-//! What the stores of a combination must agree in, and what is found in each.
+//! Checks that the stores of a combination agree, and collects facts about each.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -16,46 +16,46 @@ use crate::convert::nodes_by_path;
 /// Arrays without the dimension are compared by value up to this many bytes.
 const MOST_COMPARED: u64 = 16 << 20;
 
-/// Attributes that say what stored values mean. Where they differ, joined values would be wrong.
+/// Attributes that define the meaning of stored values. If they differ, joined values would be wrong.
 const MEANING: [&str; 4] = ["units", "scale_factor", "add_offset", "_Unsigned"];
-/// As [`MEANING`], where both stores have them: formats differ in whether they state them.
+/// Like [`MEANING`], but compared only if both stores have them: formats differ in whether they state them.
 const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 
-/// What the first store has, and all others must have.
+/// The structure of the first store, which all others must have.
 #[derive(Debug)]
 pub(super) struct Model {
     pub(super) dimension: String,
     /// The first store, for messages.
     pub(super) first: String,
-    /// Parents first.
-    pub(super) nodes: Vec<(String, Kind)>,
+    /// The nodes, parents first.
+    pub(super) nodes: Vec<(String, ModelNode)>,
     /// The array that labels the dimension.
     pub(super) coordinate: Option<String>,
-    /// The values of arrays that must be the same.
+    /// The values of arrays that must be equal.
     same: HashMap<String, Values>,
-    /// Arrays that are too large to be compared.
+    /// Arrays that are too large to compare.
     pub(super) not_compared: Vec<String>,
 }
 
 /// A node of the first store.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(super) enum ModelNode {
     Group(Attributes),
-    /// An array that has the dimension.
+    /// An array with the dimension.
     Joined {
         axis: usize,
         schema: Box<ArraySchema>,
     },
-    /// An array that has not.
+    /// An array without it.
     Same(Box<ArraySchema>),
 }
 
-/// What one store has.
+/// Facts about one store.
 #[derive(Debug)]
 pub(super) struct Facts {
-    /// How long the dimension is.
+    /// The length of the dimension.
     pub(super) length: u64,
-    /// The coordinate, in the first store's numbers.
+    /// The coordinate, converted to the first store's numbers.
     pub(super) coordinate: Option<Vec<f64>>,
     /// The attributes of every node.
     pub(super) attributes: HashMap<String, Attributes>,
@@ -64,7 +64,7 @@ pub(super) struct Facts {
 }
 
 impl Model {
-    /// Takes the first store as the model.
+    /// Makes the first store the model.
     pub(super) fn new(store: OpenStore, path: &Path, dimension: &str) -> Result<(Self, Facts)> {
         let mut model = Self {
             dimension: dimension.to_owned(),
@@ -78,7 +78,7 @@ impl Model {
         let mut names: Vec<Option<String>> = Vec::new();
         for (path, node) in nodes {
             let kind = match node {
-                Node::Group(attributes) => Kind::Group(attributes),
+                Node::Group(attributes) => ModelNode::Group(attributes),
                 Node::Array(array) => {
                     let schema = array.schema();
                     names.extend(schema.dimensions.iter().cloned());
@@ -92,7 +92,7 @@ impl Model {
             };
             model.nodes.push((path, kind));
         }
-        if !model.nodes.iter().any(|(_, kind)| matches!(kind, Kind::Joined { .. })) {
+        if !model.nodes.iter().any(|(_, kind)| matches!(kind, ModelNode::Joined { .. })) {
             names.sort();
             names.dedup();
             let why = dimension_axis(&names, dimension).err().map_or_else(String::new, |why| why.to_string());
@@ -102,14 +102,14 @@ impl Model {
         Ok((model, facts))
     }
 
-    fn take_array(&mut self, path: &str, array: &dyn Array) -> Result<Kind> {
+    fn take_array(&mut self, path: &str, array: &dyn Array) -> Result<ModelNode> {
         let schema = array.schema();
         let named = schema.dimensions.iter().filter(|name| name.as_deref() == Some(&self.dimension)).count();
         if named == 0 {
             if !schema.is_dimension {
                 self.keep_values(path, array)?;
             }
-            return Ok(Kind::Same(Box::new(schema.clone())));
+            return Ok(ModelNode::Same(Box::new(schema.clone())));
         }
         if named > 1 {
             let what = format!("{path} has the dimension {} twice", self.dimension);
@@ -122,7 +122,7 @@ impl Model {
         if is_coordinate && self.coordinate.is_none() {
             self.coordinate = Some(path.to_owned());
         }
-        Ok(Kind::Joined { axis, schema: Box::new(schema.clone()) })
+        Ok(ModelNode::Joined { axis, schema: Box::new(schema.clone()) })
     }
 
     fn keep_values(&mut self, path: &str, array: &dyn Array) -> Result<()> {
@@ -135,7 +135,7 @@ impl Model {
         Ok(())
     }
 
-    /// Compares a store with the first.
+    /// Compares a store with the model.
     pub(super) fn examine(&self, store: OpenStore, path: &Path) -> Result<Facts> {
         let name = path.display().to_string();
         let differs = |what: String| Error::invalid(format!("{name}: {what}"));
@@ -145,19 +145,21 @@ impl Model {
         let mut length: Option<(u64, String)> = None;
         for (path, kind) in &self.nodes {
             let (axis, own) = match (kind, nodes.get(path)) {
-                (Kind::Group(_), Some(Node::Group(attributes))) => {
+                (ModelNode::Group(_), Some(Node::Group(attributes))) => {
                     facts.attributes.insert(path.clone(), portable(attributes));
                     continue;
                 }
-                (Kind::Joined { axis, schema }, Some(Node::Array(array))) => {
+                (ModelNode::Joined { axis, schema }, Some(Node::Array(array))) => {
                     (Some(*axis), self.same_schema(path, schema, array.schema(), Some(*axis)).map(|()| array))
                 }
-                (Kind::Same(schema), Some(Node::Array(array))) => {
+                (ModelNode::Same(schema), Some(Node::Array(array))) => {
                     (None, self.same_schema(path, schema, array.schema(), None).map(|()| array))
                 }
                 // Some formats declare dimensions, others only name them.
-                (Kind::Joined { schema, .. } | Kind::Same(schema), None) if schema.is_dimension => continue,
-                (Kind::Group(_), None) => continue,
+                (ModelNode::Joined { schema, .. } | ModelNode::Same(schema), None) if schema.is_dimension => {
+                    continue;
+                }
+                (ModelNode::Group(_), None) => continue,
                 (_, None) => return Err(differs(format!("{path} is missing; {} has it", self.first))),
                 (_, Some(node)) => {
                     let what = format!("{path} is {}, which it is not in {}", node.kind().one(), self.first);
@@ -198,7 +200,7 @@ impl Model {
         Ok(facts)
     }
 
-    /// What differs between an array and the first store's, in words.
+    /// Checks that an array has the model's schema. The error describes the difference.
     fn same_schema(
         &self,
         path: &str,
@@ -248,14 +250,14 @@ impl Model {
         ))
     }
 
-    /// Finds times that count from another date, and the bounds that follow them.
+    /// Finds times that count from another date, and their bounds.
     fn find_times(
         &self,
         nodes: &HashMap<String, Node>,
         facts: &mut Facts,
     ) -> std::result::Result<(), String> {
         for (path, kind) in &self.nodes {
-            let Kind::Joined { schema, .. } = kind else { continue };
+            let ModelNode::Joined { schema, .. } = kind else { continue };
             let Some(attributes) = facts.attributes.get(path) else { continue };
             let Some(times) = Times::new(attributes, &schema.attributes) else { continue };
             let group = path.rsplit_once('/').map_or("", |(group, _)| group);
@@ -290,11 +292,11 @@ impl Model {
         Ok(numbers(&read_serial(&*array, Positions::whole(array.schema().shape()))?))
     }
 
-    /// How the coordinate counts time.
+    /// The time axis of the coordinate.
     pub(super) fn time(&self) -> Option<TimeAxis> {
         let coordinate = self.coordinate.as_ref()?;
         self.nodes.iter().find(|(path, _)| path == coordinate).and_then(|(_, kind)| match kind {
-            Kind::Joined { schema, .. } => time_axis(&schema.attributes),
+            ModelNode::Joined { schema, .. } => time_axis(&schema.attributes),
             _ => None,
         })
     }
@@ -307,7 +309,7 @@ fn portable(attributes: &Attributes) -> Attributes {
     attributes.filtered(|name, _| names.contains(name))
 }
 
-/// The numbers of a coordinate; `None` where it has none.
+/// The numbers of a coordinate; `None` if it is not numeric.
 fn numbers(values: &Values) -> Option<Vec<f64>> {
     if let (DType::DateTime(_), Some(bytes)) = (&values.dtype, values.elements.as_fixed()) {
         return Some(
@@ -366,7 +368,7 @@ fn time_like(attributes: &Attributes) -> bool {
     units.is_some_and(|units| units.contains(" since "))
 }
 
-/// An attribute in a message.
+/// An attribute as text, for messages.
 pub(super) fn shown(attribute: &Attribute) -> String {
     match attribute.to_json() {
         Value::String(text) => format!("{text:?}"),
@@ -374,7 +376,7 @@ pub(super) fn shown(attribute: &Attribute) -> String {
     }
 }
 
-/// Do attributes say the same, whatever the precision in which formats keep numbers?
+/// Returns true if attributes are equal, regardless of the precision in which formats store numbers.
 pub(super) fn same_attribute(one: Option<&Attribute>, other: Option<&Attribute>) -> bool {
     match (one, other) {
         (Some(one), Some(other)) => one == other || same_json(&one.to_json(), &other.to_json()),
@@ -388,7 +390,7 @@ fn same_json(one: &Value, other: &Value) -> bool {
             let (one, other) = (one.as_f64().unwrap_or(f64::NAN), other.as_f64().unwrap_or(f64::NAN));
             one == other || (one - other).abs() <= 1e-6 * one.abs().max(other.abs())
         }
-        // One number alone, and a list of one.
+        // A single number equals a list of one.
         (Value::Array(items), value) | (value, Value::Array(items)) if !value.is_array() => {
             items.len() == 1 && same_json(&items[0], value)
         }

@@ -1,16 +1,15 @@
-//! Paths and patterns to the stores that they mean.
+//! Expands paths and patterns into a list of stores.
 
 use std::path::{Path, PathBuf};
 
 use hyperslab_core::{Error, Result};
 
-/// The stores that paths and patterns (`data/*.nc`) mean, patterns in the order of their names. A path that is there is
-/// never taken for a pattern, and neither is a URL.
+/// Expands paths and patterns (`data/*.nc`); matches are sorted by name. An existing path is never treated as a pattern, and
+/// neither is a URL.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for a pattern that matches nothing or makes no sense; [`Io`](Error::Io) when a folder
-/// cannot be read.
+/// [`Invalid`](Error::Invalid) for an invalid pattern or one without matches; [`Io`](Error::Io) if a folder cannot be read.
 pub fn expand(inputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::with_capacity(inputs.len());
     for input in inputs {
@@ -22,7 +21,7 @@ pub fn expand(inputs: &[PathBuf]) -> Result<Vec<PathBuf>> {
     Ok(paths)
 }
 
-/// The pattern, when the input is one.
+/// The pattern, if the input is one.
 fn pattern(input: &Path) -> Option<&str> {
     let text = input.to_str()?;
     let has_signs = text.contains(['*', '?', '[']);
@@ -30,7 +29,7 @@ fn pattern(input: &Path) -> Option<&str> {
 }
 
 fn matches(pattern: &str) -> Result<Vec<PathBuf>> {
-    let wrong = |why: &dyn std::fmt::Display| Error::invalid(format!("{pattern}: not a pattern: {why}"));
+    let wrong = |why: &dyn std::fmt::Display| Error::invalid(format!("{pattern}: invalid pattern: {why}"));
     let mut paths = Vec::new();
     for found in glob::glob(pattern).map_err(|why| wrong(&why))? {
         paths.push(found.map_err(|why| {

@@ -1,4 +1,4 @@
-//! One set of attributes from those of several stores.
+//! Merges the attributes of several stores.
 
 use std::str::FromStr;
 
@@ -6,15 +6,15 @@ use hyperslab_core::{Attributes, Error, Result};
 
 use super::examine::{same_attribute, shown};
 
-/// What becomes of attributes that are not the same in all stores.
+/// How to treat attributes that differ between stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AttributeRule {
-    /// The first store's value counts.
+    /// Use the first store's value.
     #[default]
     First,
-    /// They are left out: only what all stores say is kept.
+    /// Leave them out: keep only attributes on which all stores agree.
     Common,
-    /// They are an error.
+    /// Report an error.
     Same,
 }
 
@@ -26,13 +26,15 @@ impl FromStr for AttributeRule {
             "first" => Ok(Self::First),
             "common" => Ok(Self::Common),
             "same" => Ok(Self::Same),
-            _ => Err(Error::invalid(format!("{name:?} is not a rule for attributes: first, common or same"))),
+            _ => Err(Error::invalid(format!(
+                "{name:?} is not a rule for attributes; choose first, common or same"
+            ))),
         }
     }
 }
 
-/// Merges the attributes of one node: those of the first store, all and without bookkeeping, and of the others by name. Units
-/// of an array that was rebased are the same already.
+/// Merges the attributes of one node. `all` holds those of the first store without bookkeeping; the others are looked up by name.
+/// The units of a rebased array are already the same.
 pub(super) fn merged<'a>(
     rule: AttributeRule,
     path: &str,

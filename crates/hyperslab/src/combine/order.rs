@@ -1,4 +1,4 @@
-//! The order of stores along their dimension, and what is between them.
+//! The order of stores along their dimension, with gaps and overlaps.
 
 use std::path::PathBuf;
 
@@ -6,13 +6,13 @@ use hyperslab_core::{Error, Result};
 
 use super::examine::{Facts, Model};
 
-/// A step between two stores that is longer than the usual one by this factor is a gap.
+/// A step between two stores that exceeds the usual step by this factor is a gap.
 const GAP: f64 = 1.5;
 
-/// Gaps that are listed, at most.
+/// The maximum number of gaps listed.
 const MOST_GAPS: usize = 20;
 
-/// The numbers of the stores, in the order of their coordinate.
+/// The store numbers, sorted by coordinate.
 pub(super) fn sorted(
     model: &Model,
     paths: &[PathBuf],
@@ -25,16 +25,13 @@ pub(super) fn sorted(
     let Some(path) = &model.coordinate else {
         notes.push((
             "/".to_owned(),
-            format!("{dimension} has no coordinate: files are joined in the order in which they were given"),
+            format!("{dimension} has no coordinate; files are joined in the given order"),
         ));
         return Ok(order);
     };
     let numbers: Option<Vec<&[f64]>> = all.iter().map(|facts| facts.coordinate.as_deref()).collect();
     let Some(numbers) = numbers else {
-        notes.push((
-            path.clone(),
-            "it has no numbers: files are joined in the order in which they were given".to_owned(),
-        ));
+        notes.push((path.clone(), "it is not numeric; files are joined in the given order".to_owned()));
         return Ok(order);
     };
     for (number, values) in numbers.iter().enumerate() {
@@ -43,7 +40,7 @@ pub(super) fn sorted(
         }
     }
     let spans = Spans { model, paths, numbers };
-    // Stores without any element fit anywhere.
+    // Stores without elements fit anywhere.
     order.retain(|number| !spans.numbers[*number].is_empty());
     let descending = spans.descending(path)?;
     let key =
@@ -55,7 +52,7 @@ pub(super) fn sorted(
     }
     spans.note_gaps(&order, path, notes);
     let empty = (0..all.len()).filter(|number| spans.numbers[*number].is_empty());
-    // The first store is in front of all others even when there is nothing in it.
+    // The first store stays in front of all others even if it is empty.
     let (mut front, mut behind): (Vec<usize>, Vec<usize>) =
         empty.partition(|number| first_stays && *number == 0);
     front.append(&mut order);
@@ -71,7 +68,7 @@ struct Spans<'a> {
 }
 
 impl Spans<'_> {
-    /// Does the coordinate fall? Refuses one that does neither.
+    /// Returns true if the coordinate is descending. Fails if it is neither ascending nor descending.
     fn descending(&self, path: &str) -> Result<bool> {
         let falls = self.numbers.iter().find_map(|values| (values.len() > 1).then(|| values[1] < values[0]));
         let falls = falls.unwrap_or(false);
@@ -105,7 +102,7 @@ impl Spans<'_> {
         }
         let (one, next) = (self.paths[one].display(), self.paths[next].display());
         Err(Error::invalid(format!(
-            "{one} and {next} overlap along {}: the first ends at {}, the second begins at {}; leave one out, or cut it \
+            "{one} and {next} overlap along {}: the first ends at {}, the second begins at {}; leave one out, or trim it \
              with --select",
             self.model.dimension,
             self.text(last),
@@ -113,14 +110,14 @@ impl Spans<'_> {
         )))
     }
 
-    /// Names the places where the step between two stores is longer than usual.
+    /// Reports steps between two stores that are longer than usual.
     fn note_gaps(&self, order: &[usize], path: &str, notes: &mut Vec<(String, String)>) {
         let inside = order.iter().flat_map(|number| self.numbers[*number].windows(2));
         let longest = inside.map(|pair| (pair[1] - pair[0]).abs()).fold(0.0, f64::max);
         let between = |pair: &[usize]| (self.ends(pair[1]).0 - self.ends(pair[0]).1).abs();
         let mut steps: Vec<f64> = order.windows(2).map(between).collect();
         steps.sort_by(f64::total_cmp);
-        // Files of one step each: months differ in length, and a gap is longer than any of them.
+        // Files with a single position have no step of their own, so use the median step between files.
         let usual =
             longest.max(if longest > 0.0 { 0.0 } else { steps.get(steps.len() / 2).copied().unwrap_or(0.0) });
         let gaps: Vec<&[usize]> =

@@ -1,4 +1,4 @@
-//! The stores of a combination: opened when they are needed, closed when too many are open.
+//! The stores of a combination: opened on demand, closed when too many are open.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use hyperslab_core::{Array, Error, Node, Result};
 use super::rebase::Times;
 use crate::{OpenOptions, OpenStore, open_with};
 
-/// Stores that are open at once, at most: well below the number of files that systems let a process open.
+/// The maximum number of open stores, well below common limits for open files.
 const MOST_OPEN: usize = 256;
 
 /// The stores of a combination, by number.
@@ -22,14 +22,14 @@ pub(super) struct Parts {
 
 #[derive(Debug, Default)]
 struct Open {
-    stores: HashMap<usize, Arc<Part>>,
-    /// The one that was opened first is in front.
+    stores: HashMap<usize, Arc<OpenPart>>,
+    /// The store that was opened first is in front.
     order: VecDeque<usize>,
 }
 
-/// An open store, and those of its arrays that were used.
+/// An open store and its arrays used so far.
 #[derive(Debug)]
-struct Part {
+struct OpenPart {
     store: OpenStore,
     arrays: Mutex<HashMap<String, Arc<dyn Array>>>,
 }
@@ -40,22 +40,22 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Parts {
     pub(super) fn new(paths: &[PathBuf], options: &OpenOptions) -> Self {
-        // Read by position: another program may cut a file short meanwhile.
+        // Read by position, because another program may truncate a file meanwhile.
         let options = OpenOptions { mapped: false, ..options.clone() };
         Self { paths: paths.to_vec(), options, open: Mutex::default() }
     }
 
-    /// A store.
+    /// Opens a store.
     pub(super) fn store(&self, number: usize) -> Result<OpenStore> {
         self.part(number).map(|part| part.store.clone())
     }
 
-    fn part(&self, number: usize) -> Result<Arc<Part>> {
+    fn part(&self, number: usize) -> Result<Arc<OpenPart>> {
         if let Some(part) = lock(&self.open).stores.get(&number) {
             return Ok(Arc::clone(part));
         }
         let store = open_with(&self.paths[number], &self.options)?;
-        let part = Arc::new(Part { store, arrays: Mutex::default() });
+        let part = Arc::new(OpenPart { store, arrays: Mutex::default() });
         let mut open = lock(&self.open);
         if open.stores.insert(number, Arc::clone(&part)).is_none() {
             open.order.push_back(number);

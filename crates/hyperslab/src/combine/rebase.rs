@@ -1,4 +1,4 @@
-//! Times that one store counts from another date than the first: the same instants in the first store's numbers.
+//! Rebases times of stores that count from another date: the same instants in the first store's numbers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use hyperslab_core::{Array, ArraySchema, Attributes, DType, Error, Fill, Rebase,
 
 use crate::adapt::{ElementMap, Mapped};
 
-/// How times of one store become those of the first.
+/// The conversion from one store's times to the first store's.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Times {
     rebase: Rebase,
@@ -15,15 +15,15 @@ pub(super) struct Times {
     units: String,
 }
 
-/// How an array counts time; `None` where it does not.
+/// The time axis of an array; `None` if it does not count time.
 pub(super) fn time_axis(attributes: &Attributes) -> Option<TimeAxis> {
     let text = |name: &str| attributes.get(name).and_then(hyperslab_core::Attribute::as_text);
     TimeAxis::parse(&text("units")?, &text("calendar").unwrap_or_default())
 }
 
 impl Times {
-    /// From the attributes of an array to those of the same array in the first store; `None` where the two count alike, or
-    /// no time at all.
+    /// From an array's attributes and those of the same array in the first store. `None` if both count alike, or do not count
+    /// time.
     pub(super) fn new(own: &Attributes, first: &Attributes) -> Option<Self> {
         let rebase = time_axis(own)?.rebase(&time_axis(first)?)?;
         let units = first.get("units").and_then(hyperslab_core::Attribute::as_text)?;
@@ -52,7 +52,7 @@ impl Times {
         Ok(Arc::new(Mapped::new(array, mapped, map)))
     }
 
-    /// Is every one of these values a value of its type afterwards?
+    /// Returns true if every converted value fits its type exactly.
     pub(super) fn is_exact(&self, values: &Values) -> bool {
         let Some(bytes) = values.elements.as_fixed() else { return false };
         let rebase = &self.rebase;
@@ -74,7 +74,7 @@ impl Times {
     }
 }
 
-/// Whether an integer stays one.
+/// Whether an integer stays exact.
 trait Fits {
     fn fits(self, rebase: &Rebase, holds: impl Fn(i64) -> bool) -> bool;
 }
@@ -89,7 +89,7 @@ fn can_map(dtype: &DType) -> bool {
     matches!(dtype, DType::Int32 | DType::Int64 | DType::Float32 | DType::Float64)
 }
 
-/// Numbers of one type, moved. All values were looked at before, so that none is rounded here.
+/// Shifts numbers of one type. All values were checked before, so none is rounded here.
 #[derive(Debug)]
 struct RebaseMap {
     rebase: Rebase,

@@ -1,4 +1,4 @@
-//! The store in which several are one.
+//! The combined store.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use hyperslab_core::{
 
 use super::AttributeRule;
 use super::array::{JoinedArray, Piece};
-use super::examine::{Facts, Kind, Model};
+use super::examine::{Facts, Model, ModelNode};
 use super::merge::merged;
 use super::parts::Parts;
 use crate::OpenStore;
@@ -22,14 +22,14 @@ use crate::convert::default_chunk_shape;
 #[derive(Debug)]
 pub(super) struct CombinedStore {
     name: Arc<str>,
-    /// Tree, format and everything else that is not joined.
+    /// Supplies the tree, the format and everything that is not joined.
     first: OpenStore,
     nodes: HashMap<String, Joined>,
     /// The paths of the joined arrays, in the order of the first store.
     pub(super) joined: Vec<String>,
 }
 
-/// A node of the combination.
+/// A node of the combined store.
 #[derive(Debug)]
 enum Joined {
     Group(Attributes),
@@ -52,13 +52,14 @@ impl CombinedStore {
         let names: Vec<String> = paths.iter().map(|path| path.display().to_string()).collect();
         let (mut nodes, mut joined) = (HashMap::new(), Vec::new());
         for path in &model.not_compared {
-            let what = "taken from the first file: too large to be compared with the others".to_owned();
+            let what =
+                "taken from the first file, because it is too large to compare with the others".to_owned();
             notes.push((path.clone(), what));
         }
         for (path, kind) in model.nodes {
             let own = match &kind {
-                Kind::Group(attributes) => attributes,
-                Kind::Joined { schema, .. } | Kind::Same(schema) => &schema.attributes,
+                ModelNode::Group(attributes) => attributes,
+                ModelNode::Joined { schema, .. } | ModelNode::Same(schema) => &schema.attributes,
             };
             let others = (1..all.len()).filter_map(|number| {
                 let facts = &all[number];
@@ -67,9 +68,9 @@ impl CombinedStore {
             let portable = all[0].attributes.get(&path).unwrap_or(own);
             let attributes = merged(rule, &path, (names[0].as_str(), own, portable), others, notes)?;
             let node = match kind {
-                Kind::Group(_) => Joined::Group(attributes),
-                Kind::Same(_) => Joined::Same(attributes),
-                Kind::Joined { axis, schema } => {
+                ModelNode::Group(_) => Joined::Group(attributes),
+                ModelNode::Same(_) => Joined::Same(attributes),
+                ModelNode::Joined { axis, schema } => {
                     joined.push(path.clone());
                     let pieces = pieces(&path, all, order)?;
                     let schema = joined_schema(*schema, axis, &pieces, attributes)?;
@@ -94,15 +95,15 @@ impl CombinedStore {
     }
 }
 
-/// What each store holds of an array, in order.
+/// Each store's piece of an array, in order.
 fn pieces(path: &str, all: &[Facts], order: &[usize]) -> Result<Vec<Piece>> {
     let (mut start, mut pieces) = (0_u64, Vec::with_capacity(order.len()));
     for number in order.iter().copied().filter(|number| all[*number].length > 0) {
         let length = all[number].length;
         pieces.push(Piece { part: number, start, length, times: all[number].times.get(path).cloned() });
-        start = start.checked_add(length).ok_or_else(|| {
-            Error::invalid(format!("{path}: the joined array is longer than can be counted"))
-        })?;
+        start = start
+            .checked_add(length)
+            .ok_or_else(|| Error::invalid(format!("{path}: the length of the joined array overflows")))?;
     }
     Ok(pieces)
 }
@@ -117,7 +118,7 @@ fn joined_schema(
     shape[axis] = pieces.last().map_or(0, |piece| piece.start + piece.length);
     let item = first.dtype.size().unwrap_or(16) as u64;
     let chunk_shape = if shape.len() == 1 {
-        // Labels are read as a whole: one chunk, not one a file.
+        // Labels are read as a whole, so use one chunk rather than one per file.
         default_chunk_shape(&shape, item)
     } else {
         first.grid.chunk_shape().to_vec()
@@ -130,7 +131,7 @@ fn joined_schema(
         chunk_index: "joined".to_owned(),
         ..first
     };
-    // What could not grow is as long as all stores together.
+    // A dimension that could not grow gets the length of all stores together.
     if schema.max_shape[axis].is_some() {
         schema.max_shape[axis] = Some(shape[axis]);
     }
@@ -193,6 +194,6 @@ impl Store for CombinedStore {
     }
 
     fn verify(&self, _: Depth, _: &mut Report) -> Result<()> {
-        Err(Error::unsupported(Arc::clone(&self.name), "checking several stores at once"))
+        Err(Error::unsupported(Arc::clone(&self.name), "verifying several stores at once"))
     }
 }

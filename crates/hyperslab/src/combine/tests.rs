@@ -1,4 +1,4 @@
-//! Joined stores against values that are put together in memory.
+//! Compares joined stores with values assembled in memory.
 
 #![cfg(feature = "zarr")]
 
@@ -6,7 +6,8 @@ use hyperslab_core::{ArraySpec, Attributes, CreateOptions, DType, Elements, Grid
 use proptest::prelude::*;
 
 use super::*;
-use crate::{RegionWriter, Values, create, open};
+use crate::{RegionWriter, create, open};
+use hyperslab_core::Values;
 
 /// A store with an array `/t` of `length` × 3 along `time`, and its coordinate.
 fn store(folder: &Path, name: &str, first: i32, length: u64, chunk: u64, units: &str) -> PathBuf {
@@ -43,7 +44,7 @@ const DAYS: &str = "days since 2000-01-01";
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
-    /// Whatever the lengths and chunks, in any order: all values, once.
+    /// Whatever the lengths, chunks and order, every value appears once.
     #[test]
     fn joined_stores_hold_all_values(parts in prop::collection::vec((1_u64..7, 1_u64..4), 1..5), cut in 1_u64..9, turn: bool) {
         let folder = tempfile::tempdir().unwrap();
@@ -66,7 +67,7 @@ proptest! {
         prop_assert_eq!(numbers(&target, "/t"), expected);
     }
 
-    /// Adding is joining.
+    /// Appending gives the same result as joining.
     #[test]
     fn what_is_added_stands_behind(before in 1_u64..8, more in prop::collection::vec(1_u64..6, 1..3), chunk in 1_u64..5) {
         let folder = tempfile::tempdir().unwrap();
@@ -99,7 +100,7 @@ fn times_from_another_date_are_counted_from_the_first() {
     join(&[one.clone(), two]).unwrap();
     assert_eq!(numbers(&target, "/time"), [0, 1, 2, 3, 4]);
     std::fs::remove_dir_all(&target).unwrap();
-    // Half a day is no whole number of days.
+    // Half a day is not a whole number of days.
     let three = store(folder.path(), "c.zarr", 5, 1, 2, "days since 2000-01-01 12:00");
     let why = join(&[one.clone(), three]).unwrap_err().to_string();
     assert!(why.contains("c.zarr") && why.contains("without rounding"), "{why}");

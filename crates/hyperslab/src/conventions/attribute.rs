@@ -1,15 +1,15 @@
-//! Numbers that attributes state, without losing what type they were stated in.
+//! Numbers in attributes, with the type in which they were given.
 
 use std::fmt;
 
 use hyperslab_core::{Attribute, DType, Number, Values};
 use serde_json::Value;
 
-/// A number that an attribute states.
+/// A number given in an attribute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Stated {
     pub(super) number: Number,
-    /// Was it stated in single precision?
+    /// Whether it was given in single precision.
     pub(super) single: bool,
 }
 
@@ -30,7 +30,7 @@ impl Stated {
         }
     }
 
-    /// A number as an element of a type; `None` where the type has no such value.
+    /// A number as an element of a type; `None` if the type has no such value.
     pub(super) fn as_element(number: Number, dtype: &DType) -> Option<Number> {
         if dtype.is_float() {
             let value = match number {
@@ -48,7 +48,7 @@ impl Stated {
         let value = match number {
             Number::Integer(value) => value,
             Number::Float(value) if value.fract() == 0.0 && value.abs() < 1e38 => value as i128,
-            // An integer is never not-a-number.
+            // An integer is never NaN.
             Number::Float(_) => return None,
         };
         let bits = 8 * dtype.size()? as u32;
@@ -58,7 +58,7 @@ impl Stated {
     }
 }
 
-/// The numbers that an attribute holds; `None` where it holds anything else.
+/// The numbers in an attribute; `None` if it holds anything else.
 pub(super) fn numbers(attribute: &Attribute) -> Option<Vec<Stated>> {
     match attribute {
         Attribute::Values(values) => typed(values),

@@ -1,15 +1,15 @@
-//! Which other variables the attributes of a variable name, by the CF conventions.
+//! Variables that a variable's attributes refer to, by the CF conventions.
 
 use hyperslab_core::Attributes;
 
-/// Attributes whose words are names of variables. Words that end in a colon are names too, as in a grid mapping that says
-/// which coordinates it is for.
+/// Attributes whose words are variable names. Words that end in a colon are names too, as in a grid mapping that lists its
+/// coordinates.
 const NAMES: [&str; 5] = ["coordinates", "bounds", "climatology", "grid_mapping", "ancillary_variables"];
-/// Attributes of pairs: `area: areacella`. The first of a pair is a term, the second a name.
+/// Attributes of pairs, such as `area: areacella`: a term and a name.
 const PAIRS: [&str; 2] = ["cell_measures", "formula_terms"];
 
 /// The names of the variables that belong to the one with these attributes: coordinates, bounds, grid mappings, ancillary
-/// variables, cell measures and the terms of formulas. Whether they are there is not looked at.
+/// variables, cell measures and formula terms. They may not exist.
 pub(crate) fn companions(attributes: &Attributes) -> Vec<String> {
     let text = |name: &&str| attributes.get(name).and_then(hyperslab_core::Attribute::as_text);
     let mut names: Vec<String> = Vec::new();
@@ -29,7 +29,7 @@ pub(crate) fn companions(attributes: &Attributes) -> Vec<String> {
     names
 }
 
-/// Puts a new name of a variable into the attributes that name it.
+/// Replaces a variable's name in the attributes that refer to it.
 pub(crate) fn rename_companion(attributes: &mut Attributes, from: &str, to: &str) {
     for name in NAMES.iter().chain(&PAIRS) {
         let Some(text) = attributes.get(name).and_then(hyperslab_core::Attribute::as_text) else { continue };

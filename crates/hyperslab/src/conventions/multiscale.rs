@@ -1,6 +1,6 @@
-//! OME-Zarr's multiscale images: one image at several resolutions, as the attributes of a group describe them.
+//! OME-Zarr multiscale images: one image at several resolutions, described by the attributes of a group.
 //!
-//! Versions 0.1 to 0.4 have `multiscales` among the attributes, 0.5 has it inside `ome`.
+//! Versions 0.1 to 0.4 store `multiscales` directly among the attributes, 0.5 inside `ome`.
 
 use hyperslab_core::{Attributes, Error, Node, Result, child_path, normal_path};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ pub struct Multiscale {
     pub version: Option<String>,
     /// The name of the image.
     pub name: Option<String>,
-    /// The axes, as the array's: slowest first.
+    /// The axes in the order of the array: slowest first.
     pub axes: Vec<Axis>,
     /// The arrays, finest first.
     pub levels: Vec<Level>,
@@ -25,7 +25,7 @@ pub struct Multiscale {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Axis {
-    /// Its name: `x`.
+    /// Its name, such as `x`.
     pub name: String,
     /// `space`, `time`, `channel` or another.
     pub kind: Option<String>,
@@ -39,14 +39,14 @@ pub struct Axis {
 pub struct Level {
     /// The path of the array, below the group.
     pub path: String,
-    /// Units of coordinates between two cells, per axis; empty when the file does not say.
+    /// The distance between two cells in coordinate units, per axis; empty if not given.
     pub scale: Vec<f64>,
-    /// The coordinate of the first cell, per axis; empty when the file does not say.
+    /// The coordinate of the first cell, per axis; empty if not given.
     pub translation: Vec<f64>,
 }
 
 impl Multiscale {
-    /// The images that a group's attributes describe. Entries that make no sense are left out.
+    /// The images that a group's attributes describe. Invalid entries are left out.
     #[must_use]
     pub fn all(attributes: &Attributes) -> Vec<Self> {
         let ome = attributes.get("ome").map(hyperslab_core::Attribute::to_json);
@@ -83,7 +83,7 @@ impl Multiscale {
         (!levels.is_empty()).then_some(Self { version, name: text(entry, "name"), axes, levels })
     }
 
-    /// As `tet info --json` prints it.
+    /// The output of `tet info --json`.
     #[must_use]
     pub fn to_json(&self) -> Value {
         let axes: Vec<Value> = self
@@ -100,7 +100,7 @@ impl Multiscale {
     }
 }
 
-/// Is this a path below a group, in its plainest form?
+/// Returns true if this is a normalised path below a group.
 fn is_below(path: &str) -> bool {
     !path.is_empty() && path.split('/').all(|part| !matches!(part, "" | "." | ".."))
 }
@@ -121,11 +121,11 @@ fn combine(own: Vec<f64>, common: &[f64], by: impl Fn(f64, f64) -> f64) -> Vec<f
     if own.len() == common.len() { own.iter().zip(common).map(|(a, b)| by(*a, *b)).collect() } else { own }
 }
 
-/// The path of a level of a multiscale image: of the group `node`, or of the only group that has one.
+/// The path of a level of a multiscale image in the group `node`, or in the only group that has one.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when there is no such image, several, or no such level.
+/// [`Invalid`](Error::Invalid) if there is no such image, several images, or no such level.
 pub fn level_path(store: &OpenStore, node: Option<&str>, level: usize) -> Result<String> {
     let mut found: Vec<(String, Multiscale)> = Vec::new();
     let mut note = |path: &str, attributes: &Attributes| {
@@ -147,11 +147,14 @@ pub fn level_path(store: &OpenStore, node: Option<&str>, level: usize) -> Result
     let name = store.path().display();
     match found.as_slice() {
         [] => Err(Error::invalid(format!(
-            "{name}: levels are of geometries and multiscale images, and it has neither"
+            "{name}: only geometries and multiscale images have levels, and this store has neither"
         ))),
         [(path, image), ..] if found.len() == 1 || node.is_some() => {
             let level = image.levels.get(level).ok_or_else(|| {
-                Error::invalid(format!("{name}: {path} has the levels 0 to {}", image.levels.len() - 1))
+                Error::invalid(format!(
+                    "{name}: no such level; {path} has levels 0 to {}",
+                    image.levels.len() - 1
+                ))
             })?;
             Ok(child_path(path, &level.path))
         }

@@ -23,7 +23,7 @@ fn int8(value: i8) -> Attribute {
 
 #[test]
 fn markers_are_values_of_the_stored_type() {
-    // A double that is no single: no cell equals it.
+    // A double that no single-precision float equals, so no cell equals it.
     let typed = Interpretation::of(&schema(DType::Float32, &[("missing_value", float64(1e20))]));
     assert!(typed.missing.is_empty());
     assert!(typed.warnings[0].contains("no cell equals it"), "{:?}", typed.warnings);
@@ -94,7 +94,7 @@ fn contradictions_are_told_with_what_was_assumed() {
     let warnings =
         |attributes: &[(&str, Attribute)]| Interpretation::of(&schema(DType::Float32, attributes)).warnings;
     let two = warnings(&[("_FillValue", float32(-1.0)), ("missing_value", float32(-2.0))]);
-    assert_eq!(two, ["_FillValue and missing_value differ: both are taken as missing"]);
+    assert_eq!(two, ["_FillValue and missing_value differ; both are treated as missing"]);
     assert!(warnings(&[("_FillValue", float32(-1.0)), ("missing_value", float32(-1.0))]).is_empty());
     assert!(warnings(&[("_FillValue", float32(f32::NAN)), ("missing_value", float32(f32::NAN))]).is_empty());
     let units = warnings(&[("units", "fortnights since 2000-01-01".into())]);

@@ -1,14 +1,14 @@
-//! Stored numbers to decoded ones: missing values become not-a-number, the rest is scaled and shifted.
+//! Unpacks stored numbers: missing values become NaN, all others are scaled and shifted.
 
 use hyperslab_core::{DType, Error, Number, Result};
 use smallvec::SmallVec;
 
 use crate::adapt::ElementMap;
 
-/// What is done to each value.
+/// The parameters of unpacking.
 pub(super) struct UnpackSpec<'a> {
     pub(super) missing: &'a [Number],
-    /// Values outside are missing too.
+    /// Values outside this range are missing too.
     pub(super) valid: (Option<Number>, Option<Number>),
     pub(super) scale: Option<f64>,
     pub(super) offset: Option<f64>,

@@ -1,17 +1,17 @@
-//! Boxes of an array that memory holds, and boxes cut out of those.
+//! Blocks of an array that fit in memory, and boxes cut out of them.
 
 use hyperslab_core::{DType, Elements, Grid, Layout, Region, Result, Values, copy_box, product};
 
-/// Blocks of whole target chunks that memory holds, grown from the last axis on so that each source chunk is
-/// decoded once, or as few times as memory allows.
+/// Blocks of whole target chunks that fit in memory, grown from the last axis on so that each source chunk is decoded once, or as
+/// few times as memory allows.
 pub(crate) fn block_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
-    // First over whole source chunks, then over whole axes, last axis first.
+    // Grow first to whole source chunks, then to whole axes, last axis first.
     let mut block = reach_grid(target, source_chunk, item, memory)?.chunk_shape().to_vec();
     for axis in (0..block.len()).rev() {
         let (step, end) = (block[axis], target.shape()[axis].max(1));
         while block[axis] < end {
             let before = block[axis];
-            // Past the last multiple that a number can tell there is nothing left to reach.
+            // If the next multiple overflows, there is nothing more to cover.
             let last = end.checked_next_multiple_of(step).unwrap_or(before);
             block[axis] = before.saturating_mul(2).min(last);
             let whole = block[axis].is_multiple_of(target.chunk_shape()[axis]);
@@ -28,7 +28,7 @@ fn fits(block: &[u64], item: u64, memory: u64) -> bool {
     product(block).and_then(|cells| cells.checked_mul(item)).is_some_and(|bytes| bytes <= memory)
 }
 
-/// Blocks of whole target chunks that reach over whole source chunks, where memory holds these.
+/// Blocks of whole target chunks that cover whole source chunks, if those fit in memory.
 pub(crate) fn reach_grid(target: &Grid, source_chunk: &[u64], item: u64, memory: u64) -> Result<Grid> {
     let mut block: Vec<u64> = target.chunk_shape().to_vec();
     for axis in (0..block.len()).rev() {
@@ -44,7 +44,7 @@ pub(crate) fn reach_grid(target: &Grid, source_chunk: &[u64], item: u64, memory:
     Grid::new(target.shape(), &block)
 }
 
-/// A box of values as a row of elements.
+/// Copies a box of values into a sequence of elements.
 pub(crate) fn cut(dtype: &DType, values: &Values, region: &Region) -> Result<Elements> {
     if region.shape[..] == values.shape[..] {
         return Ok(values.elements.clone());
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Blocks are made of whole target chunks and stay within memory, unless one chunk alone does not.
+        /// Blocks consist of whole target chunks and stay within memory, unless a single chunk exceeds it.
         #[test]
         fn blocks_are_whole_chunks(
             dims in prop::collection::vec((1_u64..100, 1_u64..20, 1_u64..20), 1..4),

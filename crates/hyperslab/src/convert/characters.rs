@@ -1,4 +1,4 @@
-//! Text of any length as characters along one more dimension, which is as long as the longest text.
+//! Variable-length text as characters along an extra dimension, as long as the longest text.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use smallvec::smallvec;
 pub(super) struct Characters {
     inner: Arc<dyn Array>,
     schema: ArraySchema,
-    /// Bytes of a text.
+    /// Bytes per text.
     length: usize,
 }
 
@@ -56,7 +56,7 @@ impl Characters {
         Ok(Self { inner, schema, length })
     }
 
-    /// Texts are read through the source whole, so a chunk has no stored bytes of its own.
+    /// Texts are read through the source as a whole, so a chunk has no stored bytes of its own.
     fn reference() -> ChunkRef {
         let layer = Layer { spans: smallvec![], filter_mask: 0, plain: false, region: None, tag: 0 };
         ChunkRef { layers: smallvec![layer] }

@@ -1,4 +1,4 @@
-//! Which nodes are converted, and under which names.
+//! Chooses the nodes to convert, and their names.
 
 use hyperslab_core::{ArraySchema, Error, Node, Result, did_you_mean, normal_path};
 
@@ -7,8 +7,7 @@ use super::{ConvertOptions, nodes};
 use crate::OpenStore;
 use crate::edit::view::{Changes, edited};
 
-/// The source with nodes renamed and left out as the options say, and the options that are left; `None` when they say
-/// nothing of the kind.
+/// The source with nodes renamed and left out by the options, and the remaining options; `None` if the options do neither.
 pub(super) fn view(
     source: &OpenStore,
     options: &ConvertOptions,
@@ -45,7 +44,7 @@ pub(super) fn view(
     Ok(Some((edited(source, changes), left)))
 }
 
-/// Refuses a node that is not there, and says what was probably meant.
+/// Refuses a node that does not exist, and suggests a similar name.
 fn check_node(source: &OpenStore, node: &str) -> Result<()> {
     let path = normal_path(node);
     match source.node(&path) {

@@ -1,6 +1,6 @@
-//! Columns in the types of the table that takes them. Values never change: one that does not fit is an error.
+//! Converts columns to the types of the target table. Values never change: one that does not fit is an error.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use hyperslab_core::{Bound, Column, DType, Elements, Error, Result, TimeUnit, element_to_text};
 
@@ -11,7 +11,7 @@ pub(super) fn coerced(elements: Elements, rows: usize, from: &Column, to: &Colum
     }
     let refused = || {
         Error::invalid(format!(
-            "column {} holds {}, which does not become {}",
+            "column {} holds {}, which cannot be stored as {}",
             from.name,
             described(&from.dtype),
             described(&to.dtype)
@@ -45,7 +45,7 @@ pub(super) fn coerced(elements: Elements, rows: usize, from: &Column, to: &Colum
         (DType::DateTime(own), DType::DateTime(wanted)) => {
             let (multiply, divide) = ratio(*own, *wanted).ok_or_else(refused)?;
             numbers(&from.dtype, &elements, rows, to, |number| match number {
-                // "Not a time" stays so.
+                // "Not a time" is preserved.
                 Number::Integer(tick) if tick == i128::from(i64::MIN) => Some(number),
                 Number::Integer(tick) => {
                     let scaled = tick.checked_mul(multiply)?;
@@ -60,6 +60,29 @@ pub(super) fn coerced(elements: Elements, rows: usize, from: &Column, to: &Colum
         _ => return Err(refused()),
     };
     Ok(found.with_validity(validity))
+}
+
+/// The texts of a column that an enumeration has no code for, in row order.
+pub(super) fn missing_names(elements: &Elements, rows: usize, from: &Column, to: &DType) -> Vec<String> {
+    let DType::Enum(named) = to else { return Vec::new() };
+    let known: HashSet<&str> = named.members.iter().map(|(name, _)| name.as_str()).collect();
+    let mut missing = Vec::new();
+    // The enumerations are usually the same.
+    if let DType::Enum(own) = &from.dtype {
+        if own.members.iter().all(|(name, _)| known.contains(name.as_str())) {
+            return missing;
+        }
+    } else if from.dtype != DType::String {
+        return missing;
+    }
+    let mut found = HashSet::new();
+    for row in (0..rows).filter(|row| !elements.is_missing(*row)) {
+        let name = element_to_text(&from.dtype, elements, row);
+        if !known.contains(name.as_str()) && found.insert(name.clone()) {
+            missing.push(name);
+        }
+    }
+    missing
 }
 
 fn described(dtype: &DType) -> String {
@@ -126,7 +149,7 @@ fn number(dtype: &DType, elements: &Elements, row: usize) -> Option<Number> {
     })
 }
 
-/// Appends a number in a type; `None` when it does not fit. Floats are rounded to the precision of the type.
+/// Appends a number in a type; `None` if it does not fit. Floats are rounded to the precision of the type.
 fn put(dtype: &DType, number: Number, out: &mut Vec<u8>) -> Option<()> {
     let integer = match number {
         Number::Integer(value) => Some(value),
@@ -165,7 +188,7 @@ fn put(dtype: &DType, number: Number, out: &mut Vec<u8>) -> Option<()> {
     Some(())
 }
 
-/// Ticks of one unit in ticks of another: multiplied, then divided.
+/// The ratio of ticks of one unit to those of another: multiply, then divide.
 fn ratio(own: TimeUnit, wanted: TimeUnit) -> Option<(i128, i128)> {
     let (own, wanted) = (nanoseconds(own)?, nanoseconds(wanted)?);
     Some(if own >= wanted { (own / wanted, 1) } else { (1, wanted / own) })
@@ -185,7 +208,7 @@ const fn nanoseconds(unit: TimeUnit) -> Option<i128> {
     })
 }
 
-/// The lowest and the highest of the numbers that are there.
+/// The lowest and highest of the present numbers.
 pub(super) fn range(dtype: &DType, elements: &Elements) -> Option<(Bound, Bound)> {
     let rows = elements.len(dtype);
     let there = (0..rows).filter(|row| !elements.is_missing(*row));

@@ -1,7 +1,7 @@
-//! One array on its way: chunk by chunk where both sides are cut alike, else by blocks that memory holds.
+//! Copies one array: chunk by chunk if source and target have the same chunks, else by blocks that fit in memory.
 //!
-//! Chunks are made on all cores. Into one file they are written in their own order while the next are made, so that its
-//! bytes do not depend on which core was the fastest; objects of their own are written by the thread that made them.
+//! Chunks are encoded on all cores. Into a single file, they are written in order while the next are encoded, so that its bytes
+//! do not depend on the timing of threads. Separate objects are written by the thread that encoded them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -20,30 +20,31 @@ use super::{ConvertOptions, Progress};
 use crate::ArrayReader;
 use crate::written::written_chunks;
 
-/// Chunks that are made before the first of them is written, at most.
+/// The maximum number of chunks encoded before the first of them is written.
 const MOST_AT_ONCE: u64 = 512;
-/// Bytes of them. Enough to keep all cores busy; more only takes memory, and memory that was not used before costs time.
+/// The maximum size of those chunks. This is enough to keep all cores busy; more only costs memory, and touching fresh memory
+/// costs time.
 const BYTES_AT_ONCE: u64 = 32 << 20;
 
-/// Neighbouring chunks that one task looks up together, at most.
+/// The maximum number of neighbouring chunks that one task locates together.
 const RUN: u64 = 32;
-/// As [`RUN`], on remote storage, where neighbours are requested together.
+/// Like [`RUN`], for remote storage, where neighbours are requested together.
 const REMOTE_RUN: u64 = 256;
 
-/// How many chunks of so many bytes are made at once.
+/// The number of chunks of this size to process at once.
 pub(crate) fn at_once(memory: u64, chunk_bytes: u64) -> u64 {
     let threads = rayon::current_num_threads() as u64;
     (memory.min(BYTES_AT_ONCE) / chunk_bytes.max(1)).clamp(threads, MOST_AT_ONCE.max(threads))
 }
 
-/// One array on its way.
+/// The copy of one array.
 #[derive(Debug)]
 pub(super) struct Copy {
     pub(super) reader: ArrayReader,
     pub(super) positions: Positions,
     pub(super) spec: ArraySpec,
     pub(super) bytes: u64,
-    /// Is all of the array wanted, as it stands?
+    /// Whether the whole array is copied, without a selection.
     whole: bool,
 }
 
@@ -62,7 +63,7 @@ impl Copy {
         Ok(Self { reader, positions, spec, bytes, whole })
     }
 
-    /// Brings everything over; how many chunks were taken as they were stored.
+    /// Copies everything. Returns the number of chunks copied without decoding.
     pub(super) fn run(
         &self,
         sink: &dyn ArraySink,
@@ -71,7 +72,7 @@ impl Copy {
     ) -> Result<u64> {
         let schema = self.reader.schema();
         let mut written = written_chunks(&**self.reader.inner(), options.memory / 4)?;
-        // Chunks that are left out of the target read as its fill value.
+        // Chunks left out of the target read as its fill value.
         let leaves_out = sink.leaves_out_fill() && self.spec.fill == schema.fill;
         if !leaves_out {
             check_dense(&self.reader, &self.positions, written.take().as_deref())?;
@@ -90,8 +91,8 @@ impl Copy {
         Ok(copied)
     }
 
-    /// Both sides have the same chunks: each is taken as it is stored where the target stores it so, and else decoded
-    /// and encoded by the same thread. With `leaves_out`, those that were never written are left out.
+    /// For a source and target with the same chunks. Each chunk is copied as stored if the target stores it the same way, else
+    /// decoded and encoded by the same thread. With `leaves_out`, chunks that were never written are left out.
     fn chunk_by_chunk(
         &self,
         sink: &dyn ArraySink,
@@ -103,11 +104,11 @@ impl Copy {
         let array = &**self.reader.inner();
         let (grid, item) = (&self.reader.schema().grid, self.item());
         let chunk_bytes = product(grid.chunk_shape()).unwrap_or(u64::MAX).saturating_mul(item).max(1);
-        // Two batches are in memory, and each chunk may be there decoded and encoded.
+        // Two batches are in memory, and each chunk may be there both decoded and encoded.
         let at_once = at_once(options.memory / 4, chunk_bytes);
         let copied = AtomicU64::new(0);
         let chunks = WholeChunks { grid, written };
-        // Neighbours are looked up together, and there are enough runs of them to keep all cores busy.
+        // Neighbours are located together, in enough runs to keep all cores busy.
         let run = if array.is_remote() {
             (at_once / 4).clamp(1, REMOTE_RUN)
         } else {
@@ -147,7 +148,7 @@ impl Copy {
         Ok(copied.into_inner())
     }
 
-    /// As [`by_blocks`](Self::by_blocks), of the blocks that hold a written chunk, and of the target's chunks that do.
+    /// Like [`by_blocks`](Self::by_blocks), but only for the blocks and target chunks that contain written source chunks.
     fn by_written_blocks(
         &self,
         sink: &dyn ArraySink,
@@ -160,7 +161,7 @@ impl Copy {
         let grid = &self.reader.schema().grid;
         let plan = Plan::new(grid, self.positions.clone())?;
         let many =
-            || Error::invalid(format!("{}: more chunks than can be counted", self.reader.inner().name()));
+            || Error::invalid(format!("{}: the number of chunks overflows", self.reader.inner().name()));
         let mut numbers = BTreeSet::new();
         for place in written.iter().filter_map(|chunk| plan.place_of(chunk)) {
             let parts = plan.at(&place);
@@ -193,7 +194,7 @@ impl Copy {
         Ok(())
     }
 
-    /// Reads blocks that memory holds, each of whole target chunks, and writes their chunks.
+    /// Reads blocks of whole target chunks that fit in memory, and writes their chunks.
     fn by_blocks(&self, sink: &dyn ArraySink, memory: u64, progress: &Progress) -> Result<()> {
         let item = self.spec.dtype.size().unwrap_or(64) as u64;
         let blocks = block_grid(sink.grid(), &self.source_chunk_shape(), item, memory / 2)?;
@@ -210,7 +211,7 @@ impl Copy {
         self.spec.dtype.size().unwrap_or(16) as u64
     }
 
-    /// The source's chunks, along the axes that the result keeps.
+    /// The shape of the source's chunks, along the axes that the result keeps.
     fn source_chunk_shape(&self) -> Vec<u64> {
         let chunks = self.reader.schema().grid.chunk_shape();
         self.positions
@@ -222,7 +223,7 @@ impl Copy {
             .collect()
     }
 
-    /// The positions of a region of the result.
+    /// The source positions of a region of the result.
     fn within(&self, region: &Region) -> Positions {
         let mut positions = self.positions.clone();
         let kept = positions.axes.iter_mut().filter(|axis| axis.keep);
@@ -234,11 +235,11 @@ impl Copy {
     }
 }
 
-/// Never-written elements of more bytes than this are not written to a target that stores every chunk.
+/// If more never-written bytes than this would be stored, a target that stores every chunk is refused.
 const MOST_FILL: u64 = 1 << 40;
 
-/// Refuses to write out what was never written where that is out of all proportion. `written` are the written chunks,
-/// where they were listed.
+/// Refuses to write fill values out of all proportion to the written data. `written` lists the written chunks, if they were
+/// listed.
 pub(super) fn check_dense(
     reader: &ArrayReader,
     positions: &Positions,
@@ -251,7 +252,7 @@ pub(super) fn check_dense(
     let stored = (written.len() as u64).saturating_mul(chunk).saturating_mul(item);
     if bytes.saturating_sub(stored) > MOST_FILL {
         return Err(Error::invalid(format!(
-            "{}: the target stores every element, and of the {bytes} bytes of the selection at most {stored} were ever \
+            "{}: the target stores every element, but at most {stored} of the {bytes} selected bytes were ever \
              written; select a part, or convert to a format that leaves out chunks that were never written",
             reader.inner().name()
         )));
@@ -259,7 +260,7 @@ pub(super) fn check_dense(
     Ok(())
 }
 
-/// All chunks of a grid, or those that were written, each as a whole.
+/// All chunks of a grid, or only the written ones, each as a whole.
 struct WholeChunks<'a> {
     grid: &'a Grid,
     written: Option<&'a [ChunkCoord]>,
@@ -284,15 +285,15 @@ impl ChunkList for WholeChunks<'_> {
     }
 }
 
-/// A chunk on its way.
+/// An encoded chunk, ready to be written.
 struct MadeChunk {
     coord: ChunkCoord,
     encoded: EncodedChunk,
-    /// Was it taken as it is stored?
+    /// Whether it was copied without decoding.
     as_stored: bool,
 }
 
-/// One chunk as the target will store it: its stored bytes where the target stores them alike, else decoded and encoded.
+/// Encodes one chunk for the target: its stored bytes if the target stores them the same way, else decoded and encoded.
 fn encode_chunk(
     chunk: &mut Chunk<'_>,
     array: &dyn Array,
@@ -329,7 +330,7 @@ fn encode_chunk(
     Ok(MadeChunk { coord, encoded, as_stored: false })
 }
 
-/// Cuts a block into the target's chunks, and writes those whose region is `wanted`.
+/// Divides a block into the target's chunks, and writes those whose region is `wanted`.
 fn write_block(
     sink: &dyn ArraySink,
     dtype: &DType,
@@ -360,7 +361,7 @@ fn write_block(
     let write = |made: Option<(ChunkCoord, EncodedChunk)>| {
         let Some((chunk, encoded)) = made else { return Ok(()) };
         sink.write(&chunk, encoded)?;
-        // Blocks are large: each chunk of one counts as soon as it is written.
+        // Blocks are large, so progress counts each chunk as soon as it is written.
         let cells = grid.region(&chunk).cells().unwrap_or(0);
         progress.done.fetch_add(cells.saturating_mul(item), Ordering::Relaxed);
         Ok(())
@@ -369,10 +370,10 @@ fn write_block(
     encode_and_write(inside.chunks().unwrap_or(0), kept, |numbers| Ok(numbers.collect()), make, write)
 }
 
-/// Plans so many things in batches, and makes and writes each.
+/// Plans `count` items in batches, then encodes and writes each.
 ///
-/// With `kept`, so many of them are made on all cores and written in their order while as many others are made; without
-/// it, each is written by the thread that made it, and nothing is kept.
+/// With `kept`, that many items are encoded on all cores and written in order while the next ones are encoded. Without it, each
+/// item is written by the thread that encoded it, and none is kept.
 pub(crate) fn encode_and_write<P: Send, T: Send>(
     count: u64,
     kept: Option<u64>,

@@ -1,4 +1,4 @@
-//! Nodes in the forms that a target has a place for.
+//! Converts nodes to forms that the target can hold.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,19 +7,20 @@ use hyperslab_core::{DType, Error, Node, Result};
 
 use super::ConvertReport;
 use super::nodes::Item;
+use crate::Format;
 use crate::forms::{Holds, stored_arrays, stored_geometry};
-use crate::{Format, Variant};
+use hyperslab_core::Variant;
 
-/// A path of the target.
+/// A node to create in the target.
 pub(super) struct Planned {
     pub(super) path: String,
-    /// The path of the source's node that it stands for.
+    /// The path of the source node that it represents.
     pub(super) origin: String,
     pub(super) item: Item,
 }
 
-/// What is to be made in the target, parents first. What it has no form for is reported, and the first error returned, unless
-/// it is the only node of the source that `alone` says.
+/// The nodes to create in the target, parents first. A node that the target cannot hold in any form is reported, and the first
+/// error is returned, unless it is the only node of the source, given as `alone`.
 pub(super) fn planned(
     items: Vec<(String, Item)>,
     (format, variant): (Format, Option<Variant>),
@@ -29,7 +30,7 @@ pub(super) fn planned(
     let mut taken: HashSet<String> = items.iter().map(|(path, _)| path.clone()).collect();
     let dtype = |dtype: &_| format.driver().holds(dtype, variant);
     let capabilities = format.info().capabilities;
-    let holds = Holds { dtype: &dtype, nullable: capabilities.nullable };
+    let holds = Holds::new(&dtype, capabilities);
     let (mut planned, mut refused) = (Vec::with_capacity(items.len()), None);
     for (path, item) in items {
         let mut pending = vec![(path.clone(), item)];
@@ -51,7 +52,7 @@ pub(super) fn planned(
                 Item::Node(Node::Geometry(geometry)) if capabilities.several_arrays => {
                     stored_geometry(&own, &**geometry).map(|stored| {
                         for what in stored.left_out {
-                            report.drop(&own, format!("{what}: arrays have no place for it"));
+                            report.drop(&own, format!("{what}: cannot be stored in arrays"));
                         }
                         let words =
                             "a geometry is stored as arrays of its vertices, links, objects and attributes";
@@ -65,7 +66,7 @@ pub(super) fn planned(
                 Ok(Some((nodes, words))) => {
                     report.change(&own, words);
                     taken.extend(nodes.iter().map(|(path, _)| path.clone()));
-                    // The nodes of a form may need one in turn: a mask is made of booleans.
+                    // The nodes of a form may need a form in turn: a mask consists of booleans.
                     pending.extend(nodes.into_iter().rev().map(|(path, node)| (path, Item::Node(node))));
                 }
                 Err(why) if why.is_unsupported() && !alone => {
@@ -79,14 +80,14 @@ pub(super) fn planned(
     Ok((planned, refused))
 }
 
-/// Can the target store elements of this type without any adaptation?
+/// Returns true if the target can store elements of this type without adapting them.
 pub(super) fn holds_as_is(dtype: &DType, format: Format, variant: Option<Variant>) -> bool {
     let classic = format.info().character_text;
     let netcdf = classic || variant.is_some_and(|variant| variant.info().netcdf_types);
     format.driver().holds(dtype, variant) && !(netcdf && super::netcdf::adapts(dtype, classic))
 }
 
-/// The same array in the form that NetCDF has for it, where the target is NetCDF.
+/// The array in a form that NetCDF has, if the target is NetCDF.
 pub(super) fn netcdf_form(
     array: &Arc<dyn hyperslab_core::Array>,
     format: Format,

@@ -1,13 +1,14 @@
-//! A new store of geometry, such as Zarr Vectors, out of a geometry, of arrays, or of a table.
+//! Writes a store of geometry, such as Zarr Vectors, from a geometry, arrays or a table.
 //!
 //! | source | vertices | objects | links | attributes |
 //! |---|---|---|---|---|
 //! | a geometry | its own | its own, and their groups | its own | its own |
-//! | arrays | `vertices`, `positions`, `points` or the only one: one row a vertex | `object_id`, `ids` … | `links`, `edges`, `faces` | every other array with a row per vertex |
-//! | a table | its dimensions, or the columns x, y, z | the column `object_id` … | none | every other column of numbers |
+//! | arrays | `vertices`, `positions`, `points` or the only one: one row per vertex | `object_id`, `ids` … | `links`, `edges`,
+//! `faces` | every other array with one row per vertex |
+//! | a table | its dimensions, or the columns x, y, z | the column `object_id` … | none | every other numeric column |
 //!
-//! A negative object id means that the vertex belongs to none. Arrays and tables pass in batches; a geometry is held as a
-//! whole.
+//! A negative object id means that the vertex belongs to no object. Arrays and tables are processed in batches; a geometry is
+//! held in memory as a whole.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -20,30 +21,37 @@ use hyperslab_core::{
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::{ArrayReader, Format, OpenStore, TableReader};
 
-/// Names under which people keep the parts.
+/// Common names of the arrays.
 const VERTICES: [&str; 4] = ["vertices", "positions", "points", "coordinates"];
 const OBJECTS: [&str; 5] = ["object_id", "object_ids", "object", "objects", "ids"];
 const LINKS: [&str; 3] = ["links", "edges", "faces"];
-/// The kind of geometry that has vertices and nothing else.
+/// The kind of geometry that has only vertices.
 const POINTS: &str = "point_cloud";
 const AXES: [&str; 4] = ["x", "y", "z", "w"];
-/// Rows that are on their way together.
+/// Rows per batch.
 const BATCH: u64 = 1 << 17;
 /// The number of vertices to aim for in a chunk, unless the chunk size is given.
 const PER_CHUNK: f64 = 16_384.0;
 
-/// How to write geometry.
+/// Options for writing geometry.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct GeometryOptions {
-    /// The kind, in the format's words: `point_cloud`, `streamline`, `mesh` … That of the source, or the one that its links
-    /// suggest, when left out.
+    /// The kind, in the format's terms: `point_cloud`, `streamline`, `mesh` … By default the kind of the source, or the one that
+    /// its links suggest.
     pub kind: Option<String>,
-    /// The size of a chunk along each axis, in units of space; one size is for all axes. Chunks of some thousand vertices
-    /// when left out.
+    /// The chunk size along each axis, in units of space. A single size applies to all axes. By default, chunks hold some
+    /// thousand vertices.
     pub chunk_shape: Option<Vec<f64>>,
-    /// Coarser levels, each of half the detail of the one before.
+    /// The number of coarser levels, each with half the detail of the one before.
     pub levels: usize,
 }
+
+hyperslab_core::option_setters! { GeometryOptions {
+    with_kind = kind: into Option<String>,
+    with_chunk_shape = chunk_shape: into Option<Vec<f64>>,
+    with_levels = levels: usize,
+} }
 
 pub(super) fn convert(
     source: &OpenStore,
@@ -55,7 +63,7 @@ pub(super) fn convert(
     if options.shapes_arrays() || options.append || options.selection != Selection::all() {
         return Err(Error::unsupported(
             target.display().to_string(),
-            "selections, shards, filters and adding when geometry is written",
+            "selecting, sharding, filtering or appending when writing geometry",
         ));
     }
     let mut job = Job { target, format, options, progress, report: ConvertReport::default() };
@@ -101,12 +109,12 @@ impl Job<'_> {
         let kinds = self.format.info().geometry_kinds;
         if !kinds.contains(&name.as_str()) {
             let all = kinds.join(", ");
-            return Err(Error::invalid(format!("{name:?} is no kind of geometry; there are {all}")));
+            return Err(Error::invalid(format!("{name:?} is not a kind of geometry; choose one of: {all}")));
         }
         Ok(name.clone())
     }
 
-    /// Geometry of this kind, with so many vertices within these corners and nothing but vertices yet.
+    /// A spec for this kind, with this many vertices within these bounds, and no attributes yet.
     fn spec(&self, kind: String, dtype: DType, bounds: &Bounds, count: u64) -> GeometrySpec {
         let rank = bounds.low.len();
         let chunk_shape = match self.options.geometry.chunk_shape.as_deref() {
@@ -135,7 +143,7 @@ impl Job<'_> {
         }
     }
 
-    /// The column that an array with a row per vertex makes, where the format takes it.
+    /// The column for an array with one row per vertex, if the format supports it.
     fn column_of(&self, name: &str, schema: &ArraySchema) -> Option<GeometryColumn> {
         match *schema.shape() {
             [_] => self.column(name, &schema.dtype, None),
@@ -144,7 +152,7 @@ impl Job<'_> {
         }
     }
 
-    /// The column of these values, where the format takes it.
+    /// The column for these values, if the format supports it.
     fn column(&self, name: &str, dtype: &DType, width: Option<u64>) -> Option<GeometryColumn> {
         let column = GeometryColumn { name: name.to_owned(), dtype: dtype.clone(), width };
         Some(column).filter(|column| self.format.driver().takes_column(column))
@@ -157,7 +165,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// A geometry that is there, at its finest level.
+    /// Writes an existing geometry at its finest level.
     fn geometry(&mut self, source: &OpenStore, path: &str) -> Result<()> {
         let reader = source.geometry(path)?;
         let schema = reader.schema();
@@ -166,10 +174,16 @@ impl Job<'_> {
         let kind = self.kind(own.unwrap_or(POINTS))?;
         let coarser = reader.inner().levels()?.len().saturating_sub(1);
         if coarser > 0 && self.options.geometry.levels == 0 {
-            self.leave_out(path, format!("{coarser} coarser levels are left out, and can be made anew"))?;
+            self.leave_out(
+                path,
+                format!("{coarser} coarser levels are left out; they can be generated again"),
+            )?;
         }
         if schema.kinds.len() > 1 {
-            self.leave_out(path, format!("of the kinds {}, only {kind} is named", schema.kinds.join(", ")))?;
+            self.leave_out(
+                path,
+                format!("of the kinds {}, only {kind} is recorded", schema.kinds.join(", ")),
+            )?;
         }
         if !super::rows::own_attributes(&schema.attributes) {
             self.leave_out(path, "its attributes are left out".to_owned())?;
@@ -197,11 +211,11 @@ impl Job<'_> {
         let Some((path, vertices)) = vertices else {
             let names = VERTICES.join(", ");
             return Err(Error::invalid(format!(
-                "geometry needs an array of vertices, called one of {names}"
+                "geometry needs an array of vertices with one of the names {names}"
             )));
         };
         let [rows, rank] = *vertices.schema().shape() else {
-            let problem = format!("{path}: vertices need one row each and one column an axis");
+            let problem = format!("{path}: vertices need one row per vertex and one column per axis");
             return Err(Error::invalid(problem));
         };
         let mut attributes = Vec::new();
@@ -210,16 +224,17 @@ impl Job<'_> {
             let fits = array.schema().shape().first() == Some(&rows) && array.schema().shape().len() <= 2;
             match self.column_of(&name, array.schema()).filter(|_| fits) {
                 Some(spec) => attributes.push((spec, array)),
-                None => {
-                    self.leave_out(&path, format!("not a column of numbers with {rows} rows, left out"))?
-                }
+                None => self.leave_out(
+                    &path,
+                    format!("left out, because it is not a numeric column with {rows} rows"),
+                )?,
             }
         }
         let width = match &links {
             None => None,
             Some((_, links)) => match *links.schema().shape() {
                 [_, width] => Some(width as usize),
-                _ => return Err(Error::invalid("links need one row each and one column an end")),
+                _ => return Err(Error::invalid("links need one row per link and one column per end")),
             },
         };
         let kind = self.kind(match width {
@@ -260,7 +275,7 @@ impl Job<'_> {
                 let ends = ends.into_iter().map(|end| u64::try_from(end).ok().filter(|end| *end < rows));
                 let ends: Option<Vec<u64>> = ends.collect();
                 let ends = ends.ok_or_else(|| {
-                    Error::invalid(format!("{path}: a link to a vertex that is not one of the {rows}"))
+                    Error::invalid(format!("{path}: a link refers to a vertex outside the {rows} vertices"))
                 })?;
                 writer.links(&ends)?;
                 self.progress.check_cancelled()?;
@@ -278,7 +293,7 @@ impl Job<'_> {
             axes = AXES.iter().map_while(|name| by_name(name)).collect();
         }
         if axes.is_empty() {
-            return Err(Error::invalid("geometry needs columns of coordinates: dimensions, or x, y, z"));
+            return Err(Error::invalid("geometry needs coordinate columns: dimensions, or x, y, z"));
         }
         let objects = OBJECTS.iter().find_map(|name| by_name(name)).filter(|at| !axes.contains(at));
         let mut attributes = Vec::new();
@@ -288,7 +303,10 @@ impl Job<'_> {
             if other && plain {
                 attributes.push(at);
             } else if other {
-                self.leave_out(&column.name, format!("{} is not a plain number, left out", column.dtype))?;
+                self.leave_out(
+                    &column.name,
+                    format!("left out, because {} is not a plain number", column.dtype),
+                )?;
             }
         }
         let all = || table.rows(&Selection::all(), None);
@@ -342,7 +360,7 @@ impl Job<'_> {
     }
 }
 
-/// The lowest and highest coordinates seen.
+/// The lowest and highest coordinates so far.
 struct Bounds {
     low: Vec<f64>,
     high: Vec<f64>,
@@ -362,7 +380,7 @@ impl Bounds {
     }
 }
 
-/// The objects of each group, as far as there are groups.
+/// The objects of each group, if there are groups.
 fn groups(reader: &crate::geometry::GeometryReader) -> Result<Vec<Vec<i64>>> {
     let mut groups = Vec::new();
     loop {
@@ -387,14 +405,14 @@ fn batches(rows: u64) -> impl Iterator<Item = Selection> {
     })
 }
 
-/// The coordinates of a batch, vertex after vertex.
+/// The coordinates of a batch, vertex by vertex.
 fn coordinates(batch: &Batch, columns: &[Column], axes: &[usize]) -> Result<Vec<f64>> {
     let all = axes.iter().map(|axis| numbers(&columns[*axis].dtype, &batch.columns[*axis]));
     let all = all.collect::<Result<Vec<_>>>()?;
     Ok((0..batch.rows).flat_map(|row| all.iter().map(move |axis| axis[row])).collect())
 }
 
-/// Ids of objects; a negative id means that the vertex belongs to no object.
+/// Object ids. A negative id means that the vertex belongs to no object.
 fn owners(values: &Values) -> Result<Vec<Option<i64>>> {
     let ids = integers(&values.dtype, &values.elements)?;
     Ok(ids.into_iter().map(|id| (id >= 0).then_some(id)).collect())
@@ -407,7 +425,7 @@ macro_rules! each_number {
 }
 
 fn integers(dtype: &DType, elements: &Elements) -> Result<Vec<i64>> {
-    let wrong = || Error::invalid(format!("numbers of objects or vertices are {dtype}, not integers"));
+    let wrong = || Error::invalid(format!("object ids and vertex numbers must be integers, not {dtype}"));
     let bytes = elements.as_fixed().ok_or_else(wrong)?;
     Ok(match dtype {
         DType::Int8 => each_number!(bytes, i8, i64::from),
@@ -420,14 +438,14 @@ fn integers(dtype: &DType, elements: &Elements) -> Result<Vec<i64>> {
         DType::UInt64 => {
             let whole: std::result::Result<Vec<i64>, _> =
                 bytes.as_chunks().0.iter().map(|held| i64::try_from(u64::from_ne_bytes(*held))).collect();
-            whole.map_err(|_| Error::invalid("a number of 2^63 or more for an object or a vertex"))?
+            whole.map_err(|_| Error::invalid("an object id or vertex number is 2^63 or more"))?
         }
         _ => return Err(wrong()),
     })
 }
 
 fn numbers(dtype: &DType, elements: &Elements) -> Result<Vec<f64>> {
-    let wrong = || Error::invalid(format!("coordinates of {dtype}"));
+    let wrong = || Error::invalid(format!("coordinates must be numbers, not {dtype}"));
     let bytes = elements.as_fixed().ok_or_else(wrong)?;
     Ok(match dtype {
         DType::Float32 => each_number!(bytes, f32, f64::from),

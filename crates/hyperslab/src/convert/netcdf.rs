@@ -1,5 +1,5 @@
-//! Arrays in the forms that NetCDF has: its library knows no booleans, no half floats and no fixed-length text. The classic
-//! formats have no text and no enumerations at all.
+//! Adapts arrays to NetCDF. Its library has no booleans, half floats or fixed-length text. The classic formats have no text and
+//! no enumerations at all.
 
 use std::sync::Arc;
 
@@ -10,9 +10,9 @@ use hyperslab_core::{
 use super::characters::Characters;
 use crate::adapt::{ElementMap, Mapped, Relabelled};
 
-/// The array in a form that NetCDF-4 has, or NetCDF classic, and how it differs, where it does.
+/// The array in a form that NetCDF-4 or NetCDF classic has, and a description of the change, if any.
 ///
-/// The forms are those in which xarray writes the same types, so that it reads them back as they were.
+/// The forms are those in which xarray writes the same types, so that xarray reads them back unchanged.
 pub(super) fn adapted(
     array: &Arc<dyn Array>,
     classic: bool,
@@ -57,7 +57,7 @@ pub(super) fn adapted(
     }
 }
 
-/// Are elements of this type [adapted](adapted)?
+/// Returns true if elements of this type are [adapted](adapted).
 pub(super) fn adapts(dtype: &DType, classic: bool) -> bool {
     match dtype {
         DType::Bool | DType::Float16 => true,
@@ -67,7 +67,7 @@ pub(super) fn adapts(dtype: &DType, classic: bool) -> bool {
     }
 }
 
-/// Named integers in the form that the CF conventions have for them.
+/// Named integers in the form of the CF conventions.
 fn flags(own: &ArraySchema, named: &EnumType) -> Result<ArraySchema> {
     let mut schema = ArraySchema { dtype: named.base.clone(), ..own.clone() };
     let size = named.base.size().unwrap_or(0);
@@ -90,8 +90,7 @@ fn flags(own: &ArraySchema, named: &EnumType) -> Result<ArraySchema> {
     Ok(schema)
 }
 
-/// Text of a fixed length as characters along one more dimension. `None` where the fill value is not one character
-/// repeated.
+/// Fixed-length text as characters along an extra dimension. `None` if the fill value is not one repeated character.
 fn characters(own: &ArraySchema, length: usize) -> Result<Option<ArraySchema>> {
     let fill = match &own.fill {
         Fill::Element(element) => match element.as_fixed().and_then(|bytes| bytes.split_first()) {
@@ -111,7 +110,7 @@ fn characters(own: &ArraySchema, length: usize) -> Result<Option<ArraySchema>> {
     Ok(Some(schema))
 }
 
-/// Half floats as single floats: every value stays the same.
+/// Half floats as single floats. Every value is preserved.
 #[derive(Debug)]
 struct HalfToSingle;
 

@@ -1,4 +1,4 @@
-//! What is to be converted: nodes by path, and links where the target keeps them.
+//! The nodes to convert, and links if the target supports them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -6,20 +6,20 @@ use hyperslab_core::{Error, LinkTarget, Node, ObjectId, Result, child_path, norm
 
 use crate::OpenStore;
 
-/// Nodes that one conversion takes, at most.
+/// The maximum number of nodes in one conversion.
 const MOST_NODES: usize = 10_000_000;
 
 /// A path of the source.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A node, which this is the first path to.
+    /// A node; this is the first path to it.
     Node(Node),
-    /// A link: to another path of the conversion, by soft or external link.
+    /// A link: to another path of the conversion, or a soft or external link.
     Link(LinkTarget<String>),
 }
 
 impl Item {
-    /// The node, where it is one.
+    /// The node, if it is one.
     pub(super) const fn node(&self) -> Option<&Node> {
         match self {
             Self::Node(node) => Some(node),
@@ -28,7 +28,7 @@ impl Item {
     }
 }
 
-/// What is to be converted, parents first.
+/// The items to convert, parents first.
 #[derive(Debug, Default)]
 pub(super) struct Items {
     pub(super) items: Vec<(String, Item)>,
@@ -37,7 +37,7 @@ pub(super) struct Items {
 }
 
 impl Items {
-    /// The nodes alone.
+    /// Only the nodes.
     pub(super) fn into_nodes(self) -> Vec<(String, Node)> {
         let node = |(path, item)| match item {
             Item::Node(node) => Some((path, node)),
@@ -47,9 +47,9 @@ impl Items {
     }
 }
 
-/// The nodes to convert, parents first. One that cannot be read ends the conversion: nothing is dropped in silence.
+/// The nodes to convert, parents first. A node that cannot be read ends the conversion, so that nothing is dropped silently.
 ///
-/// With `only`, those at these paths and below, and the groups above.
+/// With `only`, those at and below these paths, and their parent groups.
 pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
     let mut nodes = Vec::new();
     let only: Vec<String> = only.iter().map(|path| normal_path(path)).collect();
@@ -68,8 +68,8 @@ pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
     Ok(Items { items, paths: HashMap::new() })
 }
 
-/// As [`by_path`], each object once: other paths to it are links, and links are not followed. `None` where the source knows
-/// no links.
+/// Like [`by_path`], but each object occurs once: other paths to it are links, and links are not followed. `None` if the source
+/// does not expose links.
 pub(super) fn by_identity(source: &OpenStore, only: &[String]) -> Result<Option<Items>> {
     let store = source.inner();
     let only: Vec<String> = only.iter().map(|path| normal_path(path)).collect();
@@ -116,7 +116,7 @@ pub(super) fn by_identity(source: &OpenStore, only: &[String]) -> Result<Option<
         }
         found.items.push((path, Item::Node(node)));
     }
-    // On the way to what was asked for, only groups count.
+    // Above the requested paths, only groups are kept.
     found.items.retain(|(path, item)| is_chosen(path, &only) || matches!(item, Item::Node(Node::Group(_))));
     // A path through a soft link is only found by following it.
     let nodes = found.items.iter().filter(|(_, item)| item.node().is_some());

@@ -1,13 +1,13 @@
-//! Where a store came from: a line in an attribute of its root, in formats that keep no history of their own.
+//! Provenance: a line in an attribute of the root, for formats that keep no history of their own.
 
 use hyperslab_core::{Attributes, TimeUnit, time_text};
 
 use crate::{Format, OpenStore};
 
-/// The attribute that says where a store came from, one line a conversion. Not content: comparisons leave it out.
+/// The attribute that records where a store came from, one line per conversion. Comparisons ignore it.
 pub const PROVENANCE: &str = "hyperslab_provenance";
 
-/// The root's attributes with one more line; others' as they are.
+/// The root's attributes with one more line; those of other nodes unchanged.
 pub(super) fn noted(attributes: &Attributes, path: &str, source: &OpenStore, format: Format) -> Attributes {
     let mut noted = attributes.clone();
     if path != "/" || !keeps_attributes(format) {
@@ -20,7 +20,7 @@ pub(super) fn noted(attributes: &Attributes, path: &str, source: &OpenStore, for
     noted
 }
 
-/// Does the format keep attributes, and no history of its own?
+/// Returns true if the format has attributes but no history of its own.
 fn keeps_attributes(format: Format) -> bool {
     let capabilities = format.info().capabilities;
     capabilities.attributes && !capabilities.history

@@ -1,15 +1,15 @@
-//! Names of other files, which a store has relative to its own folder, as a store in another folder has them.
+//! Adjusts the relative names of other files for a store in another folder.
 
 use std::path::{Component, Path, PathBuf};
 
-/// The name as a store at `target` must have it, where that differs: a relative name of a file that is there beside the
-/// source, and a target in another folder.
+/// The name as a store at `target` must spell it, if that differs: for a relative name of an existing file beside the source, and
+/// a target in another folder.
 pub(super) fn relocated(name: &str, source: &Path, target: &Path) -> Option<String> {
     if name.is_empty() || name == "." || Path::new(name).is_absolute() {
         return None;
     }
     let (from, to) = (folder(source)?, folder(target)?);
-    // A pattern of names has no file of its own.
+    // A name pattern does not name a single file.
     if from == to || !(name.contains("%b") || from.join(name).exists()) {
         return None;
     }

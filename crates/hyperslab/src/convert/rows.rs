@@ -1,4 +1,4 @@
-//! One table, array or geometry to a file of rows: Arrow, Parquet, CSV and the like.
+//! Converts one table, array or geometry to a file of rows: Arrow, Parquet, CSV and the like.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use crate::rows::{self, Rows};
 use crate::written::written_chunks;
 use crate::{Format, OpenStore, export, geometry};
 
-/// Does the ending of this name mean a file of rows or of geometry, and no format of stores?
+/// Returns true if the extension is that of a file of rows or geometry, and not of a store format.
 #[must_use]
 pub fn is_file_of_rows(target: &Path) -> bool {
     let ending = rows::ending(target);
@@ -19,13 +19,13 @@ pub fn is_file_of_rows(target: &Path) -> bool {
         && (rows::writes(target) || geometry::ENDINGS.contains(&ending.as_str()))
 }
 
-/// Converts one node to a file of the form that its ending means: a table, an array (one row an element, or one a struct)
-/// or a geometry (one row a vertex). The file appears whole or not at all.
+/// Converts one node to a file in the format given by its extension: a table, an array (one row per element or struct) or a
+/// geometry (one row per vertex). The file appears complete or not at all.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the node is not named and there are several, for options that only arrays have, and
-/// when stopped; otherwise whatever reading and writing say.
+/// [`Invalid`](Error::Invalid) if no node is named and there are several, for options that only arrays have, and if cancelled;
+/// otherwise any error from reading or writing.
 pub fn convert_to_rows(
     source: &OpenStore,
     target: &Path,
@@ -35,7 +35,7 @@ pub fn convert_to_rows(
     crate::location::check_local(target, "writing rows to")?;
     if options.shapes_arrays() || options.append {
         return Err(Error::invalid(format!(
-            "{} is a file of rows: it has no chunks, shards or filters of ours, and nothing is added to it",
+            "{} is a file of rows: chunks, shards, filters and appending do not apply to it",
             target.display()
         )));
     }
@@ -86,9 +86,9 @@ pub fn convert_to_rows(
     Ok(report)
 }
 
-/// Did nobody but the format itself write attributes?
+/// Returns true if all attributes were written by the format itself.
 pub(super) fn own_attributes(attributes: &Attributes) -> bool {
-    // The documents of Zarr Vectors, which stand among what people wrote.
+    // Documents of Zarr Vectors, which are stored among user attributes.
     const OWN: [&str; 3] = ["zarr_vectors", "multiscales", "ome"];
     attributes.iter().all(|(name, _)| OWN.contains(&name))
 }
@@ -102,7 +102,7 @@ fn note_attributes(
     if own_attributes(attributes) {
         return Ok(());
     }
-    let what = "a file of rows has no place for its attributes";
+    let what = "a file of rows cannot hold its attributes";
     if options.strict {
         return Err(Error::invalid(format!("{node}: {what}; nothing was written")));
     }
@@ -110,7 +110,7 @@ fn note_attributes(
     Ok(())
 }
 
-/// Counts what passes, and stops it when asked to.
+/// Counts rows and checks for cancellation.
 struct Counted<'a> {
     progress: &'a Progress,
     rows: AtomicU64,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use hyperslab_core::{
-    ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, Positions, Result, Sink,
-    StoredLayout, did_you_mean, product,
+    ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, Error, Filter, Grid, LabelOrder, Labels,
+    Positions, Result, Sink, StoredLayout, did_you_mean, product,
 };
 
 use super::ConvertOptions;
@@ -81,9 +81,18 @@ pub(super) fn spec_of(
     // What is stored in another way than before is laid out as the target does it.
     spec.stored.clone_from(&schema.stored);
     spec.stored.no_space &= whole;
+    if positions.axes.iter().any(|axis| axis.step < 0) {
+        spec.stored.label = spec.stored.label.map(LabelOrder::reversed);
+    }
     let is_virtual = matches!(spec.stored.layout, Some(StoredLayout::Virtual(_)));
     if !whole || options.append || options.shapes_arrays() && !is_virtual {
         spec.stored.layout = None;
+    }
+    if options.shapes_arrays() {
+        spec.stored.document = None;
+    }
+    if !whole || !same_format || options.append || options.shapes_arrays() {
+        spec.stored.extent = None;
     }
     spec.nullable = schema.nullable;
     spec.fill = schema.fill.clone();
@@ -116,19 +125,19 @@ pub(super) fn check_filters(format: Format, options: &ConvertOptions) -> Result<
     }
 }
 
-/// Refuses axes and chunks that were asked for and that no array has.
+/// Refuses axes and chunks that were asked for and that no array has: the names of the dimensions of each, and its rank.
 pub(super) fn check_wanted<'a>(
     options: &ConvertOptions,
-    specs: impl Iterator<Item = &'a ArraySpec> + Clone,
+    arrays: impl Iterator<Item = (&'a [Option<String>], usize)> + Clone,
 ) -> Result<()> {
     for wanted in &options.unlimited {
-        if !specs.clone().any(|spec| unlimited_axes(&spec.dimensions, wanted).next().is_some()) {
+        if !arrays.clone().any(|(names, _)| unlimited_axes(names, wanted).next().is_some()) {
             return Err(Error::invalid(format!("no axis {wanted} to make unlimited")));
         }
     }
     for (wanted, extent) in &options.chunk_extents {
         let mut names: Vec<&str> =
-            specs.clone().flat_map(|spec| spec.dimensions.iter().flatten().map(String::as_str)).collect();
+            arrays.clone().flat_map(|(names, _)| names.iter().flatten().map(String::as_str)).collect();
         names.sort_unstable();
         names.dedup();
         if !names.contains(&wanted.as_str()) {
@@ -137,14 +146,10 @@ pub(super) fn check_wanted<'a>(
         }
     }
     if let Some(chunk_shape) = &options.chunk_shape
-        && let Some(first) = specs.clone().next()
-        && !specs.clone().any(|spec| spec.grid.rank() == chunk_shape.len())
+        && let Some((_, first)) = arrays.clone().next()
+        && !arrays.clone().any(|(_, rank)| rank == chunk_shape.len())
     {
-        return Err(Error::invalid(format!(
-            "chunks of {} axes, the array has {}",
-            chunk_shape.len(),
-            first.grid.rank()
-        )));
+        return Err(Error::invalid(format!("chunks of {} axes, the array has {first}", chunk_shape.len())));
     }
     Ok(())
 }
@@ -165,10 +170,13 @@ pub(super) fn dimension_limit(
     }
 }
 
-/// Drops the names that a reader made up for dimensions without one: this prefix and the axis.
+/// Drops the names that a reader made up for dimensions without one: this prefix and the axis. A dimension with a coordinate
+/// needs its name.
 pub(super) fn drop_generated_names(spec: &mut ArraySpec, prefix: &str) {
     for (axis, name) in spec.dimensions.iter_mut().enumerate() {
-        name.take_if(|name| *name == format!("{prefix}{axis}"));
+        if !matches!(spec.labels.get(axis), Some(Labels::Node(_))) {
+            name.take_if(|name| *name == format!("{prefix}{axis}"));
+        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the source keeps of nodes beyond their content, as the target is told of it: objects by their paths in the target,
-//! other files by their names from there.
+//! Translates format details of the source for the target: objects by their paths in the target, other files by their names
+//! relative to it.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -11,13 +11,13 @@ use super::ConvertReport;
 use super::relocate::relocated;
 use crate::OpenStore;
 
-/// Where things are in the source and in the target.
+/// Paths in the source and the target.
 pub(super) struct Stored<'a> {
     pub(super) source: &'a OpenStore,
     pub(super) target: &'a Path,
-    /// The path of each object that is converted.
+    /// The path of each converted object.
     pub(super) paths: &'a HashMap<ObjectId, String>,
-    /// Is everything converted, as it is?
+    /// Whether everything is converted unchanged.
     pub(super) verbatim: bool,
     pub(super) materialise: bool,
 }
@@ -36,12 +36,12 @@ impl Stored<'_> {
         }
     }
 
-    /// Names the type that an array uses by its path, and other files from the target's place.
+    /// Names the type that an array uses by its path, and other files relative to the target.
     pub(super) fn array(&self, path: &str, spec: &mut ArraySpec, report: &mut ConvertReport) {
         let stored = &mut spec.stored;
         stored.named_type = self.type_name(path, stored.named_type.take(), || "the array".to_owned(), report);
         if self.verbatim {
-            // The names of dimensions stand in attributes.
+            // Attributes hold the dimension names.
             spec.dimensions.fill(None);
         }
         match &mut stored.layout {
@@ -54,13 +54,16 @@ impl Stored<'_> {
             }
             Some(StoredLayout::Virtual(_)) => self.materialise(path, spec, report),
             Some(StoredLayout::External(files)) if !self.paths.is_empty() => {
-                report.change(path, format!("the values are in the file now, not in {}", files.join(", ")));
+                report.change(
+                    path,
+                    format!("the values are now in the file itself, not in {}", files.join(", ")),
+                );
             }
             _ => {}
         }
     }
 
-    /// Has a virtual array stored with its values.
+    /// Stores a virtual array with its values.
     pub(super) fn materialise(&self, path: &str, spec: &mut ArraySpec, report: &mut ConvertReport) {
         if !self.paths.is_empty() {
             report.change(path, "a virtual array is stored with its values");
@@ -68,12 +71,12 @@ impl Stored<'_> {
         spec.stored.layout = None;
     }
 
-    /// Does the target keep it virtual?
+    /// Returns true if the target keeps the array virtual.
     pub(super) fn is_virtual(&self, spec: &ArraySpec) -> bool {
         self.verbatim && matches!(spec.stored.layout, Some(StoredLayout::Virtual(_)))
     }
 
-    /// A link as the target has it.
+    /// A link, translated for the target.
     pub(super) fn link(
         &self,
         path: &str,
@@ -91,7 +94,7 @@ impl Stored<'_> {
 
     fn moved(&self, path: &str, name: &str, report: &mut ConvertReport) -> Option<String> {
         let moved = relocated(name, self.source.path(), self.target)?;
-        let what = format!("the other file {name} is {moved} from the target's folder");
+        let what = format!("the external file {name} is {moved} relative to the target's folder");
         if !report.losses.iter().any(|loss| loss.path == path && loss.what == what) {
             report.change(path, what);
         }
@@ -108,7 +111,7 @@ impl Stored<'_> {
         let TypeName::Id(id) = name? else { return None };
         let found = self.paths.get(&id).cloned().map(TypeName::Path);
         if found.is_none() && !self.paths.is_empty() {
-            report.change(path, format!("{} has a type of its own, not a named one", what()));
+            report.change(path, format!("{} no longer refers to a named type", what()));
         }
         found
     }

@@ -1,7 +1,7 @@
-//! A part of a store that is whole: arrays cut along their dimensions, together with what describes them.
+//! Extracts a self-contained part of a store: arrays cut along their dimensions, with the arrays that describe them.
 //!
-//! A selection names dimensions, and every array that has one of them is cut along it by the same positions. Of one node,
-//! the arrays that its dimensions and its CF attributes name come along, and those that these name in turn.
+//! A selection names dimensions, and every array that has one of them is cut along it by the same positions. With a node, the
+//! arrays that its dimensions and CF attributes name are included, and those that these name in turn.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -16,25 +16,33 @@ use super::nodes;
 use crate::conventions::companions;
 use crate::{OpenStore, labels};
 
-/// What a conversion takes of each array.
+/// The part of each array that a conversion takes.
 pub(super) struct Subset<'a> {
     source: &'a OpenStore,
-    /// The nodes to convert, with everything below them; none for all.
+    /// The nodes to convert, with everything below them; empty for all.
     pub(super) only: Vec<String>,
-    /// What is selected along named dimensions.
-    items: Vec<(String, SelectionItem)>,
-    /// What is selected along dimensions without a name, of the main arrays.
+    /// The selections along named dimensions.
+    items: Vec<Item>,
+    /// The selections along unnamed dimensions of the main arrays.
     by_axis: Vec<AxisSelection>,
     /// The arrays that describe no other.
     main: HashSet<String>,
-    /// What labels were found to mean: item, array of labels, length.
+    /// Resolved labels: item, label array, length.
     known: RefCell<HashMap<(usize, String, u64), AxisSelection>>,
+}
+
+/// The selection along a dimension.
+struct Item {
+    dimension: String,
+    selection: SelectionItem,
+    /// The label array, if it is not the dimension's own.
+    labels: Option<String>,
 }
 
 type Arrays = Vec<(String, Arc<dyn Array>)>;
 
 impl<'a> Subset<'a> {
-    /// Takes all of the node, or of the store; or what the selection says, `with_companions`.
+    /// Takes the whole node or store; or the selection, `with_companions`.
     pub(super) fn new(
         source: &'a OpenStore,
         node: Option<&str>,
@@ -66,7 +74,7 @@ impl<'a> Subset<'a> {
             .collect();
         names.sort();
         names.dedup();
-        own.items.iter().try_for_each(|(name, _)| dimension_axis(&names, name).map(|_| ()))?;
+        own.items.iter().try_for_each(|item| dimension_axis(&names, &item.dimension).map(|_| ()))?;
         Ok(own)
     }
 
@@ -89,12 +97,12 @@ impl<'a> Subset<'a> {
         Ok(own.only)
     }
 
-    /// Is everything taken of every array?
+    /// Returns true if every array is taken as a whole.
     fn is_all(&self) -> bool {
         self.items.is_empty() && self.by_axis.is_empty()
     }
 
-    /// Finds the arrays that describe others, and adds those that are elsewhere to what is converted.
+    /// Finds the arrays that describe others, and adds those outside the selection to the conversion.
     fn find_main(&mut self, arrays: &Arrays, collect: bool) -> Result<()> {
         let mut described: HashSet<String> = HashSet::new();
         let mut seen: HashSet<String> = arrays.iter().map(|(path, _)| path.clone()).collect();
@@ -119,7 +127,7 @@ impl<'a> Subset<'a> {
         Ok(())
     }
 
-    /// The arrays that the one at this path names: coordinates and declared dimensions, and those in its attributes.
+    /// The arrays that the one at this path refers to: coordinates and declared dimensions, and those in its attributes.
     fn companions(&self, path: &str, schema: &ArraySchema) -> Result<Arrays> {
         let mut found = Vec::new();
         for axis in 0..schema.dimensions.len() {
@@ -137,14 +145,14 @@ impl<'a> Subset<'a> {
         Ok(found)
     }
 
-    /// The array that holds the labels of a dimension, or declares it: of its name and with it alone, in the group of `path`
-    /// or the nearest above.
+    /// The array that labels or declares a dimension: with the same name and only this dimension, in the group of `path` or the
+    /// nearest above.
     fn coordinate(&self, path: &str, name: &str) -> Result<Option<(String, Arc<dyn Array>)>> {
         let found = self.named(path, name)?;
         Ok(found.filter(|(_, array)| matches!(&array.schema().dimensions[..], [Some(own)] if own == name)))
     }
 
-    /// The array that a name means in the group of `path`: there, or in the nearest group above.
+    /// The array with this name in the group of `path`, or in the nearest group above.
     fn named(&self, path: &str, name: &str) -> Result<Option<(String, Arc<dyn Array>)>> {
         if name.split('/').any(|part| part == "..") {
             return Ok(None);
@@ -176,7 +184,7 @@ impl<'a> Subset<'a> {
         })
     }
 
-    /// Turns a selection into what is selected along dimensions.
+    /// Converts a selection to selections along dimensions.
     fn take(&mut self, selection: &Selection, arrays: &Arrays) -> Result<()> {
         let main: Vec<&ArraySchema> = arrays
             .iter()
@@ -194,27 +202,37 @@ impl<'a> Subset<'a> {
                     dimension
                 }
             };
-            self.items.push((named.clone(), item.clone()));
+            let of = |(_, array): &(String, Arc<dyn Array>)| {
+                let (axis, node) = labels::coordinate_of(array.schema(), named)?;
+                Some((array.schema().dimensions[axis].clone()?, node.to_owned()))
+            };
+            let by_label = matches!(item, SelectionItem::Labels { .. } | SelectionItem::Nearest { .. });
+            let (dimension, labels) = match arrays.iter().find_map(of).filter(|_| by_label) {
+                Some((dimension, node)) => (dimension, Some(node)),
+                None => (named.clone(), None),
+            };
+            self.items.push(Item { dimension, selection: item.clone(), labels });
         }
-        // A dimension with a name is cut wherever it is.
+        // A named dimension is cut wherever it occurs.
         if let Some(schema) = main.first().filter(|_| !self.by_axis.is_empty()) {
             for (axis, selection) in self.by_axis.iter_mut().enumerate() {
                 let Some(name) = &schema.dimensions[axis] else { continue };
                 let shared = schema.dimensions.iter().flatten().filter(|own| *own == name).count() > 1;
                 if *selection != AxisSelection::ALL && !shared {
                     let selection = std::mem::replace(selection, AxisSelection::ALL);
-                    self.items.push((name.clone(), SelectionItem::Named(name.clone(), selection)));
+                    let selection = SelectionItem::Named(name.clone(), selection);
+                    self.items.push(Item { dimension: name.clone(), selection, labels: None });
                 }
             }
         }
         let mut names = HashSet::new();
-        match self.items.iter().find(|(name, _)| !names.insert(name)) {
-            Some((name, _)) => Err(Error::invalid(format!("dimension {name} is selected twice"))),
+        match self.items.iter().find(|item| !names.insert(&item.dimension)) {
+            Some(item) => Err(Error::invalid(format!("dimension {} is selected twice", item.dimension))),
             None => Ok(()),
         }
     }
 
-    /// What is taken of the array at this path. An array that was adapted may have more axes than the source's: these are
+    /// The positions taken from the array at this path. An adapted array may have more axes than the source; these are taken as a
     /// whole.
     pub(super) fn positions(&self, path: &str, schema: &ArraySchema) -> Result<Positions> {
         if self.is_all() {
@@ -223,7 +241,8 @@ impl<'a> Subset<'a> {
         let is_main = self.main.contains(path);
         let mut axes = Vec::with_capacity(schema.shape().len());
         for (axis, name) in schema.dimensions.iter().enumerate() {
-            let named = name.as_ref().and_then(|name| self.items.iter().position(|(own, _)| own == name));
+            let named =
+                name.as_ref().and_then(|name| self.items.iter().position(|item| item.dimension == *name));
             axes.push(match named {
                 Some(item) => self.along(item, path, schema, axis)?,
                 None => self.by_axis.get(axis).copied().filter(|_| is_main).unwrap_or(AxisSelection::ALL),
@@ -233,15 +252,16 @@ impl<'a> Subset<'a> {
         positions.map_err(|why| Error::invalid(format!("{path}: {why}")))
     }
 
-    /// What an item selects along an axis. Labels are read once for all arrays.
+    /// The selection of an item along an axis. Labels are read once for all arrays.
     fn along(&self, item: usize, path: &str, schema: &ArraySchema, axis: usize) -> Result<AxisSelection> {
-        let (name, selection) = &self.items[item];
-        let own = match &schema.labels[axis] {
-            Labels::None => match self.coordinate(path, name)? {
+        let Item { dimension, selection, labels } = &self.items[item];
+        let own = match (labels, &schema.labels[axis]) {
+            (Some(node), _) => Labels::Node(node.clone()),
+            (None, Labels::None) => match self.coordinate(path, dimension)? {
                 Some((found, array)) if !array.schema().is_dimension => Labels::Node(found),
                 _ => Labels::None,
             },
-            own => own.clone(),
+            (None, own) => own.clone(),
         };
         let extent = schema.shape()[axis];
         let key = match &own {
@@ -259,8 +279,8 @@ impl<'a> Subset<'a> {
         Ok(found)
     }
 
-    /// The attributes of an array of which an index dropped dimensions: their coordinates are scalars now, and
-    /// `coordinates` names them. Only arrays that describe no others say so.
+    /// The attributes of an array that lost dimensions to an index: their coordinates are now scalars, and `coordinates` names
+    /// them. Only for arrays that describe no others.
     pub(super) fn name_scalars(
         &self,
         path: &str,
@@ -295,7 +315,7 @@ impl<'a> Subset<'a> {
     }
 }
 
-/// What is selected along each axis of arrays that are all alike.
+/// The selection along each axis of arrays with equal dimensions.
 fn by_position(
     head: &[AxisSelection],
     tail: &[AxisSelection],
@@ -303,7 +323,7 @@ fn by_position(
 ) -> Result<Vec<AxisSelection>> {
     let alike = |a: &ArraySchema, b: &ArraySchema| a.shape() == b.shape() && a.dimensions == b.dimensions;
     let Some(first) = main.first() else {
-        return Err(Error::invalid("a selection needs an array, there is none"));
+        return Err(Error::invalid("the selection needs an array, but there is none"));
     };
     if !main.iter().all(|schema| alike(first, schema)) {
         return Err(Error::invalid(format!(
@@ -315,7 +335,7 @@ fn by_position(
     let rank = first.shape().len();
     if head.len() + tail.len() > rank {
         return Err(Error::invalid(format!(
-            "{} axes selected, the array has {rank}",
+            "the selection has {} axes, but the array has {rank}",
             head.len() + tail.len()
         )));
     }
@@ -325,12 +345,12 @@ fn by_position(
     Ok(axes)
 }
 
-/// Are these all positions of an axis, in their order?
+/// Returns true if these are all positions of an axis, in order.
 pub(super) fn is_whole(axis: &AxisPositions, extent: u64) -> bool {
     axis.keep && axis.start == 0 && axis.step == 1 && axis.count == extent
 }
 
-/// The labels of the positions that are taken along an axis.
+/// The labels of the positions taken along an axis.
 pub(super) fn cut_labels(labels: &Labels, axis: &AxisPositions) -> Labels {
     match labels {
         Labels::None => Labels::None,

@@ -1,4 +1,4 @@
-//! Tables to formats that hold tables: new ones, and more rows for one that is there.
+//! Converts tables to formats with tables: new tables, and more rows for existing ones.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -7,31 +7,39 @@ use hyperslab_core::{
     Batch, Bound, Column, DType, Elements, Error, Node, Result, RowOrder, Scan, TableSink, TableSpec,
 };
 
-use super::coerce::coerced;
+use super::coerce::{coerced, missing_names};
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::rows::no_column;
-use crate::{CreateOptions, Format, OpenStore, TableReader};
+use crate::{Format, OpenStore, TableReader};
+use hyperslab_core::CreateOptions;
 
-/// How a table is written.
+/// Options for writing a table.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct TableOptions {
-    /// The columns that become dimensions; those of the source when left out.
+    /// The columns that become dimensions; those of the source by default.
     pub dimensions: Vec<String>,
-    /// May several rows have the same coordinates? As in the source when left out, or else not.
+    /// Whether several rows may have the same coordinates; as in the source by default, or else not.
     pub duplicates: Option<bool>,
-    /// How rows are sorted; as in the source when left out.
+    /// The order of rows; as in the source by default.
     pub order: Option<RowOrder>,
 }
 
+hyperslab_core::option_setters! { TableOptions {
+    with_dimensions = dimensions: Vec<String>,
+    with_duplicates = duplicates: into Option<bool>,
+    with_order = order: into Option<RowOrder>,
+} }
+
 impl TableOptions {
-    /// Is anything asked for that only tables have?
+    /// Returns true if no option for tables is set.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.dimensions.is_empty() && self.duplicates.is_none() && self.order.is_none()
     }
 }
 
-/// The table that is to be converted, where the source's node is one.
+/// The table to convert, if the source's node is one.
 pub(super) fn table_of(source: &OpenStore, options: &ConvertOptions) -> Result<Option<TableReader>> {
     let node = match &options.node {
         Some(node) => node.clone(),
@@ -46,7 +54,7 @@ pub(super) fn table_of(source: &OpenStore, options: &ConvertOptions) -> Result<O
     }
 }
 
-/// Writes a table to a new store, or adds its rows to the one that is there.
+/// Writes a table to a new store, or adds its rows to an existing one.
 pub(super) fn convert(
     table: &TableReader,
     target: &Path,
@@ -57,7 +65,7 @@ pub(super) fn convert(
     let adds = options.append && target.symlink_metadata().is_ok();
     let mut sink =
         if adds { add_to(table, target, format, options)? } else { new(table, target, format, options)? };
-    let wanted = sink.columns().to_vec();
+    let mut wanted = sink.columns().to_vec();
     let names: Vec<String> = wanted.iter().map(|column| column.name.clone()).collect();
     let own = |name: &String| {
         let found = table.schema().columns.iter().find(|column| column.name == *name);
@@ -69,6 +77,9 @@ pub(super) fn convert(
     for batch in table.rows_of(&scan)?.batches {
         progress.check_cancelled()?;
         let Batch { rows, columns } = batch?;
+        if adds {
+            extend(&mut *sink, &mut wanted, &own, &columns, rows)?;
+        }
         let columns = columns.into_iter().zip(own.iter().zip(&wanted));
         let columns: Vec<Elements> =
             columns.map(|(elements, (from, to))| coerced(elements, rows, from, to)).collect::<Result<_>>()?;
@@ -81,6 +92,29 @@ pub(super) fn convert(
     }
     sink.commit()?;
     Ok(report)
+}
+
+/// Extends the enumerations of an existing table by names that the rows use.
+fn extend(
+    sink: &mut dyn TableSink,
+    wanted: &mut [Column],
+    own: &[Column],
+    columns: &[Elements],
+    rows: usize,
+) -> Result<()> {
+    for (number, (elements, from)) in columns.iter().zip(own).enumerate() {
+        let more = missing_names(elements, rows, from, &wanted[number].dtype);
+        if more.is_empty() {
+            continue;
+        }
+        match sink.extend_enumeration(number, &more) {
+            Ok(()) => wanted[number] = sink.columns()[number].clone(),
+            // The row with the first such name will report it.
+            Err(why) if why.is_unsupported() => {}
+            Err(why) => return Err(why),
+        }
+    }
+    Ok(())
 }
 
 fn new(
@@ -100,7 +134,7 @@ fn new(
     if same && !schema.stored.domains.is_empty() {
         (domains, extents) = (schema.stored.domains.clone(), schema.stored.extents.clone());
     } else if order == RowOrder::Hilbert {
-        // The curve runs through the domain: one as wide as the type would put all rows into one place.
+        // The curve runs through the domain: with the full range of the type, all rows would fall into one place.
         domains = ranges(table, &columns[..rank], options)?;
     }
     let spec = TableSpec {
@@ -113,12 +147,10 @@ fn new(
         capacity: schema.stored.capacity,
         memory: options.memory,
     };
-    let create = CreateOptions {
-        replace: options.replace,
-        sync: options.sync,
-        append: options.append,
-        ..CreateOptions::default()
-    };
+    let create = CreateOptions::default()
+        .with_replace(options.replace)
+        .with_sync(options.sync)
+        .with_append(options.append);
     crate::formats::create_table(target, format, &spec, &create)
 }
 
@@ -130,12 +162,12 @@ fn add_to(
 ) -> Result<Box<dyn TableSink>> {
     if !options.table.is_empty() || options.filters.is_some() {
         return Err(Error::invalid(format!(
-            "{} is there already: its dimensions, order, duplicates and filters stay as they are",
+            "{} already exists; its dimensions, order, duplicates and filters cannot be changed",
             target.display()
         )));
     }
     crate::location::check_local(target, "adding rows to")?;
-    let create = CreateOptions { append: true, sync: options.sync, ..CreateOptions::default() };
+    let create = CreateOptions::default().with_append(true).with_sync(options.sync);
     let sink = format.driver().append_table(target, options.memory, &create)?;
     if let Some(more) =
         table.schema().columns.iter().find(|column| sink.columns().iter().all(|own| own.name != column.name))
@@ -182,7 +214,7 @@ fn columns(table: &TableReader, options: &ConvertOptions) -> Result<Vec<Column>>
     Ok(columns)
 }
 
-/// The lowest and the highest value of each dimension, where it has numbers.
+/// The lowest and highest value of each numeric dimension.
 fn ranges(
     table: &TableReader,
     dimensions: &[Column],

@@ -1,6 +1,6 @@
-//! Tables into formats that have none: a group with an array per column.
+//! Converts tables to formats without tables: a group with one array per column.
 //!
-//! Rows are scanned twice where their number or the length of texts is not known ahead.
+//! Rows are scanned twice if their number or the length of texts is not known in advance.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -13,9 +13,9 @@ use hyperslab_core::{
 use super::spec::{create, default_chunk_shape};
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::TableReader;
-use crate::forms::{ArrayForm, COLUMN, DIMENSION, Form, Holds, KIND, ROW, TABLE};
+use crate::forms::{ArrayForm, COLUMN, DIMENSION, DUPLICATES, Form, Holds, KIND, ROW, TABLE};
 
-/// A table on its way.
+/// The copy of a table.
 pub(super) struct TableCopy {
     reader: TableReader,
     scan: Scan,
@@ -23,24 +23,24 @@ pub(super) struct TableCopy {
     rows: u64,
 }
 
-/// A column on its way: its form, and a sink for each of its parts.
+/// The copy of a column: its form, and a sink for each of its parts.
 struct ColumnCopy {
     form: ArrayForm,
     parts: Vec<PartCopy>,
 }
 
-/// The array of a part of a column. Elements are gathered until they fill a chunk.
+/// The array of one part of a column. Elements are collected until they fill a chunk.
 struct PartCopy {
     dtype: DType,
     sink: Arc<dyn ArraySink>,
-    /// Elements of a row.
+    /// Elements per row.
     each: usize,
     chunk: u64,
     waiting: Vec<Elements>,
     elements: usize,
 }
 
-/// What declaring a table needs besides it.
+/// Context for declaring a table.
 pub(super) struct Declaration<'a, 'h> {
     pub(super) holds: &'a Holds<'h>,
     pub(super) options: &'a ConvertOptions,
@@ -49,7 +49,7 @@ pub(super) struct Declaration<'a, 'h> {
 }
 
 impl TableCopy {
-    /// Declares the group and the arrays of a table. `attributes` are those that the target takes.
+    /// Declares the group and the arrays of a table. `attributes` are those that the target accepts.
     pub(super) fn declare(
         sink: &mut dyn Sink,
         path: &str,
@@ -73,6 +73,9 @@ impl TableCopy {
         }
         let rows = measure(&reader, &scan, &mut forms)?;
         attributes.set(KIND, TABLE);
+        if reader.schema().stored.duplicates == Some(true) {
+            attributes.set(DUPLICATES, small(1)?);
+        }
         sink.group(path, &attributes)?;
         let mut declared = Vec::with_capacity(columns.len());
         for (number, (column, form)) in columns.iter().zip(forms).enumerate() {
@@ -125,7 +128,7 @@ impl TableCopy {
         Ok(Self { reader, scan, columns: declared, rows })
     }
 
-    /// Brings all rows over; how many there were, and the bytes of their elements.
+    /// Copies all rows. Returns their number and the size of their elements in bytes.
     pub(super) fn run(mut self, progress: &Progress) -> Result<(u64, u64)> {
         let (mut rows, mut bytes) = (0_u64, 0_u64);
         let reader = self.reader.clone();
@@ -184,7 +187,7 @@ impl PartCopy {
         Ok(Self { dtype: spec.dtype, sink, each, chunk: 0, waiting: Vec::new(), elements: 0 })
     }
 
-    /// Writes the chunks that are full; with `all`, the last one as well.
+    /// Writes the full chunks; with `all`, the last one as well.
     fn flush(&mut self, all: bool) -> Result<()> {
         let grid = self.sink.grid().clone();
         while self.chunk < grid.extents()[0] {
@@ -206,7 +209,7 @@ impl PartCopy {
             let rest = Elements::gather(&self.dtype, &rows, later)?;
             self.elements -= now.len();
             self.waiting = vec![rest];
-            // Formats may cut more axes than the rows: parts of a chunk of rows follow each other there.
+            // Formats may divide other axes than the rows too; the parts of a chunk of rows are then written one after another.
             self.write(&grid, &coord, &chunk)?;
             self.chunk += 1;
         }
@@ -234,7 +237,7 @@ impl PartCopy {
     }
 }
 
-/// Counts the rows, and measures texts that are stored padded.
+/// Counts the rows and measures texts that are stored padded.
 fn measure(reader: &TableReader, scan: &Scan, forms: &mut [ArrayForm]) -> Result<u64> {
     let texts: Vec<usize> = (0..forms.len()).filter(|column| forms[*column].form.has_text()).collect();
     if texts.is_empty() && scan.region.is_empty() {
@@ -280,6 +283,6 @@ fn spec(
 }
 
 fn small(number: usize) -> Result<Attribute> {
-    let number = i32::try_from(number).map_err(|_| Error::invalid("more columns than can be counted"))?;
+    let number = i32::try_from(number).map_err(|_| Error::invalid("the number of columns overflows"))?;
     Ok(Values::scalar(DType::Int32, Elements::fixed(number.to_ne_bytes().to_vec()))?.into())
 }

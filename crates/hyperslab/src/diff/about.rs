@@ -1,4 +1,4 @@
-//! What two arrays say of themselves beside their values: dimensions, coordinates, fill values, growth, names of values.
+//! Compares the descriptions of two arrays: dimensions, coordinates, fill values, maximum shapes, names of values.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use super::{DiffReport, Shared};
 use crate::hash::canonical::type_name;
 use crate::written::fill_element;
 
-/// Compares the descriptions of two arrays, as far as both formats can say the same. `roots` are the paths that are
-/// compared, below which coordinates have the same names.
+/// Compares the descriptions of two arrays, as far as both formats can express them. `roots` are the compared paths, below which
+/// coordinates have the same names.
 pub(super) fn arrays(
     report: &mut DiffReport,
     path: &str,
@@ -62,7 +62,7 @@ pub(super) fn arrays(
     }
 }
 
-/// Attributes without a value, which a document does not tell from empty ones.
+/// Attributes without a value, which JSON does not distinguish from empty ones.
 pub(super) fn null_attributes(report: &mut DiffReport, path: &str, a: &Attributes, b: &Attributes) {
     let is_null =
         |attributes: &Attributes, name: &str| attributes.stored(name).is_some_and(|stored| stored.no_space);
@@ -83,7 +83,7 @@ const fn is_readable(attribute: &Attribute) -> bool {
     !matches!(attribute, Attribute::Unreadable(_))
 }
 
-/// How far an axis may grow, in words.
+/// The maximum extent of an axis, as text.
 fn limit(schema: &ArraySchema, axis: usize) -> String {
     match schema.max_shape.get(axis).copied().flatten() {
         None => "unlimited".to_owned(),
@@ -92,7 +92,7 @@ fn limit(schema: &ArraySchema, axis: usize) -> String {
     }
 }
 
-/// The fill value, in words.
+/// The fill value, as text.
 fn fill(schema: &ArraySchema) -> Value {
     match schema.fill {
         Fill::Refused => Value::from("none"),
@@ -100,7 +100,7 @@ fn fill(schema: &ArraySchema) -> Value {
     }
 }
 
-/// The labels of an axis, in words: nodes by their paths below the root.
+/// The labels of an axis, as text. Nodes are named by their paths below the root.
 fn labels(labels: &Labels, root: &str) -> Option<String> {
     match labels {
         Labels::None => None,
@@ -113,18 +113,18 @@ fn labels(labels: &Labels, root: &str) -> Option<String> {
     }
 }
 
-/// Are both labels of one kind? Formats differ in the kinds that they have.
+/// Returns true if both labels are of one kind. Formats differ in the kinds that they have.
 const fn comparable(a: &Labels, b: &Labels) -> bool {
     matches!((a, b), (Labels::Node(_), Labels::Node(_)) | (Labels::Texts(_), Labels::Texts(_)))
 }
 
-/// Are two types the same but for the names of values? Between formats, a type may also have no names at all.
+/// Returns true if two types are equal except for the names of values. Between formats, one type may also have no names at all.
 pub(super) fn same_type(a: &DType, b: &DType, shared: Shared) -> bool {
     let spelled = |dtype: &DType, keep: bool| type_name(&without_names(dtype, keep));
     spelled(a, true) == spelled(b, true) || !shared.format && spelled(a, false) == spelled(b, false)
 }
 
-/// The type without the names of values; an enumeration stays one when `keep` is set.
+/// The type without the names of values. With `keep`, an enumeration stays one.
 fn without_names(dtype: &DType, keep: bool) -> DType {
     match dtype {
         DType::Enum(named) if keep => {
@@ -142,7 +142,7 @@ fn without_names(dtype: &DType, keep: bool) -> DType {
     }
 }
 
-/// How the names of values differ, where both types have some.
+/// How the names of values differ, if both types have names.
 fn enumerations(a: &DType, b: &DType) -> Option<String> {
     match (a, b) {
         (DType::Enum(one), DType::Enum(other)) => names(one, other),

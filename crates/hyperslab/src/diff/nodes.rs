@@ -1,4 +1,4 @@
-//! Two nodes compared: arrays block by block, tables batch by batch, geometries level by level.
+//! Compares two nodes: arrays block by block, tables batch by batch, geometries level by level.
 
 use hyperslab_core::{
     Batch, Batches, Column, DType, Elements, Extents, GeometryQuery, Grid, Node, Positions, Region, Result,
@@ -6,16 +6,16 @@ use hyperslab_core::{
 };
 use rayon::prelude::*;
 
-use super::values::{Found, compare};
+use super::values::{Mismatches, compare};
 use super::{DiffOptions, DiffReport, Difference, Shared, ValueDifference, about, attributes};
 use crate::hash::{self, canonical::type_name};
 use crate::written::{fill_element, fold_pieces, halves, written_chunks};
 use crate::{ArrayReader, OpenStore, TableReader, convert, rows};
 
-/// Elements that are compared at once by one core, at most.
+/// The maximum number of elements that one core compares at once.
 const BLOCK_CELLS: u64 = 1 << 16;
 
-/// The blocks of a shape: as near to cubes as it allows.
+/// The block shape for an array: as close to a cube as the shape allows.
 fn block_shape(shape: &[u64]) -> Extents {
     let mut block = Region::whole(shape);
     block.shape.iter_mut().for_each(|extent| *extent = (*extent).max(1));
@@ -26,15 +26,15 @@ fn block_shape(shape: &[u64]) -> Extents {
     block.shape
 }
 
-/// A node of one side: its store, its path there, itself.
+/// A node of one side: its store, its path and the node.
 type Side<'a> = (&'a OpenStore, &'a String, &'a Node);
 
 pub(super) struct Comparison<'a> {
     pub(super) options: &'a DiffOptions,
     pub(super) report: &'a mut DiffReport,
-    /// What both formats can say.
+    /// The properties that both formats can express.
     pub(super) shared: Shared,
-    /// The paths that are compared.
+    /// The compared paths.
     pub(super) roots: [&'a str; 2],
 }
 
@@ -76,7 +76,7 @@ impl Comparison<'_> {
         let (one, other) = (a.schema(), b.schema());
         if !self.options.values_only {
             about::arrays(self.report, path, [one, other], self.shared, self.roots);
-            // What has no dataspace has no shape to compare.
+            // An array without a dataspace has no shape to compare.
             if self.shared.format && one.stored.no_space != other.stored.no_space {
                 return Ok(());
             }
@@ -142,7 +142,7 @@ impl Comparison<'_> {
         Ok(())
     }
 
-    /// Compares one box of both, block by block on all cores.
+    /// Compares one box of both sides, block by block on all cores.
     fn boxes(&self, sum: &mut Sum, region: &Region, block: &[u64], [a, b]: [Values; 2]) -> Result<()> {
         let cells = region.cells().unwrap_or(0);
         let plain = |values: &Values| values.elements.validity.is_none() && values.dtype.is_fixed();
@@ -261,17 +261,17 @@ impl Comparison<'_> {
             match (&one.links, &other.links) {
                 (Some(one), Some(other)) => self.values(&at("links"), one, other)?,
                 (None, None) => {}
-                _ => self.report.add(&at("links"), "node", "only one of them has links"),
+                _ => self.report.add(&at("links"), "node", "only one side has links"),
             }
             for (name, held) in &one.attributes {
                 match other.attributes.iter().find(|(own, _)| own == name) {
                     Some((_, against)) => self.values(&at(name), held, against)?,
-                    None => self.report.add(&at(name), "node", "an attribute that only the first has"),
+                    None => self.report.add(&at(name), "node", "only the first has this attribute"),
                 }
             }
             for (name, _) in &other.attributes {
                 if !one.attributes.iter().any(|(own, _)| own == name) {
-                    self.report.add(&at(name), "node", "an attribute that only the second has");
+                    self.report.add(&at(name), "node", "only the second has this attribute");
                 }
             }
             let (mut held, mut against) = (one.objects, other.objects);
@@ -306,7 +306,7 @@ impl Comparison<'_> {
     }
 }
 
-/// Types may agree but for the gaps in structs: those compare by their members.
+/// Types may be equal except for padding in structs, which are then compared by their members.
 fn matching(
     dtype: &DType,
     a: &Elements,
@@ -314,7 +314,7 @@ fn matching(
     other: &DType,
     count: usize,
     options: &DiffOptions,
-) -> Result<Found> {
+) -> Result<Mismatches> {
     match (dtype, other) {
         (DType::Struct(one), DType::Struct(two)) if one != two => {
             let packed = |fields: &hyperslab_core::StructType, elements: &Elements| -> Result<Elements> {
@@ -338,7 +338,7 @@ fn beside(node: &Node) -> Option<&hyperslab_core::Attributes> {
     }
 }
 
-/// What was found so far.
+/// The differences so far.
 #[derive(Debug, Default)]
 struct Sum {
     count: u64,
@@ -349,7 +349,7 @@ struct Sum {
 
 impl Sum {
     fn of(
-        found: &Found,
+        found: &Mismatches,
         count: usize,
         place: impl Fn(usize) -> Vec<u64>,
         sides: [(&DType, &Elements); 2],
@@ -364,7 +364,7 @@ impl Sum {
         }
     }
 
-    /// The same, found so many times.
+    /// The same differences, found this many times.
     const fn times(mut self, times: u64) -> Self {
         self.count = self.count.saturating_mul(times);
         self.of = self.of.saturating_mul(times);
@@ -397,7 +397,7 @@ impl<'a> Cursor<'a> {
         Self { batches, batch: None, at: 0 }
     }
 
-    /// Rows that are there without a new batch; zero at the end.
+    /// The number of rows available without a new batch; zero at the end.
     fn ready(&mut self) -> Result<usize> {
         loop {
             match &self.batch {
@@ -421,7 +421,7 @@ impl<'a> Cursor<'a> {
         self.at += count;
     }
 
-    /// Rows that are left.
+    /// The number of rows left.
     fn rest(&mut self) -> Result<u64> {
         let mut rest = 0;
         loop {

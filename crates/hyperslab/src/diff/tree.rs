@@ -1,4 +1,4 @@
-//! What stands at and below a path: nodes, and links where these are compared.
+//! The nodes at and below a path, and links if they are compared.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,7 +7,7 @@ use hyperslab_core::{Error, LinkTarget, Node, ObjectId, Result, child_path};
 use super::DiffReport;
 use crate::OpenStore;
 
-/// Nodes that a comparison looks at, at most.
+/// The maximum number of nodes in a comparison.
 const MOST_NODES: usize = 10_000_000;
 
 /// Nodes and links by their paths below a root.
@@ -17,14 +17,14 @@ pub(super) struct Tree {
     pub(super) links: BTreeMap<String, LinkTarget<String>>,
 }
 
-/// The nodes at and below a path, by their paths below it. Links are followed, but not back to a group that leads to them.
+/// The nodes at and below a path, by relative path. Links are followed, except back to a group that leads to them.
 pub(crate) fn below(store: &OpenStore, root: &str) -> Result<BTreeMap<String, Node>> {
     let mut found = BTreeMap::new();
     let mut pending = vec![("/".to_owned(), Vec::new())];
     while let Some((path, above)) = pending.pop() {
         let full = join(root, &path);
         let node = store.node(&full)?;
-        // A dimension is compared where arrays name it.
+        // Dimensions are compared through the arrays that name them.
         if matches!(&node, Node::Array(array) if array.schema().is_dimension) {
             continue;
         }
@@ -40,14 +40,14 @@ pub(crate) fn below(store: &OpenStore, root: &str) -> Result<BTreeMap<String, No
         }
         check_count(store, found.len())?;
         if found.insert(path, node).is_some() {
-            return Err(Error::invalid(format!("{full} is there twice")));
+            return Err(Error::invalid(format!("{full} occurs twice")));
         }
     }
     Ok(found)
 }
 
-/// As [`below`], each object once and no link followed. Of several paths to an object the first in the order of names has
-/// the node, and the others are links to it. `None` where the store knows no links.
+/// Like [`below`], but each object occurs once and no link is followed. If several paths lead to an object, the first by name
+/// holds the node and the others are links to it. `None` if the store does not expose links.
 pub(super) fn below_once(store: &OpenStore, root: &str) -> Result<Option<Tree>> {
     let Some(id) = store.inner().identity(root)? else { return Ok(None) };
     let mut tree = Tree::default();
@@ -70,7 +70,7 @@ pub(super) fn below_once(store: &OpenStore, root: &str) -> Result<Option<Tree>> 
                     }
                     let is_dimension = matches!(&node, Node::Array(array) if array.schema().is_dimension);
                     if !is_dimension && tree.nodes.insert(path, node).is_some() {
-                        return Err(Error::invalid(format!("{full} is there twice")));
+                        return Err(Error::invalid(format!("{full} occurs twice")));
                     }
                     continue;
                 }
@@ -91,11 +91,11 @@ fn check_count(store: &OpenStore, count: usize) -> Result<()> {
     Err(Error::invalid(format!("{}: more than {MOST_NODES} nodes", store.path().display())))
 }
 
-/// Compares the links of two trees. A path that is a link on one side and a node on the other is told here.
+/// Compares the links of two trees, including paths that are a link on one side and a node on the other.
 pub(super) fn compare_links(report: &mut DiffReport, a: &Tree, b: &Tree) {
     let told = |tree: &Tree, path: &str| match (tree.links.get(path), tree.nodes.get(path)) {
         (Some(link), _) => in_words(link),
-        (None, Some(node)) => format!("{} of its own", node.kind().one()),
+        (None, Some(node)) => format!("{}, not a link", node.kind().one()),
         (None, None) => "nothing".to_owned(),
     };
     let mut paths: Vec<&String> = a.links.keys().chain(b.links.keys()).collect();
@@ -115,7 +115,7 @@ fn in_words(link: &LinkTarget<String>) -> String {
     }
 }
 
-/// The path of what stands at `path` below `root`.
+/// The full path of `path` below `root`.
 pub(crate) fn join(root: &str, path: &str) -> String {
     match (root, path) {
         ("/", path) => path.to_owned(),

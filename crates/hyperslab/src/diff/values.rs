@@ -1,21 +1,21 @@
-//! Which elements of two rows differ.
+//! Finds the elements in which two sequences differ.
 
 use hyperslab_core::{DType, Data, Elements, Result};
 
 use crate::hash::canonical;
 use crate::rows::members;
 
-/// How far floats may be apart: `|a - b| <= absolute + relative * |b|`, as NumPy's `allclose` has it.
+/// The tolerance for floats: `|a - b| <= absolute + relative * |b|`, as in NumPy's `allclose`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Tolerance {
-    /// Times the second's magnitude.
+    /// The relative tolerance, which is multiplied by the magnitude of the second value.
     pub relative: f64,
-    /// At least this.
+    /// The absolute tolerance.
     pub absolute: f64,
 }
 
 impl Tolerance {
-    /// Must values be the same?
+    /// Returns true if values must be equal.
     #[must_use]
     pub fn is_exact(self) -> bool {
         self == Self::default()
@@ -26,16 +26,16 @@ impl Tolerance {
     }
 }
 
-/// What was found in a row of elements.
+/// The result of comparing two sequences.
 #[derive(Debug, Default)]
-pub(super) struct Found {
-    /// Does element `i` differ? Empty when none does.
+pub(super) struct Mismatches {
+    /// Whether element `i` differs. Empty if none does.
     pub(super) differs: Vec<bool>,
-    /// The largest difference of numbers.
+    /// The largest difference between numbers.
     pub(super) largest: Option<f64>,
 }
 
-impl Found {
+impl Mismatches {
     fn mark(&mut self, index: usize, count: usize) {
         if self.differs.is_empty() {
             self.differs.resize(count, false);
@@ -57,8 +57,8 @@ pub(super) fn compare(
     b: &Elements,
     count: usize,
     tolerance: Tolerance,
-) -> Result<Found> {
-    let mut found = Found::default();
+) -> Result<Mismatches> {
+    let mut found = Mismatches::default();
     if let (Data::Fixed(one), Data::Fixed(other), None, None) = (&a.data, &b.data, &a.validity, &b.validity)
         && one == other
     {
@@ -104,12 +104,18 @@ pub(super) fn compare(
     Ok(found)
 }
 
-fn merge(found: &mut Found, parts: Found, each: usize, count: usize) {
+fn merge(found: &mut Mismatches, parts: Mismatches, each: usize, count: usize) {
     merge_there(found, parts, each, count, |_| true);
 }
 
-/// An element differs where one of its parts does.
-fn merge_there(found: &mut Found, parts: Found, each: usize, count: usize, there: impl Fn(usize) -> bool) {
+/// An element differs if one of its parts does.
+fn merge_there(
+    found: &mut Mismatches,
+    parts: Mismatches,
+    each: usize,
+    count: usize,
+    there: impl Fn(usize) -> bool,
+) {
     for (part, _) in parts.differs.iter().enumerate().filter(|(_, differs)| **differs) {
         if there(part / each.max(1)) {
             found.mark(part / each.max(1), count);
@@ -120,7 +126,7 @@ fn merge_there(found: &mut Found, parts: Found, each: usize, count: usize, there
     }
 }
 
-/// Floats as `f64`, in which no two different ones fall together.
+/// Floats as `f64`, without merging distinct values.
 fn numbers(dtype: &DType, elements: &Elements) -> Option<Vec<f64>> {
     let bytes = elements.as_fixed()?;
     Some(match dtype {
@@ -136,8 +142,8 @@ fn numbers(dtype: &DType, elements: &Elements) -> Option<Vec<f64>> {
     })
 }
 
-/// Everything else is the same when it is spelled the same.
-fn by_spelling(dtype: &DType, a: &Elements, b: &Elements, count: usize, found: &mut Found) {
+/// All other elements are equal if their canonical bytes are.
+fn by_spelling(dtype: &DType, a: &Elements, b: &Elements, count: usize, found: &mut Mismatches) {
     let (mut one, mut other) = (Vec::new(), Vec::new());
     for index in 0..count {
         one.clear();

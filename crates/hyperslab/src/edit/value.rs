@@ -1,11 +1,11 @@
-//! Attribute values as people type them.
+//! Parses attribute values as users type them.
 
 use hyperslab_core::{Attribute, DType, Elements, Error, Extents, Result, Values};
 use serde_json::Value;
 
-/// An attribute from text: a number, a list of numbers (`[0, 1]`), `true`, `"text"` in quotation marks, or plain text.
+/// Parses an attribute: a number, a list of numbers (`[0, 1]`), `true`, `"text"` in quotation marks, or plain text.
 ///
-/// Numbers take the type `wanted`, where it is given and can hold them; otherwise `int32`, `int64` or `float64`.
+/// Numbers take the type `wanted` if it is given and can hold them; otherwise `int32`, `int64` or `float64`.
 ///
 /// ```
 /// use hyperslab::edit::parse_attribute;
@@ -18,7 +18,7 @@ use serde_json::Value;
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for a number that the wanted type does not hold.
+/// [`Invalid`](Error::Invalid) for a number that the wanted type cannot hold.
 pub fn parse_attribute(text: &str, wanted: Option<&DType>) -> Result<Attribute> {
     let Ok(value) = serde_json::from_str::<Value>(text) else { return text_or_special(text, wanted) };
     match &value {
@@ -40,7 +40,7 @@ pub fn parse_attribute(text: &str, wanted: Option<&DType>) -> Result<Attribute> 
     }
 }
 
-/// `NaN` and infinities are no JSON.
+/// JSON has no `NaN` or infinities.
 fn text_or_special(text: &str, wanted: Option<&DType>) -> Result<Attribute> {
     let special = match text.to_ascii_lowercase().as_str() {
         "nan" => f64::NAN,

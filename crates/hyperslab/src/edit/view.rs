@@ -202,6 +202,8 @@ impl Changes {
                 *labels = if self.is_hidden(path) { Labels::None } else { Labels::Node(self.to_new(path)) };
             }
         }
+        own.stored.coordinates.retain(|(_, path)| !self.is_hidden(path));
+        own.stored.coordinates.iter_mut().for_each(|(_, path)| *path = self.to_new(path));
         own
     }
 }
@@ -331,6 +333,10 @@ impl Store for EditedStore {
 
     fn preamble(&self) -> Result<Option<bytes::Bytes>> {
         self.inner.preamble()
+    }
+
+    fn page_size(&self) -> Result<Option<u64>> {
+        self.inner.page_size()
     }
 
     fn details(&self) -> Result<Map<String, Value>> {

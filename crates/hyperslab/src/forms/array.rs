@@ -1,4 +1,4 @@
-//! Arrays in the forms that a target has a place for.
+//! Arrays in forms that the target can hold.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -9,12 +9,12 @@ use hyperslab_core::{
 };
 
 use super::derived::{Cells, Derived};
-use super::{Form, Holds, Leaf, MASK, MASK_ENDING, TYPE, type_text};
+use super::{Form, Holds, Leaf, MASK, MASK_ENDING, SHAPE, TYPE, type_text};
 
-/// Padded texts take at most so many times the bytes of the texts, beyond a gibibyte.
+/// Beyond a gibibyte, padded texts may take at most this many times the bytes of the texts.
 const MOST_PADDING: u64 = 64;
 
-/// How an array is stored: the form of its elements, and whether a mask stands beside it.
+/// How an array is stored: the form of its elements, and whether a mask accompanies it.
 #[derive(Debug)]
 pub(crate) struct ArrayForm {
     pub(crate) form: Form,
@@ -22,11 +22,11 @@ pub(crate) struct ArrayForm {
 }
 
 impl ArrayForm {
-    /// The form of elements of a type in a target; `None` when they are stored as they are.
+    /// The form of elements of a type in a target; `None` if they are stored unchanged.
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) when the target has none.
+    /// [`Unsupported`](Error::Unsupported) if the target has no form for them.
     pub(crate) fn new(name: &str, dtype: &DType, nullable: bool, holds: &Holds<'_>) -> Result<Option<Self>> {
         let masked = nullable && !holds.nullable;
         if !masked && (holds.dtype)(dtype) {
@@ -39,7 +39,7 @@ impl ArrayForm {
         Ok(Some(Self { form, masked }))
     }
 
-    /// In words, for the report.
+    /// A description for the report.
     pub(crate) fn words(&self, dtype: &DType) -> String {
         let mut words = match &self.form {
             Form::Struct(..) => "structs are stored as a group of their members".to_owned(),
@@ -51,12 +51,12 @@ impl ArrayForm {
         };
         if self.masked {
             words += if words.is_empty() { "" } else { "; " };
-            words += "which elements are missing is stored in a mask beside it";
+            words += "a separate mask marks the missing elements";
         }
         words
     }
 
-    /// The attributes that mark the form.
+    /// Sets the attributes that mark the form.
     pub(crate) fn mark(&self, dtype: &DType, mask: &str, attributes: &mut Attributes) {
         if !self.form.is_identity() {
             attributes.set(TYPE, type_text(dtype).unwrap_or_default().as_str());
@@ -78,7 +78,7 @@ impl ArrayForm {
 /// The calendar of NumPy's dates.
 pub(super) const CALENDAR: &str = "proleptic_gregorian";
 
-/// The CF units of ticks, for programs that know no type of dates.
+/// The CF units of ticks, for programs without a date type.
 pub(super) fn time_units(dtype: &DType) -> Option<String> {
     let (DType::DateTime(unit) | DType::Duration(unit)) = dtype else { return None };
     let name = match unit {
@@ -95,7 +95,7 @@ pub(super) fn time_units(dtype: &DType) -> Option<String> {
     Some(format!("{name}{since}"))
 }
 
-/// The name of the mask of an array: free among its siblings.
+/// The path of an array's mask, unused by its siblings.
 pub(crate) fn mask_path(path: &str, taken: &dyn Fn(&str) -> bool) -> String {
     let mut mask = format!("{path}{MASK_ENDING}");
     while taken(&mask) {
@@ -107,12 +107,11 @@ pub(crate) fn mask_path(path: &str, taken: &dyn Fn(&str) -> bool) -> String {
 /// Nodes by path, parents first, and a description of the change.
 pub(crate) type StoredNodes = (Vec<(String, Node)>, String);
 
-/// The nodes that represent an array in a target; `None` if the array is stored as it is. `taken` tells which paths other nodes
-/// have.
+/// The nodes that represent an array in a target; `None` if the array is stored unchanged. `taken` tells which paths are in use.
 ///
 /// # Errors
 ///
-/// [`Unsupported`](Error::Unsupported) when the target has no form for it; otherwise whatever measuring texts says.
+/// [`Unsupported`](Error::Unsupported) if the target has no form for it; otherwise any error from measuring texts.
 pub(crate) fn stored_arrays(
     path: &str,
     array: &Arc<dyn Array>,
@@ -121,7 +120,10 @@ pub(crate) fn stored_arrays(
 ) -> Result<Option<StoredNodes>> {
     let own = array.schema();
     let Some(mut form) = ArrayForm::new(array.name(), &own.dtype, own.nullable, holds)? else {
-        return Ok(None);
+        if holds.shape(own.shape()) {
+            return Ok(None);
+        }
+        return reshaped(path, array).map(Some);
     };
     if path == "/" && (form.masked || matches!(form.form, Form::Struct(..))) {
         return Err(Error::unsupported(
@@ -173,6 +175,63 @@ pub(crate) fn stored_arrays(
     Ok(Some((nodes, words)))
 }
 
+/// An array without dimensions or without elements, as one that has some.
+fn reshaped(path: &str, array: &Arc<dyn Array>) -> Result<StoredNodes> {
+    let own = array.schema();
+    let mut schema = own.clone();
+    schema.attributes.set(SHAPE, format!("{:?}", own.shape()).as_str());
+    if own.shape().is_empty() {
+        schema.grid = Grid::single(&[1]);
+        schema.max_shape = vec![Some(1)];
+        // A name tells other programs that the axis is no dimension of theirs.
+        schema.dimensions = vec![Some(SCALAR.to_owned())];
+        schema.labels = vec![Labels::None];
+    } else {
+        let shape: Vec<u64> = own.shape().iter().map(|extent| (*extent).max(1)).collect();
+        let chunk_shape: Vec<u64> = own.grid.chunk_shape().iter().map(|extent| (*extent).max(1)).collect();
+        schema.grid = Grid::new(&shape, &chunk_shape)?;
+        let limits = own.max_shape.iter().zip(&shape);
+        schema.max_shape = limits.map(|(limit, extent)| limit.map(|limit| limit.max(*extent))).collect();
+    }
+    (schema.order, schema.edges) = (CellOrder::RowMajor, Edges::Clipped);
+    let cells = ReshapedCells { source: Arc::clone(array) };
+    let stored: Arc<dyn Array> = Arc::new(Derived::new(array.name(), schema, cells, true));
+    let words = if own.shape().is_empty() {
+        "an array without dimensions is stored as one of one element".to_owned()
+    } else {
+        format!("an array of shape {:?} is stored with an element along each axis that has none", own.shape())
+    };
+    Ok((vec![(path.to_owned(), Node::Array(stored))], words))
+}
+
+/// The dimension of an array that has none.
+const SCALAR: &str = "scalar";
+
+/// The one element of an array without dimensions, or fill values for an array without elements.
+#[derive(Debug)]
+struct ReshapedCells {
+    source: Arc<dyn Array>,
+}
+
+impl Cells for ReshapedCells {
+    fn sources(&self) -> &[Arc<dyn Array>] {
+        &[]
+    }
+
+    fn cells(&self, region: &Region) -> Result<Elements> {
+        let own = self.source.schema();
+        if own.shape().is_empty() {
+            return Ok(read_serial(&*self.source, Positions::whole(&[]))?.elements);
+        }
+        let zero = match &own.fill {
+            Fill::Element(element) => element.clone(),
+            _ => Elements::zero(&own.dtype),
+        };
+        let count = region.cells().and_then(|cells| usize::try_from(cells).ok()).unwrap_or(0);
+        Elements::gather(&own.dtype, &[&zero], &vec![(0, 0); count])
+    }
+}
+
 /// Reads all texts that are stored, to find the longest.
 fn measure(form: &mut Form, array: &Arc<dyn Array>) -> Result<()> {
     let own = array.schema();
@@ -200,7 +259,7 @@ fn measure(form: &mut Form, array: &Arc<dyn Array>) -> Result<()> {
     Ok(())
 }
 
-/// What a leaf is as an array, and whether its fill value cannot be told.
+/// The schema of a leaf, and whether its fill value is not expressible.
 fn leaf_schema(
     own: &ArraySchema,
     form: &Form,
@@ -225,7 +284,7 @@ fn leaf_schema(
     if !form.is_identity() {
         schema.stored = StoredArray::default();
     }
-    // Where all axes have names, the new ones have.
+    // New axes get names only if all existing axes have names.
     let named = own.dimensions.iter().all(Option::is_some);
     schema.dimensions.extend(leaf.axis_names().into_iter().map(|name| Some(name).filter(|_| named)));
     schema.labels.extend(axes.iter().map(|_| Labels::None));
@@ -233,7 +292,7 @@ fn leaf_schema(
     Ok((schema, dense))
 }
 
-/// What stands where nothing was written; with `true`, one number cannot tell.
+/// The fill value of a leaf. The flag is true if a single value cannot express it.
 fn leaf_fill(own: &ArraySchema, form: &Form, number: usize, leaf: &Leaf) -> Result<(Fill, bool)> {
     let element = match &own.fill {
         Fill::Element(element) => element,
@@ -287,11 +346,11 @@ impl Cells for LeafCells {
     fn cells(&self, region: &Region) -> Result<Elements> {
         let values = read_leading(&*self.source[0], region)?;
         let leaf = self.form.encode(&values.elements)?.into_iter().nth(self.leaf);
-        leaf.ok_or_else(|| Error::invalid("a form without its leaf"))
+        leaf.ok_or_else(|| Error::invalid("a form lacks one of its leaves"))
     }
 }
 
-/// Which cells are missing.
+/// A mask of missing cells.
 #[derive(Debug)]
 struct MaskCells {
     source: [Arc<dyn Array>; 1],

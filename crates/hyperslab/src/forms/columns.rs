@@ -1,4 +1,4 @@
-//! Tables that stand as a group with an array per column.
+//! Restores tables that are stored as a group with one array per column.
 
 use std::sync::Arc;
 
@@ -7,13 +7,13 @@ use hyperslab_core::{
     Result, RowFilter, Scan, StoredTable, Table, TableSchema, Values, read_serial,
 };
 
-use super::{COLUMN, DIMENSION, number};
+use super::{COLUMN, DIMENSION, DUPLICATES, number, unmarked};
 use crate::rows::no_column;
 
-/// Rows that are read at once.
+/// Rows per batch.
 const BATCH_ROWS: u64 = 1 << 16;
 
-/// A table out of one array per column.
+/// A table made of one array per column.
 #[derive(Debug)]
 pub(crate) struct RestoredTable {
     name: String,
@@ -23,8 +23,8 @@ pub(crate) struct RestoredTable {
 }
 
 impl RestoredTable {
-    /// Columns with the attributes that are stored beside them; `None` when these do not number them, or the arrays are not
-    /// of one length.
+    /// Combines columns with their attributes. Returns `None` if the attributes do not number the columns, or the arrays differ
+    /// in length.
     pub(super) fn new(
         name: String,
         columns: Vec<(String, Arc<dyn Array>, Attributes)>,
@@ -32,7 +32,7 @@ impl RestoredTable {
     ) -> Option<Self> {
         let mut numbered: Vec<(u64, Column, Arc<dyn Array>)> = Vec::new();
         for (name, array, stored) in columns {
-            // Arrays that only declare a dimension are none.
+            // Arrays that only declare a dimension are not columns.
             if array.schema().is_dimension {
                 continue;
             }
@@ -55,9 +55,12 @@ impl RestoredTable {
             return None;
         }
         let (columns, arrays) = numbered.into_iter().map(|(_, column, array)| (column, array)).unzip();
+        // What formats without tables hold of one is rows in any number and order.
+        let duplicates = (number(&attributes, DUPLICATES) == Some(1)).then_some(true);
+        let stored = StoredTable { duplicates, ..StoredTable::default() };
         Some(Self {
             name,
-            schema: TableSchema { columns, attributes, stored: StoredTable::default() },
+            schema: TableSchema { columns, attributes: unmarked(&attributes), stored },
             arrays,
             rows,
         })
@@ -145,7 +148,7 @@ impl Table for RestoredTable {
     }
 }
 
-/// Is the value of a row within bounds?
+/// Returns true if the value of a row is within bounds.
 fn is_inside(values: &Values, index: usize, bounds: &Bounds) -> bool {
     let above = |low: &Bound| compare(values, index, low).is_some_and(std::cmp::Ordering::is_ge);
     let below = |high: &Bound| compare(values, index, high).is_some_and(std::cmp::Ordering::is_le);

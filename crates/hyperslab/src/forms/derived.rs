@@ -1,4 +1,4 @@
-//! Arrays whose cells are made of the cells of other arrays.
+//! Arrays whose cells are derived from the cells of other arrays.
 
 use std::fmt::Debug;
 use std::ops::ControlFlow;
@@ -10,28 +10,28 @@ use hyperslab_core::{
 };
 use smallvec::smallvec;
 
-/// Where the cells of a derived array come from.
+/// The source of a derived array's cells.
 pub(super) trait Cells: Send + Sync + Debug {
-    /// The arrays that they are made of. The first one is cut into chunks as the derived array is.
+    /// The arrays from which cells are derived. The first has the same chunks as the derived array.
     fn sources(&self) -> &[Arc<dyn Array>];
 
     /// The cells of a region, in C order.
     fn cells(&self, region: &Region) -> Result<Elements>;
 }
 
-/// An array whose cells are made of the cells of other arrays, chunk by chunk.
+/// An array whose cells are derived from other arrays, chunk by chunk.
 #[derive(Debug)]
 pub(super) struct Derived<C> {
     name: String,
     schema: ArraySchema,
     cells: C,
-    /// Are chunks never left out, because what was never written is not the fill value, or cannot be told?
+    /// Whether chunks are never left out, because unwritten cells do not hold the fill value or cannot be identified.
     dense: bool,
 }
 
 impl<C: Cells> Derived<C> {
-    /// The schema's chunks hold the cells that are inside the array, in C order. Without `dense`, its fill value is what
-    /// chunks hold that no source has written.
+    /// The schema's chunks hold the cells inside the array, in C order. Unless `dense`, its fill value is the content of chunks
+    /// that no source has written.
     pub(super) fn new(name: &str, schema: ArraySchema, cells: C, dense: bool) -> Self {
         let alike = cells.sources().iter().all(|source| {
             let (own, other) = (&schema.grid, &source.schema().grid);
@@ -44,7 +44,7 @@ impl<C: Cells> Derived<C> {
     }
 }
 
-/// A chunk that is there and has no stored bytes of its own.
+/// A chunk that exists but has no stored bytes of its own.
 fn reference() -> ChunkRef {
     let layer = Layer { spans: smallvec![], filter_mask: 0, plain: false, region: None, tag: 0 };
     ChunkRef { layers: smallvec![layer] }
@@ -84,7 +84,7 @@ impl<C: Cells> Array for Derived<C> {
     fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
         match self.cells.sources() {
             [first, ..] => first.blob(key),
-            [] => Err(Error::invalid(format!("{}: it has no stored bytes", self.name))),
+            [] => Err(Error::invalid(format!("{}: a derived array has no stored bytes", self.name))),
         }
     }
 
@@ -113,7 +113,7 @@ impl<C: Cells> Array for Derived<C> {
     ) -> Result<()> {
         let rank = self.schema.grid.rank();
         let Some(first) = self.cells.sources().first() else {
-            // Made in memory, so the grid is as small as its cells.
+            // Derived from memory, so the grid is as small as its cells.
             for number in 0..self.schema.grid.chunks().unwrap_or(0) {
                 if visit(self.schema.grid.coord(number), reference())?.is_break() {
                     break;
@@ -122,7 +122,7 @@ impl<C: Cells> Array for Derived<C> {
             return Ok(());
         };
         first.visit_chunks(&mut |mut chunk, _| {
-            // Axes that the derived array has not: one chunk along them stands for all.
+            // For axes that the derived array does not have, one chunk represents all.
             if chunk.iter().skip(rank).any(|at| *at > 0) {
                 return Ok(ControlFlow::Continue(()));
             }

@@ -1,4 +1,4 @@
-//! Elements of one type as elements of types that a target has, and back.
+//! Converts elements to types that a target has, and back.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use hyperslab_core::{DType, Data, Elements, Error, Result, StructType};
 
 use crate::rows::members;
 
-/// How elements of a type are stored: one row of elements per leaf.
+/// How elements of a type are stored: one sequence of elements per leaf.
 #[derive(Debug, Clone)]
 pub(crate) enum Form {
     /// Not a struct: one leaf.
@@ -15,33 +15,33 @@ pub(crate) enum Form {
     Struct(Arc<StructType>, Vec<Form>),
 }
 
-/// One row of elements of a type that the target has.
+/// One sequence of elements of a type that the target has.
 #[derive(Debug, Clone)]
 pub(crate) struct Leaf {
-    /// The type that elements stand for.
+    /// The original type.
     pub(crate) from: DType,
-    /// The type that is stored.
+    /// The stored type.
     pub(crate) dtype: DType,
     steps: Vec<Step>,
 }
 
-/// One step from a type to another.
+/// One conversion step.
 #[derive(Debug, Clone, PartialEq)]
 enum Step {
-    /// The same bytes are elements of a smaller type along more axes.
+    /// The same bytes as elements of a smaller type along extra axes.
     Split(Vec<u64>),
     /// Signed bytes as 16-bit integers.
     WidenInteger,
     /// Half floats as single floats.
     WidenFloat,
-    /// Text as bytes along one more axis, padded with zeros.
+    /// Text as bytes along an extra axis, padded with zeros.
     Pad(u64),
     /// Text as text of a fixed number of code points.
     Fix(u64),
 }
 
 impl Form {
-    /// The form of elements of this type in a target; `None` when it has none. Text has the length zero until it is
+    /// The form of elements of this type in a target; `None` if there is none. Text has length zero until it is
     /// [measured](Self::measure).
     pub(crate) fn new(dtype: &DType, holds: &dyn Fn(&DType) -> bool) -> Option<Self> {
         let (mut own, mut steps) = (dtype.clone(), Vec::new());
@@ -59,12 +59,12 @@ impl Form {
         Some(Self::Leaf(Leaf { from: dtype.clone(), dtype: own, steps }))
     }
 
-    /// Are elements stored as they are?
+    /// Returns true if elements are stored unchanged.
     pub(crate) fn is_identity(&self) -> bool {
         matches!(self, Self::Leaf(leaf) if leaf.steps.is_empty())
     }
 
-    /// Do lengths of text have to be measured?
+    /// Returns true if text lengths must be measured.
     pub(crate) fn has_text(&self) -> bool {
         self.leaves()
             .iter()
@@ -100,7 +100,7 @@ impl Form {
     ///
     /// # Errors
     ///
-    /// [`Unsupported`](Error::Unsupported) for text that ends with a zero byte, which padding would swallow.
+    /// [`Unsupported`](Error::Unsupported) for text that ends with a zero byte, which would be lost in the padding.
     pub(crate) fn measure(&mut self, elements: &Elements) -> Result<()> {
         match self {
             Self::Leaf(leaf) => leaf.measure(elements),
@@ -111,7 +111,7 @@ impl Form {
         }
     }
 
-    /// Sets the length of text of a leaf.
+    /// Sets the text length of a leaf.
     pub(super) fn set_text_length(&mut self, leaf: usize, length: u64) {
         if let Some(leaf) = self.leaves_mut().into_iter().nth(leaf) {
             for step in &mut leaf.steps {
@@ -122,7 +122,7 @@ impl Form {
         }
     }
 
-    /// Gives texts that are all empty room for one byte: an axis cannot be empty.
+    /// Gives texts that are all empty room for one byte, because an axis cannot be empty.
     pub(crate) fn fill_empty_text(&mut self) {
         for leaf in self.leaves_mut() {
             if let Some(Step::Pad(length)) = leaf.steps.first_mut() {
@@ -131,7 +131,7 @@ impl Form {
         }
     }
 
-    /// The elements of each leaf. Which elements are missing is not kept.
+    /// Encodes elements as the elements of each leaf. Validity is not kept.
     pub(crate) fn encode(&self, elements: &Elements) -> Result<Vec<Elements>> {
         match self {
             Self::Leaf(leaf) => Ok(vec![leaf.encode(elements)?]),
@@ -143,7 +143,7 @@ impl Form {
         }
     }
 
-    /// The elements out of those of each leaf, of which there are `count`.
+    /// Decodes `count` elements from those of each leaf.
     pub(crate) fn decode(
         &self,
         leaves: &mut dyn Iterator<Item = Elements>,
@@ -162,13 +162,14 @@ impl Form {
     }
 }
 
-/// Structs out of their members.
+/// Assembles structs from their members.
 fn join(fields: &Arc<StructType>, held: Vec<Elements>, count: usize) -> Result<Elements> {
     let dtype = DType::Struct(Arc::clone(fields));
     let Some(size) = dtype.size() else {
         return Ok(Elements { data: Data::Struct { length: count, members: held }, validity: None });
     };
-    let bytes = count.checked_mul(size).ok_or_else(|| Error::invalid("structs larger than memory"))?;
+    let bytes =
+        count.checked_mul(size).ok_or_else(|| Error::invalid("the structs are larger than memory"))?;
     let mut buffer = hyperslab_core::Buffer::zeroed(bytes)?;
     for (member, held) in fields.members.iter().zip(&held) {
         let own = member.dtype.size().unwrap_or(0);
@@ -181,7 +182,7 @@ fn join(fields: &Arc<StructType>, held: Vec<Elements>, count: usize) -> Result<E
     Ok(Elements::fixed(buffer.freeze()))
 }
 
-/// The next step of a type that a target lacks, and the type that it leads to.
+/// The next step for a type that the target lacks, and the resulting type.
 fn step(dtype: &DType) -> Option<(Step, DType)> {
     let split = |shape: Vec<u64>, to| Some((Step::Split(shape), to));
     match dtype {
@@ -205,7 +206,7 @@ fn step(dtype: &DType) -> Option<(Step, DType)> {
 }
 
 impl Leaf {
-    /// Extents of the axes that stand behind those of the array.
+    /// The extents of the extra axes, which follow those of the array.
     pub(crate) fn axes(&self) -> Vec<u64> {
         let axes = self.steps.iter().flat_map(|step| match step {
             Step::Split(axes) => axes.clone(),
@@ -215,7 +216,7 @@ impl Leaf {
         axes.collect()
     }
 
-    /// A name for each of these axes: the one that other programs know, or what it is and how long.
+    /// Names for these axes: a name that other programs know, or one that describes the axis and its length.
     pub(crate) fn axis_names(&self) -> Vec<String> {
         let name = |extent: &u64| match self.from {
             DType::Complex64 | DType::Complex128 => "complex".to_owned(),
@@ -227,7 +228,7 @@ impl Leaf {
         self.axes().iter().map(name).collect()
     }
 
-    /// Elements that are stored for one.
+    /// The number of stored elements per element.
     pub(crate) fn each(&self) -> usize {
         self.axes().iter().product::<u64>() as usize
     }
@@ -244,10 +245,10 @@ impl Leaf {
             if text.last() == Some(&0) {
                 return Err(Error::unsupported(
                     "text",
-                    "text that ends with a zero byte, among bytes of a fixed number",
+                    "storing text that ends with a zero byte as fixed-length bytes",
                 ));
             }
-            // A code point begins with a byte that continues none.
+            // Count the bytes that start a code point.
             let own =
                 if points { text.iter().filter(|byte| **byte & 0xc0 != 0x80).count() } else { text.len() };
             *length = (*length).max(own as u64);
@@ -301,31 +302,32 @@ impl Leaf {
         if fits {
             Ok(own)
         } else {
-            Err(Error::invalid(format!("stored elements do not make {count} of {}", self.from)))
+            Err(Error::invalid(format!("the stored elements do not form {count} elements of {}", self.from)))
         }
     }
 }
 
-/// Every element through a function, which answers nothing for one that it cannot hold.
+/// Applies a function to every element. The function returns `None` for a value that does not fit.
 fn map<const FROM: usize, const TO: usize>(
     elements: &Elements,
     function: impl Fn([u8; FROM]) -> Option<[u8; TO]>,
 ) -> Result<Elements> {
-    let bytes =
-        elements.as_fixed().ok_or_else(|| Error::invalid("elements of variable length are not numbers"))?;
+    let bytes = elements
+        .as_fixed()
+        .ok_or_else(|| Error::invalid("expected numbers, found variable-length elements"))?;
     let mapped: Option<Vec<[u8; TO]>> =
         bytes.as_chunks::<FROM>().0.iter().map(|element| function(*element)).collect();
-    let mapped =
-        mapped.ok_or_else(|| Error::invalid("a stored number does not fit the type that it stands for"))?;
+    let mapped = mapped.ok_or_else(|| Error::invalid("a stored number does not fit the original type"))?;
     Ok(Elements::fixed(mapped.into_flattened()))
 }
 
 fn pad(elements: &Elements, length: usize) -> Result<Elements> {
     let Data::Variable { offsets, bytes } = &elements.data else {
-        return Err(Error::invalid("elements of a fixed size are not text"));
+        return Err(Error::invalid("expected text, found fixed-size elements"));
     };
     let texts = offsets.len().saturating_sub(1);
-    let total = texts.checked_mul(length).ok_or_else(|| Error::invalid("texts larger than memory"))?;
+    let total =
+        texts.checked_mul(length).ok_or_else(|| Error::invalid("the texts are larger than memory"))?;
     let mut padded = hyperslab_core::Buffer::zeroed(total)?;
     for (pair, out) in offsets.windows(2).zip(padded.as_mut_slice().chunks_exact_mut(length.max(1))) {
         let text = bytes.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
@@ -336,7 +338,9 @@ fn pad(elements: &Elements, length: usize) -> Result<Elements> {
 }
 
 fn unpad(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
-    let bytes = elements.as_fixed().ok_or_else(|| Error::invalid("text of variable length is not padded"))?;
+    let bytes = elements
+        .as_fixed()
+        .ok_or_else(|| Error::invalid("expected padded text, found variable-length text"))?;
     if length.checked_mul(count) != Some(bytes.len()) {
         return Err(Error::invalid(format!("{} bytes are not {count} texts of {length}", bytes.len())));
     }
@@ -350,12 +354,12 @@ fn unpad(elements: &Elements, length: usize, count: usize) -> Result<Elements> {
 
 fn fix(elements: &Elements, length: usize) -> Result<Elements> {
     let Data::Variable { offsets, bytes } = &elements.data else {
-        return Err(Error::invalid("elements of a fixed size are not text"));
+        return Err(Error::invalid("expected text, found fixed-size elements"));
     };
     let mut fixed = Vec::with_capacity(offsets.len().saturating_sub(1).saturating_mul(4 * length));
     for pair in offsets.windows(2) {
         let text = bytes.get(pair[0] as usize..pair[1] as usize).unwrap_or_default();
-        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("text that is not UTF-8"))?;
+        let text = std::str::from_utf8(text).map_err(|_| Error::invalid("the text is not UTF-8"))?;
         let end = fixed.len() + 4 * length;
         fixed.extend(text.chars().flat_map(|point| u32::from(point).to_ne_bytes()));
         if fixed.len() > end {

@@ -1,4 +1,4 @@
-//! Geometries as groups of arrays, under the names by which they are found again.
+//! Geometries as groups of arrays, with the names from which they can be restored.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use hyperslab_core::{
 use super::derived::{Cells, Derived};
 use crate::convert::{cut, default_chunk_shape};
 
-/// The nodes of a geometry, and what has no place among them in words.
+/// The nodes of a geometry, and a list of the content that they cannot hold.
 pub(crate) struct StoredGeometry {
     pub(crate) nodes: Vec<(String, Node)>,
     pub(crate) left_out: Vec<String>,
 }
 
-/// A geometry as arrays: `vertices`, `links`, `object_id`, and one per attribute. They are held in memory.
+/// Stores a geometry as arrays: `vertices`, `links`, `object_id`, and one per attribute. They are held in memory.
 ///
 /// # Errors
 ///
-/// Whatever reading the geometry says.
+/// Any error from reading the geometry.
 pub(crate) fn stored_geometry(path: &str, geometry: &dyn Geometry) -> Result<StoredGeometry> {
     let schema = geometry.schema();
     let data = geometry.query(&GeometryQuery::default())?;
@@ -38,7 +38,7 @@ pub(crate) fn stored_geometry(path: &str, geometry: &dyn Geometry) -> Result<Sto
     }
     for (name, values) in data.attributes {
         if own.iter().any(|(other, ..)| *other == name) || name.contains('/') {
-            left_out.push(format!("attribute {name:?}: the name has another meaning"));
+            left_out.push(format!("attribute {name:?}: the name is reserved"));
         } else {
             own.push((name, values, &["vertex"]));
         }
@@ -54,7 +54,7 @@ pub(crate) fn stored_geometry(path: &str, geometry: &dyn Geometry) -> Result<Sto
     Ok(StoredGeometry { nodes, left_out })
 }
 
-/// The object of each vertex, or -1; `None` when a vertex belongs to several.
+/// The object of each vertex, or -1; `None` if a vertex belongs to several.
 fn owners(objects: &[(i64, Vec<u64>)], vertices: usize) -> Option<Result<Values>> {
     let mut owners = vec![-1_i64; vertices];
     let mut taken = vec![false; vertices];
@@ -71,7 +71,7 @@ fn owners(objects: &[(i64, Vec<u64>)], vertices: usize) -> Option<Result<Values>
     Some(Values::new(DType::Int64, &[vertices as u64], Elements::fixed(bytes)))
 }
 
-/// Values as an array. Axes beyond those that are named have no names.
+/// Values as an array. Axes beyond the named ones have no names.
 fn in_memory(name: &str, values: Values, dimensions: &[&str]) -> Result<Arc<dyn Array>> {
     let item = values.dtype.size().unwrap_or(16) as u64;
     let grid = Grid::new(&values.shape, &default_chunk_shape(&values.shape, item))?;
@@ -84,7 +84,7 @@ fn in_memory(name: &str, values: Values, dimensions: &[&str]) -> Result<Arc<dyn 
     Ok(Arc::new(Derived::new(name, schema, MemoryCells { values }, true)))
 }
 
-/// Cells that are in memory.
+/// Cells held in memory.
 #[derive(Debug)]
 struct MemoryCells {
     values: Values,

@@ -3,6 +3,7 @@
 //! Whatever does not fit (a mask of another shape, a type that the stored elements do not make) is no form: the node is shown as
 //! it is stored, with its attributes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hyperslab_core::{
@@ -15,7 +16,7 @@ use serde_json::{Map, Value};
 use super::array::{CALENDAR, time_units};
 use super::derived::{Cells, Derived};
 use super::types::parse_type;
-use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, TABLE, TYPE, text, unmarked};
+use super::{Form, KIND, MASK, MASK_ENDING, RestoredTable, SHAPE, TABLE, TYPE, text, unmarked};
 
 /// The store with its forms read back.
 pub(crate) fn restored(inner: Arc<dyn Store>) -> Arc<dyn Store> {
@@ -28,12 +29,22 @@ struct Restored {
     inner: Arc<dyn Store>,
 }
 
+/// An array and its path in the store.
+type NamedArray = (String, Arc<dyn Array>);
+
 impl Restored {
     /// The array that a stored one stands for; `None` when it is what it is.
     fn array(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<Arc<dyn Array>>> {
+        match self.array_parts(path, stored)? {
+            Some(parts) => restored_array(parts, &stored.schema().attributes),
+            None => Ok(None),
+        }
+    }
+
+    fn array_parts(&self, path: &str, stored: &Arc<dyn Array>) -> Result<Option<Parts>> {
         let attributes = &stored.schema().attributes;
         let (dtype, mask) = (text(attributes, TYPE), text(attributes, MASK));
-        if dtype.is_none() && mask.is_none() {
+        if dtype.is_none() && mask.is_none() && attributes.get(SHAPE).is_none() {
             return Ok(None);
         }
         let form = match &dtype {
@@ -42,11 +53,11 @@ impl Restored {
         };
         let Some(form) = form else { return Ok(None) };
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
-        restored_array(form, &[Arc::clone(stored)], mask, attributes)
+        Ok(Some(Parts { form, arrays: vec![(path.to_owned(), Arc::clone(stored))], mask }))
     }
 
     /// The mask beside a node: nothing where none is named, and `None` where the one that is named is not there.
-    fn mask(&self, path: &str, name: Option<&str>) -> Result<Option<Option<Arc<dyn Array>>>> {
+    fn mask(&self, path: &str, name: Option<&str>) -> Result<Option<Option<NamedArray>>> {
         let Some(name) = name else { return Ok(Some(None)) };
         let Some((above, own)) = path.rsplit_once('/') else { return Ok(None) };
         if name.is_empty() || name.contains('/') || name == own || [".", ".."].contains(&name) {
@@ -54,7 +65,7 @@ impl Restored {
         }
         let place = child_path(if above.is_empty() { "/" } else { above }, name);
         match self.inner.node(&place) {
-            Ok(Node::Array(mask)) => Ok(Some(Some(mask))),
+            Ok(Node::Array(mask)) => Ok(Some(Some((place, mask)))),
             Ok(_) | Err(Error::NotFound { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -69,27 +80,41 @@ impl Restored {
                     let stored = array.schema().attributes.clone();
                     let own = self.array(&child_path(path, &name), &array)?.unwrap_or(array);
                     columns.push((name, own, stored));
-                } else if let Node::Array(array) = self.node(&child_path(path, &name))?
-                    && let Node::Group(stored) = self.inner.node(&child_path(path, &name))?
+                } else if let Node::Group(stored) = self.inner.node(&child_path(path, &name))?
+                    && let Some(array) = self.struct_array(&child_path(path, &name), &stored)?
                 {
                     columns.push((name, array, stored));
                 }
             }
             let name = format!("{}{path}", self.inner.name());
-            let table = RestoredTable::new(name, columns, unmarked(attributes));
+            let table = RestoredTable::new(name, columns, attributes.clone());
             return Ok(table.map(|table| Node::Table(Arc::new(table))));
         }
+        Ok(self.struct_array(path, attributes)?.map(Node::Array))
+    }
+
+    /// The array of structs that a group stands for.
+    fn struct_array(&self, path: &str, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
+        match self.struct_parts(path, attributes)? {
+            Some(parts) => restored_array(parts, attributes),
+            None => Ok(None),
+        }
+    }
+
+    /// The parts of the array of structs that a group stands for. Groups inside it are visited only as deep as its type is nested.
+    fn struct_parts(&self, path: &str, attributes: &Attributes) -> Result<Option<Parts>> {
         let dtype = text(attributes, TYPE).and_then(|text| parse_type(&text));
         let Some(dtype @ DType::Struct(_)) = dtype else { return Ok(None) };
         let Some(arrays) = self.leaves(path, &dtype)? else { return Ok(None) };
-        let Some(form) = form_of(&dtype, &arrays.iter().collect::<Vec<_>>()) else { return Ok(None) };
+        let stored: Vec<_> = arrays.iter().map(|(_, array)| array).collect();
+        let Some(form) = form_of(&dtype, &stored) else { return Ok(None) };
         let mask = text(attributes, MASK);
         let Some(mask) = self.mask(path, mask.as_deref())? else { return Ok(None) };
-        Ok(restored_array(form, &arrays, mask, attributes)?.map(Node::Array))
+        Ok(Some(Parts { form, arrays, mask }))
     }
 
     /// The arrays of a struct's members, in their order.
-    fn leaves(&self, path: &str, dtype: &DType) -> Result<Option<Vec<Arc<dyn Array>>>> {
+    fn leaves(&self, path: &str, dtype: &DType) -> Result<Option<Vec<NamedArray>>> {
         let DType::Struct(fields) = dtype else { return Ok(None) };
         let mut arrays = Vec::new();
         for member in &fields.members {
@@ -99,9 +124,10 @@ impl Restored {
             {
                 return Ok(None);
             }
-            match self.inner.node(&child_path(path, &member.name)) {
-                Ok(Node::Array(array)) => arrays.push(array),
-                Ok(Node::Group(_)) => match self.leaves(&child_path(path, &member.name), &member.dtype)? {
+            let place = child_path(path, &member.name);
+            match self.inner.node(&place) {
+                Ok(Node::Array(array)) => arrays.push((place, array)),
+                Ok(Node::Group(_)) => match self.leaves(&place, &member.dtype)? {
                     Some(below) => arrays.extend(below),
                     None => return Ok(None),
                 },
@@ -113,9 +139,9 @@ impl Restored {
     }
 
     /// Is this child the mask of a sibling? No node is opened for names that no mask has.
-    fn is_mask(&self, path: &str, name: &str, siblings: &[String]) -> bool {
+    fn is_mask(&self, path: &str, name: &str, siblings: &HashSet<String>) -> bool {
         let Some(stem) = name.trim_end_matches('_').strip_suffix(MASK_ENDING) else { return false };
-        if !siblings.iter().any(|sibling| sibling == stem) {
+        if !siblings.contains(stem) {
             return false;
         }
         let place = child_path(path, stem);
@@ -125,7 +151,7 @@ impl Restored {
                 matches!(self.array(&place, &array), Ok(Some(_)))
             }
             Ok(Node::Group(attributes)) if named(&attributes) => {
-                matches!(self.group(&place, &attributes), Ok(Some(_)))
+                matches!(self.struct_array(&place, &attributes), Ok(Some(_)))
             }
             _ => false,
         }
@@ -163,13 +189,34 @@ fn form_of(dtype: &DType, arrays: &[&Arc<dyn Array>]) -> Option<Form> {
     Some(form)
 }
 
+/// The arrays that together stand for one, by their paths.
+#[derive(Debug)]
+pub(super) struct Parts {
+    pub(super) form: Form,
+    /// The arrays of its leaves.
+    pub(super) arrays: Vec<(String, Arc<dyn Array>)>,
+    pub(super) mask: Option<(String, Arc<dyn Array>)>,
+}
+
+/// The arrays that a node of this store stands in; `None` when it is stored as it is.
+pub(super) fn parts_of(store: Arc<dyn Store>, path: &str) -> Result<Option<Parts>> {
+    let restored = Restored { inner: store };
+    let (parts, attributes) = match restored.inner.node(path) {
+        Ok(Node::Array(array)) => (restored.array_parts(path, &array)?, array.schema().attributes.clone()),
+        Ok(Node::Group(attributes)) => (restored.struct_parts(path, &attributes)?, attributes),
+        Ok(_) | Err(Error::NotFound { .. }) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let Some(parts) = parts else { return Ok(None) };
+    let again = Parts { form: parts.form.clone(), arrays: parts.arrays.clone(), mask: parts.mask.clone() };
+    Ok(restored_array(again, &attributes)?.map(|_| parts))
+}
+
 /// The array that these stand for.
-fn restored_array(
-    form: Form,
-    arrays: &[Arc<dyn Array>],
-    mask: Option<Arc<dyn Array>>,
-    attributes: &Attributes,
-) -> Result<Option<Arc<dyn Array>>> {
+fn restored_array(parts: Parts, attributes: &Attributes) -> Result<Option<Arc<dyn Array>>> {
+    let form = parts.form;
+    let arrays: Vec<Arc<dyn Array>> = parts.arrays.into_iter().map(|(_, array)| array).collect();
+    let mask = parts.mask.map(|(_, mask)| mask);
     let first = arrays[0].schema();
     let dtype = match &form {
         Form::Leaf(leaf) => leaf.from.clone(),
@@ -183,6 +230,8 @@ fn restored_array(
             return Ok(None);
         }
     }
+    let Some(shape) = meant_shape(attributes, &first.shape()[..rank]) else { return Ok(None) };
+    let rank = shape.len();
     let mut own = unmarked(attributes);
     if text(&own, "units") == time_units(&dtype) && time_units(&dtype).is_some() {
         let added = |name: &str| {
@@ -190,9 +239,13 @@ fn restored_array(
         };
         own = own.filtered(|name, _| !added(name));
     }
-    let (fill, dense) = restored_fill(&form, arrays, mask.as_ref())?;
+    let (fill, dense) = restored_fill(&form, &arrays, mask.as_ref())?;
     let schema = ArraySchema {
-        grid: Grid::new(&first.shape()[..rank], &first.grid.chunk_shape()[..rank])?,
+        grid: if rank == 0 {
+            Grid::single(&[])
+        } else {
+            Grid::new(&shape, &first.grid.chunk_shape()[..rank])?
+        },
         max_shape: first.max_shape[..rank].to_vec(),
         dimensions: first.dimensions[..rank].to_vec(),
         labels: first.labels[..rank].to_vec(),
@@ -207,9 +260,20 @@ fn restored_array(
     };
     let name = arrays[0].name().to_owned();
     let masked = mask.is_some();
-    let sources = arrays.iter().cloned().chain(mask).collect();
+    let sources = arrays.into_iter().chain(mask).collect();
     let cells = RestoredCells { sources, form, masked };
     Ok(Some(Arc::new(Derived::new(&name, schema, cells, dense))))
+}
+
+/// The shape that arrays of a stored shape stand for; `None` when the mark does not fit it.
+fn meant_shape(attributes: &Attributes, stored: &[u64]) -> Option<Vec<u64>> {
+    let Some(mark) = text(attributes, SHAPE) else { return Some(stored.to_vec()) };
+    let shape: Vec<u64> = serde_json::from_str(&mark).ok()?;
+    let scalar = shape.is_empty() && *stored == [1];
+    let empty = shape.contains(&0)
+        && shape.len() == stored.len()
+        && shape.iter().zip(stored).all(|(own, stored)| (*own).max(1) == *stored);
+    (scalar || empty).then_some(shape)
 }
 
 /// What cells hold that were never written; with `true`, the format refuses such cells.
@@ -291,7 +355,7 @@ impl Store for Restored {
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let mut names = self.inner.children(path)?;
         if names.iter().any(|name| name.trim_end_matches('_').ends_with(MASK_ENDING)) {
-            let siblings = names.clone();
+            let siblings: HashSet<String> = names.iter().cloned().collect();
             names.retain(|name| !self.is_mask(path, name, &siblings));
         }
         Ok(names)
@@ -309,7 +373,7 @@ impl Store for Restored {
 
     fn links(&self, path: &str) -> Result<Option<Vec<Link>>> {
         let Some(mut links) = self.inner.links(path)? else { return Ok(None) };
-        let names: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
+        let names: HashSet<String> = links.iter().map(|link| link.name.clone()).collect();
         links.retain(|link| !self.is_mask(path, &link.name, &names));
         Ok(Some(links))
     }
@@ -330,6 +394,10 @@ impl Store for Restored {
         self.inner.preamble()
     }
 
+    fn page_size(&self) -> Result<Option<u64>> {
+        self.inner.page_size()
+    }
+
     fn details(&self) -> Result<Map<String, Value>> {
         self.inner.details()
     }
@@ -344,5 +412,74 @@ impl Store for Restored {
 
     fn verify(&self, depth: Depth, report: &mut Report) -> Result<()> {
         self.inner.verify(depth, report)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use super::*;
+
+    /// Groups that say they are tables, so deep, with several ways from each to the next, and names that lead nowhere.
+    #[derive(Debug)]
+    struct Maze {
+        name: Arc<str>,
+        depth: usize,
+        looks: AtomicU64,
+    }
+
+    impl Store for Maze {
+        fn format(&self) -> &'static str {
+            "maze"
+        }
+
+        fn name(&self) -> &Arc<str> {
+            &self.name
+        }
+
+        fn children(&self, path: &str) -> Result<Vec<String>> {
+            let deepest = path.matches('/').count() >= self.depth;
+            Ok(if deepest { Vec::new() } else { ["", ".", "a", "b", "b_mask"].map(str::to_owned).to_vec() })
+        }
+
+        fn node(&self, _: &str) -> Result<Node> {
+            assert!(
+                self.looks.fetch_add(1, Ordering::Relaxed) < 10_000,
+                "the store is walked without an end"
+            );
+            let mut attributes = Attributes::new();
+            attributes.set(KIND, TABLE);
+            attributes.set(MASK, "b_mask");
+            Ok(Node::Group(attributes))
+        }
+
+        fn verify(&self, _: Depth, _: &mut Report) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    fn maze(depth: usize) -> Arc<dyn Store> {
+        Arc::new(Maze { name: "maze".into(), depth, looks: AtomicU64::new(0) })
+    }
+
+    #[test]
+    fn tables_in_tables_are_not_followed() {
+        let store = restored(maze(40));
+        assert!(store.node("/").is_ok());
+        assert!(store.children("/").is_ok());
+    }
+
+    #[test]
+    fn names_that_lead_back_to_their_group_are_not_followed() {
+        let store = crate::OpenStore::from_store(maze(3), "maze");
+        let mut errors = 0;
+        store
+            .walk(&mut |_, node| {
+                errors += u64::from(node.is_err());
+                Ok(())
+            })
+            .unwrap();
+        assert!(errors >= 2, "{errors} errors");
     }
 }

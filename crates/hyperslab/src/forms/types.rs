@@ -42,7 +42,7 @@ pub(crate) fn type_text(dtype: &DType) -> Option<String> {
 }
 
 /// The type that a text names.
-pub(super) fn parse_type(text: &str) -> Option<DType> {
+pub(crate) fn parse_type(text: &str) -> Option<DType> {
     let value = match text.trim_start().starts_with('{') {
         true => serde_json::from_str(text).ok()?,
         false => Value::from(text),

@@ -1,4 +1,4 @@
-//! Selected geometry to a file, in the form that its ending means.
+//! Writes selected geometry to a file, in the format given by its extension.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -9,21 +9,21 @@ use hyperslab_core::{Error, Result};
 use super::{Selected, write_obj, write_ply, write_swc};
 use crate::rows;
 
-/// The endings of files that hold geometry; rows have more.
+/// The extensions of geometry files. Files of rows have others.
 pub const ENDINGS: &[&str] = &["json", "ply", "obj", "swc"];
 
-/// Writes selected geometry: `.json`, `.ply`, `.obj` and `.swc` with its links, any other form of rows as one row a vertex.
-/// The file appears whole or not at all.
+/// Writes selected geometry: `.json`, `.ply`, `.obj` and `.swc` with its links, any file of rows with one row per vertex. The
+/// file appears complete or not at all.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an ending that we do not know or what the form cannot hold, [`Exists`](Error::Exists) when
-/// the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses.
+/// [`Invalid`](Error::Invalid) for an unknown extension or content that the format cannot hold, [`Exists`](Error::Exists) if the
+/// file exists and `replace` is false; [`Io`](Error::Io) if the system reports an error.
 pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
     write_staged(selected, path, StageOptions::default().with_replace(replace))
 }
 
-/// As [`write`], with all options of the stage.
+/// Like [`write`], with all staging options.
 pub(crate) fn write_staged(selected: &Selected, path: &Path, options: StageOptions) -> Result<()> {
     let ending = rows::ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
@@ -33,7 +33,7 @@ pub(crate) fn write_staged(selected: &Selected, path: &Path, options: StageOptio
         let all: Vec<_> =
             ENDINGS.iter().chain(rows::ENDINGS.iter().filter(|own| **own != "json")).copied().collect();
         return Err(Error::invalid(format!(
-            "{}: the ending is none of .{}",
+            "{}: cannot infer the format from the extension; use one of .{}",
             path.display(),
             all.join(", .")
         )));

@@ -1,4 +1,4 @@
-//! Wavefront's OBJ: vertices, then points, lines or faces, by object.
+//! Wavefront OBJ: vertices, then points, lines or faces, by object.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -7,12 +7,12 @@ use hyperslab_core::{Error, Result};
 
 use super::{Selected, view};
 
-/// Writes OBJ. Links of two vertices are lines, of more faces; without links, the objects of lines are lines and all else
-/// is points. What belongs to an object stands under its `o`.
+/// Writes OBJ. Links of two vertices become lines, longer ones faces. Without links, line objects become lines and everything
+/// else points. The parts of an object follow its `o` line.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for more than three axes; [`Io`](Error::Io) when the system refuses.
+/// [`Invalid`](Error::Invalid) for more than three axes; [`Io`](Error::Io) if the system reports an error.
 pub fn write_obj(selected: &Selected, out: &mut dyn Write) -> Result<()> {
     let failed = |source| Error::io("output", source);
     for [x, y, z] in view::points(selected)? {
@@ -32,7 +32,7 @@ pub fn write_obj(selected: &Selected, out: &mut dyn Write) -> Result<()> {
 
 /// A point, line or face: its letter and its vertices.
 type Piece = (char, Vec<usize>);
-/// An object, or none, and its pieces.
+/// An optional object and its pieces.
 type Part = (Option<i64>, Vec<Piece>);
 
 fn parts(selected: &Selected) -> Result<Vec<Part>> {
@@ -61,7 +61,7 @@ fn parts(selected: &Selected) -> Result<Vec<Part>> {
         });
         parts[place].1.push(element);
     }
-    // What belongs to no object must stand before the first `o`.
+    // Pieces without an object must come before the first `o`.
     parts.sort_by_key(|(owner, _)| owner.is_some());
     Ok(parts)
 }

@@ -1,4 +1,4 @@
-//! Stanford's PLY, binary and little-endian: vertices with attributes, edges or faces.
+//! Stanford PLY, binary and little-endian: vertices with attributes, edges or faces.
 
 use std::io::Write;
 
@@ -6,12 +6,12 @@ use hyperslab_core::{DType, Error, Result};
 
 use super::{Selected, view};
 
-/// Writes PLY. Attributes of one number a vertex become properties, others are left out; links of two vertices become
-/// edges, of more faces; `object` is the first object that has the vertex, -1 for none.
+/// Writes PLY. Attributes with one number per vertex become properties, others are left out. Links of two vertices become edges,
+/// longer ones faces. `object` is the first object that contains the vertex, or -1.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for more than three axes; [`Io`](Error::Io) when the system refuses.
+/// [`Invalid`](Error::Invalid) for more than three axes; [`Io`](Error::Io) if the system reports an error.
 pub fn write_ply(selected: &Selected, out: &mut dyn Write) -> Result<()> {
     let failed = |source| Error::io("output", source);
     let points = view::points(selected)?;
@@ -60,7 +60,7 @@ pub fn write_ply(selected: &Selected, out: &mut dyn Write) -> Result<()> {
         }
         if let Some(owners) = &objects {
             let owner = owners[index].map_or(Ok(-1), i32::try_from);
-            let owner = owner.map_err(|_| Error::invalid("PLY has no room for object ids beyond 32 bits"))?;
+            let owner = owner.map_err(|_| Error::invalid("PLY cannot hold object ids beyond 32 bits"))?;
             row.extend_from_slice(&owner.to_le_bytes());
         }
         out.write_all(&row).map_err(failed)?;
@@ -69,12 +69,13 @@ pub fn write_ply(selected: &Selected, out: &mut dyn Write) -> Result<()> {
         row.clear();
         if !edges {
             row.push(
-                u8::try_from(link.len()).map_err(|_| Error::invalid("a face of more than 255 vertices"))?,
+                u8::try_from(link.len())
+                    .map_err(|_| Error::invalid("PLY cannot hold faces of more than 255 vertices"))?,
             );
         }
         for vertex in link {
             let vertex =
-                i32::try_from(*vertex).map_err(|_| Error::invalid("PLY has no room for so many vertices"))?;
+                i32::try_from(*vertex).map_err(|_| Error::invalid("PLY cannot hold this many vertices"))?;
             row.extend_from_slice(&vertex.to_le_bytes());
         }
         out.write_all(&row).map_err(failed)?;
@@ -82,7 +83,7 @@ pub fn write_ply(selected: &Selected, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// A name as one word, none of the axes'.
+/// A name as one word, distinct from the axis names.
 fn word(name: &str) -> String {
     let word: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     if ["x", "y", "z", "object", ""].contains(&word.as_str()) { format!("{word}_") } else { word }

@@ -1,4 +1,4 @@
-//! SWC: trees of neurons, a line a vertex with its parent.
+//! SWC: neuron trees, one line per vertex with its parent.
 
 use std::io::Write;
 
@@ -6,14 +6,14 @@ use hyperslab_core::{Error, Result};
 
 use super::{Selected, view};
 
-/// Writes SWC: `id type x y z radius parent`, parents before children. Links are `[child, parent]` where that makes
-/// trees, else their direction is left aside; without links, objects of lines are paths. The attributes `radius` and
-/// `type` (or `swc_type`) are used where they are.
+/// Writes SWC: `id type x y z radius parent`, parents before children. Links are read as `[child, parent]` if that gives trees;
+/// otherwise their direction is ignored. Without links, line objects are paths. The attributes `radius` and `type` (or
+/// `swc_type`) are used if present.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the links make a cycle or join more than two vertices; [`Io`](Error::Io) when the
-/// system refuses.
+/// [`Invalid`](Error::Invalid) if the links form a cycle or join more than two vertices; [`Io`](Error::Io) if the system reports
+/// an error.
 pub fn write_swc(selected: &Selected, out: &mut dyn Write) -> Result<()> {
     let failed = |source| Error::io("output", source);
     let points = view::points(selected)?;
@@ -37,7 +37,7 @@ pub fn write_swc(selected: &Selected, out: &mut dyn Write) -> Result<()> {
 }
 
 fn cycle() -> Error {
-    Error::invalid("the links make a cycle; SWC holds trees")
+    Error::invalid("the links form a cycle, but SWC can only hold trees")
 }
 
 /// The parent of every vertex.
@@ -54,7 +54,7 @@ fn parents(selected: &Selected) -> Result<Vec<Option<usize>>> {
     let mut directed = true;
     for link in &links {
         let [child, parent] = link[..] else {
-            return Err(Error::invalid("links of more than two vertices; SWC holds trees"));
+            return Err(Error::invalid("links join more than two vertices, but SWC can only hold trees"));
         };
         directed &= parents[child].replace(parent).is_none();
         neighbours[child].push(parent);
@@ -82,7 +82,7 @@ fn parents(selected: &Selected) -> Result<Vec<Option<usize>>> {
     if used == links.len() { Ok(parents) } else { Err(cycle()) }
 }
 
-/// All vertices, parents before their children, otherwise as near to their own order as depth first goes.
+/// All vertices, parents before their children, otherwise as close to their own order as a depth-first walk allows.
 fn order(parents: &[Option<usize>]) -> Result<Vec<usize>> {
     let mut children: Vec<Vec<usize>> = vec![Vec::new(); parents.len()];
     for (row, parent) in parents.iter().enumerate() {

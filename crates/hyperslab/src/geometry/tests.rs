@@ -3,7 +3,7 @@ use hyperslab_core::{Attributes, GeometryLevel, Node};
 use super::*;
 use crate::table::testing::OneNode;
 
-/// Four vertices in the plane's corners, one object of three of them.
+/// Four vertices at the corners of a square, and one object of three of them.
 #[derive(Debug)]
 struct Corners {
     schema: GeometrySchema,
@@ -107,7 +107,7 @@ fn swc_has_parents_before_children() {
     let expected =
         "# id type x y z radius parent\n1 0 0 1 0 4 -1\n2 0 1 0 0 2 1\n3 0 0 0 0 1 2\n4 0 1 1 0.5 3 2\n";
     assert_eq!(tree, expected);
-    // Directions that make no tree are left aside.
+    // Directions that do not form a tree are ignored.
     let graph = text(|s, mut o| write_swc(s, &mut o), &selected("graph", Some((vec![0, 1, 0, 2, 0, 3], 2))));
     assert_eq!(graph.lines().count(), 5);
     let ring = selected("graph", Some((vec![0, 1, 1, 2, 2, 0], 2)));
@@ -124,7 +124,7 @@ fn ply_has_what_its_header_says() {
     let header = String::from_utf8(out[..end].to_vec()).unwrap();
     assert!(header.contains("element vertex 4") && header.contains("element face 2"), "{header}");
     assert!(header.contains("property double radius") && !header.contains("color"), "{header}");
-    // Three floats, a double and an int a vertex; a count and three ints a face.
+    // Per vertex three floats, a double and an int; per face a count and three ints.
     assert_eq!(out.len() - end, 4 * (12 + 8 + 4) + 2 * 13);
     assert_eq!(out[out.len() - 13..], [3, 0, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0]);
 }

@@ -4,7 +4,7 @@ use hyperslab_core::{Error, Result, Values, element_to_json};
 
 use super::Selected;
 
-/// All elements as `f64`; those that are no number are NaN.
+/// All elements as `f64`. Values that are not numbers become NaN.
 pub(super) fn floats(values: &Values) -> Vec<f64> {
     let number = |index| match element_to_json(&values.dtype, &values.elements, index) {
         serde_json::Value::String(text) => text.parse().unwrap_or(f64::NAN),
@@ -17,24 +17,26 @@ pub(super) fn floats(values: &Values) -> Vec<f64> {
     }
 }
 
-/// The rows that each link names.
+/// The vertex rows of each link.
 pub(super) fn links(selected: &Selected) -> Result<Vec<Vec<usize>>> {
     let Some(links) = &selected.data.links else { return Ok(Vec::new()) };
     let width = links.shape.get(1).map_or(1, |width| *width as usize).max(1);
     let row = |index| {
         let value = element_to_json(&links.dtype, &links.elements, index);
         let row = value.as_u64().and_then(|row| usize::try_from(row).ok());
-        row.ok_or_else(|| Error::invalid(format!("a link to vertex {value}")))
+        row.ok_or_else(|| Error::invalid(format!("a link refers to vertex {value}, which does not exist")))
     };
     let rows = (0..links.len()).map(row).collect::<Result<Vec<_>>>()?;
     Ok(rows.chunks(width).map(<[usize]>::to_vec).collect())
 }
 
-/// Vertices as three numbers each: a missing axis is zero.
+/// Vertices as three numbers each; a missing axis is zero.
 pub(super) fn points(selected: &Selected) -> Result<Vec<[f64; 3]>> {
     let rank = selected.axes.len();
     if rank == 0 || rank > 3 {
-        return Err(Error::invalid(format!("{rank} axes; the file has room for three")));
+        return Err(Error::invalid(format!(
+            "the geometry has {rank} axes, but the file format holds at most three"
+        )));
     }
     let numbers = floats(&selected.data.vertices);
     let point =
@@ -42,13 +44,13 @@ pub(super) fn points(selected: &Selected) -> Result<Vec<[f64; 3]>> {
     Ok(numbers.chunks_exact(rank).map(point).collect())
 }
 
-/// Is it one number a vertex?
+/// Returns true for one number per vertex.
 pub(super) fn is_number(values: &Values) -> bool {
     let one = values.shape.iter().skip(1).product::<u64>() == 1;
     one && (values.dtype.is_numeric() || values.dtype == hyperslab_core::DType::Bool)
 }
 
-/// Do objects run from vertex to vertex, though no link says so?
+/// Returns true if objects run from vertex to vertex without explicit links.
 pub(super) fn are_lines(selected: &Selected) -> bool {
     selected.kinds.iter().any(|kind| kind.contains("line"))
 }

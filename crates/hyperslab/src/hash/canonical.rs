@@ -1,8 +1,8 @@
-//! The one spelling of elements: the bytes that are hashed, whatever the machine, format and chunking.
+//! The canonical encoding of elements: the bytes that are hashed, whatever the machine, format and chunking.
 
 use hyperslab_core::{DType, Data, Elements};
 
-/// The name of a type, with what its everyday name leaves out.
+/// The full name of a type, including details that its usual name omits.
 pub(crate) fn type_name(dtype: &DType) -> String {
     match dtype {
         DType::Enum(named) => {
@@ -21,8 +21,8 @@ pub(crate) fn type_name(dtype: &DType) -> String {
     }
 }
 
-/// Appends elements `start..end`: a byte that tells whether any is missing, then the elements, each after a byte that
-/// tells whether it is there if any is missing.
+/// Appends elements `start..end`: a byte that tells whether any is missing, then the elements. If any is missing, each element is
+/// preceded by a byte that tells whether it is present.
 pub(crate) fn block(dtype: &DType, elements: &Elements, start: usize, end: usize, out: &mut Vec<u8>) {
     let missing = elements.validity.is_some() && (start..end).any(|index| elements.is_missing(index));
     out.push(u8::from(missing));
@@ -67,7 +67,7 @@ fn element(dtype: &DType, elements: &Elements, index: usize, out: &mut Vec<u8>) 
                 block(&member.dtype, held, index, index + 1, out);
             }
         }
-        // Elements held in another way than their type says do not occur.
+        // The layout always matches the type.
         _ => {}
     }
 }
@@ -77,7 +77,7 @@ fn range(offsets: &[u64], index: usize) -> (usize, usize) {
     (at(index), at(index + 1))
 }
 
-/// Fixed-size elements: little-endian, without gaps; zero has no sign and there is one NaN.
+/// Fixed-size elements: little-endian, without padding, one zero and one NaN.
 fn fixed(dtype: &DType, bytes: &[u8], out: &mut Vec<u8>) {
     match dtype {
         DType::Float16 => {
@@ -106,7 +106,7 @@ fn fixed(dtype: &DType, bytes: &[u8], out: &mut Vec<u8>) {
                 out.extend_from_slice(&number.to_le_bytes());
             }
         }
-        // The last six of its sixteen bytes mean nothing.
+        // The last six of its sixteen bytes are padding.
         DType::Float128 => bytes.chunks_exact(16).for_each(|held| out.extend_from_slice(&held[..10])),
         DType::Bool => out.extend(bytes.iter().map(|byte| u8::from(*byte != 0))),
         DType::Enum(named) => fixed(&named.base, bytes, out),
@@ -115,7 +115,7 @@ fn fixed(dtype: &DType, bytes: &[u8], out: &mut Vec<u8>) {
             for held in bytes.chunks_exact(fields.size) {
                 for member in &fields.members {
                     let end = member.offset + member.dtype.size().unwrap_or(0);
-                    // As a block of one element, which is there.
+                    // Encoded like a block of one present element.
                     out.push(0);
                     fixed(&member.dtype, held.get(member.offset..end).unwrap_or_default(), out);
                 }

@@ -11,7 +11,7 @@ fn field(shape: &[u64]) -> Values {
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-/// By hand: 300 x 301 cells are more than 65,536, so the longest axis is cut into 151 and 150.
+/// By hand: 300 x 301 cells are more than 65,536, so the longest axis is split into 151 and 150.
 #[test]
 fn large_boxes_are_hashed_by_halves() -> Result<()> {
     let field = field(&[300, 301]);

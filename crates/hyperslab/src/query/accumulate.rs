@@ -6,25 +6,26 @@ use super::fold::AnyFold;
 use super::kernels::Rows;
 use super::operand::Operand;
 
-/// What was found for each cell of a tile of the result.
+/// The state for each cell of a tile of the result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Accumulator {
     pub(super) fold: AnyFold,
     pub(super) cells: usize,
-    /// Values folded into each cell, where that is not implied by the geometry.
+    /// The number of values folded into each cell, if not implied by the geometry.
     pub(super) counts: Vec<u64>,
-    /// Wanted values that were never written, per cell; empty when all were. Modulo 2^64, until all parts are merged.
+    /// The number of wanted values that were never written, per cell; empty if all were written. Modulo 2^64 until all parts are
+    /// merged.
     pub(super) unwritten: Vec<u64>,
 }
 
 impl Accumulator {
-    /// A reduction of so many cells without values.
+    /// A reduction for this many cells, without values.
     pub(super) fn new(fold: &AnyFold, cells: usize, counted: bool) -> Self {
         let counts = if counted { vec![0; cells] } else { Vec::new() };
         Self { fold: fold.sized(cells), cells, counts, unwritten: Vec::new() }
     }
 
-    /// About how many bytes an accumulator of so many cells and values takes.
+    /// The approximate size in bytes of an accumulator of this many cells and values.
     pub(super) fn bytes(fold: &AnyFold, cells: u64, values: u64, counted: bool) -> u64 {
         let (cell, value) = fold.bytes();
         let counts = if counted { 8 } else { 0 };
@@ -43,7 +44,7 @@ impl Accumulator {
         }
     }
 
-    /// As [`Fold::run`](super::fold::Fold::run), and so are the next.
+    /// As [`Fold::run`](super::fold::Fold::run); likewise the following methods.
     pub(super) fn run<T: Operand>(&mut self, cell: usize, values: &[T]) {
         self.count(cell, values.len() as u64);
         self.fold.run(cell, values);
@@ -72,7 +73,7 @@ impl Accumulator {
         self.fold.one(cell, value, index);
     }
 
-    /// The same value many times; an indexed reduction must have got its place before.
+    /// Folds the same value many times. An indexed reduction must have received its position before.
     pub(super) fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64) {
         self.count(cell, count);
         self.fold.repeat(cell, value, count);
@@ -84,13 +85,13 @@ impl Accumulator {
         self.unwritten[cell] = self.unwritten[cell].wrapping_add(count);
     }
 
-    /// Folds cell `from` of another into cell `to`.
+    /// Folds cell `from` of another accumulator into cell `to`.
     pub(super) fn merge_cell(&mut self, to: usize, other: &Self, from: usize) {
         self.count(to, other.counts.get(from).copied().unwrap_or(0));
         self.fold.merge_cell(to, &other.fold, from);
     }
 
-    /// Like `clone_from`, of one cell.
+    /// Like `clone_from`, for one cell.
     pub(super) fn copy_cell(&mut self, to: usize, other: &Self, from: usize) {
         if let (Some(count), Some(own)) = (self.counts.get_mut(to), other.counts.get(from)) {
             *count = *own;
@@ -98,7 +99,7 @@ impl Accumulator {
         self.fold.copy_cell(to, &other.fold, from);
     }
 
-    /// Folds an accumulator of the same cells, which comes after this one, into it.
+    /// Merges an accumulator of the same cells that comes after this one.
     pub(super) fn merge(&mut self, other: &Self) {
         if !other.unwritten.is_empty() {
             self.unwritten.resize(self.cells, 0);

@@ -8,48 +8,48 @@ use crate::ArrayReader;
 /// One axis of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnswerAxis {
-    /// The dimension's name, where it has one; `bin` for a histogram's.
+    /// The dimension's name, if it has one; `bin` for a histogram.
     pub name: Option<String>,
-    /// How many answers along it.
+    /// The number of answers along it.
     pub extent: u64,
-    /// What they are called: the labels of groups.
+    /// The labels of groups.
     pub labels: Option<Vec<String>>,
 }
 
-/// What a query found.
+/// The result of a query.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer {
     /// The operation's name.
     pub operation: &'static str,
-    /// The axes that were kept; none for a single answer.
+    /// The axes that were kept; empty for a single answer.
     pub axes: Vec<AnswerAxis>,
-    /// The selected cells.
+    /// The number of selected cells.
     pub cells: u64,
-    /// How many of these cells are missing by the file's conventions, where that was counted.
+    /// How many of these cells are missing by the file's conventions, if that was counted.
     pub missing: Option<u64>,
-    /// The edges of a histogram's bins, one more than there are bins.
+    /// The edges of a histogram's bins: one more than there are bins.
     pub edges: Option<Vec<f64>>,
     pub(super) dtype: DType,
     pub(super) column: Column,
-    /// How the answers count time, where they are to be dates.
+    /// The time axis of the answers, if they are to be shown as dates.
     pub(super) times: Option<TimeAxis>,
 }
 
-/// Answers in their plainest form: floats or integers, some missing.
+/// Answers in their simplest form: floats or integers, some missing.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Column {
     pub(super) floats: Vec<f64>,
     pub(super) integers: Vec<i128>,
-    /// Which are there.
+    /// Which answers are present.
     pub(super) valid: Vec<bool>,
-    /// An integer did not fit: the floats count.
+    /// Set if an integer overflowed, so that the floats count.
     pub(super) inexact: bool,
-    /// Values that went into them, where those were counted.
+    /// The number of values that went into them, if counted.
     pub(super) values: u64,
 }
 
 impl Column {
-    /// None yet, with room for so many. Which kind they will be is not known: room for it is made when the first comes.
+    /// Empty, with room for this many. Whether they are integers or floats is only known when the first one arrives.
     pub(super) fn with_capacity(count: usize) -> Self {
         Self { valid: Vec::with_capacity(count), ..Self::default() }
     }
@@ -76,14 +76,14 @@ impl Column {
 }
 
 impl Answer {
-    /// The shape: one extent per axis that was kept.
+    /// The shape: one extent per kept axis.
     #[must_use]
     pub fn shape(&self) -> Vec<u64> {
         self.axes.iter().map(|axis| axis.extent).collect()
     }
 
-    /// The same answers as dates, where they are times of an array that counts time from a date by its attributes `units` and
-    /// `calendar`: the smallest, the largest and those between.
+    /// Shows answers as dates, if they are times of an array that counts time by its attributes `units` and `calendar`: the
+    /// smallest, the largest and values in between.
     #[must_use]
     pub fn dated(mut self, array: &ArrayReader) -> Self {
         let is_time = matches!(self.operation, "min" | "max" | "mean" | "nan_mean" | "median" | "quantile");
@@ -91,11 +91,11 @@ impl Answer {
         self
     }
 
-    /// The answers as values: integers where they fit, else floats; missing ones marked. Dates are text.
+    /// The answers as values: integers if they fit, else floats. Missing answers are marked. Dates are text.
     ///
     /// # Errors
     ///
-    /// None in practice: the shape is the answer's own.
+    /// None in practice, because the shape is the answer's own.
     pub fn values(&self) -> Result<Values> {
         if let Some(times) = self.times {
             let texts = (0..self.column.len()).map(|index| match self.column.valid[index] {
@@ -132,7 +132,7 @@ impl Answer {
         let within = |low: i128, high: i128| integers.iter().all(|value| (low..=high).contains(value));
         let dtype = match &self.dtype {
             DType::Enum(named) => named.base.clone(),
-            // Sums are wide integers: signed where they fit, which is nearly always.
+            // Sums are wide integers. They are stored as signed integers if they fit, which is nearly always.
             DType::Float64 if within(i64::MIN.into(), i64::MAX.into()) => DType::Int64,
             DType::Float64 if within(0, u64::MAX.into()) => DType::UInt64,
             DType::Float64 => {
@@ -154,20 +154,21 @@ impl Answer {
         Ok((dtype, bytes))
     }
 
-    /// The only answer as a float; missing is `None`.
+    /// The only answer as a float; `None` if it is missing.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when there are several.
+    /// [`Invalid`](Error::Invalid) if there are several.
     pub fn scalar(&self) -> Result<Option<f64>> {
-        let several = || Error::invalid(format!("{} answers, not one", self.column.len()));
+        let several =
+            || Error::invalid(format!("expected a single answer, but there are {}", self.column.len()));
         let ([valid], true) = (self.column.valid.as_slice(), self.axes.is_empty()) else {
             return Err(several());
         };
         Ok(valid.then(|| self.float(0)))
     }
 
-    /// The answers as floats, in C order; missing ones are not a number.
+    /// The answers as floats, in C order. Missing answers become NaN.
     #[must_use]
     pub fn floats(&self) -> Vec<f64> {
         let one = |index| if self.column.valid[index] { self.float(index) } else { f64::NAN };
@@ -182,7 +183,7 @@ impl Answer {
         }
     }
 
-    /// As one JSON object: operation, dimensions, shape, labels of groups, values as nested lists.
+    /// Converts to a JSON object: operation, dimensions, shape, group labels, values as nested lists.
     ///
     /// # Errors
     ///

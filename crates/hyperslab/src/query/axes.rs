@@ -1,4 +1,4 @@
-//! Axes by number or name, and what becomes of each.
+//! Axes by number or name, and how a query maps each.
 
 use std::convert::Infallible;
 use std::fmt;
@@ -68,27 +68,28 @@ impl Axis {
     }
 }
 
-/// What becomes of the positions along an axis.
+/// How a query maps the positions along an axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum AxisMap {
-    /// They are folded together.
+    /// They are reduced.
     Reduce,
-    /// Each stays for itself.
+    /// Each position is kept.
     Keep,
-    /// Each belongs to a group, or to none.
+    /// Each position belongs to a group, or to none.
     Group {
         ids: Vec<u32>,
         count: u32,
-        /// Does the answer have this axis?
+        /// Whether the answer has this axis.
         shown: bool,
-        /// What the groups are called.
+        /// The labels of the groups.
         labels: Option<Vec<String>>,
     },
-    /// Each belongs to one of so many pieces of the axis.
+    /// Each position belongs to one of this many pieces of the axis.
     Pieces { count: u32 },
 }
 
-/// An axis cut into runs of positions whose lengths differ by one at most. Computed, never listed: axes can be long.
+/// An axis divided into runs of positions whose lengths differ by at most one. They are computed, never listed, because axes can
+/// be long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Pieces {
     pub(super) count: u32,
@@ -96,7 +97,7 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    /// The piece that a position belongs to.
+    /// The piece that contains a position.
     pub(super) fn of(self, position: u64) -> usize {
         (u128::from(position) * u128::from(self.count) / u128::from(self.positions.max(1))) as usize
     }
@@ -106,7 +107,7 @@ impl Pieces {
         (piece as u128 * u128::from(self.positions)).div_ceil(u128::from(self.count.max(1))) as u64
     }
 
-    /// The pieces that positions belong to, each with the part of the positions that is in it.
+    /// The pieces that contain these positions, each with its part of them.
     pub(super) fn within(self, range: Range<u64>) -> impl Iterator<Item = (usize, Range<u64>)> {
         let pieces = if range.is_empty() { 0..0 } else { self.of(range.start)..self.of(range.end - 1) + 1 };
         pieces.map(move |piece| {
@@ -116,7 +117,7 @@ impl Pieces {
 }
 
 impl AxisMap {
-    /// How many positions go to each place of the axis in a tile.
+    /// The number of positions that map to each position of the axis in a tile.
     pub(super) fn sizes(&self, positions: u64) -> Vec<u64> {
         match self {
             Self::Reduce => vec![positions],
@@ -175,7 +176,7 @@ pub(super) fn labels(array: &ArrayReader, axis: usize, positions: &Positions) ->
     }
 }
 
-/// What becomes of each axis under a query without its window.
+/// The mapping of each axis by a query, without its window.
 pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) -> Result<Vec<AxisMap>> {
     let schema = array.schema();
     let rank = schema.grid.rank();
@@ -205,7 +206,7 @@ pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) ->
         } else if let Group::Pieces(axes) = group {
             for (axis, (_, count)) in kept.into_iter().zip(axes) {
                 if *count == 0 {
-                    return Err(Error::invalid("an axis cannot be cut into no pieces"));
+                    return Err(Error::invalid("an axis cannot be divided into zero pieces"));
                 }
                 if u64::from(*count) < positions.axes[axis].count {
                     maps[axis] = AxisMap::Pieces { count: *count };
@@ -221,7 +222,7 @@ pub(super) fn maps(query: &Query, array: &ArrayReader, positions: &Positions) ->
     Ok(maps)
 }
 
-/// Leaves only positions with the labels that a query asks for.
+/// Keeps only positions with the labels that a query asks for.
 pub(super) fn keep_labelled(
     query: &Query,
     array: &ArrayReader,
@@ -234,7 +235,7 @@ pub(super) fn keep_labelled(
         if !labels.contains(label) {
             let some: Vec<_> = labels.iter().take(4).map(String::as_str).collect();
             return Err(Error::invalid(format!(
-                "axis {axis} has no label {label}; it begins {}",
+                "axis {axis} has no label {label}; its labels start with {}",
                 some.join(", ")
             )));
         }
@@ -267,12 +268,12 @@ fn by_label(labels: Vec<String>) -> Result<AxisMap> {
         ids.push(id);
     }
     if names.len() >= NO_GROUP as usize {
-        return Err(Error::invalid("more groups than can be counted"));
+        return Err(Error::invalid("the number of groups overflows"));
     }
     Ok(AxisMap::Group { ids, count: names.len() as u32, shown: true, labels: Some(names) })
 }
 
-/// The numbers of these axes; one named twice is refused.
+/// The numbers of these axes. An axis named twice is refused.
 pub(super) fn resolve_all(axes: &[Axis], schema: &ArraySchema) -> Result<Vec<usize>> {
     let mut numbers = Vec::with_capacity(axes.len());
     for axis in axes {

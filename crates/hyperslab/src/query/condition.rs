@@ -1,4 +1,4 @@
-//! Which values count: conditions as people write them, and as the tests that a kernel runs.
+//! Conditions on values: as users write them, and as the tests that a kernel runs.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,30 +13,30 @@ use super::operand::Operand;
 pub enum Comparison {
     /// Equal.
     Equal,
-    /// Not equal; a missing value is not equal to any.
+    /// Not equal. A missing value is not equal to any.
     NotEqual,
-    /// Below.
+    /// Less than.
     Less,
-    /// Not above.
+    /// At most.
     LessOrEqual,
-    /// Above.
+    /// Greater than.
     Greater,
-    /// Not below.
+    /// At least.
     GreaterOrEqual,
 }
 
 /// One condition on a value.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Condition {
-    /// Compared with a number: exactly, whatever the types.
+    /// Compared with a number, exactly, whatever the types.
     Compare(Comparison, Number),
-    /// Missing: not a number, or the array's own missing value.
+    /// Missing: NaN, or the array's own missing value.
     IsNull,
     /// Not missing.
     IsNotNull,
 }
 
-/// Conditions, all of which must hold. None: every value counts.
+/// Conditions, all of which must hold. If empty, every value counts.
 ///
 /// ```
 /// use hyperslab::query::Conditions;
@@ -49,13 +49,13 @@ pub enum Condition {
 pub struct Conditions {
     /// The conditions.
     pub all: Vec<Condition>,
-    /// Are equal floats those of equal bits (so that the two zeros differ)? Query documents say so; people do not.
+    /// Whether floats are compared by bits, so that the two zeros differ. Query documents do so; the command line does not.
     #[serde(default)]
     pub bitwise: bool,
 }
 
 impl Conditions {
-    /// Does every value count?
+    /// Returns true if every value counts.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.all.is_empty()
@@ -105,7 +105,7 @@ impl FromStr for Condition {
             .map_err(|_| Error::invalid(format!("condition {text:?}: {number:?} is not a number")))?;
         if matches!(parsed, Number::Float(value) if value.is_nan()) {
             return Err(Error::invalid(format!(
-                "condition {text:?}: nothing compares with NaN; 'null' and 'not null' look for it"
+                "condition {text:?}: no value equals NaN; use 'null' or 'not null'"
             )));
         }
         Ok(Self::Compare(kind, parsed))
@@ -132,16 +132,16 @@ impl fmt::Display for Conditions {
     }
 }
 
-/// Which values a kernel keeps.
+/// The values that a kernel keeps.
 #[derive(Debug, Clone)]
 pub(super) struct Mask<T> {
-    /// Both ends included.
+    /// The range, both ends included.
     low: T,
     high: T,
     unequal: Vec<T>,
-    /// A value equal to this one, compared by bits.
+    /// Keep a value equal to this one, compared by bits.
     equal: Option<T>,
-    /// Nothing can hold.
+    /// No value can pass.
     never: bool,
     compares: bool,
     fill: Option<T>,
@@ -151,7 +151,7 @@ pub(super) struct Mask<T> {
 }
 
 impl<T: Operand> Mask<T> {
-    /// The mask of these conditions. `None` when every value is kept.
+    /// The mask for these conditions; `None` if every value is kept.
     pub(super) fn new(conditions: &Conditions, fill: Option<Number>, skip_nan: bool) -> Option<Self> {
         let skip_nan = skip_nan && T::FLOAT;
         if conditions.is_empty() && !skip_nan {
@@ -188,7 +188,7 @@ impl<T: Operand> Mask<T> {
         let exact = nearest::<T>(number);
         let order = compare(exact, number);
         let equal = order == Some(std::cmp::Ordering::Equal);
-        // The first lane value at or above the number, and the last at or below it; `None` when there is none.
+        // The first lane value at or above the number, and the last at or below it; `None` if there is none.
         let at_least = if order == Some(std::cmp::Ordering::Less) { next_up(exact) } else { Some(exact) };
         let at_most = if order == Some(std::cmp::Ordering::Greater) { next_down(exact) } else { Some(exact) };
         self.compares |= kind != Comparison::NotEqual;
@@ -227,12 +227,12 @@ impl<T: Operand> Mask<T> {
         }
     }
 
-    /// Is the value missing?
+    /// Returns true if the value is missing.
     fn is_null(&self, value: T) -> bool {
         value.is_nan() || self.fill.is_some_and(|fill| value.same(fill))
     }
 
-    /// Does the value count?
+    /// Returns true if the value passes.
     pub(super) fn keeps(&self, value: T) -> bool {
         if self.never || (self.skip_nan && value.is_nan()) {
             return false;
@@ -248,7 +248,7 @@ impl<T: Operand> Mask<T> {
             && self.want_null.is_none_or(|wanted| self.is_null(value) == wanted)
     }
 
-    /// Copies the values that count to the front of `kept`, which is at least as long; how many there are.
+    /// Copies the values that pass to the front of `kept`, which must be at least as long. Returns their number.
     pub(super) fn select(&self, values: &[T], kept: &mut [T]) -> usize {
         let mut count = 0;
         let plain = self.compares
@@ -271,12 +271,12 @@ impl<T: Operand> Mask<T> {
         count
     }
 
-    /// Is not-a-number never kept?
+    /// Returns true if NaN never passes.
     pub(super) const fn refuses_nan(&self) -> bool {
         self.compares || self.skip_nan
     }
 
-    /// Does every value of a chunk with these statistics count?
+    /// Returns true if every value of a chunk with these statistics passes.
     pub(super) fn keeps_all(&self, known: &ChunkStatistics) -> bool {
         use std::cmp::Ordering::{Greater, Less};
         let simple = self.compares
@@ -291,7 +291,7 @@ impl<T: Operand> Mask<T> {
         simple && inside && known.nulls == Some(0)
     }
 
-    /// Can no value of a chunk with these statistics count?
+    /// Returns true if no value of a chunk with these statistics can pass.
     pub(super) fn rules_out(&self, known: &ChunkStatistics) -> bool {
         let below =
             |a: Option<Number>, b: T| a.is_some_and(|a| compare(b, a) == Some(std::cmp::Ordering::Greater));
@@ -310,7 +310,7 @@ pub(super) fn nearest<T: Operand>(number: Number) -> T {
     }
 }
 
-/// How a lane value compares with a number, exactly.
+/// Compares a lane value with a number, exactly.
 fn compare<T: Operand>(value: T, number: Number) -> Option<std::cmp::Ordering> {
     match (T::FLOAT, number) {
         (true, Number::Float(other)) => value.to_f64().partial_cmp(&other),
@@ -322,12 +322,12 @@ fn compare<T: Operand>(value: T, number: Number) -> Option<std::cmp::Ordering> {
     }
 }
 
-/// How an integer compares with a float, exactly.
+/// Compares an integer with a float, exactly.
 fn compare_mixed(integer: i128, float: f64) -> Option<std::cmp::Ordering> {
     if float.is_nan() {
         return None;
     }
-    // A cast saturates, and what is cut off decides between equal whole parts.
+    // The cast saturates. If the whole parts are equal, the fraction decides.
     let whole = float.floor() as i128;
     Some(integer.cmp(&whole).then(if float > float.floor() {
         std::cmp::Ordering::Less
@@ -363,7 +363,7 @@ mod tests {
         assert_eq!(kept("<= 1e30", &[u64::MAX]), [u64::MAX]);
         assert_eq!(kept("== 9007199254740993", &[(1_i64 << 53) + 1, 1 << 53]), [(1_i64 << 53) + 1]);
         assert_eq!(kept("!= 9007199254740993", &[(1_i64 << 53) + 1, 1 << 53]), [1_i64 << 53]);
-        // The nearest float32 of 0.1 lies above it.
+        // The nearest float32 to 0.1 lies above it.
         assert_eq!(kept("> 0.1", &[0.1_f32]), [0.1]);
         assert_eq!(kept("== 0.1", &[0.1_f32]), [0.0_f32; 0]);
         assert_eq!(kept("== 0.1", &[0.1_f64]), [0.1]);

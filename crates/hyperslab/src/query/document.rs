@@ -1,9 +1,9 @@
 //! The query documents of `.tet`: one flat JSON object (or TOML table) with a dataset, a selection, filters and at most one
 //! operation.
 //!
-//! [`Document::parse`] checks everything that can be checked without a file; [`Document::run`] asks a store and answers
-//! in the shape that readers of these documents know (`execution.operation_mean`, `execution.operation_reduced_sum` …).
-//! Integers are folded exactly, a filter counts for every operation, and nothing depends on how the data are chunked.
+//! [`Document::parse`] checks everything that can be checked without a file. [`Document::run`] runs the query on a store and
+//! answers in the shape that readers of these documents expect (`execution.operation_mean`, `execution.operation_reduced_sum` …).
+//! Integers are folded exactly, a filter applies to every operation, and the result does not depend on the chunking.
 //!
 //! ```
 //! use hyperslab::query::document::Document;
@@ -23,11 +23,11 @@ use serde_json::{Map, Value};
 use super::transform::Method;
 use super::{Axis, Conditions, Group, Operation, Window};
 
-/// A document may have this many bytes.
+/// The maximum size of a document in bytes.
 const MOST_BYTES: usize = 1 << 20;
-/// And be nested this deep.
+/// The maximum nesting depth.
 const MOST_DEPTH: usize = 64;
-/// Steps of a pipeline.
+/// The maximum number of steps in a pipeline.
 const MOST_STEPS: usize = 8;
 
 /// The keys of operations.
@@ -76,7 +76,7 @@ const OTHERS: [&str; 12] = [
     "execution",
 ];
 
-/// What a document asks for.
+/// A parsed query document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     /// The dataset's name.
@@ -88,7 +88,7 @@ pub struct Document {
     pub(super) group: Option<Group>,
     pub(super) window: Option<Window>,
     pub(super) align: Option<(String, Vec<Axis>)>,
-    /// The key of the operation, and what it says.
+    /// The key of the operation and its parameters.
     pub(super) operation: Option<(&'static str, Asked)>,
     pub(super) axes: Vec<Axis>,
     pub(super) spill: Option<String>,
@@ -119,15 +119,15 @@ fn bad(message: impl Into<String>) -> Error {
 }
 
 impl Document {
-    /// Parses and checks a document: JSON, or TOML when `toml` says so.
+    /// Parses and checks a document: JSON, or TOML if `toml` is set.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) with the key and what is wrong with it.
+    /// [`Invalid`](Error::Invalid) with the key and the problem.
     pub fn parse(text: &str, toml: bool) -> Result<Self> {
         if text.len() > MOST_BYTES {
             return Err(bad(format!(
-                "query document has {} bytes, at most {MOST_BYTES} are read",
+                "query document has {} bytes, but the limit is {MOST_BYTES}",
                 text.len()
             )));
         }
@@ -146,11 +146,11 @@ impl Document {
     fn from_object(object: Map<String, Value>) -> Result<Self> {
         if object.contains_key("operation") {
             return Err(bad(
-                "nested `operation` is not read; write the operation as a key, as in \"mean\": 0",
+                "nested `operation` is not supported; write the operation as a key, as in \"mean\": 0",
             ));
         }
         if object.contains_key("output") {
-            return Err(bad("nested `output` is not read; write \"spill\": \"path\""));
+            return Err(bad("nested `output` is not supported; write \"spill\": \"path\""));
         }
         if let Some(key) = object.keys().find(|key| !known(key)) {
             return Err(bad(format!("unknown field `{key}`")));
@@ -264,7 +264,7 @@ impl Document {
         Ok(())
     }
 
-    /// What the keys say together.
+    /// Checks the combination of keys.
     fn check(&self, object: &Map<String, Value>) -> Result<()> {
         let has = |key: &str| object.contains_key(key);
         if self.align.is_some() {
@@ -303,7 +303,7 @@ impl Document {
             return Err(bad("`write` requires a transform operation"));
         }
         if has("spill") && (has("write") || transforms) {
-            return Err(bad("a transform goes where `write` says; `spill` and `write` cannot be combined"));
+            return Err(bad("`spill` and `write` cannot be combined; a transform is written to `write`"));
         }
         if matches!(self.operation, Some((_, Asked::Covariance { .. }))) && self.axes.len() != 1 {
             return Err(bad("covariance and correlation take one axis: that of the observations"));
@@ -311,7 +311,7 @@ impl Document {
         Ok(())
     }
 
-    /// The document, as it was given.
+    /// The original document.
     #[must_use]
     pub const fn source(&self) -> &Map<String, Value> {
         &self.source

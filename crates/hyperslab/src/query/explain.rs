@@ -1,4 +1,4 @@
-//! What a plan will cost: a dry run that decides as the run does and reads nothing.
+//! Explains the cost of a plan: a dry run that makes the same decisions and reads no values.
 
 use hyperslab_core::{
     Array, ArraySchema, BlobKey, Chunk, ChunkCoord, ChunkList, ChunkStatistics, ChunkVisitor, Result,
@@ -12,11 +12,11 @@ use super::run::{ChunkFold, TileChunks};
 use crate::ArrayReader;
 
 impl QueryPlan {
-    /// What running will cost. Looks chunks up, reads none.
+    /// The cost of running the plan. Locates chunks but reads none.
     ///
     /// # Errors
     ///
-    /// Whatever the chunk index says.
+    /// Any error from the chunk index.
     pub fn explain(&self, array: &ArrayReader) -> Result<Explanation> {
         self.check_array(array)?;
         for_stored!(Stored::of(&self.dtype, &self.name)?, explain(self, array))
@@ -60,15 +60,15 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
     Ok(explanation)
 }
 
-/// Decides about chunks as the fold does, and adds up what it would fetch.
+/// Makes the same decisions about chunks as the fold, and adds up what it would fetch.
 struct DryRun<'a, C: Cell> {
     fold: ChunkFold<'a, C>,
     chunks: &'a TileChunks<'a>,
     schema: &'a ArraySchema,
     explanation: &'a mut Explanation,
-    /// Is everything stored as it is?
+    /// Whether everything is stored as is.
     plain: &'a mut bool,
-    /// Where the last request ended.
+    /// The end of the last request.
     end: &'a mut Option<(BlobKey, u64)>,
 }
 
@@ -114,7 +114,7 @@ impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
             if self.end.as_ref().is_none_or(|(blob, end)| *blob != span.blob || *end != span.offset) {
                 told.requests += 1;
             }
-            // An object of unknown size is most likely smaller than what it decodes to.
+            // An object of unknown size is most likely smaller than its decoded size.
             let stored = if span.is_whole() { decoded } else { span.length };
             told.stored_bytes = told.stored_bytes.saturating_add(stored);
             *self.end = Some((span.blob, span.offset.saturating_add(span.length)));

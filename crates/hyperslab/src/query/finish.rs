@@ -1,4 +1,4 @@
-//! From what was remembered of a cell to its answer.
+//! Turns the state of each cell into its answer.
 
 use super::accumulate::Accumulator;
 use super::answer::Column;
@@ -8,7 +8,7 @@ use super::plan::{QueryPlan, Tile};
 use super::windows::Places;
 
 impl QueryPlan {
-    /// The values of a tile, of what was remembered.
+    /// The answers of a tile.
     pub(super) fn finish(&self, mut accumulator: Accumulator, tile: &Tile) -> Column {
         let shape = self.tile_shape(tile);
         let key = self.key_kind();
@@ -23,7 +23,7 @@ impl QueryPlan {
             let others = others.map(|axis| self.plan.positions().axes[axis].count).product();
             places.pad(&mut accumulator, &shape, pad, key, others);
         }
-        // How many values a cell has where that was not counted: the same for all, but for groups.
+        // The number of values per cell if not counted: the same for all cells, except for groups.
         let sizes = |axis: usize| match &self.maps[axis] {
             AxisMap::Keep => None,
             map => Some((axis, map.sizes(self.plan.positions().axes[axis].count))),
@@ -56,7 +56,7 @@ impl QueryPlan {
         column
     }
 
-    /// Positions in a window are counted from its own start.
+    /// Makes positions relative to the start of their window.
     fn relative(&self, places: Places, cell: usize, shape: &[usize], column: &mut Column) {
         let inner: usize = shape[places.axis + 1..].iter().product();
         let window = (cell / inner % places.count as usize) as u64;

@@ -1,12 +1,11 @@
-//! Reductions: what each remembers of the values that go into a cell, how values get in, and how two parts become one.
+//! Reductions: the state of each cell, how values are folded into it, and how partial results are merged.
 //!
-//! A reduction is one type in a module of its own, behind the trait [`Fold`]: its state for the cells of a tile, its
-//! kernels, its merge and its answers. Kernels are generic over the element type, so [`AnyFold`] finds the reduction once
-//! per run of values and never per value. A new reduction is its module, a variant here and a row in the table of
-//! [`operations`](super::operations).
+//! A reduction is one type in its own module, behind the trait [`Fold`]: its state for the cells of a tile, its kernels, its
+//! merge and its answers. Kernels are generic over the element type, so [`AnyFold`] dispatches once per run of values and never
+//! per value. A new reduction needs its module, a variant here and a row in the table of [`operations`](super::operations).
 //!
-//! Floats are summed in blocks, and the blocks' sums are added with their rounding errors kept (`float32` in `float64`);
-//! integers exactly.
+//! Floats are summed in blocks, and the sums of blocks are added with compensation (`float32` in `float64`). Integers are summed
+//! exactly.
 
 mod arg;
 mod count;
@@ -38,96 +37,96 @@ use super::answer::Column;
 use super::kernels::Rows;
 use super::operand::{KeyKind, Operand};
 
-/// A reduction: its state for the cells of a tile. Two folds of neighbouring parts merge into that of both.
+/// A reduction: its state for the cells of a tile. The folds of two neighbouring parts merge into the fold of both.
 pub(super) trait Fold: Sized {
-    /// Does it need to know where a value is?
+    /// Whether it needs the positions of values.
     const INDEXED: bool = false;
 
-    /// The same reduction, of so many cells without values.
+    /// The same reduction for this many cells, without values.
     fn sized(&self, cells: usize) -> Self;
 
-    /// About how many bytes a cell takes, and each value in it.
+    /// The approximate number of bytes per cell, and per value in it.
     fn bytes(&self) -> (u64, u64);
 
-    /// One value into one cell; `index` is its place among all that are folded into the cell.
+    /// Folds one value into a cell. `index` is its position among all values of the cell.
     fn one<T: Operand>(&mut self, cell: usize, value: T, index: u64);
 
-    /// The same value `count` times into one cell; of an indexed reduction, which got it once, nothing.
+    /// Folds the same value `count` times into a cell. Does nothing for an indexed reduction, which received the value once.
     fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64);
 
-    /// Many values into one cell.
+    /// Folds many values into one cell.
     fn run<T: Operand>(&mut self, cell: usize, values: &[T]) {
         values.iter().for_each(|value| self.one(cell, *value, 0));
     }
 
-    /// Value `i` into cell `cell + i`.
+    /// Folds value `i` into cell `cell + i`.
     fn row<T: Operand>(&mut self, cell: usize, values: &[T]) {
         (cell..).zip(values).for_each(|(cell, value)| self.one(cell, *value, 0));
     }
 
-    /// Value `i` of each of these rows into cell `cell + i`.
+    /// Folds value `i` of each row into cell `cell + i`.
     fn rows<T: Operand>(&mut self, cell: usize, rows: Rows<'_, T>) {
         rows.iter().for_each(|row| self.row(cell, row));
     }
 
-    /// Each of these rows, which are at most a block long, into one cell: the first into `cell`, the next `far` cells on.
+    /// Folds each row, at most a block long, into one cell: the first into `cell`, the next `far` cells on.
     fn runs<T: Operand>(&mut self, cell: usize, far: usize, rows: Rows<'_, T>) {
         rows.iter().enumerate().for_each(|(number, row)| self.run(cell + number * far, row));
     }
 
-    /// Folds cell `from` of another, which comes after this one, into cell `to`.
+    /// Merges cell `from` of a fold that comes after this one into cell `to`.
     fn merge_cell(&mut self, to: usize, other: &Self, from: usize);
 
-    /// Folds another of so many cells, which comes after this one, into it.
+    /// Merges a fold of this many cells that comes after this one.
     fn merge(&mut self, other: &Self, cells: usize) {
         (0..cells).for_each(|cell| self.merge_cell(cell, other, cell));
     }
 
-    /// Like `clone_from`, of one cell.
+    /// Like `clone_from`, for one cell.
     fn copy_cell(&mut self, to: usize, other: &Self, from: usize);
 
-    /// What is known of a chunk that can stand for its values, where there is any such thing.
+    /// The statistic of a chunk that can replace its values, if there is one.
     fn claim(_: &ChunkStatistics) -> Option<Number> {
         None
     }
 
-    /// Folds what [`claim`](Self::claim) gave into the first cell.
+    /// Folds the result of [`claim`](Self::claim) into the first cell.
     fn fold_claim(&mut self, _: Number) {}
 
-    /// Can no value of a chunk of which this is known change the first cell?
+    /// Returns true if no value of a chunk with these statistics can change the first cell.
     fn is_settled(&self, _: &ChunkStatistics) -> bool {
         false
     }
 
-    /// Missing elements, which no other method sees.
+    /// Counts missing elements, which no other method sees.
     fn missing(&mut self, _cell: usize, _count: u64) {}
 
     /// Appends the answer of a cell.
     fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column);
 }
 
-/// What is asked of a cell.
+/// The question about a cell.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Asked {
     pub(super) operation: Operation,
-    /// Values in the cell.
+    /// The number of values in the cell.
     pub(super) count: u64,
-    /// Are they as many as a window must have?
+    /// Whether there are as many as a window requires.
     pub(super) enough: bool,
     pub(super) skip_nan: bool,
-    /// Does not-a-number stand for a missing value?
+    /// Whether NaN marks a missing value.
     pub(super) decoded: bool,
     pub(super) key: KeyKind,
 }
 
 impl Asked {
-    /// Is there a value, and are there enough?
+    /// Returns true if there are values, and enough of them.
     pub(super) const fn some(&self) -> bool {
         self.count > 0 && self.enough
     }
 }
 
-/// Makes one type of all reductions, and what finds out which of them it is.
+/// Defines one type for all reductions, with its dispatch.
 macro_rules! reductions {
     (($d:tt) $($variant:ident($type:ty),)*) => {
         /// Any of the reductions.
@@ -137,20 +136,20 @@ macro_rules! reductions {
         }
 
         impl AnyFold {
-            /// The same reduction, of so many cells without values.
+            /// The same reduction for this many cells, without values.
             pub(super) fn sized(&self, cells: usize) -> Self {
                 match self { $(Self::$variant(fold) => Self::$variant(fold.sized(cells)),)* }
             }
         }
 
-        /// Runs an expression with the reduction that it is.
+        /// Runs an expression with the concrete reduction.
         macro_rules! with_fold {
             ($d any:expr, $d fold:ident => $d work:expr) => {
                 match $d any { $(AnyFold::$variant($d fold) => $d work,)* }
             };
         }
 
-        /// Runs an expression with two folds of one reduction. Only folds of one plan meet, so they are never of two.
+        /// Runs an expression with two folds of the same reduction. Only folds of one plan are merged, so the types always match.
         macro_rules! with_both {
             ($d own:ident, $d other:ident => $d work:expr) => {
                 match ($d own, $d other) {
@@ -213,7 +212,7 @@ impl AnyFold {
         with_fold!(self, fold => fold.row(cell, values));
     }
 
-    /// Value `i` into cell `cells[i]`.
+    /// Folds value `i` into cell `cells[i]`.
     pub(super) fn scatter<T: Operand>(&mut self, cells: &[u32], values: &[T]) {
         fn each<F: Fold, T: Operand>(fold: &mut F, cells: &[u32], values: &[T]) {
             for (cell, value) in cells.iter().zip(values) {
@@ -253,7 +252,7 @@ impl AnyFold {
         with_fold!(self, fold => claim(fold, known))
     }
 
-    /// Can statistics stand for values?
+    /// Returns true if statistics can replace values.
     pub(super) fn uses_statistics(&self) -> bool {
         let number = Some(Number::Integer(0));
         let all = ChunkStatistics { min: number, max: number, sum: number, ..ChunkStatistics::default() };

@@ -1,4 +1,4 @@
-//! Reductions of table columns: any number of groups, rows in any order. The folds are those of arrays.
+//! Reductions of table columns, for any number of groups and rows in any order. They use the folds of arrays.
 
 use hyperslab_core::{DType, Elements, Error, Result, Values as Answers};
 
@@ -10,29 +10,28 @@ use super::fold::{
 };
 use super::operand::{Cell, KeyKind, Operand, Stored, for_stored};
 
-/// One operation on one column, with an answer per group. Missing values and not-a-number do not count.
+/// One operation on one column, with one answer per group. Missing values and NaN do not count.
 #[derive(Debug)]
 pub(crate) struct GroupedFold {
     operation: Operation,
     dtype: DType,
-    /// `None` when values are only counted.
+    /// `None` if values are only counted.
     stored: Option<Stored>,
     fold: AnyFold,
     counts: Vec<u64>,
-    /// Groups that the fold has room for.
+    /// The number of groups that the fold has room for.
     room: usize,
-    /// Values that went in.
+    /// The number of values folded.
     values: u64,
 }
 
 impl GroupedFold {
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for an operation that has no meaning for values of this type, or none for groups of rows.
+    /// [`Invalid`](Error::Invalid) for an operation that does not apply to this type or to groups of rows.
     pub(crate) fn new(operation: Operation, dtype: &DType, name: &str) -> Result<Self> {
-        let refused = || {
-            Error::invalid(format!("column {name} holds {dtype}, of which there is no {}", operation.name()))
-        };
+        let refused =
+            || Error::invalid(format!("column {name} holds {dtype}, which has no {}", operation.name()));
         let stored = match (operation, dtype) {
             (Operation::Count, _) => None,
             (_, DType::Enum(_)) => return Err(refused()),
@@ -73,7 +72,7 @@ impl GroupedFold {
         Ok(Self { operation, dtype: dtype.clone(), stored, fold, counts: vec![0], room: 1, values: 0 })
     }
 
-    /// Makes room for so many groups.
+    /// Makes room for this many groups.
     pub(crate) fn grow(&mut self, groups: usize) {
         if groups > self.counts.len() {
             self.counts.resize(groups, 0);
@@ -86,7 +85,7 @@ impl GroupedFold {
         }
     }
 
-    /// Rows of the column: row `i` belongs to group `groups[i]`, all to the first where there are no groups.
+    /// Adds rows of the column. Row `i` belongs to group `groups[i]`; without groups, all rows belong to the first.
     pub(crate) fn add(&mut self, elements: &Elements, rows: usize, groups: Option<&[u32]>) {
         let Some(stored) = self.stored else {
             for row in (0..rows).filter(|row| !is_missing(&self.dtype, elements, *row)) {
@@ -97,7 +96,7 @@ impl GroupedFold {
         for_stored!(stored, add_values(self, elements, groups));
     }
 
-    /// Counts rows, whatever their columns hold.
+    /// Counts rows, whatever their values.
     pub(crate) fn count_rows(&mut self, rows: usize, groups: Option<&[u32]>) {
         match groups {
             Some(groups) => groups.iter().for_each(|group| self.counts[*group as usize] += 1),
@@ -105,12 +104,12 @@ impl GroupedFold {
         }
     }
 
-    /// No groups yet.
+    /// Removes all groups.
     pub(crate) fn clear(&mut self) {
         self.counts.clear();
     }
 
-    /// About how many bytes it takes.
+    /// The approximate size in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         let (cell, value) = self.fold.bytes();
         (self.room as u64).saturating_mul(cell + 8).saturating_add(self.values.saturating_mul(value))
@@ -147,7 +146,7 @@ impl GroupedFold {
     }
 }
 
-/// Is a value missing: null, "not a time" or not a number?
+/// Returns true if a value is null, "not a time" or NaN.
 fn is_missing(dtype: &DType, elements: &Elements, row: usize) -> bool {
     if elements.is_missing(row) {
         return true;

@@ -1,16 +1,16 @@
-//! The loops that everything runs through: on several lanes, in an order that is the same each time and on each processor.
+//! The innermost loops of queries. They use several lanes, in an order that is the same on every run and every processor.
 
 use hyperslab_core::widest;
 
 use super::operand::{BLOCK, Operand};
 
-/// Values that are worked on side by side.
+/// The number of values processed side by side.
 const LANES: usize = 16;
 
-/// Rows that are added to each other before they are added to the cells.
+/// The number of rows added to each other before they are added to the cells.
 const TOGETHER: usize = 8;
 
-/// `a + b` and the rounding error of it.
+/// `a + b` and its rounding error.
 pub(super) fn two_sum(a: f64, b: f64) -> (f64, f64) {
     let sum = a + b;
     let other = sum - a;
@@ -45,7 +45,7 @@ fn block_sum_here<T: Operand, M: Fn(f64) -> f64>(values: &[T], map: M) -> f64 {
 }
 
 widest! {
-    /// The least (by `better`) of a block and how many are not a number.
+    /// The best value of a block (by `better`), and the number of NaNs.
     pub(super) block_extreme[T: Operand, B: Fn(T, T) -> bool](values: &[T], start: T, better: B) -> (T, u64), block_extreme_here
 }
 
@@ -60,7 +60,7 @@ fn block_extreme_here<T: Operand, B: Fn(T, T) -> bool>(values: &[T], start: T, b
         }
         if T::FLOAT {
             for lane in 0..16 {
-                // Only not-a-number differs from itself.
+                // Only NaN differs from itself.
                 #[expect(clippy::eq_op, reason = "the test for not-a-number that vectorises")]
                 let differs = part[lane] != part[lane];
                 nans[lane] += u32::from(differs);
@@ -78,10 +78,10 @@ fn block_extreme_here<T: Operand, B: Fn(T, T) -> bool>(values: &[T], start: T, b
 /// Rows of equal length in one slice.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rows<'v, T> {
-    /// From the first value of the first row to the last of the last.
+    /// From the first value of the first row to the last value of the last row.
     pub(super) values: &'v [T],
     pub(super) length: usize,
-    /// From one row's start to the next.
+    /// The distance between row starts.
     pub(super) each: usize,
 }
 
@@ -92,8 +92,7 @@ impl<'v, T> Rows<'v, T> {
 }
 
 widest! {
-    /// Adds rows to a row of sums, several at a time: their own sums are pairwise; with `rests`, the rounding errors of
-    /// adding those are kept.
+    /// Adds rows to a row of sums, several at a time, pairwise. With `rests`, the rounding errors of these additions are kept.
     pub(super) add_rows[T: Operand, M: Fn(f64) -> f64 + Copy](
         rows: Rows<'_, T>, sums: &mut [f64], rests: Option<&mut [f64]>, map: M
     ), add_rows_here
@@ -108,7 +107,7 @@ fn add_rows_here<T: Operand, M: Fn(f64) -> f64 + Copy>(
 ) {
     let groups = rows.values.chunks(rows.each * TOGETHER);
     let mut from = 0;
-    // Long rows are cut, so that their sums stay in the nearest cache.
+    // Long rows are split, so that their sums stay in the L1 cache.
     while from < rows.length {
         let part = from..rows.length.min(from + BLOCK);
         let mut rests = rests.as_deref_mut().map(|rests| &mut rests[part.clone()]);
@@ -155,7 +154,7 @@ fn add_together<T: Operand>(
     map: impl Fn(f64) -> f64 + Copy,
 ) {
     let count = sums.len();
-    // Blocks of a fixed size into memory that nobody else has: loops that become vector instructions.
+    // Blocks of a fixed size and local memory let the compiler use vector instructions.
     let [a, b, c, d, e, f, g, h] = rows;
     let (sum_blocks, last_sums) = sums.as_chunks_mut::<LANES>();
     let blocks = sum_blocks.len();
@@ -198,8 +197,7 @@ fn add_together<T: Operand>(
 }
 
 widest! {
-    /// Adds the sum of each row, all of them at most a block long, to its own cell: the first to `sums[0]`, the next
-    /// `far` cells on.
+    /// Adds the sum of each row, at most a block long, to its own cell: the first to `sums[0]`, the next `far` cells on.
     pub(super) add_each[T: Operand, M: Fn(f64) -> f64 + Copy](
         rows: Rows<'_, T>, far: usize, sums: &mut [f64], rests: &mut [f64], map: M
     ), add_each_here
@@ -233,7 +231,7 @@ pub(super) fn add_counts(to: &mut [u64], from: &[u64]) {
     }
 }
 
-/// The bin of a value: equal widths, the last one closed. `None` outside, or when it is not a number.
+/// The bin of a value, for bins of equal width of which the last is closed. `None` for NaN and values outside.
 pub(super) fn bin_of(value: f64, bins: usize, low: f64, high: f64, clamp: bool) -> Option<usize> {
     if value.is_nan() || (!clamp && !(low..=high).contains(&value)) {
         return None;
@@ -248,7 +246,7 @@ pub(super) fn bin_of(value: f64, bins: usize, low: f64, high: f64, clamp: bool) 
     let edge = |bin: usize| low + width * bin as f64;
     let mut bin = (((value - low) / (high - low)) * bins as f64) as usize;
     bin = bin.min(bins - 1);
-    // The division rounds; the edges decide.
+    // The division rounds, so compare with the edges.
     if value < edge(bin) && bin > 0 {
         bin -= 1;
     } else if bin + 1 < bins && value >= edge(bin + 1) {
@@ -267,7 +265,7 @@ mod tests {
         values.iter().map(|value| value.to_bits()).collect()
     }
 
-    /// Sums and rests of rows, by the loop for this processor and by the one for every processor.
+    /// Compares the sums and rests of rows between the loop for this processor and the generic one.
     fn check<T: Operand>(rows: Rows<'_, T>) {
         let count = rows.iter().count();
         for compensated in [false, true] {

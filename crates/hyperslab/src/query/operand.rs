@@ -5,14 +5,14 @@ use std::fmt::Debug;
 use half::f16;
 use hyperslab_core::{DType, Error, Result};
 
-/// Elements that are loaded at once where they cannot be used in place.
+/// The number of elements loaded at once if they cannot be used in place.
 pub(super) const BLOCK: usize = 1024;
 
 /// A type that has kernels: `f32`, `f64`, `i64`, `u64`.
 pub(super) trait Operand: bytemuck::Pod + PartialOrd + Send + Sync + Debug {
-    /// Is it a floating-point type?
+    /// Whether it is a floating-point type.
     const FLOAT: bool;
-    /// Has `f64` no digits to spare for a sum of these?
+    /// Whether `f64` has no digits to spare for a sum of these.
     const WIDE: bool;
     /// The smallest and the largest value.
     const LOW: Self;
@@ -23,7 +23,7 @@ pub(super) trait Operand: bytemuck::Pod + PartialOrd + Send + Sync + Debug {
     /// The nearest value of this type.
     fn from_f64(value: f64) -> Self;
     fn from_i128(value: i128) -> Self;
-    /// The next larger and the next smaller value; the ends stay where they are.
+    /// The next larger and the next smaller value. The extremes stay unchanged.
     fn up(self) -> Self;
     fn down(self) -> Self;
     /// The sum of at most [`BLOCK`] integers.
@@ -33,7 +33,7 @@ pub(super) trait Operand: bytemuck::Pod + PartialOrd + Send + Sync + Debug {
         Self::FLOAT && self.to_f64().is_nan()
     }
 
-    /// The same bits?
+    /// Returns true if the bits are the same.
     fn same(self, other: Self) -> bool {
         bytemuck::bytes_of(&self) == bytemuck::bytes_of(&other)
     }
@@ -41,11 +41,11 @@ pub(super) trait Operand: bytemuck::Pod + PartialOrd + Send + Sync + Debug {
     /// Its bits.
     fn bits(self) -> u64;
 
-    /// A number in the order of the values; not-a-number comes last, both zeros are one.
+    /// A number that sorts like the value. NaN comes last, and both zeros are equal.
     fn key(self) -> u64;
 }
 
-/// What a key stands for.
+/// The type that a key represents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(super) enum KeyKind {
     Float,
@@ -53,7 +53,7 @@ pub(super) enum KeyKind {
     Unsigned,
 }
 
-/// The key of not-a-number.
+/// The key of NaN.
 pub(super) const NAN_KEY: u64 = u64::MAX;
 
 const SIGN: u64 = 1 << 63;
@@ -62,12 +62,12 @@ fn float_key(value: f64) -> u64 {
     if value.is_nan() {
         return NAN_KEY;
     }
-    // The other zero becomes this one.
+    // -0 becomes 0.
     let bits = (value + 0.0).to_bits();
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
 }
 
-/// The float that has this key.
+/// The float with this key.
 pub(super) fn key_float(key: u64) -> f64 {
     match key {
         NAN_KEY => f64::NAN,
@@ -76,7 +76,7 @@ pub(super) fn key_float(key: u64) -> f64 {
     }
 }
 
-/// The integer that has this key.
+/// The integer with this key.
 pub(super) fn key_integer(key: u64, kind: KeyKind) -> i128 {
     match kind {
         KeyKind::Unsigned => i128::from(key),
@@ -155,7 +155,7 @@ macro_rules! integer_operand {
                 self.saturating_sub(1)
             }
             fn sum_exact(values: &[Self]) -> i128 {
-                // Halves of 32 bits: sums of up to 2^31 of either fit in 64 bits.
+                // Sum the 32-bit halves separately: 2^31 of either fit in 64 bits.
                 let (mut high, mut low) = ([0 as $type; 4], [0_u64; 4]);
                 let (fours, rest) = values.as_chunks::<4>();
                 for four in fours {
@@ -181,13 +181,13 @@ macro_rules! integer_operand {
 integer_operand!(i64, SIGN);
 integer_operand!(u64, 0);
 
-/// A type as it is stored, and the operand that it is folded as.
+/// A stored type, and the operand type in which it is folded.
 pub(super) trait Cell: bytemuck::Pod {
     type Operand: Operand;
 
     fn widen(self) -> Self::Operand;
 
-    /// The elements where they stand, when they are operands already and aligned.
+    /// The elements in place, if they are already operands and aligned.
     fn direct(_: &[u8]) -> Option<&[Self::Operand]> {
         None
     }
@@ -229,7 +229,7 @@ cell! {
 }
 own_operand!(i64, u64, f32, f64);
 
-/// Loads `out.len()` elements that stand `stride` bytes apart from `offset` on. All are inside `bytes`.
+/// Loads `out.len()` elements, `stride` bytes apart, starting at `offset`. All are inside `bytes`.
 pub(super) fn load<C: Cell>(bytes: &[u8], offset: usize, stride: isize, out: &mut [C::Operand]) {
     let size = size_of::<C>();
     if stride == size as isize {
@@ -279,12 +279,12 @@ impl Stored {
             DType::Float64 => Self::F64,
             DType::Enum(named) => return Self::of(&named.base, name),
             other => {
-                return Err(Error::invalid(format!("{name}: elements of {other} cannot be reduced")));
+                return Err(Error::invalid(format!("{name}: elements of type {other} cannot be reduced")));
             }
         })
     }
 
-    /// What the keys of its operand stand for.
+    /// The type that the keys of its operand represent.
     pub(super) const fn key_kind(self) -> KeyKind {
         match self {
             Self::F16 | Self::F32 | Self::F64 => KeyKind::Float,

@@ -1,4 +1,4 @@
-//! The table of operations: what the command line, the query documents and Python know of each.
+//! The table of operations, used by the command line, the query documents and Python.
 
 use hyperslab_core::{DType, Number};
 use serde::{Deserialize, Serialize};
@@ -10,22 +10,22 @@ use super::fold::{
 use super::operand::KeyKind;
 use super::plan::QueryPlan;
 
-/// What is made of the values.
+/// An operation on values.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Operation {
-    /// How many.
+    /// The number of values.
     Count,
-    /// Their sum: exact for integers.
+    /// The sum; exact for integers.
     Sum,
-    /// Their mean.
+    /// The mean.
     Mean,
-    /// The smallest.
+    /// The smallest value.
     Min,
-    /// The largest.
+    /// The largest value.
     Max,
-    /// The variance: squared deviations from the mean, divided by the count less `ddof`.
+    /// The variance: the sum of squared deviations from the mean, divided by the count minus `ddof`.
     Var {
-        /// Degrees of freedom that are lost: 0 for a population, 1 for a sample.
+        /// Delta degrees of freedom: 0 for a population, 1 for a sample.
         ddof: u32,
     },
     /// The square root of the variance.
@@ -33,58 +33,58 @@ pub enum Operation {
         /// As for the variance.
         ddof: u32,
     },
-    /// Their product: exact for integers as long as it fits.
+    /// The product; exact for integers if it fits.
     Product,
-    /// The sum of magnitudes.
+    /// The sum of absolute values.
     NormL1,
     /// The square root of the sum of squares.
     NormL2,
-    /// Where the smallest is: its position among those that are reduced together, in C order; the first of several.
+    /// The position of the smallest value among those reduced together, in C order; the first of several.
     ArgMin,
-    /// Where the largest is.
+    /// The position of the largest value.
     ArgMax,
-    /// The middle value.
+    /// The median.
     Median,
-    /// The value below which this share of the values lies, interpolated between neighbours.
+    /// The quantile at this share, interpolated between neighbours.
     Quantile(f64),
     /// Counts in bins of equal width, the last one closed.
     Histogram {
-        /// How many bins.
+        /// The number of bins.
         bins: usize,
-        /// From where to where; all values when left out.
+        /// The range; that of all values by default.
         range: Option<(f64, f64)>,
-        /// Do values outside the range count in the outer bins, or not at all?
+        /// Whether values outside the range count in the outer bins, or not at all.
         clamp: bool,
     },
-    /// Is every value finite?
+    /// Whether every value is finite.
     AllFinite,
-    /// Is any value not a number?
+    /// Whether any value is NaN.
     AnyNan,
-    /// Is any value infinite?
+    /// Whether any value is infinite.
     AnyInf,
-    /// How many are not a number.
+    /// The number of NaN values.
     NanCount,
-    /// How many are infinite.
+    /// The number of infinite values.
     InfCount,
-    /// How many are missing: the missing value's bits, the array's own when left out.
+    /// The number of missing values, compared by bits with the given marker or the array's own.
     NullCount {
         /// The missing value.
         fill: Option<f64>,
     },
 }
 
-/// Parameters of operations; each takes those that it has.
+/// Parameters of operations. Each operation uses its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Parameters {
-    /// Degrees of freedom that a variance loses.
+    /// Delta degrees of freedom of a variance.
     pub ddof: u32,
     /// The share of a quantile.
     pub q: f64,
     /// The bins of a histogram.
     pub bins: usize,
-    /// From where to where a histogram goes.
+    /// The range of a histogram.
     pub range: Option<(f64, f64)>,
-    /// Do values outside the range of a histogram count in its outer bins?
+    /// Whether values outside the range of a histogram count in its outer bins.
     pub clamp: bool,
     /// The missing value.
     pub fill: Option<f64>,
@@ -96,45 +96,45 @@ impl Default for Parameters {
     }
 }
 
-/// An operation, as the table has it.
+/// A row of the table of operations.
 #[derive(Debug, Clone, Copy)]
 pub struct OperationInfo {
     /// Its name in query documents and in Python.
     pub name: &'static str,
     /// Its option on the command line, without dashes.
     pub flag: &'static str,
-    /// Other names that it goes by in Python.
+    /// Its other names in Python.
     pub aliases: &'static [&'static str],
-    /// What it gives, in a few words.
+    /// A short description.
     pub summary: &'static str,
-    /// Does it take a value of its own, without which it has no meaning?
+    /// Whether it requires a parameter.
     pub parametric: bool,
     make: fn(&Parameters) -> Operation,
     answers: Answers,
-    /// Has it a meaning for dates and durations?
+    /// Whether it applies to dates and durations.
     of_times: bool,
-    /// Does it deal with not-a-number itself? Otherwise those are left out before it where they are to be skipped.
+    /// Whether it handles NaN itself. Otherwise NaNs to be skipped are removed before it.
     sees_nan: bool,
-    /// Do query documents leave out not-a-number?
+    /// Whether query documents skip NaN.
     pub(super) skips_nan_in_documents: bool,
     fold: fn(&QueryPlan, Operation) -> AnyFold,
 }
 
-/// Of which type the answers of an operation are.
+/// The type of an operation's answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Answers {
-    /// Counts and places.
+    /// Counts and positions.
     Counts,
     /// True or false.
     Flags,
-    /// Of the array's type.
+    /// The array's type.
     Elements,
-    /// Floats of floats, and integers, as wide as they need to be, of integers.
+    /// Floats for floats, and integers as wide as needed for integers.
     Numbers,
     Floats,
 }
 
-/// A row of the table, with what is so for most.
+/// A row of the table, with the most common settings.
 const fn row(
     (name, flag): (&'static str, &'static str),
     summary: &'static str,
@@ -157,22 +157,22 @@ const fn row(
     }
 }
 
-/// An end of the values, or where it is.
+/// A minimum or maximum, or its position.
 const fn end(info: OperationInfo, aliases: &'static [&'static str]) -> OperationInfo {
     OperationInfo { aliases, of_times: true, sees_nan: true, skips_nan_in_documents: true, ..info }
 }
 
-/// An operation that deals with not-a-number itself.
+/// An operation that handles NaN itself.
 const fn sees_nan(info: OperationInfo) -> OperationInfo {
     OperationInfo { sees_nan: true, ..info }
 }
 
-/// An order statistic or a histogram, with a value of its own.
+/// An order statistic or histogram, which requires a parameter.
 const fn parametric(info: OperationInfo) -> OperationInfo {
     OperationInfo { parametric: true, ..sees_nan(info) }
 }
 
-/// The reduction of floats, or that of integers.
+/// The reduction for floats, or that for integers.
 fn by_kind(plan: &QueryPlan, floats: AnyFold, integers: AnyFold) -> AnyFold {
     if plan.key_kind() == KeyKind::Float { floats } else { integers }
 }
@@ -313,7 +313,7 @@ pub static OPERATIONS: &[OperationInfo] = &[
             Operation::Histogram { bins, range: Some(range), clamp } => {
                 AnyFold::Histogram(Histogram::new(bins, range, clamp))
             }
-            // The range comes first.
+            // The range is found first.
             other => min(plan, other),
         },
     )),
@@ -365,7 +365,7 @@ pub static OPERATIONS: &[OperationInfo] = &[
 ];
 
 impl OperationInfo {
-    /// The operation of this name.
+    /// The operation with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<&'static Self> {
         OPERATIONS.iter().find(|own| own.name == name || own.aliases.contains(&name))
@@ -388,29 +388,29 @@ impl Operation {
         OPERATIONS.iter().find(own).unwrap_or(&OPERATIONS[0])
     }
 
-    /// Its name, as the command line and documents have it.
+    /// Its name on the command line and in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.info().name
     }
 
-    /// Does it ask for values that are not numbers, so that those of the stored values are meant?
+    /// Returns true if it asks about NaN or missing markers, so that stored values are meant.
     #[must_use]
     pub const fn is_about_stored_values(self) -> bool {
         matches!(self, Self::AllFinite | Self::AnyNan | Self::NanCount)
     }
 
-    /// Has it a meaning for elements of this type?
+    /// Returns true if it applies to elements of this type.
     pub(super) fn applies_to(self, dtype: &DType) -> bool {
         self.info().of_times || !matches!(dtype, DType::DateTime(_) | DType::Duration(_))
     }
 
-    /// Does it deal with not-a-number itself?
+    /// Returns true if it handles NaN itself.
     pub(super) fn sees_nan(self) -> bool {
         self.info().sees_nan
     }
 
-    /// Are the answers of values of this kind integers?
+    /// Returns true if its answers for values of this kind are integers.
     pub(super) fn is_integral(self, values: KeyKind) -> bool {
         match self.info().answers {
             Answers::Floats => false,
@@ -419,7 +419,7 @@ impl Operation {
         }
     }
 
-    /// The type of the answers about elements of this type.
+    /// The type of its answers for elements of this type.
     pub(super) fn dtype(self, elements: &DType) -> DType {
         match self.info().answers {
             Answers::Elements => elements.clone(),
@@ -429,7 +429,7 @@ impl Operation {
         }
     }
 
-    /// What the first pass over the values remembers.
+    /// The fold of the first pass over the values.
     pub(super) fn fold(self, plan: &QueryPlan) -> AnyFold {
         (self.info().fold)(plan, self)
     }

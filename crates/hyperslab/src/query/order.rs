@@ -1,4 +1,4 @@
-//! Medians and quantiles: of values in memory by selection, of more than memory holds by counting digits.
+//! Medians and quantiles: by selection if the values fit in memory, by counting digits otherwise.
 
 use hyperslab_core::{Error, Result};
 
@@ -9,20 +9,20 @@ use super::plan::QueryPlan;
 use super::{Operation, Query};
 use crate::ArrayReader;
 
-/// The value at share `q` of values with these keys, between its neighbours; `None` of no values. The order of the keys changes.
+/// The quantile `q` of values with these keys, interpolated; `None` without values. Reorders the keys.
 pub(super) fn quantile(keys: &mut [u64], q: f64, kind: KeyKind) -> Option<f64> {
     let (low, high, share) = neighbours(keys.len() as u64, q)?;
     if kind == KeyKind::Float && keys.contains(&NAN_KEY) {
         return Some(f64::NAN);
     }
-    // Selecting takes a time in proportion to the values, sorting takes more.
+    // Selection takes linear time, sorting takes longer.
     let (_, low_key, above) = keys.select_nth_unstable(low as usize);
     let low_key = *low_key;
     let high_key = if high == low { low_key } else { above.iter().copied().min().unwrap_or(low_key) };
     Some(between(low_key, high_key, share, kind))
 }
 
-/// The two values that share `q` lies between, and how far from the first.
+/// The ranks between which quantile `q` lies, and the fraction from the first.
 fn neighbours(count: u64, q: f64) -> Option<(u64, u64, f64)> {
     let last = count.checked_sub(1)?;
     if last >= 1 << 53 {
@@ -33,9 +33,9 @@ fn neighbours(count: u64, q: f64) -> Option<(u64, u64, f64)> {
     Some((low, (low + 1).min(last), at - low as f64))
 }
 
-/// As [`neighbours`], where a float cannot tell the last rank: in whole numbers.
+/// Like [`neighbours`], in integers, for ranks that a float cannot represent.
 fn far_neighbours(last: u64, q: f64) -> (u64, u64, f64) {
-    // q = share / 2^scale exactly, down to shares that are nothing among so few.
+    // q = share / 2^scale exactly, except for shares too small to matter.
     let scale = 63 - u32::from(q >= 1.0);
     let share = (q * 2_f64.powi(scale as i32)) as u128;
     let at = share * u128::from(last);
@@ -53,25 +53,25 @@ fn between(low: u64, high: u64, share: f64, kind: KeyKind) -> f64 {
     if share == 0.0 || a == b {
         return a;
     }
-    // As NumPy: from the nearer end, so that neither end is missed by rounding.
+    // Like NumPy: start from the nearer end, so that rounding misses neither end.
     if share < 0.5 { a + (b - a) * share } else { b - (b - a) * (1.0 - share) }
 }
 
-/// Finds quantiles by reading the array several times, each time counting the next digit of the keys of those values
-/// that still may be the ones looked for. Takes a fixed amount of memory per cell of the result.
+/// Finds quantiles by reading the array several times. Each pass counts the next digit of the keys of all remaining candidates.
+/// Takes a fixed amount of memory per cell of the result.
 pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer> {
     let q = if let Operation::Quantile(q) = plan.operation { q } else { 0.5 };
     let cells =
-        usize::try_from(plan.answers()?).map_err(|_| Error::invalid("more answers than memory holds"))?;
+        usize::try_from(plan.answers()?).map_err(|_| Error::invalid("the answers do not fit in memory"))?;
     let bits = if cells <= 64 { 16 } else { 8 };
     if (cells as u64).saturating_mul(16_u64 << bits) > plan.memory {
         return Err(Error::invalid(format!(
-            "{cells} quantiles of so many values do not fit in {} bytes; allow more memory",
+            "{cells} quantiles of this many values do not fit in {} bytes; raise the memory limit",
             plan.memory
         )));
     }
     let mut prefixes = vec![[0_u64; 2]; cells];
-    // What is looked for: the rank among the values that share the prefix.
+    // The wanted ranks among the values that share the prefix.
     let mut ranks = vec![[0_u64; 2]; cells];
     let mut shares = vec![None; cells];
     let mut nans = vec![false; cells];
@@ -130,7 +130,7 @@ pub(super) fn by_digits(plan: &QueryPlan, array: &ArrayReader) -> Result<Answer>
     plan.answer(column)
 }
 
-/// The digit under which the `rank`-th value is, and its rank there.
+/// The digit of the `rank`-th value, and its rank among the values with that digit.
 fn find(counts: &[u64], rank: u64) -> (u64, u64) {
     let mut left = rank;
     for (digit, count) in counts.iter().enumerate() {

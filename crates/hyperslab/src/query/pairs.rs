@@ -1,4 +1,4 @@
-//! Covariance and correlation: of two arrays, and of the variables of one table.
+//! Covariance and correlation: of two arrays, and of the variables of one matrix.
 
 use hyperslab_core::{
     AxisPart, AxisPositions, ChunkCoord, DType, Elements, Error, Plan, PlannedChunk, Positions, Region,
@@ -11,15 +11,15 @@ use super::transform::floats;
 use crate::ArrayReader;
 use crate::written::{LARGE, fill_element, fold_pieces, list, written};
 
-/// Values that are read of each array at once.
+/// The number of values read from each array at once.
 const PART: u64 = 1 << 20;
 
-/// What is known of pairs of values.
+/// The moments of pairs of values.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 struct Moments {
     n: f64,
     mean: [f64; 2],
-    /// Squared deviations of the first and the second, and their product.
+    /// The sums of squared deviations of both sides, and of their products.
     deviations: [f64; 3],
 }
 
@@ -58,23 +58,23 @@ impl Moments {
     }
 }
 
-/// How two arrays of one shape vary together.
+/// The covariance and correlation of two arrays of the same shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Pair {
-    /// Pairs of values.
+    /// The number of pairs.
     pub count: u64,
-    /// The population covariance; `None` of no pairs.
+    /// The population covariance; `None` without pairs.
     pub covariance: Option<f64>,
-    /// Pearson's correlation; `None` when either does not vary.
+    /// Pearson's correlation; `None` if either side is constant.
     pub correlation: Option<f64>,
 }
 
-/// How the same selection of two arrays varies together, part by part, in bounded memory.
+/// Computes covariance and correlation of the same selection of two arrays, part by part, in bounded memory.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the selections have different shapes or a type cannot be reduced; otherwise
-/// whatever reading says.
+/// [`Invalid`](Error::Invalid) if the selections have different shapes or a type cannot be reduced; otherwise any error from
+/// reading.
 pub fn pair(a: &ArrayReader, b: &ArrayReader, selection: &Selection, skip_nan: bool) -> Result<Pair> {
     let (own, other) = (a.resolve(selection)?, b.resolve(selection)?);
     if own.counts() != other.counts() {
@@ -99,7 +99,7 @@ pub fn pair(a: &ArrayReader, b: &ArrayReader, selection: &Selection, skip_nan: b
             let mut take = |region: &Region, written: bool| match region.cells() {
                 _ if written => read(region),
                 Some(cells) => Ok(Moments { n: unwritten.n * cells as f64, ..unwritten }),
-                None => Err(Error::invalid("more cells than can be counted")),
+                None => Err(Error::invalid("the number of cells overflows")),
             };
             fold_pieces(&Region::whole(&own.counts()), &written, PART, &mut take, &|a, b| a.merge(b))?
         }
@@ -117,7 +117,7 @@ pub fn pair(a: &ArrayReader, b: &ArrayReader, selection: &Selection, skip_nan: b
     })
 }
 
-/// The boxes of places in a selection that a written chunk holds, where going through all of it would take longer.
+/// The boxes of a selection that written chunks cover, if walking all of it would take longer.
 fn written_boxes(array: &ArrayReader, positions: &Positions) -> Result<Option<Vec<Region>>> {
     let plan = Plan::new(&array.schema().grid, positions.clone())?;
     let large = positions.cells().is_none_or(|cells| cells > LARGE / 8);
@@ -127,19 +127,19 @@ fn written_boxes(array: &ArrayReader, positions: &Positions) -> Result<Option<Ve
     Ok(places.map(|places| places.iter().map(|place| box_of(&plan.at(place))).collect()))
 }
 
-/// The box of places that the wanted cells of a chunk go to.
+/// The box in the result that the wanted cells of a chunk fill.
 fn box_of(chunk: &PlannedChunk) -> Region {
     Region { start: chunk.axes.iter().map(AxisPart::first_place).collect(), shape: chunk.counts() }
 }
 
-/// The value that cells which were never written hold.
+/// The value of cells that were never written.
 fn fill_number(array: &ArrayReader) -> Result<Vec<f64>> {
     let schema = array.schema();
     let fill = Values::new(schema.dtype.clone(), &[1], fill_element(schema))?;
     for_stored!(Stored::of(&schema.dtype, array.inner().name())?, floats(&fill))
 }
 
-/// The selection in boxes that follow the first array's chunks, none larger than [`PART`] values where the chunks allow.
+/// Divides the selection into boxes that follow the first array's chunks, none larger than [`PART`] values if the chunks allow.
 fn parts(array: &ArrayReader, positions: &Positions) -> Result<Vec<Region>> {
     let plan = Plan::new(&array.schema().grid, positions.clone())?;
     let mut parts = Vec::new();
@@ -170,11 +170,11 @@ fn numbers(array: &ArrayReader, positions: Positions) -> Result<Vec<f64>> {
     for_stored!(stored, floats(&values))
 }
 
-/// The covariances (or correlations) of the variables of a table, whose observations lie along `axis`.
+/// The covariances (or correlations) of the variables of a matrix whose observations lie along `axis`.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) when the array has not two axes or a type that can be reduced.
+/// [`Invalid`](Error::Invalid) if the array does not have two axes and a type that can be reduced.
 pub fn matrix(array: &ArrayReader, selection: &Selection, axis: usize, correlation: bool) -> Result<Values> {
     let positions = array.resolve(selection)?;
     if positions.axes.len() != 2 || axis > 1 {
@@ -197,7 +197,7 @@ pub fn matrix(array: &ArrayReader, selection: &Selection, axis: usize, correlati
         part.axes[axis] = cut(part.axes[axis], at, each.min(observations - at));
         let mut values = numbers(array, part)?;
         if axis == 1 {
-            // One observation after the other.
+            // One observation after another.
             let count = values.len() / variables.max(1);
             values = (0..values.len()).map(|i| values[i % variables * count + i / variables]).collect();
         }

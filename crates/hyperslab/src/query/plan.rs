@@ -1,4 +1,4 @@
-//! A query resolved against one array: which chunks are folded into which part of the result. Plain data: it can be
+//! A query resolved against one array: which chunks are folded into which part of the result. A plan is plain data that can be
 //! printed, serialised, split and sent elsewhere.
 
 use std::ops::Range;
@@ -16,14 +16,14 @@ use super::windows::{Pad, Places};
 use super::{Comparison, Condition, Conditions, Operation, Query};
 use crate::ArrayReader;
 
-/// Tasks that a query is cut into, where it can be: enough for many threads, whatever their number, so that the cut
-/// never depends on it.
+/// The number of tasks to aim for. It is enough for many threads and independent of their number, so that the split never depends
+/// on it.
 const TASKS: u64 = 256;
-/// Tiles of the result that are tasks enough: each is folded and finished by one thread, and nothing is merged.
+/// With this many tiles, each tile is a task: one thread folds and finishes it, and nothing is merged.
 const TILES: u64 = 64;
-/// A task folds at least this many bytes, where there are as many.
+/// The minimum number of bytes that a task folds, if there are that many.
 const TASK_BYTES: u64 = 1 << 20;
-/// Partial results of one tile take at most this much.
+/// The memory limit for partial results of one tile.
 const PARTIAL_BYTES: u64 = 64 << 20;
 
 /// A query resolved against one array.
@@ -35,58 +35,58 @@ pub struct QueryPlan {
     pub(super) plan: Plan,
     pub(super) maps: Vec<AxisMap>,
     pub(super) conditions: Conditions,
-    /// The missing value, by the array's attributes.
+    /// The missing-value marker, from the array's attributes.
     pub(super) fill: Option<Number>,
     pub(super) skip_nan: bool,
-    /// Not-a-number stands for a missing value, which no operation sees.
+    /// Whether NaN marks a missing value, which no operation sees.
     pub(super) decoded: bool,
     pub(super) places: Option<Places>,
     pub(super) pad: Option<Number>,
     pub(super) min_count: u64,
     pub(super) dimensions: Vec<Option<String>>,
     pub(super) nullable: bool,
-    /// What a cell that was never written holds.
+    /// The content of a cell that was never written.
     pub(super) fill_cell: FillCell,
     pub(super) trust_hints: bool,
     pub(super) memory: u64,
-    /// The memory to work in: at most `memory`, less where the store advises less.
+    /// The working memory: at most `memory`, less if the store advises less.
     pub(super) working: u64,
-    /// The tasks that this plan is about: all, or a part after a split.
+    /// The tasks that this plan covers: all, or a part after a split.
     pub(super) tasks: Range<u64>,
 }
 
-/// What a plan will cost, known before anything of the values is read.
+/// The cost of a plan, known before any values are read.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
-    /// Chunks that are touched.
+    /// The number of touched chunks.
     pub chunks: u64,
-    /// Chunks that were never written and cost nothing.
+    /// The number of chunks that were never written and cost nothing.
     pub unwritten: u64,
-    /// Chunks that their statistics rule out.
+    /// The number of chunks that their statistics rule out.
     pub skipped: u64,
     /// Stored bytes to fetch.
     pub stored_bytes: u64,
     /// Bytes after decoding.
     pub decoded_bytes: u64,
-    /// Ranges of bytes that are asked for, neighbours counted once.
+    /// The number of byte ranges requested; adjacent ranges count once.
     pub requests: u64,
-    /// Pieces of work that can run at the same time.
+    /// The number of tasks that can run in parallel.
     pub tasks: u64,
-    /// The most memory that will be used for chunks, partial results and the answer.
+    /// The maximum memory for chunks, partial results and the answer.
     pub memory: u64,
     /// The shape of the answer.
     pub shape: Vec<u64>,
 }
 
-/// Where the tiles of the result are and what is folded into each.
+/// The tiles of the result, and the chunks folded into each.
 #[derive(Debug)]
 pub(super) struct Geometry {
-    /// Chunks per axis: of kept axes they number the tiles, of others the chunks of a tile.
+    /// Touched chunks per axis. Along kept axes they number the tiles, along others the chunks of a tile.
     pub(super) touched: SmallVec<[u64; 4]>,
-    /// Chunks folded into a tile.
+    /// The number of chunks folded into a tile.
     pub(super) chunks: u64,
     pub(super) tiles: u64,
-    /// Runs of chunks per tile, and chunks in a run.
+    /// The number of runs of chunks per tile, and of chunks per run.
     pub(super) runs: u64,
     pub(super) run: u64,
 }
@@ -94,9 +94,9 @@ pub(super) struct Geometry {
 /// One tile of the result.
 #[derive(Debug)]
 pub(super) struct Tile {
-    /// Its place among the touched chunks, along the kept axes.
+    /// Its position among the touched chunks, along the kept axes.
     pub(super) place: SmallVec<[u64; 4]>,
-    /// Cells per axis of the array; 1 where it is reduced.
+    /// Cells per axis of the array; 1 for a reduced axis.
     pub(super) shape: SmallVec<[usize; 4]>,
     pub(super) strides: SmallVec<[usize; 4]>,
     /// Its first position per kept axis.
@@ -108,13 +108,13 @@ impl QueryPlan {
     pub(super) fn new(query: &Query, array: &ArrayReader) -> Result<Self> {
         let schema = array.schema();
         let positions = array.resolve(&query.selection)?;
-        // An index drops its axis: it is reduced to the one cell.
+        // An index drops its axis, which is reduced to one cell.
         let mut maps = axes::maps(query, array, &positions)?;
         let stored = Stored::of(&schema.dtype, array.inner().name())?;
         if !query.operation.applies_to(&schema.dtype) {
             let (name, dtype) = (array.inner().name(), &schema.dtype);
             let what = query.operation.name();
-            return Err(Error::invalid(format!("{name}: {what} of {dtype} has no meaning")));
+            return Err(Error::invalid(format!("{name}: {what} does not apply to elements of type {dtype}")));
         }
         let fill = fill_value(array, stored.key_kind());
         let (mut places, mut pad, mut min_count) = (None, None, 0);
@@ -126,25 +126,25 @@ impl QueryPlan {
             }
             if !query.over.is_empty() && maps[axis] != AxisMap::Reduce {
                 return Err(Error::invalid(format!(
-                    "the axes that are reduced must contain the window's, {axis}"
+                    "the reduced axes must include the axis of the window, {axis}"
                 )));
             }
             let (ids, count) = found.groups();
             maps[axis] = AxisMap::Group { ids, count, shown: true, labels: None };
             pad = match window.pad {
-                // A missing value counts for nothing, so there is nothing to pad with.
+                // A missing value does not count, so there is nothing to pad with.
                 Pad::None => None,
                 Pad::Fill if array.is_decoded() => None,
                 Pad::Zero => Some(Number::Integer(0)),
                 Pad::Nan if stored.key_kind() != KeyKind::Float => {
                     return Err(Error::invalid(format!(
-                        "window pad nan: {} has no not-a-number",
+                        "window pad nan: the type {} has no NaN",
                         schema.dtype
                     )));
                 }
                 Pad::Nan => Some(Number::Float(f64::NAN)),
                 Pad::Fill => Some(fill.ok_or_else(|| {
-                    Error::invalid("window pad fill: the array has no attribute that says its missing value")
+                    Error::invalid("window pad fill: no attribute of the array gives its missing value")
                 })?),
             };
             (places, min_count) = (Some(found), window.min_count);
@@ -157,7 +157,7 @@ impl QueryPlan {
         }
         let mut conditions = query.conditions.clone();
         if matches!(schema.dtype, DType::DateTime(_) | DType::Duration(_)) {
-            // "Not a time" is the smallest integer, and counts as little as not-a-number does.
+            // "Not a time" is the smallest integer, and is left out like NaN.
             conditions.all.push(Condition::Compare(Comparison::NotEqual, Number::Integer(i64::MIN.into())));
         }
         let mut plan = Self {
@@ -182,9 +182,9 @@ impl QueryPlan {
             tasks: 0..0,
         };
         plan.check_operation()?;
-        // Sums of as many integers of any width are exact.
+        // Sums of this many integers of any width are exact.
         if plan.plan.positions().cells().is_none_or(|cells| i64::try_from(cells).is_err()) {
-            return Err(Error::invalid(format!("{}: more cells than can be counted", plan.name)));
+            return Err(Error::invalid(format!("{}: the number of cells overflows", plan.name)));
         }
         plan.affordable()?;
         let geometry = plan.geometry(&plan.first_fold())?;
@@ -195,21 +195,23 @@ impl QueryPlan {
     fn check_operation(&self) -> Result<()> {
         match self.operation {
             Operation::Quantile(q) if !(0.0..=1.0).contains(&q) => {
-                return Err(Error::invalid(format!("a quantile lies between 0 and 1, not at {q}")));
+                return Err(Error::invalid(format!("a quantile must be between 0 and 1, not {q}")));
             }
             Operation::Histogram { bins, range, .. } => {
                 if bins == 0 || bins > 1 << 20 {
-                    return Err(Error::invalid(format!("a histogram of {bins} bins")));
+                    return Err(Error::invalid(format!("a histogram cannot have {bins} bins")));
                 }
                 if let Some((low, high)) = range
                     && !(low < high && low.is_finite() && high.is_finite())
                 {
-                    return Err(Error::invalid(format!("a histogram from {low} to {high}")));
+                    return Err(Error::invalid(format!(
+                        "the range of a histogram cannot be {low} to {high}"
+                    )));
                 }
             }
             Operation::NullCount { fill: None } if self.fill.is_none() && !self.nullable && !self.decoded => {
                 return Err(Error::invalid(format!(
-                    "{}: null_count needs a fill value: no attribute says what is missing",
+                    "{}: null_count needs a fill value, because no attribute gives the missing value",
                     self.name
                 )));
             }
@@ -228,7 +230,7 @@ impl QueryPlan {
         Ok(())
     }
 
-    /// How the positions along an axis are cut into so many pieces.
+    /// How the positions along an axis are divided into pieces.
     pub(super) fn pieces(&self, axis: usize, count: u32) -> Pieces {
         Pieces { count, positions: self.plan.positions().axes[axis].count }
     }
@@ -237,12 +239,12 @@ impl QueryPlan {
         Stored::of(&self.dtype, &self.name).map_or(KeyKind::Signed, Stored::key_kind)
     }
 
-    /// Is the number of values in a cell not plain from the geometry?
+    /// Returns true if the number of values per cell is not implied by the geometry.
     pub(super) fn counted(&self) -> bool {
         !self.conditions.is_empty() || self.mask_nan() || self.places.is_some() || self.nullable
     }
 
-    /// Must not-a-number be left out before the kernels see it?
+    /// Returns true if NaN must be removed before the kernels see it.
     pub(super) fn mask_nan(&self) -> bool {
         if self.decoded {
             return !self.counts_missing();
@@ -250,12 +252,12 @@ impl QueryPlan {
         self.skip_nan && self.key_kind() == KeyKind::Float && !self.operation.sees_nan()
     }
 
-    /// Does the operation count missing values?
+    /// Returns true if the operation counts missing values.
     pub(super) const fn counts_missing(&self) -> bool {
         matches!(self.operation, Operation::NullCount { .. })
     }
 
-    /// What the first pass over the values remembers.
+    /// The fold of the first pass over the values.
     pub(super) fn first_fold(&self) -> AnyFold {
         self.operation.fold(self)
     }
@@ -272,12 +274,12 @@ impl QueryPlan {
         }
     }
 
-    /// The answer's extents, one per axis that it has, without a histogram's bins.
+    /// The answer's extents, one per axis, without a histogram's bins.
     pub(super) fn shape(&self) -> Vec<u64> {
         (0..self.maps.len()).filter_map(|axis| self.shown(axis)).collect()
     }
 
-    /// The answer's extent along an axis of the array; `None` when it has none.
+    /// The answer's extent along an axis of the array; `None` if the answer does not have it.
     pub(super) fn shown(&self, axis: usize) -> Option<u64> {
         match &self.maps[axis] {
             AxisMap::Reduce => None,
@@ -291,7 +293,7 @@ impl QueryPlan {
         }
     }
 
-    /// Values that the answer has.
+    /// The number of values in the answer.
     pub(super) fn answers(&self) -> Result<u64> {
         let bins = match self.operation {
             Operation::Histogram { bins, .. } => bins as u64,
@@ -299,7 +301,7 @@ impl QueryPlan {
         };
         product(&self.shape())
             .and_then(|cells| cells.checked_mul(bins))
-            .ok_or_else(|| Error::invalid(format!("{}: more answers than can be counted", self.name)))
+            .ok_or_else(|| Error::invalid(format!("{}: the number of answers overflows", self.name)))
     }
 
     fn affordable(&self) -> Result<()> {
@@ -307,26 +309,26 @@ impl QueryPlan {
         let bytes = self.answers()?.saturating_mul(each);
         if bytes > self.memory {
             return Err(Error::invalid(format!(
-                "{}: the answer takes {bytes} bytes, {} may be used; reduce more axes, select less or allow more memory",
+                "{}: the answer needs {bytes} bytes, but the limit is {}; reduce more axes, select less or raise the limit",
                 self.name, self.memory
             )));
         }
         Ok(())
     }
 
-    /// Are the answers integers?
+    /// Returns true if the answers are integers.
     pub(super) fn integral(&self) -> bool {
         self.operation.is_integral(self.key_kind())
     }
 
-    /// How the result is cut into tiles and runs for this reduction. Depends on the plan alone.
+    /// How the result is divided into tiles and runs for this reduction. Depends on the plan alone.
     pub(super) fn geometry(&self, fold: &AnyFold) -> Result<Geometry> {
         let touched: SmallVec<[u64; 4]> = self.plan.touched();
         let count = |kept: bool| {
             let own = touched.iter().zip(&self.maps).filter(|(_, map)| (**map == AxisMap::Keep) == kept);
             product(&own.map(|(touched, _)| *touched).collect::<SmallVec<[u64; 4]>>())
         };
-        let many = || Error::invalid(format!("{}: more chunks than can be counted", self.name));
+        let many = || Error::invalid(format!("{}: the number of chunks overflows", self.name));
         let (tiles, chunks) = (count(true).ok_or_else(many)?, count(false).ok_or_else(many)?);
         if self.plan.is_empty() {
             return Ok(Geometry { touched, chunks: 0, tiles, runs: u64::from(tiles > 0), run: 0 });
@@ -342,13 +344,13 @@ impl QueryPlan {
         Ok(Geometry { touched, chunks, tiles, runs: chunks.div_ceil(run).max(1), run })
     }
 
-    /// Bytes of a decoded chunk.
+    /// The size of a decoded chunk in bytes.
     fn chunk_bytes(&self) -> u64 {
         let item = self.dtype.size().unwrap_or(1) as u64;
         product(self.plan.grid().chunk_shape()).map_or(u64::MAX, |cells| cells.saturating_mul(item))
     }
 
-    /// Cells of the largest tile.
+    /// The number of cells of the largest tile.
     pub(super) fn tile_cells(&self) -> u64 {
         let axes = self.maps.iter().zip(self.plan.grid().chunk_shape()).zip(&self.plan.positions().axes);
         axes.fold(1_u64, |cells, ((map, chunk), wanted)| {
@@ -360,7 +362,7 @@ impl QueryPlan {
         })
     }
 
-    /// Values that are folded into the largest tile.
+    /// The number of values folded into the largest tile.
     pub(super) fn tile_values(&self) -> u64 {
         let axes = self.maps.iter().zip(self.plan.grid().chunk_shape()).zip(&self.plan.positions().axes);
         axes.fold(1_u64, |cells, ((map, chunk), wanted)| {
@@ -396,12 +398,12 @@ impl QueryPlan {
             strides[axis] = cells;
             cells = cells
                 .checked_mul(shape[axis])
-                .ok_or_else(|| Error::invalid(format!("{}: more answers than memory holds", self.name)))?;
+                .ok_or_else(|| Error::invalid(format!("{}: the answers do not fit in memory", self.name)))?;
         }
         Ok(Tile { place, shape, strides, start, cells })
     }
 
-    /// The place among the touched chunks of the `number`-th that is folded into a tile.
+    /// The position among the touched chunks of the `number`-th chunk folded into a tile.
     pub(super) fn place_of(&self, geometry: &Geometry, tile: &Tile, number: u64) -> SmallVec<[u64; 4]> {
         let mut place = tile.place.clone();
         let mut left = number;
@@ -412,7 +414,7 @@ impl QueryPlan {
         place
     }
 
-    /// The number of the chunk at a place, among those of all tiles: the chunks of a tile follow each other.
+    /// The number of the chunk at a position, among those of all tiles. The chunks of a tile are consecutive.
     pub(super) fn number_of(&self, geometry: &Geometry, place: &[u64]) -> u64 {
         let (mut tile, mut number) = (0, 0);
         for ((at, touched), map) in place.iter().zip(&geometry.touched).zip(&self.maps) {
@@ -422,7 +424,7 @@ impl QueryPlan {
         tile * geometry.chunks + number
     }
 
-    /// How many indices one step along the axes before this one is, for each along it.
+    /// The index distance of one step along an axis.
     pub(super) fn index_extent(&self, axis: usize) -> u64 {
         match (&self.maps[axis], self.places) {
             (AxisMap::Keep, _) => 1,
@@ -436,13 +438,13 @@ impl QueryPlan {
         self.plan.at(&self.place_of(geometry, tile, number))
     }
 
-    /// Is every cell of the array wanted? Then a chunk's place among the touched ones is its coordinate.
+    /// Returns true if every cell of the array is wanted. A chunk's position among the touched ones is then its coordinate.
     pub(super) fn is_whole(&self) -> bool {
         let axes = self.plan.positions().axes.iter().zip(self.plan.grid().shape());
         axes.into_iter().all(|(axis, extent)| axis.start == 0 && axis.step == 1 && axis.count == *extent)
     }
 
-    /// Cuts the plan into at most `parts` plans, whose partial results [`merge`](Self::merge) puts together again.
+    /// Splits the plan into at most `parts` plans. [`merge`](Self::merge) combines their partial results.
     #[must_use]
     pub fn split(&self, parts: u64) -> Vec<Self> {
         let length = self.tasks.end - self.tasks.start;
@@ -460,7 +462,7 @@ impl QueryPlan {
         split
     }
 
-    /// The memory that running takes at most: chunks being decoded, partial results, the answer.
+    /// The maximum memory for running the plan: chunks being decoded, partial results, the answer.
     pub(super) fn memory_needed(&self, fold: &AnyFold, plain: bool) -> Result<u64> {
         let geometry = self.geometry(fold)?;
         let threads = rayon::current_num_threads() as u64;
@@ -475,7 +477,7 @@ impl QueryPlan {
     }
 }
 
-/// The value that the array's attributes call missing: `_FillValue`, `missing_value`, `fill_value`, the first there is.
+/// The missing-value marker: the first of the attributes `_FillValue`, `missing_value` and `fill_value`.
 pub(super) fn fill_value(array: &ArrayReader, key: KeyKind) -> Option<Number> {
     let attributes = &array.schema().attributes;
     let found = ["_FillValue", "missing_value", "fill_value"].iter().find_map(|name| attributes.get(name))?;

@@ -1,4 +1,4 @@
-//! Answers as rows: one column per axis that was kept, then the answers.
+//! Answers as rows: one column per kept axis, then the answers.
 
 use hyperslab_core::{Batch, DType, Elements, Result, Selection, Values, product};
 
@@ -8,13 +8,13 @@ use crate::ArrayReader;
 use crate::rows::{Rows, plain_column};
 
 impl Answer {
-    /// The answers as rows. Before the column of answers, which has the operation's name, stands one per axis: the labels of its
-    /// groups or, where the query kept the positions that `selection` chose of the array, the labels of these; else positions.
+    /// The answers as rows. The last column holds the answers and has the operation's name. Before it comes one column per axis:
+    /// the labels of its groups; else the labels of the positions that `selection` kept; else positions.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](hyperslab_core::Error::Invalid) for a selection that the array does not have; otherwise what reading its
-    /// labels says.
+    /// [`Invalid`](hyperslab_core::Error::Invalid) for a selection that the array does not have; otherwise any error from reading
+    /// its labels.
     pub fn rows(&self, array: &ArrayReader, selection: &Selection) -> Result<Rows<'static>> {
         let values = self.values()?;
         let shape = self.shape();
@@ -39,7 +39,7 @@ impl Answer {
     }
 }
 
-/// What stands along an axis of an answer.
+/// The labels along an axis of an answer.
 fn labels_of(axis: &AnswerAxis, array: &ArrayReader, selection: &Selection) -> Result<Values> {
     if let Some(labels) = &axis.labels {
         return Values::new(DType::String, &[axis.extent], Elements::variable(labels));

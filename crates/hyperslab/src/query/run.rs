@@ -1,7 +1,7 @@
-//! Running a plan: tiles of the result → chunks → accumulators → answer.
+//! Runs a plan: tiles of the result → chunks → accumulators → answer.
 //!
-//! A task folds a run of chunks into a tile. Tasks run on all cores; what they return is merged in their own order, so
-//! that neither the number of threads nor their luck shows in the answer.
+//! A task folds a run of chunks into a tile. Tasks run on all cores. Their results are merged in task order, so that the answer
+//! depends neither on the number of threads nor on their timing.
 
 use std::ops::Range;
 
@@ -25,26 +25,26 @@ use super::walk::{Along, Loop, NO_GROUP, Scratch, To, fold_box, fold_run};
 use super::{Operation, order};
 use crate::ArrayReader;
 
-/// What some of a plan's tasks found. Serialises, so that tasks can run anywhere.
+/// The result of some of a plan's tasks. It can be serialised, so that tasks can run anywhere.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Partial {
     pub(super) tasks: Vec<(u64, Accumulator)>,
 }
 
-/// Tasks whose results may be in memory at the same time.
+/// The number of tasks whose results may be in memory at the same time.
 pub(super) fn wave(plan: &QueryPlan, state: u64) -> u64 {
     let threads = rayon::current_num_threads() as u64;
     (plan.working / 2 / state.max(1)).clamp(threads, 4096)
 }
 
-/// Runs tasks on the array's threads; what they return is in the tasks' order.
+/// Runs tasks on the array's threads. Results are in task order.
 fn in_parallel<T: Send>(
     array: &ArrayReader,
     tasks: Range<u64>,
     work: impl Fn(u64) -> Result<T> + Sync + Send,
 ) -> Result<Vec<T>> {
     let count = usize::try_from(tasks.end - tasks.start)
-        .map_err(|_| Error::invalid("more tasks than memory holds"))?;
+        .map_err(|_| Error::invalid("the tasks do not fit in memory"))?;
     array.context().threads.map(count, |number| work(tasks.start + number as u64))
 }
 
@@ -53,7 +53,7 @@ impl QueryPlan {
     ///
     /// # Errors
     ///
-    /// Whatever reading says; [`Invalid`](Error::Invalid) for a plan of another array.
+    /// Any error from reading; [`Invalid`](Error::Invalid) for a plan made for another array.
     pub fn run(&self, array: &ArrayReader) -> Result<Answer> {
         self.check_array(array)?;
         hyperslab_core::prefetch_index(&**array.inner(), &self.plan, self.plan.len())?;
@@ -84,7 +84,7 @@ impl QueryPlan {
     pub fn run_part(&self, array: &ArrayReader) -> Result<Partial> {
         self.check_array(array)?;
         if matches!(self.operation, Operation::Histogram { range: None, .. }) {
-            return Err(Error::invalid("a histogram in parts needs a range"));
+            return Err(Error::invalid("a histogram computed in parts needs a range"));
         }
         let fold = self.first_fold();
         let geometry = self.geometry(&fold)?;
@@ -94,11 +94,11 @@ impl QueryPlan {
         Ok(Partial { tasks })
     }
 
-    /// The answer, from the partial results of all parts of this plan, in any order.
+    /// Merges the partial results of all parts of this plan, in any order, into the answer.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) when a part is missing, comes twice, or is another plan's.
+    /// [`Invalid`](Error::Invalid) if a part is missing, occurs twice, or belongs to another plan.
     pub fn merge(&self, parts: impl IntoIterator<Item = Partial>) -> Result<Answer> {
         let whole = self.whole();
         let fold = whole.first_fold();
@@ -133,12 +133,15 @@ impl QueryPlan {
     pub(super) fn check_array(&self, array: &ArrayReader) -> Result<()> {
         let schema = array.schema();
         if schema.grid != *self.plan.grid() || schema.dtype != self.dtype {
-            return Err(Error::invalid(format!("{}: the plan is of another array", array.inner().name())));
+            return Err(Error::invalid(format!(
+                "{}: the plan was made for another array",
+                array.inner().name()
+            )));
         }
         Ok(())
     }
 
-    /// Do all values of the tiles that are worked on at once fit in the budget?
+    /// Returns true if all values of the tiles processed at once fit in the budget.
     fn values_fit(&self) -> Result<bool> {
         let fold = self.first_fold();
         let geometry = self.geometry(&fold)?;
@@ -147,7 +150,7 @@ impl QueryPlan {
         Ok(state.saturating_mul(at_once) <= self.working / 2)
     }
 
-    /// The smallest and the largest of all selected values.
+    /// The smallest and largest of all selected values.
     fn range(&self, array: &ArrayReader) -> Result<(f64, f64)> {
         let maps = self.maps.iter().map(|map| match map {
             AxisMap::Group { ids, .. } => AxisMap::Group {
@@ -168,14 +171,14 @@ impl QueryPlan {
         };
         if !low.is_finite() || !high.is_finite() {
             return Err(Error::invalid(format!(
-                "{}: a histogram from {low} to {high}; give a range",
+                "{}: the values range from {low} to {high}, which gives no histogram; pass a range",
                 self.name
             )));
         }
         Ok(if low < high { (low, high) } else { (low - 0.5, high + 0.5) })
     }
 
-    /// Folds everything; `finish` makes a tile's values of its accumulator.
+    /// Folds everything. `finish` turns a tile's accumulator into its values.
     pub(super) fn fold(
         &self,
         array: &ArrayReader,
@@ -231,7 +234,7 @@ impl QueryPlan {
         if let AnyFold::Digits(digits) = &mut into.fold {
             digits.places = self.places_of(&tile);
         }
-        // How many cells there are is implied by the geometry.
+        // The number of cells is implied by the geometry.
         if matches!(fold, AnyFold::Count(_)) && !self.counted() {
             return Ok(into);
         }
@@ -240,7 +243,7 @@ impl QueryPlan {
         Ok(into)
     }
 
-    /// The loops over the wanted cells of a chunk, the first cell and its index; `None` when no cell has a group.
+    /// The loops over the wanted cells of a chunk, the first cell and its index; `None` if no cell has a group.
     fn loops<'a>(
         &'a self,
         tile: &Tile,
@@ -254,7 +257,7 @@ impl QueryPlan {
             let part = wanted.axes[axis];
             let count = part.count as usize;
             let (mut stride, mut place) = (layout.strides[axis], part.place);
-            // The order of the cells matters unless they all go into one.
+            // The order of cells matters, unless they are all folded into one.
             if part.backwards && (indexed || self.maps[axis] != AxisMap::Reduce) {
                 layout.offset = layout.offset.wrapping_add_signed(stride * (count as isize - 1));
                 stride = -stride;
@@ -291,7 +294,7 @@ impl QueryPlan {
         Some((loops, (cell, index)))
     }
 
-    /// Puts a tile's values into their place in the result.
+    /// Copies a tile's values to their position in the result.
     fn place(&self, tile: &Tile, column: &Column, result: &mut Column) {
         let shape = self.shape();
         let each = column.len().checked_div(self.tile_shape(tile).iter().product()).unwrap_or(0);
@@ -307,7 +310,7 @@ impl QueryPlan {
         }
         let extents = self.tile_shape(tile);
         let cells: usize = extents.iter().product();
-        // Runs along the last axis that has any stay together when it is shown.
+        // Runs along the last longer axis stay together if it is shown.
         let last = (0..extents.len())
             .rfind(|axis| extents[*axis] > 1)
             .filter(|axis| out_strides[*axis] == each)
@@ -333,7 +336,7 @@ impl QueryPlan {
         result.values += column.values;
     }
 
-    /// The places of a tile's cells among all cells of the result.
+    /// The positions of a tile's cells among all cells of the result.
     fn places_of(&self, tile: &Tile) -> Vec<u64> {
         let shape = self.shape();
         let mut strides = vec![0_u64; self.maps.len()];
@@ -354,7 +357,7 @@ impl QueryPlan {
             .collect()
     }
 
-    /// A tile's extents per axis of the array, windows counted instead of positions.
+    /// A tile's extents per axis of the array, counting windows instead of positions.
     pub(super) fn tile_shape(&self, tile: &Tile) -> SmallVec<[usize; 4]> {
         let mut shape = tile.shape.clone();
         if let Some(places) = self.places {
@@ -364,8 +367,8 @@ impl QueryPlan {
     }
 
     fn empty_column(&self) -> Result<Column> {
-        let length =
-            usize::try_from(self.answers()?).map_err(|_| Error::invalid("more answers than memory holds"))?;
+        let length = usize::try_from(self.answers()?)
+            .map_err(|_| Error::invalid("the answers do not fit in memory"))?;
         let mut column = Column { valid: vec![false; length], ..Column::default() };
         if self.integral() {
             column.integers = vec![0; length];
@@ -395,7 +398,7 @@ impl QueryPlan {
         }
         let dtype = self.operation.dtype(&self.dtype);
         let cells = self.plan.positions().cells().unwrap_or(u64::MAX);
-        // Values are counted where the mask alone decides, and each once.
+        // Values are counted only if the mask alone decides and each is seen once.
         let each_once = self.conditions.is_empty() && self.places.is_none() && !self.counts_missing();
         let grouped = |map: &AxisMap| matches!(map, AxisMap::Group { ids, .. } if ids.contains(&NO_GROUP));
         let counted = self.decoded && each_once && !self.maps.iter().any(grouped);
@@ -422,7 +425,7 @@ enum Done {
     Tile(Column),
 }
 
-/// Puts the parts of each tile together, in order.
+/// Merges the parts of each tile, in order.
 struct Merger<'a> {
     plan: &'a QueryPlan,
     geometry: &'a Geometry,
@@ -463,7 +466,7 @@ impl Merger<'_> {
     }
 }
 
-/// Chunks that are folded into a tile: a run of them, or the written ones of the run.
+/// The chunks folded into a tile: a run of them, or only the written ones.
 pub(super) struct TileChunks<'a> {
     plan: &'a QueryPlan,
     geometry: &'a Geometry,
@@ -471,9 +474,9 @@ pub(super) struct TileChunks<'a> {
     tile: &'a Tile,
     range: Range<u64>,
     written: Option<&'a Written>,
-    /// The numbers of the written ones, among those of all tiles.
+    /// The numbers of the written chunks, among those of all tiles.
     numbers: &'a [u64],
-    /// Is every cell of the array wanted?
+    /// Whether every cell of the array is wanted.
     is_whole: bool,
 }
 
@@ -494,7 +497,7 @@ impl<'a> TileChunks<'a> {
         if self.written.is_some() { 0..self.numbers.len() as u64 } else { self.range.clone() }
     }
 
-    /// The number of a listed chunk among those of the tile.
+    /// The number of a listed chunk within the tile.
     fn number(&self, index: u64) -> u64 {
         match self.written {
             Some(_) => self.numbers[index as usize] - self.number * self.geometry.chunks,
@@ -521,7 +524,7 @@ pub(super) struct ChunkFold<'a, C: Cell> {
     chunks: &'a TileChunks<'a>,
     mask: Option<Mask<C::Operand>>,
     scratch: Scratch<C::Operand>,
-    /// Bytes of a chunk that lies whole inside the array, where all of them go into one cell in any order.
+    /// The size of an unclipped chunk, if all its cells go into one cell in any order.
     run: Option<usize>,
     into: &'a mut Accumulator,
 }
@@ -544,7 +547,7 @@ impl<'a, C: Cell> ChunkFold<'a, C> {
         }
     }
 
-    /// Do the statistics of a written chunk rule it out, or settle what it adds?
+    /// Returns true if the statistics of a written chunk rule it out or determine its contribution.
     pub(super) fn can_skip(&mut self, chunk: &Chunk<'_>, wanted: &PlannedChunk) -> bool {
         let Some(known) = chunk.statistics().filter(|_| chunk.reference().is_some()) else { return false };
         can_skip(self.chunks.plan, self.mask.as_ref(), known, wanted, self.into)
@@ -560,7 +563,7 @@ impl<C: Cell> ChunkVisitor for ChunkFold<'_, C> {
         usable_statistics(self.chunks.plan, array, chunks, &self.into.fold)
     }
 
-    /// A chunk of which everything is known for certain is folded from its statistics and not even looked up.
+    /// A chunk with exact statistics is folded from them and not even located.
     fn needs(&mut self, index: u64, chunk: &ChunkCoord, known: Option<&ChunkStatistics>) -> bool {
         let Some(known) = known.filter(|known| known.exact) else { return true };
         let plan = self.chunks.plan;
@@ -578,7 +581,7 @@ impl<C: Cell> ChunkVisitor for ChunkFold<'_, C> {
             plan.add_unwritten::<C>(self.chunks.tile, &wanted, self.mask.as_ref(), self.into);
             return Ok(());
         }
-        // Of small chunks there can be very many, so nothing is computed for those that are one run of bytes.
+        // There can be very many small chunks, so a chunk that is one run of bytes takes a fast path.
         if let Some(length) = self.run
             && chunk.statistics().is_none()
             && !plan.plan.grid().is_clipped(chunk.coord())
@@ -607,7 +610,7 @@ impl<C: Cell> ChunkVisitor for ChunkFold<'_, C> {
     }
 }
 
-/// Folds chunks of a tile, one after the other.
+/// Folds the chunks of a tile, one after another.
 fn fold_chunks<C: Cell>(array: &ArrayReader, chunks: &TileChunks<'_>, into: &mut Accumulator) -> Result<()> {
     let TileChunks { plan, geometry, number, tile, range, .. } = chunks;
     if let Some(written) = chunks.written {
@@ -617,7 +620,7 @@ fn fold_chunks<C: Cell>(array: &ArrayReader, chunks: &TileChunks<'_>, into: &mut
     visit_chunks(&**array.inner(), chunks, chunks.listed(), array.context(), &mut fold)
 }
 
-/// Folds a chunk some of whose elements may be missing, cell by cell.
+/// Folds a chunk with possibly missing elements, cell by cell.
 fn fold_elements<C: Cell>(
     plan: &QueryPlan,
     elements: &Elements,
@@ -628,7 +631,7 @@ fn fold_elements<C: Cell>(
 ) -> Result<()> {
     let bytes = elements
         .as_fixed()
-        .ok_or_else(|| Error::invalid(format!("{}: elements of another kind than the array", plan.name)))?;
+        .ok_or_else(|| Error::invalid(format!("{}: the elements do not have the array's type", plan.name)))?;
     let item = size_of::<C>();
     let region = plan.plan.grid().region(&wanted.coord).shape;
     let mut layout = Layout::packed(&region, item);
@@ -654,7 +657,7 @@ fn fold_elements<C: Cell>(
             };
         }
         if elements.is_missing(at / item) {
-            // Missing counts as missing, and as nothing else.
+            // A missing element counts only as missing.
             into.fold.missing(cell, 1);
             continue;
         }

@@ -1,4 +1,4 @@
-//! Numbers that JSON would not give back: floats as their bits, wide integers as text.
+//! Serialises numbers that JSON would not preserve: floats as bits, wide integers as text.
 
 pub(super) mod floats {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};

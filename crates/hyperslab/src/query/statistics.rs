@@ -1,8 +1,8 @@
-//! What formats keep of a chunk's values beside them: which chunks need not be read.
+//! Statistics that formats store per chunk, used to avoid reading chunks.
 //!
-//! The claims are bounds. A chunk is left out when no value of it can count, when every value counts and only their number
-//! matters, or when none can be better than what was found. Claims that are exact stand for the whole chunk. Claims that nothing ties to the values are not even asked
-//! for, unless the query trusts them.
+//! Statistics are bounds. A chunk is skipped if none of its values can count, if every value counts and only their number
+//! matters, or if none can improve on the current result. Exact statistics replace the whole chunk. Statistics that are not
+//! verifiably tied to the values are not even requested, unless the query trusts them.
 
 use hyperslab_core::{Array, ChunkCoord, ChunkStatistics, Number, PlannedChunk, Result, product};
 
@@ -13,7 +13,7 @@ use super::fold::AnyFold;
 use super::operand::Operand;
 use super::plan::QueryPlan;
 
-/// What is known of these chunks and may be relied on; empty when nothing of it would help.
+/// The statistics of these chunks that may be relied on; empty if they would not help.
 pub(super) fn usable_statistics(
     plan: &QueryPlan,
     array: &dyn Array,
@@ -32,12 +32,12 @@ pub(super) fn usable_statistics(
     Ok(known)
 }
 
-/// Does everything go into one cell?
+/// Returns true if everything is folded into one cell.
 fn one_cell(plan: &QueryPlan) -> bool {
     plan.maps.iter().all(|map| *map == AxisMap::Reduce)
 }
 
-/// Is a chunk of which this is known done with? Puts into the accumulator what is known of it without reading.
+/// Returns true if a chunk with these statistics need not be read. Adds its known contribution to the accumulator.
 pub(super) fn can_skip<T: Operand>(
     plan: &QueryPlan,
     mask: Option<&Mask<T>>,
@@ -52,17 +52,17 @@ pub(super) fn can_skip<T: Operand>(
         return false;
     }
     if matches!(into.fold, AnyFold::Count(_)) && mask.is_some_and(|mask| mask.keeps_all(known)) {
-        // The claims are about all cells inside the array, so about those that are wanted too.
+        // Statistics cover all cells inside the array, so they also bound the wanted ones.
         let cells = product(&wanted.counts()).unwrap_or(0);
         return into.counts.first_mut().map(|count| *count += cells).is_some();
     }
-    // Not-a-number would make an end of the values one, unless it is left out or known not to be there.
+    // A NaN would become the minimum or maximum, unless it is skipped or known to be absent.
     let no_nan = !T::FLOAT || plan.skip_nan || known.nulls == Some(0) || mask.is_some_and(Mask::refuses_nan);
     no_nan && into.counts.first().is_none_or(|count| *count > 0) && into.fold.is_settled(known)
 }
 
-/// Folds what is known of a chunk's cells in place of them, where it is known for certain and all of them are wanted.
-/// `counts` are the wanted cells per axis.
+/// Folds a chunk's statistics in place of its cells, if they are exact and all cells are wanted. `counts` are the wanted cells
+/// per axis.
 pub(super) fn fold_from_statistics<T: Operand>(
     plan: &QueryPlan,
     mask: Option<&Mask<T>>,

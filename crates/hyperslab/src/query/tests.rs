@@ -1,4 +1,4 @@
-//! Folding over chunks is folding over the whole array: any chunking, layout, selection, axes and filter.
+//! Folding over chunks equals folding over the whole array: any chunking, layout, selection, axes and filter.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::ArrayReader;
 struct Memory {
     schema: ArraySchema,
     blob: Arc<MemoryBlob>,
-    /// Offset of each chunk, by number; `None` was never written.
+    /// Offset of each chunk, by number; `None` if it was never written.
     chunks: Vec<Option<u64>>,
     plain: bool,
-    /// Does it tell which chunks were written?
+    /// Whether it lists the written chunks.
     listed: bool,
     statistics: Option<bool>,
 }
@@ -92,7 +92,7 @@ impl Array for Memory {
     }
     fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
         let Some(hint) = self.statistics else { return Ok(vec![None; chunks.len()]) };
-        // A lie: every chunk is said to hold only minus one thousand.
+        // A lie: every chunk claims to hold only -1000.
         let lie = Some(Number::Integer(-1000));
         Ok(vec![
             Some(ChunkStatistics { min: lie, max: lie, hint, ..ChunkStatistics::default() });
@@ -112,11 +112,11 @@ struct Stored {
     fortran: bool,
     /// Bytes before the first chunk, so that nothing is aligned.
     odd: usize,
-    /// Every so many chunks one was never written.
+    /// One in this many chunks was never written.
     holes: usize,
-    /// What is there instead: zero, or the element of this number.
+    /// The fill value: zero, or the element with this number.
     fill: Option<u64>,
-    /// Are the written chunks listed, or is the grid walked?
+    /// Whether the written chunks are listed, or the grid is walked.
     listed: bool,
     seed: u64,
 }
@@ -228,7 +228,7 @@ fn operations() -> impl Strategy<Value = Operation> {
     ])
 }
 
-/// One selected value: exact when it is an integer.
+/// One selected value, exact if it is an integer.
 #[derive(Debug, Clone, Copy)]
 struct Value {
     float: f64,
@@ -253,7 +253,7 @@ fn values_of(values: &Values) -> Vec<Value> {
     values.elements.as_fixed().unwrap().chunks_exact(item).map(one).collect()
 }
 
-/// The plainest way to the answer of one cell: `(float, exact)`, `None` when it is missing.
+/// The answer of one cell, computed in the simplest way: `(float, exact)`, or `None` if it is missing.
 fn plainly(operation: Operation, skip_nan: bool, given: &[(u64, Value)]) -> Option<(f64, Option<i128>)> {
     let all: Vec<(u64, Value)> =
         given.iter().copied().filter(|(_, value)| !skip_nan || !value.float.is_nan()).collect();
@@ -301,7 +301,7 @@ fn plainly(operation: Operation, skip_nan: bool, given: &[(u64, Value)]) -> Opti
         Operation::Std { ddof } => {
             (n > f64::from(ddof)).then(|| ((squares / (n - f64::from(ddof))).sqrt(), None))
         }
-        // Whole numbers have no infinity: a zero among them makes the product zero, wherever it stands.
+        // Integers have no infinity: a zero among them makes the product zero, wherever it is.
         Operation::Product if wholes.as_ref().is_some_and(|wholes| wholes.contains(&0)) => float(0.0),
         Operation::Product => float(floats.iter().product()),
         Operation::NormL1 => {
@@ -333,7 +333,7 @@ fn plainly(operation: Operation, skip_nan: bool, given: &[(u64, Value)]) -> Opti
     }
 }
 
-/// Every answer of a query, the plainest way: read it all, group by the kept axes, one cell after the other.
+/// Every answer of a query, computed in the simplest way: read everything, group by the kept axes, one cell after another.
 fn naive(query: &Query, array: &ArrayReader, over: &[usize]) -> Vec<Option<(f64, Option<i128>)>> {
     let positions = array.resolve(&query.selection).unwrap();
     let counts = positions.counts();
@@ -444,7 +444,7 @@ proptest! {
         if let Err(what) = same(&found, &expected) {
             prop_assert!(false, "{what}: {query:?}");
         }
-        // In parts, sent away and back, in any order: not a bit differs.
+        // Run in parts, serialised and merged in any order: not a bit differs.
         let plan = query.plan(&array).unwrap();
         let plan: QueryPlan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
         let mut done: Vec<Partial> = plan.split(parts).iter().map(|part| {
@@ -456,7 +456,7 @@ proptest! {
         prop_assert_eq!(format!("{:?}", merged.to_json().unwrap()), format!("{:?}", found.to_json().unwrap()));
     }
 
-    /// Listing what was written and looking up every chunk of the grid lead to the same bits.
+    /// Listing the written chunks and locating every chunk of the grid give the same bits.
     #[test]
     fn a_list_of_written_chunks_does_not_show(
         stored in stored(),
@@ -548,7 +548,7 @@ proptest! {
             let real = group.iter().filter(|(_, value)| !value.float.is_nan()).count();
             let first = group.len() as u64;
             group.extend(missing.into_iter().enumerate().map(|(i, value)| (first + i as u64, value)));
-            // Where the least is among padding is nobody's question.
+            // The position of the minimum among padding is undefined.
             expected.push(if real == 0 { None } else { plainly(operation, true, &group) });
         }}}
         if operation == Operation::ArgMin && padded { return Ok(()); }
@@ -671,10 +671,10 @@ fn what_the_array_does_not_have_is_refused() {
     assert!(refusal(Query::new(Operation::Quantile(2.0))).contains("between 0 and 1"));
     assert!(refusal(Query::new(Operation::NullCount { fill: None })).contains("fill"));
     assert!(refusal(Query::new(Operation::Sum).window(Window::bins(0, 9))).contains("does not fit"));
-    assert!(refusal(Query::new(Operation::Sum).over([0]).memory(4)).contains("may be used"));
+    assert!(refusal(Query::new(Operation::Sum).over([0]).memory(4)).contains("but the limit is"));
 }
 
-/// A false statistic changes an answer only when the caller has said that such hints may.
+/// A false statistic changes an answer only if the caller trusts hints.
 #[test]
 fn hints_do_not_change_answers() {
     let mut memory = {
@@ -720,7 +720,7 @@ fn plans_tell_what_they_cost() {
         .unwrap()
         .explain(&array)
         .unwrap();
-    // Of each chunk, the bytes from the first wanted cell to the last.
+    // For each chunk, the bytes from the first wanted cell to the last.
     assert_eq!((told.chunks, told.stored_bytes, told.skipped), (2, 2 * (9 * 40 + 4), 0));
     assert_eq!(told.shape, Vec::<u64>::new());
     let other = field(DType::Float32, &[41, 40], &[10, 10]).open();

@@ -1,4 +1,4 @@
-//! Whole arrays, normalised: each value by the statistics of those it is reduced with.
+//! Normalises whole arrays: each value by the statistics of the values it is reduced with.
 
 use hyperslab_core::{DType, Elements, Error, Result, Values};
 use serde::{Deserialize, Serialize};
@@ -8,26 +8,26 @@ use super::operand::{Cell, Operand, Stored, for_stored, load};
 use super::{Answer, Operation, Query};
 use crate::ArrayReader;
 
-/// How values are normalised. Values that are not finite stay as they are; a divisor of zero gives not-a-number.
+/// A method of normalisation. Non-finite values stay unchanged; a divisor of zero gives NaN.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Method {
-    /// Less the mean, by the standard deviation.
+    /// Subtract the mean and divide by the standard deviation.
     Zscore,
-    /// From 0 at the smallest to 1 at the largest.
+    /// Scale the smallest value to 0 and the largest to 1.
     Minmax,
-    /// By the sum of magnitudes.
+    /// Divide by the sum of absolute values.
     L1,
-    /// By the root of the sum of squares.
+    /// Divide by the root of the sum of squares.
     L2,
-    /// Less the mean.
+    /// Subtract the mean.
     Center,
-    /// By the standard deviation.
+    /// Divide by the standard deviation.
     Scale,
-    /// The logarithm of one more than the distance from the smallest.
+    /// The logarithm of one plus the distance from the smallest value.
     Log1p,
-    /// The root of the distance from the smallest.
+    /// The square root of the distance from the smallest value.
     Sqrt,
-    /// Shares of the sum of exponentials.
+    /// The exponential, divided by the sum of exponentials.
     Softmax,
 }
 
@@ -44,7 +44,7 @@ impl Method {
         ("softmax", Self::Softmax),
     ];
 
-    /// The method of this name.
+    /// The method with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(own, _)| *own == name).map(|(_, method)| *method)
@@ -87,11 +87,11 @@ impl Method {
     }
 }
 
-/// The selected values, normalised over the query's axes; `float32` and `float64` keep their type.
+/// The selected values, normalised over the query's axes. `float32` and `float64` keep their type.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for arrays of other types, and for a result larger than the memory that may be used.
+/// [`Invalid`](Error::Invalid) for arrays of other types, and for a result that exceeds the memory limit.
 pub fn transform(array: &ArrayReader, query: &Query, method: Method) -> Result<Values> {
     let dtype = &array.schema().dtype;
     if !matches!(dtype, DType::Float32 | DType::Float64) {
@@ -101,7 +101,7 @@ pub fn transform(array: &ArrayReader, query: &Query, method: Method) -> Result<V
         )));
     }
     let positions = array.resolve(&query.selection)?;
-    // The values as they are, as float64 and as they will be.
+    // The original values, as float64, and the result.
     let each = 2 * dtype.size().unwrap_or(8) as u64 + 8;
     let (needed, allowed) = (
         positions.cells().unwrap_or(u64::MAX).saturating_mul(each),
@@ -109,7 +109,7 @@ pub fn transform(array: &ArrayReader, query: &Query, method: Method) -> Result<V
     );
     if needed > allowed {
         return Err(Error::invalid(format!(
-            "{}: transform {} of the selection takes {needed} bytes, {allowed} may be used; select less or allow more memory",
+            "{}: transform {} of the selection needs {needed} bytes, but the limit is {allowed}; select less or raise the limit",
             array.inner().name(),
             method.name()
         )));

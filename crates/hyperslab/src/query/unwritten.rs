@@ -1,8 +1,8 @@
-//! What was never written, folded at once: its cells are counted per cell of the result, and never walked.
+//! Folds unwritten cells at once: they are counted per cell of the result, never walked.
 //!
-//! Every such cell holds the fill value, so that a fold needs to know only how many there are, and where the first is.
-//! The counts are kept beside the fold and put into it when all of its chunks are in: an answer does not depend on
-//! whether chunks were found missing one by one or the stored ones were listed.
+//! Every such cell holds the fill value, so a fold only needs to know how many there are and where the first is. The counts are
+//! kept beside the fold and applied when all of its chunks have been folded. The answer therefore does not depend on whether
+//! chunks were found missing one by one or the stored ones were listed.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -20,14 +20,14 @@ use super::walk::NO_GROUP;
 use crate::ArrayReader;
 use crate::written::written;
 
-/// What a cell that was never written holds.
+/// The content of a cell that was never written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum FillCell {
     /// The bytes of an element.
     Value(Vec<u8>),
     /// A missing element.
     Missing,
-    /// Nothing that can be folded: a chunk that was never written is an error.
+    /// Nothing that can be folded: an unwritten chunk is an error.
     Invalid,
 }
 
@@ -47,34 +47,34 @@ impl FillCell {
     }
 }
 
-/// Cells of a box that go into the same cell of the result, along one axis.
+/// Cells of a box that are folded into the same cell of the result, along one axis.
 #[derive(Debug, Clone, Copy)]
 struct Share {
-    /// How far that cell is from the tile's first.
+    /// The offset of that cell from the tile's first.
     cell: usize,
-    /// How many they are.
+    /// The number of cells.
     count: u64,
     /// The index of the first of them.
     first: u64,
 }
 
-/// Positions along one axis that go into the same cell of the result.
+/// Positions along one axis that are folded into the same cell of the result.
 #[derive(Debug, Clone)]
 struct Choice {
-    /// How far that cell is from the tile's first.
+    /// The offset of that cell from the tile's first.
     cell: usize,
-    /// The chunks that hold them, in the order of places, each with the first place in it; `None` when all do.
+    /// The chunks that hold them, in position order, each with its first position; `None` if all chunks do.
     chunks: Option<Vec<(u64, u64)>>,
 }
 
 /// The shares of a box along each axis.
 type Shares = SmallVec<[Vec<Share>; 4]>;
 
-/// The written chunks of a plan, as numbers: those of a tile follow each other.
+/// The numbers of the written chunks of a plan. Those of a tile are consecutive.
 pub(super) struct Written(Vec<u64>);
 
 impl Written {
-    /// Those of the chunks `range` of a tile.
+    /// The written chunks in `range` of a tile.
     pub(super) fn of_tile(&self, geometry: &Geometry, tile: u64, range: Range<u64>) -> &[u64] {
         let base = tile * geometry.chunks;
         let at = |number: u64| self.0.partition_point(|own| *own < base + number);
@@ -83,7 +83,7 @@ impl Written {
 }
 
 impl QueryPlan {
-    /// The written chunks among those that the plan touches, where these are too many to be walked.
+    /// The written chunks among those that the plan touches, if there are too many chunks to walk.
     pub(super) fn written(&self, array: &ArrayReader, geometry: &Geometry) -> Result<Option<Written>> {
         if self.fill_cell == FillCell::Invalid {
             return Ok(None);
@@ -110,7 +110,7 @@ impl QueryPlan {
         });
     }
 
-    /// Counts all cells of a tile as never written, but for those of `written`, the chunks of `range` that were.
+    /// Counts all cells of a tile as unwritten, except those of the `written` chunks in `range`.
     pub(super) fn add_all_unwritten<C: Cell>(
         &self,
         geometry: &Geometry,
@@ -137,13 +137,13 @@ impl QueryPlan {
         }
     }
 
-    /// Puts the cells that were never written into a fold that has all the others.
+    /// Folds the unwritten cells into a fold that has all the others.
     pub(super) fn fold_unwritten(&self, into: &mut Accumulator) -> Result<()> {
         for_stored!(Stored::of(&self.dtype, &self.name)?, fold_unwritten(self, into));
         Ok(())
     }
 
-    /// The fill value, where it counts.
+    /// The fill value, if it counts.
     fn kept_fill<C: Cell>(&self, mask: Option<&Mask<C::Operand>>) -> Option<C::Operand> {
         let FillCell::Value(bytes) = &self.fill_cell else { return None };
         let value = bytemuck::pod_read_unaligned::<C>(bytes.get(..size_of::<C>())?).widen();
@@ -193,7 +193,7 @@ impl QueryPlan {
         shares
     }
 
-    /// Visits the cells of a tile that have an unwritten one, and the index of the first of these. `written` are the
+    /// Visits the cells of a tile that include an unwritten one, with the index of the first unwritten one. `written` are the
     /// tile's written chunks.
     fn visit_first_unwritten(
         &self,
@@ -251,7 +251,7 @@ impl QueryPlan {
                 None => geometry.touched[axis],
             };
             let all = reduced().map(extent).product::<u64>();
-            // At most as many chunks are tried as were written, and one more.
+            // Tries at most one more chunk than were written.
             (0..all).find_map(|trial| {
                 let mut place = tile.place.clone();
                 let (mut left, mut index, mut each) = (trial, 0, 1);
@@ -273,7 +273,7 @@ impl QueryPlan {
                 unwritten.then_some(index)
             })
         };
-        // The place along kept axes does not matter for what is written.
+        // The position along kept axes does not matter for what is written.
         let counts: Vec<usize> = choices.iter().map(Vec::len).collect();
         let kept = |axis: usize| self.maps[axis] == AxisMap::Keep;
         let groups = (0..rank).filter(|axis| !kept(*axis)).map(|axis| counts[axis]).product::<usize>();
@@ -300,7 +300,7 @@ impl QueryPlan {
         }
     }
 
-    /// The `ordinal`-th of the touched chunks along an axis, counted in the order of places, and what is wanted of it.
+    /// The `ordinal`-th touched chunk along an axis, in position order, and the wanted part of it.
     fn axis_part(&self, geometry: &Geometry, axis: usize, ordinal: u64) -> (u64, AxisPart) {
         let backwards = self.plan.positions().axes[axis].step < 0;
         let number = if backwards { geometry.touched[axis] - 1 - ordinal } else { ordinal };
@@ -318,7 +318,7 @@ fn fold_unwritten<C: Cell>(plan: &QueryPlan, into: &mut Accumulator) {
         match value {
             _ if count == 0 => {}
             Some(value) => into.repeat(cell, value, count),
-            // Missing counts as missing, and as nothing else.
+            // A missing element counts only as missing.
             None if missing => into.fold.missing(cell, count),
             None => {}
         }

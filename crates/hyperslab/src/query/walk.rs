@@ -1,4 +1,4 @@
-//! One chunk into an accumulator: loops over the wanted cells, merged into runs as long as the layout allows.
+//! Folds one chunk into an accumulator: loops over the wanted cells, merged into runs as long as the layout allows.
 
 use hyperslab_core::{Error, Layout, Result};
 use smallvec::SmallVec;
@@ -12,20 +12,20 @@ use super::operand::{BLOCK, Cell, Operand, load};
 /// A position that belongs to no group.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 
-/// Where the cells along one axis go.
+/// The destination of the cells along one axis.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum To<'a> {
-    /// All into one.
+    /// All go into one cell.
     Same,
-    /// Each into its own, this far apart.
+    /// Each goes into its own cell, at this distance.
     Own(usize),
-    /// Each into its group's, groups this far apart.
+    /// Each goes into the cell of its group, with groups at this distance.
     Group(&'a [u32], usize),
-    /// Each into its piece's, pieces this far apart.
+    /// Each goes into the cell of its piece, with pieces at this distance.
     Pieces(Along, usize),
 }
 
-/// The cells along an axis that is cut into pieces.
+/// The cells along an axis divided into pieces.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Along {
     pub(super) pieces: Pieces,
@@ -47,11 +47,11 @@ pub(super) struct Loop<'a> {
     /// Bytes from one cell to the next.
     pub(super) stride: isize,
     pub(super) to: To<'a>,
-    /// How much further the next cell is among all that are folded together.
+    /// The index distance to the next cell, among all cells folded together.
     pub(super) index: u64,
 }
 
-/// The loops of a box, the fastest in memory last, neighbours merged where they run on.
+/// The loops of a box, the fastest in memory last, merged where they are contiguous.
 fn merged<'a>(loops: &[Loop<'a>], indexed: bool) -> SmallVec<[Loop<'a>; 6]> {
     let mut sorted: SmallVec<[Loop<'a>; 6]> = loops.iter().copied().filter(|axis| axis.count > 1).collect();
     let is_grouped = |axis: &Loop<'_>| matches!(axis.to, To::Group(..) | To::Pieces(..));
@@ -93,7 +93,7 @@ pub(super) fn fold_box<C: Cell>(
     Ok(())
 }
 
-/// Folds elements that follow each other into the only cell.
+/// Folds consecutive elements into the only cell.
 pub(super) fn fold_run<C: Cell>(
     bytes: &[u8],
     mask: Option<&Mask<C::Operand>>,
@@ -105,7 +105,7 @@ pub(super) fn fold_run<C: Cell>(
     Walk::<C> { bytes, mask, into, scratch }.run(&inner, 0, 0, 0);
 }
 
-/// Every cell of the box is inside the bytes.
+/// Checks that every cell of the box is inside the bytes.
 fn check<C: Cell>(bytes: &[u8], layout: &Layout, loops: &[Loop<'_>]) -> Result<()> {
     let (mut low, mut high) = (layout.offset as i128, layout.offset as i128 + size_of::<C>() as i128);
     for axis in loops {
@@ -125,7 +125,7 @@ struct Walk<'a, C: Cell> {
     scratch: &'a mut Scratch<C::Operand>,
 }
 
-/// Room for one block, before and after the mask. Kept from chunk to chunk.
+/// Space for one block before and after masking, reused from chunk to chunk.
 #[derive(Debug)]
 pub(super) struct Scratch<T> {
     loaded: Vec<T>,
@@ -163,7 +163,7 @@ impl<'a, C: Cell> Walk<'a, C> {
         }
     }
 
-    /// Are these rows that follow each other into the same cells?
+    /// Returns true for consecutive rows that are folded into the same cells.
     fn is_rows(&self, outer: &Loop<'_>, inner: &Loop<'_>) -> bool {
         matches!((outer.to, inner.to), (To::Same, To::Own(1)))
             && self.mask.is_none()
@@ -171,7 +171,7 @@ impl<'a, C: Cell> Walk<'a, C> {
             && inner.stride == size_of::<C>() as isize
     }
 
-    /// Are these rows of which each goes into one cell?
+    /// Returns true for rows that are each folded into one cell.
     fn is_runs(&self, outer: &Loop<'_>, inner: &Loop<'_>) -> bool {
         matches!((outer.to, inner.to), (To::Own(_), To::Same))
             && self.mask.is_none()
@@ -180,7 +180,7 @@ impl<'a, C: Cell> Walk<'a, C> {
             && inner.stride == size_of::<C>() as isize
     }
 
-    /// Rows into one cell each.
+    /// Folds rows into one cell each.
     fn runs(&mut self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize, cell: usize, index: u64) {
         let To::Own(far) = outer.to else { return };
         if let Some(rows) = self.direct(outer, inner, offset) {
@@ -194,7 +194,7 @@ impl<'a, C: Cell> Walk<'a, C> {
         }
     }
 
-    /// Rows into the same cells.
+    /// Folds rows into the same cells.
     fn rows(&mut self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize, cell: usize) {
         if let Some(rows) = self.direct(outer, inner, offset) {
             self.into.rows(cell, rows);
@@ -207,7 +207,7 @@ impl<'a, C: Cell> Walk<'a, C> {
         }
     }
 
-    /// Rows of elements one after the other, where they stand: aligned all together or not at all.
+    /// Consecutive rows of elements in place, if all are aligned.
     fn direct(&self, outer: &Loop<'_>, inner: &Loop<'_>, offset: usize) -> Option<Rows<'a, C::Operand>> {
         let stride = usize::try_from(outer.stride).ok()?;
         let each = stride / size_of::<C>();
@@ -218,7 +218,7 @@ impl<'a, C: Cell> Walk<'a, C> {
         Some(Rows { values: C::direct(&self.bytes[offset..end])?, length: inner.count, each })
     }
 
-    /// The innermost axis: straight from the bytes where they are aligned elements, else block by block.
+    /// The innermost axis: directly from the bytes if they are aligned elements, else block by block.
     fn run(&mut self, inner: &Loop<'_>, offset: usize, cell: usize, index: u64) {
         let size = size_of::<C>();
         if inner.stride == size as isize {
@@ -259,7 +259,7 @@ impl<'a, C: Cell> Walk<'a, C> {
     }
 }
 
-/// Loaded values, the first of which is the `done`-th of its loop, into their cells.
+/// Folds loaded values into their cells. The first is the `done`-th of its loop.
 fn feed<T: Operand>(
     mask: Option<&Mask<T>>,
     into: &mut Accumulator,

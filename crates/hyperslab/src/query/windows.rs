@@ -1,4 +1,4 @@
-//! Windows along one axis: bins that stand side by side, or rolling ones that overlap.
+//! Windows along one axis: adjacent bins or overlapping rolling windows.
 
 use hyperslab_core::{Error, Number, Result};
 use serde::{Deserialize, Serialize};
@@ -8,23 +8,23 @@ use super::accumulate::Accumulator;
 use super::condition::nearest;
 use super::operand::{KeyKind, Operand};
 
-/// How windows follow each other.
+/// How windows are arranged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Mode {
-    /// Side by side.
+    /// Adjacent, without overlap.
     Bins,
-    /// One per step; they overlap.
+    /// One per step, overlapping.
     Rolling,
 }
 
-/// What stands in for the positions of a window that lie outside the array.
+/// The values used for positions of a window outside the array.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Pad {
-    /// Nothing: rolling windows stay inside, a bin at the edge is short.
+    /// None: rolling windows stay inside, and a bin at the edge is short.
     None,
     /// Zeros.
     Zero,
-    /// Not-a-number; only among floats.
+    /// NaN; only for floats.
     Nan,
     /// The array's missing value.
     Fill,
@@ -33,25 +33,25 @@ pub enum Pad {
 /// A window along one axis.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Window {
-    /// Along which axis.
+    /// The axis.
     pub axis: Axis,
     /// Positions in a window.
     pub size: u64,
-    /// How windows follow each other.
+    /// How windows are arranged.
     pub mode: Mode,
-    /// From one rolling window to the next.
+    /// The distance from one rolling window to the next.
     pub step: u64,
-    /// What stands outside the array.
+    /// The values used outside the array.
     pub pad: Pad,
-    /// Are windows counted from the end of the axis? Then the first bin is the short one, and a padded rolling window
-    /// reaches forward instead of back.
+    /// Whether windows are counted from the end of the axis. The first bin is then the short one, and a padded rolling window
+    /// extends forwards instead of backwards.
     pub from_end: bool,
-    /// With fewer values than this in a window, its answer is missing.
+    /// If a window has fewer values than this, its answer is missing.
     pub min_count: u64,
 }
 
 impl Window {
-    /// Bins of so many positions.
+    /// Bins of this many positions.
     pub fn bins(axis: impl Into<Axis>, size: u64) -> Self {
         Self {
             axis: axis.into(),
@@ -64,25 +64,25 @@ impl Window {
         }
     }
 
-    /// Rolling windows of so many positions.
+    /// Rolling windows of this many positions.
     pub fn rolling(axis: impl Into<Axis>, size: u64) -> Self {
         Self { mode: Mode::Rolling, ..Self::bins(axis, size) }
     }
 
-    /// Where the windows are on an axis with so many positions.
+    /// The windows on an axis of this extent.
     pub(super) fn places(&self, axis: usize, extent: u64) -> Result<Places> {
         if self.size == 0 || self.size > extent {
             return Err(Error::invalid(format!(
-                "a window of {} positions does not fit in the {extent} of axis {axis}",
+                "a window of {} positions does not fit in axis {axis}, which has {extent}",
                 self.size
             )));
         }
         if self.step == 0 {
-            return Err(Error::invalid("the step of a window is zero"));
+            return Err(Error::invalid("the step of a window must not be zero"));
         }
         if self.min_count == 0 || self.min_count > self.size {
             return Err(Error::invalid(format!(
-                "a window of {} positions cannot have {} at least",
+                "a window of {} positions cannot require {} values",
                 self.size, self.min_count
             )));
         }
@@ -97,13 +97,13 @@ impl Window {
         };
         let count = (last - first) as u64 / step as u64 + 1;
         if count >= u64::from(u32::MAX) || extent >= u64::from(u32::MAX) {
-            return Err(Error::invalid("more windows than can be counted"));
+            return Err(Error::invalid("the number of windows overflows"));
         }
         Ok(Places { axis, extent, size: self.size, first, step: step as u64, count, rolling })
     }
 }
 
-/// Where windows are.
+/// The positions of windows on an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Places {
     pub(super) axis: usize,
@@ -127,7 +127,7 @@ impl Places {
         (start.max(0) as u64, end as u64)
     }
 
-    /// The group of each position: its bin, or for rolling windows itself.
+    /// The group of each position: its bin, or for rolling windows the position itself.
     pub(super) fn groups(&self) -> (Vec<u32>, u32) {
         if self.rolling {
             return ((0..self.extent as u32).collect(), self.extent as u32);
@@ -136,10 +136,10 @@ impl Places {
         ((0..self.extent).map(bin).collect(), self.count as u32)
     }
 
-    /// Rolling windows from the accumulators of single positions. `shape` is the tile's, `axis` the window's.
+    /// Computes rolling windows from the accumulators of single positions. `shape` is the tile's, `axis` the window's.
     ///
-    /// Every window is the merge of the tail of one block of positions and the head of the next, so that each costs
-    /// the same however long it is; nothing is ever subtracted.
+    /// Every window is the merge of the tail of one block of positions and the head of the next. Each window therefore costs the
+    /// same whatever its length, and nothing is ever subtracted.
     pub(super) fn roll(&self, single: &Accumulator, shape: &[usize]) -> Accumulator {
         let inner: usize = shape[self.axis + 1..].iter().product();
         let outer: usize = shape[..self.axis].iter().product();
@@ -152,7 +152,7 @@ impl Places {
         for line in 0..outer * inner {
             let (before, after) = (line / inner, line % inner);
             let at = |position: usize| (before * extent + position) * inner + after;
-            // Heads run forward from each block's start, tails backward from its end.
+            // Heads run forwards from the start of each block, tails backwards from its end.
             let (mut heads, mut tails) = (fresh(extent), fresh(extent));
             running.copy_cell(0, &nothing, 0);
             for position in 0..extent {
@@ -181,7 +181,7 @@ impl Places {
                     continue;
                 }
                 if start / size == (end - 1) / size {
-                    // Inside one block: whole from its start or to its end, else position by position.
+                    // A window inside one block: use a head or tail if it touches an end, else merge position by position.
                     if start % size == 0 {
                         rolled.merge_cell(to, &heads, end - 1);
                     } else if end % size == 0 || end == extent {
@@ -198,7 +198,7 @@ impl Places {
         rolled
     }
 
-    /// Adds what stands outside the array; `others` values for each position that is missing.
+    /// Adds the values outside the array: `others` values for each missing position.
     pub(super) fn pad(
         &self,
         into: &mut Accumulator,

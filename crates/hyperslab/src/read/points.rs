@@ -1,5 +1,5 @@
-//! Reads by lists of positions: per axis, or point by point. Positions are sorted by chunk, so that each chunk is
-//! fetched and decoded once, however the caller's order jumps about.
+//! Reads by lists of positions: per axis, or point by point. Positions are sorted by chunk, so that each chunk is fetched and
+//! decoded once, whatever the caller's order.
 
 use hyperslab_core::{
     AxisPositions, Buffer, CellOrder, Chunk, ChunkCoord, ChunkList, Elements, Error, Extents, Grid, Layout,
@@ -8,10 +8,10 @@ use hyperslab_core::{
 
 use super::{ArrayReader, ElementBudget};
 
-/// Chunks whose wanted cells are held at once, before they go to their places.
+/// The number of chunks whose wanted cells are held before they are copied to the result.
 const BATCH: usize = 64;
 
-/// What is wanted along one axis.
+/// The wanted positions along one axis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AxisPick {
     /// Evenly spaced positions.
@@ -21,7 +21,7 @@ pub enum AxisPick {
 }
 
 impl AxisPick {
-    /// How many positions.
+    /// The number of positions.
     #[must_use]
     pub const fn count(&self) -> u64 {
         match self {
@@ -30,7 +30,7 @@ impl AxisPick {
         }
     }
 
-    /// Does the axis stay in the result?
+    /// Returns true if the axis stays in the result.
     #[must_use]
     pub const fn keep(&self) -> bool {
         match self {
@@ -41,7 +41,7 @@ impl AxisPick {
 }
 
 impl ArrayReader {
-    /// Reads every combination of the positions picked along each axis: `numpy.ix_`, not pointwise.
+    /// Reads every combination of the positions picked along each axis: like `numpy.ix_`, not pointwise.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl ArrayReader {
         self.gather_into(&Jobs::Outer(Outer::new(&self.schema().grid, axes)?), out)
     }
 
-    /// Reads single cells: `points[axis][i]` is the position of the `i`-th along that axis.
+    /// Reads single cells: `points[axis][i]` is the position of the `i`-th point along that axis.
     ///
     /// # Errors
     ///
@@ -107,7 +107,7 @@ impl ArrayReader {
         let counts = jobs.counts();
         if product(&counts).and_then(|cells| cells.checked_mul(item as u64)) != Some(out.len() as u64) {
             return Err(Error::invalid(format!(
-                "a buffer of {} bytes for a result of {counts:?} elements of {item} bytes",
+                "a buffer of {} bytes cannot hold exactly {counts:?} elements of {item} bytes",
                 out.len()
             )));
         }
@@ -133,12 +133,12 @@ impl ArrayReader {
         Ok(())
     }
 
-    /// The wanted cells of a chunk, back to back.
+    /// The wanted cells of a chunk, packed.
     fn pack(&self, chunk: &mut Chunk<'_>, job: &Job<'_>, list: &JobList<'_>, item: usize) -> Result<Vec<u8>> {
         let schema = self.schema();
         let bytes = |strides: &[u64]| strides.iter().map(|cells| cells * item as u64).collect::<Extents>();
         let mut packed = Vec::new();
-        // Plain chunks of a mapped file are picked from where they are.
+        // Plain chunks of a mapped file are read in place.
         if let Some(stored) = chunk.mapped(true)? {
             let strides = schema.order.strides(&schema.decoded_shape(&job.coord));
             let origin = schema.grid.region(&job.coord).start;
@@ -147,7 +147,8 @@ impl ArrayReader {
         }
         let (wanted, shape) = (list.wanted(chunk.index()), &job.bounds.shape);
         let cells = job.bounds.cells().and_then(|cells| usize::try_from(cells).ok()?.checked_mul(item));
-        let mut cells = Buffer::zeroed(cells.ok_or_else(|| Error::invalid("a chunk larger than memory"))?)?;
+        let mut cells =
+            Buffer::zeroed(cells.ok_or_else(|| Error::invalid("a chunk is larger than memory"))?)?;
         chunk.with_cells(&wanted, |stored, from| {
             copy_box(stored, from, cells.as_mut_slice(), &Layout::packed(shape, item), shape, item)
         })?;
@@ -205,7 +206,7 @@ impl ChunkList for JobList<'_> {
     fn wanted(&self, index: u64) -> PlannedChunk {
         let job = self.jobs.job(index as usize);
         let bounds = Positions::region(&job.bounds);
-        // The box was made inside the grid, and inside one chunk of it.
+        // The box lies inside the grid, and inside one of its chunks.
         let plan = Plan::new(self.grid, bounds).ok().filter(|plan| !plan.is_empty());
         plan.map_or(PlannedChunk { coord: job.coord, axes: [].into_iter().collect() }, |plan| plan.chunk(0))
     }
@@ -222,14 +223,14 @@ struct Job<'a> {
 
 #[derive(Debug)]
 enum Cells<'a> {
-    /// Per axis: positions in the array and places in the result. Every combination is wanted.
+    /// Per axis: positions in the array and in the result. Every combination is wanted.
     Outer(Vec<&'a [Picked]>),
-    /// Numbers of points.
+    /// Point numbers.
     Points(&'a [Vec<u64>], &'a [usize]),
 }
 
 impl Job<'_> {
-    /// Where the cells are in a box that starts at `origin`: offsets to be added, one of each list.
+    /// The offsets of the cells in a box that starts at `origin`: each is a sum of one offset per list.
     fn sources(&self, origin: &[u64], strides: &[u64]) -> Vec<Vec<usize>> {
         match &self.cells {
             Cells::Outer(axes) => {
@@ -249,7 +250,7 @@ impl Job<'_> {
         }
     }
 
-    /// Where the cells go in the result, in the same order.
+    /// The offsets of the cells in the result, in the same order.
     fn places(&self, strides: &[u64]) -> Vec<Vec<usize>> {
         match &self.cells {
             Cells::Outer(axes) => {
@@ -279,7 +280,7 @@ impl Jobs<'_> {
         }
     }
 
-    /// The shape of the result, axes that an index drops included.
+    /// The shape of the result, including axes that an index drops.
     fn counts(&self) -> Extents {
         match self {
             Self::Outer(outer) => outer.counts.clone(),
@@ -295,19 +296,19 @@ impl Jobs<'_> {
     }
 }
 
-/// What is picked along one axis.
+/// The positions picked along one axis.
 #[derive(Debug)]
 struct OuterAxis {
-    /// Positions and places, sorted by position.
+    /// Positions in the array and in the result, sorted by the former.
     cells: Vec<Picked>,
-    /// Where each chunk's begin, and the end of the last.
+    /// The start of each chunk's cells, and the end of the last.
     starts: Vec<usize>,
 }
 
-/// A position in the array and its place in the result.
+/// A position in the array and its position in the result.
 type Picked = (u64, u64);
 
-/// Lists per axis, cut by chunk.
+/// Lists per axis, divided by chunk.
 #[derive(Debug)]
 struct Outer {
     axes: Vec<OuterAxis>,
@@ -320,7 +321,7 @@ impl Outer {
     fn new(grid: &Grid, picks: &[AxisPick]) -> Result<Self> {
         if picks.len() != grid.rank() {
             return Err(Error::invalid(format!(
-                "{} axes selected, the array has {}",
+                "the selection has {} axes, but the array has {}",
                 picks.len(),
                 grid.rank()
             )));
@@ -373,9 +374,9 @@ impl Outer {
 struct Points<'a> {
     points: &'a [Vec<u64>],
     chunk_shape: Extents,
-    /// Numbers of points, by chunk.
+    /// Point numbers, by chunk.
     order: Vec<usize>,
-    /// Where each chunk's begin in `order`, and its end.
+    /// The start of each chunk's points in `order`, and the end of the last.
     groups: Vec<usize>,
 }
 
@@ -420,7 +421,7 @@ impl<'a> Points<'a> {
     }
 }
 
-/// Where runs of equal keys begin, and the end of the last.
+/// The starts of runs of equal keys, and the end of the last.
 fn starts<T, K: PartialEq>(sorted: &[T], key: impl Fn(&T) -> K) -> Vec<usize> {
     let mut starts = vec![0];
     starts.extend((1..sorted.len()).filter(|&i| key(&sorted[i - 1]) != key(&sorted[i])));
@@ -439,7 +440,7 @@ fn check(axis: usize, extent: u64, mut positions: impl Iterator<Item = u64>) -> 
     }
 }
 
-/// The first run of equal steps of `item` in offsets: how many of them follow each other in memory.
+/// The number of leading offsets that are contiguous in memory.
 fn run(offsets: &[usize], item: usize) -> usize {
     1 + offsets.windows(2).take_while(|pair| pair[1] == pair[0] + item).count()
 }
@@ -452,14 +453,14 @@ fn pick(source: &[u8], lists: &[Vec<usize>], item: usize, out: &mut Vec<u8>) -> 
             let cells = run(&last[at..], item);
             let first = base + last[at];
             let bytes = source.get(first..first + cells * item);
-            out.extend_from_slice(bytes.ok_or_else(|| Error::invalid("a chunk with too few bytes"))?);
+            out.extend_from_slice(bytes.ok_or_else(|| Error::invalid("a chunk has too few bytes"))?);
             at += cells;
         }
         Ok(())
     })
 }
 
-/// Puts packed cells to every sum of offsets.
+/// Copies packed cells to every sum of offsets.
 fn scatter(packed: &[u8], lists: &[Vec<usize>], item: usize, out: &mut [u8]) -> Result<()> {
     let mut rest = packed;
     walk(lists, 0, &mut |base, last| {
@@ -470,7 +471,7 @@ fn scatter(packed: &[u8], lists: &[Vec<usize>], item: usize, out: &mut [u8]) -> 
             let (cell, left) = rest.split_at_checked(cells * item).unwrap_or((rest, &[]));
             match out.get_mut(first..first + cells * item) {
                 Some(place) if place.len() == cell.len() => place.copy_from_slice(cell),
-                _ => return Err(Error::invalid("a cell outside the result")),
+                _ => return Err(Error::invalid("a cell lies outside the result")),
             }
             rest = left;
             at += cells;
@@ -479,7 +480,7 @@ fn scatter(packed: &[u8], lists: &[Vec<usize>], item: usize, out: &mut [u8]) -> 
     })
 }
 
-/// Every sum of one offset of each list, the last varying fastest.
+/// Every sum of one offset per list, the last varying fastest.
 fn sums(lists: &[Vec<usize>]) -> Vec<usize> {
     let mut all = Vec::new();
     // The visitor never fails.

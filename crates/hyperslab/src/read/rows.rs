@@ -1,17 +1,17 @@
-//! Many small chunks that follow each other along one axis and fill the others: each is one run of bytes of the result.
-//! The work per chunk beside its copy is what counts, so slots are computed without a bitmap and without strides.
+//! A fast path for many small chunks that follow each other along one axis and fill the others: each is one run of bytes of the
+//! result. The overhead per chunk dominates here, so slots are computed without a bitmap and without strides.
 
 use hyperslab_core::{
     Array, CellOrder, Chunk, ChunkCoord, ChunkList, Context, Layout, Plan, PlannedChunk, Result, Threads,
     copy_box, visit_chunks,
 };
 
-/// Chunks of up to this many bytes are small.
+/// The maximum size of a small chunk in bytes.
 const SMALL_CHUNK: usize = 16 << 10;
-/// Bytes of the result that one task fills.
+/// The number of result bytes that one task fills.
 const TASK: usize = 256 << 10;
 
-/// A read of that form.
+/// A read that takes the fast path.
 pub(super) struct RowCopy<'a> {
     array: &'a dyn Array,
     plan: &'a Plan,
@@ -21,7 +21,7 @@ pub(super) struct RowCopy<'a> {
     axis: usize,
     /// Bytes from one position along that axis to the next.
     row: usize,
-    /// Positions along it that one chunk has.
+    /// Positions per chunk along it.
     extent: u64,
     item: usize,
 }
@@ -39,7 +39,7 @@ impl ChunkList for RowCopy<'_> {
 }
 
 impl<'a> RowCopy<'a> {
-    /// `None` where the plan has another form, or large chunks.
+    /// Returns `None` if the plan does not qualify or the chunks are large.
     pub(super) fn new(
         array: &'a dyn Array,
         plan: &'a Plan,
@@ -59,7 +59,7 @@ impl<'a> RowCopy<'a> {
         let filled = others
             .clone()
             .all(|(other, (part, count))| part.count == *count && (other > axis || *count == 1));
-        // The rows of a chunk follow each other in it: it has nothing beside what is wanted of the axes behind.
+        // The rows of a chunk are contiguous in it if all of the following axes are wanted.
         let whole = schema.decoded_shape(&first.coord)[axis + 1..] == counts[axis + 1..];
         if !filled || !whole {
             return None;
@@ -97,12 +97,12 @@ impl<'a> RowCopy<'a> {
         })
     }
 
-    /// Where the chunk's first wanted position goes.
+    /// The position of the chunk's first wanted row in the result.
     fn place(&self, index: u64) -> u64 {
         self.plan.chunk(index).axes[self.axis].place
     }
 
-    /// The positions of a chunk that come before the wanted ones, and how many are wanted.
+    /// The number of rows before the wanted ones in a chunk, and the number of wanted rows.
     fn wanted_rows(&self, index: u64) -> (usize, usize) {
         // Only the first and the last chunk may be wanted in part.
         if index > 0 && index + 1 < self.plan.len() {

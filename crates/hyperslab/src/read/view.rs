@@ -1,16 +1,16 @@
-//! Contiguous selections of raw chunks, as a view into the mapped file.
+//! Contiguous selections of raw chunks as views into the mapped file.
 
 use bytes::Bytes;
 use hyperslab_core::{Array, BlobKey, CellOrder, ChunkList, Plan, PlannedChunk, Result, Span, locate};
 
-/// A view is looked for in results of up to this many chunks; more are hardly ever one run of bytes.
+/// Views are only attempted for results of up to this many chunks; larger ones are hardly ever contiguous.
 const MOST_CHUNKS: u64 = 256;
 
-/// The plan's result as one run of stored bytes; `None` when it is not one, or the blob is not mapped.
+/// The plan's result as one run of stored bytes; `None` if it is not contiguous or the blob is not mapped.
 pub(super) fn contiguous(array: &dyn Array, plan: &Plan) -> Result<Option<Bytes>> {
     let schema = array.schema();
     let Some(item) = schema.dtype.size().filter(|item| *item > 0) else { return Ok(None) };
-    // Cheap refusals first: most selections end here.
+    // Cheap checks first: most selections end here.
     if schema.order != CellOrder::RowMajor || plan.is_empty() || plan.len() > MOST_CHUNKS || array.is_remote()
     {
         return Ok(None);
@@ -45,8 +45,8 @@ pub(super) fn contiguous(array: &dyn Array, plan: &Plan) -> Result<Option<Bytes>
     view(array, &run.blob, &run)
 }
 
-/// Do the plan's chunks follow each other along the slowest axis that has more than one position? Only then
-/// can their parts follow each other in the result.
+/// Returns true if the plan's chunks follow each other along the slowest axis that has more than one position. Only then can
+/// their parts be contiguous in the result.
 fn leads_with_one_axis(counts: &[u64], plan: &Plan) -> bool {
     let lead = counts.iter().position(|count| *count > 1).unwrap_or(0);
     let straight = plan.positions().axes.iter().all(|axis| axis.count <= 1 || axis.step == 1);
@@ -60,7 +60,7 @@ fn leads_with_one_axis(counts: &[u64], plan: &Plan) -> bool {
             .all(|(axis, (part, count))| axis == lead || part.count == *count)
 }
 
-/// The first cell and the number of cells, when the wanted cells follow each other in the chunk.
+/// The first cell and the number of cells, if the wanted cells are contiguous in the chunk.
 fn run_in_chunk(wanted: &PlannedChunk, shape: &[u64]) -> Option<(u64, u64)> {
     let strides = CellOrder::RowMajor.strides(shape);
     let (mut first, mut cells) = (0_u64, 1_u64);

@@ -1,4 +1,4 @@
-//! Dense arrays as rows, in C order, read a slab at a time.
+//! Dense arrays as rows, in C order, read one slab at a time.
 
 use std::collections::VecDeque;
 
@@ -11,16 +11,16 @@ use super::{Rows, members, plain_column};
 use crate::ArrayReader;
 use crate::labels::values_along;
 
-/// Values that are read at once.
+/// The number of bytes read at once.
 const SLAB_BYTES: u64 = 128 << 20;
-/// Rows of a batch: dimension columns are made for this many at a time.
+/// Rows per batch, for which dimension columns are generated at a time.
 const BATCH_ROWS: usize = 1 << 17;
 
 impl ArrayReader {
-    /// The elements of a selection as rows. An array of structs has one column per member, any other a column
-    /// `value`; before them stand the labels along the dimensions that the selection keeps, or positions where there are
-    /// none, named as the dimensions are or `dim_0`, `dim_1` … Times are dates. A one-dimensional array of structs is a table as it is: its rows have no
-    /// positions.
+    /// The elements of a selection as rows. An array of structs has one column per member, any other array a column `value`.
+    /// Before them come the labels along the dimensions that the selection keeps, or positions if there are no labels. These
+    /// columns are named after the dimensions, or `dim_0`, `dim_1` … Times become dates. A one-dimensional array of structs is
+    /// already a table, so its rows have no position column.
     ///
     /// # Errors
     ///
@@ -59,7 +59,7 @@ impl ArrayReader {
         Ok(Rows { columns, batches: Box::new(rows) })
     }
 
-    /// Do labels stand along one of its dimensions?
+    /// Returns true if one of its dimensions has labels.
     #[must_use]
     pub fn has_labels(&self) -> bool {
         self.schema().labels.iter().any(|labels| *labels != Labels::None)
@@ -94,7 +94,7 @@ fn dimension_columns(
     .collect()
 }
 
-/// Columns of the same name get an underscore more: files of columns know them by name.
+/// Appends an underscore to duplicate column names, because columnar files identify columns by name.
 fn make_unique(columns: &mut [Column]) {
     for at in 1..columns.len() {
         while columns[..at].iter().any(|before| before.name == columns[at].name) {
@@ -103,7 +103,7 @@ fn make_unique(columns: &mut [Column]) {
     }
 }
 
-/// The result cut into runs in C order that reach over whole chunks where memory allows.
+/// Divides the result into runs in C order that cover whole chunks if memory allows.
 fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
     let item = reader.schema().dtype.size().unwrap_or(64).max(1) as u64;
     let shape = positions.shape();
@@ -128,7 +128,7 @@ fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
 struct ArrayRows {
     reader: ArrayReader,
     positions: Positions,
-    /// Columns of positions.
+    /// The number of position columns.
     dimensions: usize,
     /// The labels along each of them.
     labels: Vec<Option<Values>>,
@@ -148,7 +148,7 @@ impl Iterator for ArrayRows {
             let region = self.blocks.region(&self.blocks.coord(self.block));
             self.block += 1;
             if let Err(error) = self.read(&region) {
-                // Nothing can follow a part that is missing.
+                // Nothing can follow a missing part.
                 self.block = u64::MAX;
                 return Some(Err(error));
             }
@@ -213,12 +213,12 @@ fn within(positions: &Positions, region: &Region) -> Positions {
     positions
 }
 
-/// `count` elements from `first` on; fixed-size ones without a copy.
+/// `count` elements starting at `first`. Fixed-size elements are not copied.
 pub(crate) fn run(dtype: &DType, elements: &Elements, first: usize, count: usize) -> Result<Elements> {
     if let (Some(size), Some(bytes), None) = (dtype.size(), elements.as_fixed(), &elements.validity) {
         let part = first.checked_mul(size).zip(count.checked_mul(size));
         let part = part.filter(|(start, length)| start + length <= bytes.len());
-        let (start, length) = part.ok_or_else(|| Error::invalid("fewer elements than cells"))?;
+        let (start, length) = part.ok_or_else(|| Error::invalid("there are fewer elements than cells"))?;
         return Ok(Elements::fixed(bytes.slice(start..start + length)));
     }
     let picks: Vec<_> = (first..first + count).map(|index| (0, index)).collect();

@@ -1,4 +1,4 @@
-//! Rows as comma-separated text under a line of names.
+//! Rows as comma-separated values with a header line.
 
 use std::io::Write;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::{Rows, cell_to_json};
 
-/// Writes a line of names and a line per row. Missing elements are empty, lists and structs are JSON.
+/// Writes a header line and one line per row. Missing elements are empty; lists and structs are JSON.
 ///
 /// # Errors
 ///
-/// Whatever a batch says; [`Io`](Error::Io) when the system refuses.
+/// Any error from a batch; [`Io`](Error::Io) if the system reports an error.
 pub fn write_csv(rows: Rows<'_>, out: &mut dyn Write) -> Result<()> {
     let failed = |source| Error::io("output", source);
     let names: Vec<_> = rows.columns.iter().map(|column| quoted(&column.name)).collect();
@@ -34,14 +34,14 @@ pub fn write_csv(rows: Rows<'_>, out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// One element as CSV has it.
+/// One element in CSV form.
 pub(super) fn cell(dtype: &DType, elements: &Elements, index: usize) -> String {
     if matches!(dtype, DType::Float16 | DType::Float32 | DType::Float64) && !elements.is_missing(index) {
         return element_to_text(dtype, elements, index);
     }
     match cell_to_json(dtype, elements, index) {
         Value::Null => String::new(),
-        // Empty text in quotes, so that it is told apart from what is missing.
+        // Empty text is quoted, to distinguish it from a missing element.
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
         Value::String(text) => quoted(&text),
         nested @ (Value::Array(_) | Value::Object(_)) => quoted(&nested.to_string()),

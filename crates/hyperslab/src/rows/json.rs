@@ -1,4 +1,4 @@
-//! Rows as one JSON object: a list per column.
+//! Rows as one JSON object with a list per column.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
@@ -7,14 +7,14 @@ use tempfile::SpooledTempFile;
 
 use super::{Rows, cell_to_json};
 
-/// A column's text stays in memory up to this size and goes to a temporary file beyond.
+/// A column's text stays in memory up to this size; beyond it, it goes to a temporary file.
 const IN_MEMORY: usize = 4 << 20;
 
-/// Writes `{"name": [value, …], …}`. Columns are gathered beside the output, so memory stays bounded.
+/// Writes `{"name": [value, …], …}`. Columns are collected separately, so memory stays bounded.
 ///
 /// # Errors
 ///
-/// Whatever a batch says; [`Io`](Error::Io) when the system refuses.
+/// Any error from a batch; [`Io`](Error::Io) if the system reports an error.
 pub fn write_json(rows: Rows<'_>, out: &mut dyn Write) -> Result<()> {
     let failed = |source| Error::io("output", source);
     let mut texts: Vec<_> = rows.columns.iter().map(|_| SpooledTempFile::new(IN_MEMORY)).collect();

@@ -1,4 +1,4 @@
-//! Rows as NumPy's structured array.
+//! Rows as a NumPy structured array.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -7,13 +7,13 @@ use hyperslab_npy::encode_header;
 
 use super::Rows;
 
-/// Writes a one-dimensional structured array, a field per column. Text and bytes become as long as the longest,
-/// for which all rows are gathered in memory; columns of fixed size are written as they come.
+/// Writes a one-dimensional structured array with one field per column. Text and bytes are padded to the longest, which requires
+/// all rows in memory; fixed-size columns are streamed.
 ///
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) for lists and missing elements, which NumPy files cannot hold; [`Io`](Error::Io)
-/// when the system refuses.
+/// if the system reports an error.
 pub fn write_npy<W: Write + Seek>(rows: Rows<'_>, out: &mut W) -> Result<()> {
     let variable = |column: &Column| !column.dtype.is_fixed();
     if rows.columns.iter().any(variable) {
@@ -37,7 +37,7 @@ fn write_fixed<W: Write + Seek>(rows: Rows<'_>, out: &mut W) -> Result<()> {
     let dtype = DType::from(StructType::packed(
         rows.columns.iter().map(|column| (column.name.clone(), column.dtype.clone())),
     ));
-    // The number of rows is known at the end: leave as much room as the largest needs.
+    // The number of rows is known only at the end, so reserve the space of the largest header.
     let header = |rows: u64| encode_header(&dtype, &[rows]);
     let room = header(u64::MAX)?.len();
     out.write_all(&vec![0; room]).map_err(failed)?;
@@ -51,7 +51,7 @@ fn write_fixed<W: Write + Seek>(rows: Rows<'_>, out: &mut W) -> Result<()> {
     out.seek(SeekFrom::Start(0)).and_then(|_| out.write_all(&header)).map_err(failed)
 }
 
-/// A batch row after row.
+/// A batch in row order.
 fn interleaved(columns: &[Column], batch: &Batch) -> Result<Vec<u8>> {
     let mut parts = Vec::with_capacity(columns.len());
     for (column, elements) in columns.iter().zip(&batch.columns) {
@@ -79,13 +79,13 @@ fn unfit(column: &Column) -> Error {
     Error::invalid(format!("column {}: NumPy files cannot hold elements of {}", column.name, column.dtype))
 }
 
-/// The header made as long as `room` by more of the spaces that end it.
+/// Extends the header to `room` bytes with trailing spaces.
 fn padded(header: Vec<u8>, room: usize) -> Vec<u8> {
     let more = room.saturating_sub(header.len());
     if more == 0 {
         return header;
     }
-    // Version 1 counts in two bytes, later ones in four; the newline stays last.
+    // Version 1 has a two-byte length, later versions four. The newline stays last.
     let wide = header[6] > 1;
     let mut header = header;
     header.pop();

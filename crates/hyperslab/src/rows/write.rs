@@ -1,4 +1,4 @@
-//! Rows to a file, in the form that its ending means.
+//! Writes rows to a file, in the format given by its extension.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use hyperslab_core::{DType, Error, Result};
 use super::{Rows, write_csv, write_json, write_npy};
 use crate::ArrayReader;
 
-/// The endings that rows can be written as, in this build.
+/// The extensions for files of rows in this build.
 pub const ENDINGS: &[&str] = &[
     "csv",
     "json",
@@ -22,14 +22,14 @@ pub const ENDINGS: &[&str] = &[
     "parquet",
 ];
 
-/// Can rows be written to a file of this name?
+/// Returns true if rows can be written to a file with this name.
 #[must_use]
 pub fn writes(path: &Path) -> bool {
     ENDINGS.contains(&ending(path).as_str())
 }
 
-/// Are the elements of an array of this type written to such a file as they stand, not as rows? `.csv` takes structs as rows
-/// and anything else by lines of the last axis; files of columns take all arrays as rows.
+/// Returns true if an array of this type is written to such a file element by element, not as rows. `.csv` takes structs as rows
+/// and anything else as lines along the last axis; columnar files take all arrays as rows.
 #[must_use]
 pub fn takes_elements(path: &Path, dtype: &DType) -> bool {
     match ending(path).as_str() {
@@ -39,8 +39,8 @@ pub fn takes_elements(path: &Path, dtype: &DType) -> bool {
     }
 }
 
-/// Is an array written to such a file as rows? As [`takes_elements`] says; where labels stand along its dimensions, `.csv` takes
-/// rows as well, so that they are kept.
+/// Returns true if an array is written to such a file as rows, by the rule of [`takes_elements`]. `.csv` also takes an array with
+/// labels along its dimensions as rows, so that the labels are kept.
 #[must_use]
 pub fn as_rows(path: &Path, array: &ArrayReader) -> bool {
     !takes_elements(path, &array.schema().dtype) || ending(path) == "csv" && array.has_labels()
@@ -50,24 +50,23 @@ pub(crate) fn ending(path: &Path) -> String {
     path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase()
 }
 
-/// Writes rows in the form that the ending of `path` means: `.csv`, `.json`, `.npy`, `.arrow` (`.feather`), `.parquet`.
-/// The file appears whole or not at all.
+/// Writes rows in the format given by the extension of `path`: `.csv`, `.json`, `.npy`, `.arrow` (`.feather`), `.parquet`. The
+/// file appears complete or not at all.
 ///
 /// # Errors
 ///
-/// [`Invalid`](Error::Invalid) for an ending that we do not know or a type that the form cannot hold,
-/// [`Exists`](Error::Exists) when the file exists and `replace` is false; [`Io`](Error::Io) when the system refuses; otherwise
-/// whatever a batch says.
+/// [`Invalid`](Error::Invalid) for an unknown extension or a type that the format cannot hold, [`Exists`](Error::Exists) if the
+/// file exists and `replace` is false; [`Io`](Error::Io) if the system reports an error; otherwise any error from a batch.
 pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
     write_staged(rows, path, StageOptions::default().with_replace(replace))
 }
 
-/// As [`write`], with all options of the stage.
+/// Like [`write`], with all staging options.
 pub(crate) fn write_staged(rows: Rows<'_>, path: &Path, options: StageOptions) -> Result<()> {
     let ending = ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         return Err(Error::invalid(format!(
-            "{}: the ending is none of .{}",
+            "{}: cannot infer the format from the extension; use one of .{}",
             path.display(),
             ENDINGS.join(", .")
         )));

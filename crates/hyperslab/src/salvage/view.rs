@@ -1,4 +1,4 @@
-//! A damaged store in which everything that can be read is whole, and everything else is missing.
+//! A view of a damaged store in which unreadable content is missing.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -6,28 +6,28 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Depth, Elements, Error, Fill, Node, Positions,
-    Report, Result, Span, Store, StoredForm, StoredGroup, child_path, normal_path, read_serial,
+    Report, Result, Span, Store, StoredForm, StoredGroup, child_path, is_child_path, read_serial,
 };
 
 use super::Losses;
 
-/// What can be read of a damaged store.
+/// The readable content of a damaged store.
 #[derive(Debug)]
 pub(super) struct SalvagedStore {
-    /// The store as it is, and as it would be if nothing was cut off. The first that can answer does.
+    /// The store as it is, and as it would be without truncation. The first that can answer does.
     stores: Vec<Arc<dyn Store>>,
     losses: Losses,
 }
 
 impl SalvagedStore {
-    /// Fails when not even the root can be read.
+    /// Fails if even the root cannot be read.
     pub(super) fn new(stores: Vec<Arc<dyn Store>>, losses: Losses) -> Result<Self> {
         let own = Self { stores, losses };
         own.first(|store| store.node("/"))?;
         Ok(own)
     }
 
-    /// The first answer, or the first reason why there is none.
+    /// The first answer, or the first error if there is none.
     fn first<T>(&self, ask: impl Fn(&Arc<dyn Store>) -> Result<T>) -> Result<T> {
         let mut failed = None;
         for store in &self.stores {
@@ -63,7 +63,7 @@ impl Store for SalvagedStore {
         };
         let readable = |name: &String| {
             let below = child_path(path, name);
-            let found = if normal_path(&below) == below {
+            let found = if is_child_path(&below) {
                 self.first(|store| store.node(&below)).map(|_| ())
             } else {
                 Err(Error::invalid("its name is empty or \".\""))
@@ -89,7 +89,7 @@ impl Store for SalvagedStore {
     }
 }
 
-/// An array whose damaged chunks were never written.
+/// An array whose damaged chunks appear as never written.
 #[derive(Debug)]
 struct SalvagedArray {
     path: String,
@@ -101,7 +101,7 @@ struct SalvagedArray {
 impl SalvagedArray {
     fn new(path: &str, inner: Arc<dyn Array>, losses: Losses) -> Self {
         let mut schema = inner.schema().clone();
-        // A chunk that is lost must read as something.
+        // A lost chunk must read as something.
         if schema.fill == Fill::Refused {
             schema.fill = Fill::Zero;
         }
@@ -110,7 +110,7 @@ impl SalvagedArray {
         Self { path: path.to_owned(), inner, schema, losses }
     }
 
-    /// Where a chunk is stored, after reading it once.
+    /// Locates a chunk, after reading it once.
     fn checked(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
         let found = self.inner.locate(std::slice::from_ref(chunk))?.pop().flatten();
         if found.is_some() {
@@ -178,7 +178,7 @@ impl Array for SalvagedArray {
         match (refused, walked) {
             (Some(why), _) => Err(why),
             (None, Err(why)) => {
-                // The rest of the index is lost, and the chunks that it leads to.
+                // The rest of the index is lost, with the chunks it refers to.
                 self.losses.note(&self.path, None, &why);
                 Ok(())
             }

@@ -16,16 +16,16 @@ use super::reader::BlobReader;
 use super::{Opened, RowSource};
 use crate::rows::plain_column;
 
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// A file whose columns are Arrow's arrays.
+/// A file whose columns are Arrow arrays.
 #[derive(Debug)]
 struct ArrowRows {
     blob: Arc<dyn Blob>,
     kind: Kind,
     columns: Vec<Column>,
-    /// Of each enumeration, the code of a name.
+    /// For each enumeration, the codes of its names.
     codes: Vec<HashMap<String, usize>>,
 }
 
@@ -37,7 +37,7 @@ enum Kind {
 
 type RecordBatches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + Send + 'a>;
 
-pub(super) fn open_parquet(blob: Arc<dyn Blob>) -> Result<Opened> {
+pub(crate) fn open_parquet(blob: Arc<dyn Blob>) -> Result<Opened> {
     let builder = parquet_builder(&blob)?;
     let rows = u64::try_from(builder.metadata().file_metadata().num_rows()).unwrap_or(0);
     let schema = Arc::clone(builder.schema());
@@ -65,7 +65,7 @@ fn opened(blob: Arc<dyn Blob>, kind: Kind, schema: &SchemaRef, rows: Option<u64>
     }
     let codes = vec![HashMap::new(); columns.len()];
     let mut source = ArrowRows { blob, kind, columns, codes };
-    // Dictionaries may differ between the parts of a file: their names are gathered first.
+    // Dictionaries may differ between the parts of a file, so their names are collected first.
     let mut counted = 0;
     if !enumerations.is_empty() || rows.is_none() {
         let mut codes = std::mem::take(&mut source.codes);
@@ -155,7 +155,7 @@ impl RowSource for ArrowRows {
     }
 }
 
-/// A blob as the Parquet reader wants it.
+/// A blob in the form that the Parquet reader requires.
 #[derive(Debug)]
 struct Chunks {
     blob: Arc<dyn Blob>,

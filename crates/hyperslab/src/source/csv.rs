@@ -1,8 +1,9 @@
-//! Comma-separated text, also with tabs: a line of names, then a line per row.
+//! Comma- or tab-separated text: a header line, then one line per row.
 //!
-//! The types are those that all values of a column have, so the file is read once before its rows are. A field without
-//! anything in it is a missing value.
+//! A column's type is one that fits all its values, so the file is read once before its rows are. An empty field is a missing
+//! value.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use ::csv::{ReaderBuilder, StringRecord};
@@ -14,10 +15,10 @@ use super::reader::BlobReader;
 use super::{Opened, RowSource};
 use crate::rows::plain_column;
 
-/// Rows of a batch.
+/// Rows per batch.
 const BATCH_ROWS: usize = 64 << 10;
 
-/// Does the file have the name of such a file, and no bytes that text does not have?
+/// Returns true if the file has the extension of such a file, and contains only text.
 pub(super) fn is_named_so(glimpse: &Glimpse<'_>) -> bool {
     let Some(blob) = glimpse.blob() else { return false };
     ending(blob.name()).is_some() && !glimpse.head().contains(&0)
@@ -46,7 +47,8 @@ pub(super) fn open(blob: Arc<dyn Blob>) -> Result<Opened> {
     let failed = |error| failure(blob.name(), error);
     let names: Vec<String> =
         lines.headers().map_err(failed)?.iter().map(|name| name.trim().to_owned()).collect();
-    if let Some((at, name)) = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name)) {
+    let mut seen = HashSet::with_capacity(names.len());
+    if let Some((at, name)) = names.iter().enumerate().find(|(_, name)| !seen.insert(name.as_str())) {
         return Err(Error::invalid(format!(
             "{}: column {} has the name {name:?} of an earlier one",
             blob.name(),
@@ -70,7 +72,7 @@ pub(super) fn open(blob: Arc<dyn Blob>) -> Result<Opened> {
 
 fn reader(blob: &Arc<dyn Blob>, delimiter: u8) -> Result<::csv::Reader<BlobReader>> {
     let blob = BlobReader::new(Arc::clone(blob), 0)?;
-    // Rows of another number of fields than the line of names are errors.
+    // A row with another number of fields than the header is an error.
     Ok(ReaderBuilder::new().delimiter(delimiter).from_reader(blob))
 }
 
@@ -89,7 +91,7 @@ fn failure(name: &str, error: ::csv::Error) -> Error {
     }
 }
 
-/// What all values of a column can be.
+/// The types that fit all values of a column.
 #[derive(Debug, Clone, Copy)]
 struct Guess {
     some: bool,
@@ -155,7 +157,7 @@ fn boolean(field: &str) -> Option<bool> {
     }
 }
 
-/// `2020-01-31`, perhaps with a time behind it.
+/// `2020-01-31`, optionally with a time.
 fn is_date(field: &str) -> bool {
     let bytes = field.as_bytes();
     bytes.len() >= 10 && bytes[4] == b'-' && bytes[7] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)

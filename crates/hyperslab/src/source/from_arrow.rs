@@ -1,4 +1,4 @@
-//! Arrow's arrays as elements.
+//! Converts Arrow arrays to elements.
 
 use std::collections::HashMap;
 
@@ -7,9 +7,11 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, TimeUnit as ArrowUnit};
 use hyperslab_core::{DType, Elements, Error, Result, TimeUnit, Validity};
 
-/// Our type of Arrow's; `None` where we have none. Dictionaries of texts are texts until their names are known.
+/// Our type for an Arrow type; `None` if there is none. Dictionaries of texts are texts until their names are known.
 pub(super) fn dtype_of(data_type: &DataType) -> Option<DType> {
     Some(match data_type {
+        // All values are missing, so any type would do.
+        DataType::Null => DType::Bytes,
         DataType::Boolean => DType::Bool,
         DataType::Int8 => DType::Int8,
         DataType::Int16 => DType::Int16,
@@ -49,24 +51,28 @@ const fn unit_of(unit: ArrowUnit) -> TimeUnit {
 /// The names in the dictionary of an array.
 pub(super) fn names(array: &ArrayRef) -> Result<Vec<String>> {
     let dictionary =
-        array.as_any_dictionary_opt().ok_or_else(|| Error::invalid("a column without a dictionary"))?;
+        array.as_any_dictionary_opt().ok_or_else(|| Error::invalid("the column has no dictionary"))?;
     let values = dictionary.values();
     Ok((0..values.len()).map(|at| String::from_utf8_lossy(text(values, at)).into_owned()).collect())
 }
 
-/// The elements of an array that is of this type. `codes` has the code of each name of an enumeration.
+/// Converts an array to elements of this type. `codes` holds the code of each enumeration name.
 pub(super) fn elements(dtype: &DType, array: &ArrayRef, codes: &HashMap<String, usize>) -> Result<Elements> {
     let length = array.len();
+    if array.data_type() == &DataType::Null {
+        let missing = Validity::from_flags((0..length).map(|_| false));
+        return Ok(Elements::variable((0..length).map(|_| "")).with_validity(Some(missing)));
+    }
     let validity = array.nulls().map(|nulls| Validity::from_flags(nulls.iter()));
     let elements = match dtype {
         DType::Enum(named) => {
             let size = named.base.size().unwrap_or(4);
             let dictionary = array
                 .as_any_dictionary_opt()
-                .ok_or_else(|| Error::invalid("a column without a dictionary"))?;
+                .ok_or_else(|| Error::invalid("the column has no dictionary"))?;
             let own: Vec<usize> =
                 names(array)?.iter().map(|name| codes.get(name).copied().unwrap_or(usize::MAX)).collect();
-            // An empty dictionary has no keys to look at: all rows are null.
+            // An empty dictionary has no keys: all rows are null.
             let keys = if own.is_empty() { vec![0; length] } else { dictionary.normalized_keys() };
             let code = |key: &usize| own.get(*key).copied().unwrap_or(0);
             Elements::fixed(keys.iter().flat_map(|key| little(code(key), size)).collect::<Vec<u8>>())
@@ -78,7 +84,7 @@ pub(super) fn elements(dtype: &DType, array: &ArrayRef, codes: &HashMap<String, 
         DType::String | DType::Bytes => Elements::variable(
             (0..length).map(|row| if array.is_null(row) { &[][..] } else { text(array, row) }),
         ),
-        // Days are 32 bits wide there.
+        // Arrow's days are 32 bits wide.
         DType::DateTime(TimeUnit::Day) => {
             let days = array
                 .as_primitive_opt::<arrow_array::types::Date32Type>()
@@ -120,5 +126,5 @@ fn text(array: &dyn Array, row: usize) -> &[u8] {
 }
 
 fn unexpected(array: &ArrayRef) -> Error {
-    Error::invalid(format!("values of Arrow's type {} that the schema does not tell", array.data_type()))
+    Error::invalid(format!("values of Arrow type {} do not match the schema", array.data_type()))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyperslab_core::{Blob, Result};
 
-/// Bytes that are read ahead.
+/// The number of bytes read ahead.
 const AHEAD: u64 = 1 << 20;
 
 /// A position in a blob, and the bytes around it.
@@ -15,7 +15,7 @@ pub(super) struct BlobReader {
     blob: Arc<dyn Blob>,
     length: u64,
     at: u64,
-    /// The bytes from `start` on.
+    /// The bytes starting at `start`.
     held: Bytes,
     start: u64,
 }
@@ -53,7 +53,7 @@ impl Seek for BlobReader {
             SeekFrom::Current(by) => self.at.checked_add_signed(by),
         };
         self.at = target
-            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "a position before the start"))?;
+            .ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "cannot seek before the start"))?;
         Ok(self.at)
     }
 }

@@ -1,4 +1,4 @@
-//! The ends of a range, as people write them, in the type of a dimension. Both ends are included.
+//! Parses range bounds in the type of a dimension. Both ends are included.
 
 use hyperslab_core::{Bound, Bounds, Column, DType, Error, Result, date_tick};
 
@@ -34,7 +34,7 @@ fn bound(dtype: &DType, label: &str, high: bool) -> Option<Bound> {
     }
 }
 
-/// A whole number; of a fraction, the nearest whole number inside the range.
+/// An integer; for a fraction, the nearest integer inside the range.
 fn integer(label: &str, high: bool) -> Option<i128> {
     if let Ok(number) = label.parse() {
         return Some(number);

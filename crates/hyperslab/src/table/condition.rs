@@ -1,4 +1,4 @@
-//! Conditions on rows, as people write them: `count > 50 and type == 'NK'`.
+//! Conditions on rows, as users write them: `count > 50 and type == 'NK'`.
 //!
 //! | | |
 //! |---|---|
@@ -7,9 +7,9 @@
 //! | sets and ranges | `type in ('NK', 'B')`, `not in`, `x between 1 and 5` |
 //! | missing values | `x is null`, `x is not null`; a comparison with a missing value leaves the row out |
 //! | values | numbers; text in single or double quotes; dates, quoted or not (`day >= 2020-01-31`); `true`, `false` |
-//! | columns | names; in backquotes where they have other characters; a boolean column is a condition itself |
+//! | columns | names; in backquotes if they contain other characters; a boolean column is itself a condition |
 //!
-//! A date stands for its whole period: `day == '2020-01'` is all of January, `day > '2020'` starts in 2021. Numbers are compared
+//! A date means its whole period: `day == '2020-01'` is all of January, and `day > '2020'` starts in 2021. Numbers are compared
 //! in the type of the column, so that `x == 0.1` finds 0.1 in a `float32` column.
 
 mod bind;
@@ -21,7 +21,7 @@ use hyperslab_core::{Column, Error, Result, RowFilter};
 
 use crate::query::Comparison;
 
-/// A condition on the rows of a table, parsed and not yet about any columns.
+/// A parsed condition on the rows of a table, not yet bound to its columns.
 ///
 /// ```
 /// use hyperslab::RowCondition;
@@ -80,7 +80,7 @@ impl std::fmt::Display for RowCondition {
 }
 
 impl RowCondition {
-    /// The names of the columns that it asks for, each once, in the order in which they appear.
+    /// The names of the columns that it tests, each once, in order of appearance.
     #[must_use]
     pub fn columns(&self) -> Vec<&str> {
         let mut names = Vec::new();
@@ -88,18 +88,18 @@ impl RowCondition {
         names
     }
 
-    /// Both conditions.
+    /// Combines both conditions.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         let text = format!("({}) and ({})", self.text, other.text);
         Self { text, root: Expression::And(vec![self.root, other.root]) }
     }
 
-    /// The condition about these columns, in their types.
+    /// Binds the condition to these columns and their types.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for a column that is not there and for a value that cannot be one of its column.
+    /// [`Invalid`](Error::Invalid) for a column that does not exist, and for a value that its column cannot hold.
     pub fn bind(&self, columns: &[Column]) -> Result<RowFilter> {
         self.root.bind(columns)
     }

@@ -1,11 +1,11 @@
-//! Rows to groups: those whose key columns hold the same values.
+//! Assigns rows to groups: rows whose key columns hold the same values.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use hyperslab_core::{Batch, Column, DType, Data, Elements, Result};
 
-/// The groups that were seen so far, in the order of their first rows.
+/// The groups so far, in the order of their first rows.
 #[derive(Debug)]
 pub(super) struct Groups {
     columns: Vec<Column>,
@@ -24,12 +24,12 @@ impl Groups {
         self.numbers.len()
     }
 
-    /// About how many bytes they take.
+    /// The approximate size in bytes.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The group of each row; `keys` are the key columns of the rows.
+    /// The group of each row. `keys` are the key columns of the rows.
     pub(super) fn of_rows(&mut self, keys: &[Elements], rows: usize) -> Result<Vec<u32>> {
         let (mut groups, mut first, mut key) = (Vec::with_capacity(rows), Vec::new(), Vec::new());
         let mut last: Option<(Vec<u8>, u32)> = None;
@@ -38,7 +38,7 @@ impl Groups {
             for (column, elements) in self.columns.iter().zip(keys) {
                 put_key(&column.dtype, elements, row, &mut key);
             }
-            // Neighbours are often in one group.
+            // Neighbouring rows are often in the same group.
             if let Some((own, group)) = &last
                 && *own == key
             {
@@ -66,7 +66,7 @@ impl Groups {
         Ok(groups)
     }
 
-    /// The keys of all groups, and the order in which they are shown: by their values, missing ones last.
+    /// The keys of all groups, and their output order: by value, missing ones last.
     pub(super) fn finish(self) -> Result<(Vec<Elements>, Vec<usize>)> {
         let rows = self.numbers.len();
         let columns: Vec<Column> = self.columns;
@@ -84,7 +84,7 @@ impl Groups {
     }
 }
 
-/// The bytes by which two values are told apart. Both zeros are one value, and so are all that are not a number.
+/// The bytes that identify a value. Both zeros are one value, and so are all NaNs.
 fn put_key(dtype: &DType, elements: &Elements, row: usize, key: &mut Vec<u8>) {
     if elements.is_missing(row) {
         key.push(0);

@@ -1,4 +1,4 @@
-//! Questions about tables: several aggregations in one pass over the rows, by group.
+//! Queries of tables: several aggregations in one pass over the rows, by group.
 
 use hyperslab_core::{Batch, Column, DType, Elements, Error, Result, Selection};
 
@@ -7,10 +7,10 @@ use super::{RowCondition, TableReader};
 use crate::query::{GroupedFold, Operation};
 use crate::rows::{Rows, no_column, plain_column};
 
-/// What is asked of a table. The answer has one row per group, or a single row.
+/// A query of a table. The answer has one row per group, or a single row.
 ///
-/// Missing values and not-a-number do not count, as in pandas. Groups are sorted by their keys; rows whose key is missing are a
-/// group of their own, the last.
+/// As in pandas, missing values and NaN do not count. Groups are sorted by key. Rows with a missing key form a group of their
+/// own, which comes last.
 ///
 /// ```no_run
 /// use hyperslab::query::Operation;
@@ -25,24 +25,24 @@ use crate::rows::{Rows, no_column, plain_column};
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct TableQuery {
-    /// The rows inside this selection by dimension.
+    /// Only rows inside this selection by dimension.
     pub selection: Selection,
-    /// The rows that meet this condition.
+    /// Only rows that meet this condition.
     pub condition: Option<RowCondition>,
-    /// The columns that make groups.
+    /// The columns to group by.
     pub by: Vec<String>,
-    /// What is made of the rows; their number where nothing is asked.
+    /// The aggregations; the number of rows if empty.
     pub aggregations: Vec<Aggregation>,
-    /// Bytes that groups and their values may take; a quarter of the process's memory when left out.
+    /// The memory limit for groups and their values, in bytes; a quarter of the process's memory by default.
     pub memory: Option<u64>,
 }
 
 /// One operation on one column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregation {
-    /// What is made of the values.
+    /// The operation on the values.
     pub operation: Operation,
-    /// Of this column; `None` counts rows.
+    /// The column; `None` counts rows.
     pub column: Option<String>,
 }
 
@@ -78,7 +78,7 @@ impl TableQuery {
         Self { aggregations: aggregations.into_iter().collect(), ..Self::default() }
     }
 
-    /// Of the rows that meet this condition as well.
+    /// Adds a condition that rows must meet.
     #[must_use]
     pub fn filter(mut self, condition: RowCondition) -> Self {
         self.condition = Some(match self.condition {
@@ -88,19 +88,19 @@ impl TableQuery {
         self
     }
 
-    /// One answer per distinct value of these columns.
+    /// Groups by these columns, for one answer per distinct value.
     #[must_use]
     pub fn by<N: Into<String>>(mut self, columns: impl IntoIterator<Item = N>) -> Self {
         self.by.extend(columns.into_iter().map(Into::into));
         self
     }
 
-    /// Runs the query: the rows pass once, batch after batch.
+    /// Runs the query in one pass over the rows, batch by batch.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for columns that are not there, operations that have no meaning for their column, and
-    /// groups that do not fit in memory; whatever reading says.
+    /// [`Invalid`](Error::Invalid) for columns that do not exist, operations that do not apply to their column, and groups that
+    /// do not fit in memory; any error from reading.
     pub fn run(&self, table: &TableReader) -> Result<Rows<'static>> {
         let schema = table.schema();
         let find = |name: &String| {

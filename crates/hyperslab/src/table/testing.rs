@@ -9,7 +9,7 @@ use hyperslab_core::{
 
 use crate::rows::plain_column;
 
-/// Rows that are all in memory, given out in batches of a few.
+/// Rows in memory, returned in small batches.
 #[derive(Debug)]
 pub(crate) struct MemoryTable {
     pub(crate) schema: TableSchema,
@@ -131,7 +131,7 @@ pub(crate) fn sample() -> MemoryTable {
     }
 }
 
-/// A store that is one node.
+/// A store with a single node.
 #[derive(Debug)]
 pub(crate) struct OneNode {
     name: Arc<str>,

@@ -1,12 +1,12 @@
-//! What a check of the bytes cannot see: chunks that are not there, and chunks that no checksum protects.
+//! Reports chunks that do not exist and chunks without a checksum, which a check of the bytes cannot see.
 
 use hyperslab_core::{ArraySchema, Fill, Node, Report, Result};
 
 use crate::OpenStore;
 
-/// Nodes that one finding names, at most.
+/// The maximum number of nodes that one finding names.
 const MOST_NAMED: usize = 8;
-/// Filters whose streams carry a checksum of what they hold, or are one.
+/// Filters whose streams include a checksum, or are one.
 const CHECKED: [&str; 13] = [
     "fletcher32",
     "crc32c",
@@ -23,13 +23,13 @@ const CHECKED: [&str; 13] = [
     "jenkins_lookup3",
 ];
 
-/// Notes the arrays that have fewer chunks than their grid, and those whose chunks no checksum protects. Neither is damage:
-/// a chunk that was never written reads as the fill value.
+/// Notes arrays with fewer chunks than their grid, and arrays whose chunks have no checksum. Neither is damage: a chunk that was
+/// never written reads as the fill value.
 pub(crate) fn note_coverage(store: &OpenStore, report: &mut Report) -> Result<()> {
     let kept = store.inner().keeps_checksums();
     let (mut unprotected, mut arrays) = (Vec::new(), 0_usize);
     store.walk(&mut |path, node| {
-        // What cannot be read was told by the format's own check.
+        // The format's own check has reported unreadable nodes.
         let Ok(Node::Array(array)) = node else { return Ok(()) };
         let schema = array.schema();
         if schema.is_dimension {
@@ -59,7 +59,7 @@ pub(crate) fn note_coverage(store: &OpenStore, report: &mut Report) -> Result<()
         }
         report.note(
             "no_checksum",
-            format!("of {arrays} arrays, no checksum protects the chunks of {}: {names}", unprotected.len()),
+            format!("of {arrays} arrays, {} have chunks without a checksum: {names}", unprotected.len()),
         );
     }
     Ok(())

@@ -1,5 +1,5 @@
-//! A record of what is stored: a hash of every chunk's stored bytes and of what each node says of itself. Compared later, it
-//! tells what changed, what is missing and what is new, also where the format has no checksums.
+//! Records the stored content: a hash of every chunk's stored bytes and of each node's description. Compared later, the record
+//! shows changes, losses and additions, even if the format has no checksums.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,10 +14,10 @@ use crate::{OpenStore, hash};
 
 /// The version of the document.
 const VERSION: u32 = 1;
-/// Differences that are named, at most.
+/// The maximum number of differences listed.
 const MOST_NAMED: usize = 100;
 
-/// What is stored in a store.
+/// A record of the content of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The version of the document: 1.
@@ -32,28 +32,28 @@ pub struct Record {
     pub chunks: Vec<RecordedChunk>,
 }
 
-/// A node and what it says of itself.
+/// A node and the hash of its description.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedNode {
     /// Its path.
     pub node: String,
     /// `group`, `array`, `table`, `geometry`, `link` or `type`.
     pub kind: String,
-    /// Of its description: type, shape, chunks, filters, fill value, dimensions and attributes. Of a table or geometry, of
-    /// its values as well.
+    /// The hash of its description: type, shape, chunks, filters, fill value, dimensions and attributes. For a table or geometry,
+    /// it includes the values.
     pub hash: String,
 }
 
-/// A chunk that is stored.
+/// A stored chunk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedChunk {
     /// The array.
     pub node: String,
     /// The coordinate in the grid.
     pub chunk: Vec<u64>,
-    /// How many bytes are stored.
+    /// The number of stored bytes.
     pub bytes: u64,
-    /// Of these bytes.
+    /// The hash of these bytes.
     pub hash: String,
 }
 
@@ -62,7 +62,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// Whatever reading says: what cannot be read cannot be recorded.
+    /// Any error from reading: content that cannot be read cannot be recorded.
     pub fn of(store: &OpenStore) -> Result<Self> {
         let (mut nodes, mut chunks) = (Vec::new(), Vec::new());
         store.walk(&mut |path, node| {
@@ -92,7 +92,7 @@ impl Record {
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when it cannot be read, [`Invalid`](Error::Invalid) when it is no record.
+    /// [`Io`](Error::Io) if it cannot be read, [`Invalid`](Error::Invalid) if it is not a record.
     pub fn read(path: &Path) -> Result<Self> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|source| Error::io(name.as_str(), source))?;
@@ -100,29 +100,29 @@ impl Record {
             .map_err(|why| Error::invalid(format!("{name} is not a record of checksums: {why}")))?;
         if record.version != VERSION || record.hash != "blake3" {
             return Err(Error::invalid(format!(
-                "{name}: a record of version {} with {} hashes, expected {VERSION} with blake3",
+                "{name}: the record has version {} with {} hashes, expected {VERSION} with blake3",
                 record.version, record.hash
             )));
         }
         Ok(record)
     }
 
-    /// Writes the record to a file, which appears whole. One that is there is replaced.
+    /// Writes the record to a file, which appears complete. An existing file is replaced.
     ///
     /// # Errors
     ///
-    /// [`Io`](Error::Io) when the system refuses.
+    /// [`Io`](Error::Io) if the system reports an error.
     pub fn write(&self, path: &Path) -> Result<()> {
         let name = path.display().to_string();
         let mut text = serde_json::to_vec_pretty(self)
-            .map_err(|why| Error::invalid(format!("{name}: the record cannot be written: {why}")))?;
+            .map_err(|why| Error::invalid(format!("{name}: cannot write the record: {why}")))?;
         text.push(b'\n');
         let staged = StagedFile::create(path, StageOptions::default().with_replace(true))?;
         staged.write_at(&text, 0)?;
         staged.publish()
     }
 
-    /// Tells in the report how a later record differs from this one. Every difference is an error.
+    /// Adds the differences between this record and a later one to the report. Every difference is an error.
     pub fn compare(&self, later: &Self, report: &mut Report) {
         let nodes = |record: &Self| -> BTreeMap<String, String> {
             record
@@ -160,16 +160,16 @@ fn tell<K: Ord>(
     for (key, held) in before {
         let (node, what) = name(key);
         match after.get(key) {
-            None => told.push(("record_missing", node, format!("{what} is recorded and is not there"))),
+            None => told.push(("record_missing", node, format!("{what} was recorded but no longer exists"))),
             Some(now) if now != held => {
-                told.push(("record_changed", node, format!("{what} is not what was recorded")))
+                told.push(("record_changed", node, format!("{what} differs from the record")))
             }
             Some(_) => {}
         }
     }
     for key in after.keys().filter(|key| !before.contains_key(*key)) {
         let (node, what) = name(key);
-        told.push(("record_new", node, format!("{what} is there and was not recorded")));
+        told.push(("record_new", node, format!("{what} exists but was not recorded")));
     }
     let count = told.len();
     for (check, node, detail) in told.into_iter().take(MOST_NAMED) {
@@ -181,7 +181,7 @@ fn tell<K: Ord>(
     }
 }
 
-/// The hash of what a node says of itself.
+/// The hash of a node's description.
 fn described(store: &OpenStore, path: &str, node: &Node) -> Result<String> {
     let text = match node {
         Node::Group(attributes) => serde_json::json!(attributes.to_json()),
@@ -225,7 +225,7 @@ fn stored_chunks(array: &dyn Array, path: &str, chunks: &mut Vec<RecordedChunk>)
         let mut hasher = blake3::Hasher::new();
         let mut bytes = 0;
         for stored in array.fetch(&spans)? {
-            // An object that went away since it was listed.
+            // The object disappeared after it was listed.
             let Some(stored) = stored else { return Ok(None) };
             hasher.update(&stored);
             bytes += stored.len() as u64;

@@ -5,6 +5,7 @@
 """
 import json, os, sys, warnings
 
+import cftime
 import netCDF4
 import numpy as np
 import xarray as xr
@@ -92,7 +93,46 @@ def empty():
     return ds, {"v": {"_FillValue": F4(-1)}}
 
 
-DATASETS = {f.__name__: f for f in (climate, markers, calendars, words, empty)}
+def coordinates():
+    """Coordinates of every kind: two-dimensional, scalar, of no variable, with bounds."""
+    x, y = np.arange(6.0).reshape(2, 3), np.arange(2.0)
+    ds = xr.Dataset(
+        {"temp": (("x", "y"), x, {"cell_methods": "time: mean", "ancillary_variables": "qc"}), "precip": (("x", "y"), x + 1),
+         "qc": (("x", "y"), np.zeros((2, 3), "i1")), "x_bnds": (("x", "nv"), np.stack([y, y + 1], 1))},
+        coords={"lat": (("x", "y"), x * 2), "lon": (("x", "y"), x * 3), "ref": np.datetime64("2000-01-01", "ns"), "scalar": np.int32(5),
+                "x": ("x", y, {"bounds": "x_bnds"}), "bar": ("foo", np.array([10, 20], "i4"))},
+    )
+    return ds, {name: {"_FillValue": None} for name in ("temp", "precip", "lat", "lon", "x", "x_bnds")}
+
+
+def fills():
+    """A marker in every type of numbers."""
+    kinds = ["i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8", "f4", "f8"]
+    ds = xr.Dataset({kind: (("x",), np.array([1, np.nan, 3])) for kind in kinds})
+    ds["negative"] = (("x",), np.array([1.0, np.nan, 3.5]))
+    return ds, {kind: {"dtype": kind, "_FillValue": np.dtype(kind).type(7)} for kind in kinds} | {
+        "negative": {"dtype": "i4", "scale_factor": -0.5, "_FillValue": np.int32(-2147483647)}}
+
+
+def instants():
+    """Times that are missing, to the nanosecond, before any calendar of NumPy's, and spans."""
+    times = np.array(["2000-01-01", "NaT", "2001-02-03T04:05:06.789012345"], "M8[ns]")
+    old = [cftime.datetime(1, 1, 1, calendar="noleap"), cftime.datetime(2, 2, 3, 4, 5, 6, calendar="noleap"),
+           cftime.datetime(3, 1, 1, calendar="noleap")]
+    return xr.Dataset({"t": (("n",), times), "old": (("n",), np.array(old)),
+                       "span": (("n",), np.array([3600, 7200, "NaT"], "m8[s]").astype("m8[ns]"))}), {"t": {"units": "nanoseconds since 2000-01-01"}}
+
+
+def names():
+    """Names with spaces, dots, letters of any alphabet, and attributes of every type."""
+    attributes = {"i4": np.int32(5), "f4": F4(1.5), "list": np.array([1, 2], "i2"), "inf": np.inf, "text": "tëxt", "number": "5", "long": "x" * 70000}
+    values = {name: (("d",), np.array([1, 2], "i4"), attributes) for name in ("with space", "dash-ed", "dot.ted", "ünï", "UPPER", "upper")}
+    return xr.Dataset(values, attrs={"a.b": "dots", "_private": "p", "nl": "a\nb", "quote": 'a"b'}), {}
+
+
+DATASETS = {f.__name__: f for f in (climate, markers, calendars, words, empty, coordinates, fills, instants, names)}
+# What the classic formats have not, and xarray refuses to write there.
+NOT_CLASSIC = {"markers": ["wide", "narrow"], "fills": ["i8", "u1", "u2", "u4", "u8"], "instants": ["t"]}
 
 
 def make(folder):
@@ -107,7 +147,7 @@ def make(folder):
         for version in (2, 3):
             ds.to_zarr(f"{folder}/{name}.zarr{version}", encoding=encoding, zarr_format=version)
         # The classic formats have neither wide nor unsigned integers, and xarray refuses what they cannot hold.
-        classic = ds.drop_vars(["wide", "narrow"], errors="ignore")
+        classic = ds.drop_vars(NOT_CLASSIC.get(name, []))
         own = {key: encoding[key] for key in encoding if key in classic.variables}
         kind = {"climate": "NETCDF3_64BIT_OFFSET", "calendars": "NETCDF3_64BIT_DATA"}.get(name, "NETCDF3_CLASSIC")
         classic.to_netcdf(f"{folder}/{name}.nc3", encoding=own, unlimited_dims=unlimited, engine="netcdf4", format=kind)

@@ -1,4 +1,4 @@
-//! What `tet info` shows beside the list of nodes: dimensions, columns, levels, sums, and the stores of a folder.
+//! Further output of `tet info`: dimensions, columns, levels, totals, and the stores of a folder.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::{Answer, output, paint, pretty};
 
-/// The stores in a folder that is none itself; `why` it is none, where there are not any.
+/// Lists the stores in a folder that is not a store itself. Fails with `why` if there are none.
 pub(super) fn folder(path: &Path, as_json: bool, why: Error) -> Result<Answer> {
     let stores = stores_in(path)?;
     if stores.is_empty() {
@@ -34,7 +34,7 @@ pub(super) fn folder(path: &Path, as_json: bool, why: Error) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
-/// Dimensions in one line, as NetCDF users know them.
+/// Dimensions in one line, as in NetCDF tools.
 pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     let dimensions = catalog.dimensions();
     if dimensions.is_empty() {
@@ -59,10 +59,10 @@ pub(super) fn parts(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
                 for column in &table.schema().columns {
                     let role = match (column.dimension, column.nullable) {
                         (true, _) => "dimension",
-                        (_, true) => "may be missing",
+                        (_, true) => "nullable",
                         _ => "",
                     };
-                    let filters: Vec<String> = column.filters.iter().map(super::filter_text).collect();
+                    let filters: Vec<String> = column.filters.iter().map(hyperslab::Filter::short).collect();
                     columns.row(vec![
                         column.name.clone(),
                         column.dtype.to_string(),
@@ -105,7 +105,7 @@ pub(super) fn parts(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-/// Sums by group.
+/// Totals by group.
 pub(super) fn totals(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     let mut table = pretty::Table::new(&["group", ">arrays", ">size", ">stored"]);
     for (path, total) in catalog.totals() {
@@ -119,7 +119,7 @@ pub(super) fn totals(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     table.write(out)
 }
 
-/// Sums by group, as JSON.
+/// Totals by group, as JSON.
 pub(super) fn totals_json(catalog: &Catalog) -> Value {
     let one = |(path, total): (String, hyperslab::Total)| {
         json!({

@@ -42,9 +42,9 @@ fn refuse_array_options(args: &QueryArgs) -> Result<()> {
         ("--explain", args.explain),
     ];
     match given.iter().find(|(_, given)| *given) {
-        Some((option, _)) => {
-            Err(Error::invalid(format!("{option} is for arrays; tables take --where, --by and columns")))
-        }
+        Some((option, _)) => Err(Error::invalid(format!(
+            "{option} only applies to arrays; for a table, use --where, --by and columns"
+        ))),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Geometries: a summary for people, JSON, or a file.
+//! Prints geometries as a summary or JSON, or writes them to a file.
 
 use hyperslab::geometry::{self, GeometryReader, Selected, parse_box};
 use hyperslab::{Error, GeometryQuery, Result, Selection};
@@ -9,7 +9,9 @@ use crate::{output, paint};
 
 pub(super) fn put(reader: &GeometryReader, args: &ReadArgs, selection: &Selection) -> Result<()> {
     if *selection != Selection::all() {
-        return Err(Error::invalid("a geometry is selected by --box, --object, --group and --level"));
+        return Err(Error::invalid(
+            "a geometry has no positions; select with --box, --object, --group or --level",
+        ));
     }
     let query = GeometryQuery {
         level: args.level,

@@ -1,4 +1,4 @@
-//! A folder of the file system.
+//! Storage in a local folder.
 
 use std::fs::File;
 use std::io;
@@ -12,54 +12,54 @@ use super::{ObjectStat, Storage, StorageEntry};
 use crate::blob::{past_end, read_part, read_whole};
 use crate::{Blob, Error, FileBlob, MappedBlob, MemoryBlob, Result, join_inside};
 
-/// Files of a local folder are mapped from this size on; smaller ones are read when they are opened. Mapping costs
-/// several system calls and page faults, which a small file does not repay.
+/// Local files of at least this size are mapped; smaller ones are read when opened. Mapping costs several system calls and page
+/// faults, which a small file does not repay.
 pub const MAPPED_FROM: u64 = 256 << 10;
 
-/// A folder of the file system.
+/// Storage in a local folder.
 #[derive(Debug, Clone)]
 pub struct LocalStorage {
     name: Arc<str>,
     root: PathBuf,
-    /// Positional reads instead of mappings.
+    /// Use positional reads instead of mappings.
     unmapped: bool,
-    /// Hidden files and links that lead out are not there.
+    /// Treat hidden files and links that lead out as missing.
     confined: bool,
-    /// Links that lead out of this folder are not there.
+    /// Treat links that lead out of this folder as missing.
     within: Option<PathBuf>,
 }
 
 impl LocalStorage {
-    /// The folder at `root`.
+    /// Storage in the folder `root`.
     pub fn new(root: impl Into<PathBuf>) -> Self {
         let root = root.into();
         Self { name: root.display().to_string().into(), root, unmapped: false, confined: false, within: None }
     }
 
-    /// Read files by position, never map them: for files that may be truncated underneath.
+    /// Reads files by position instead of mapping them, for files that may be truncated while in use.
     #[must_use]
     pub const fn unmapped(mut self) -> Self {
         self.unmapped = true;
         self
     }
 
-    /// The same, for names that a stranger's file chose: hidden files, and files that symbolic links put outside the folder,
-    /// count as missing.
+    /// For names chosen by an untrusted file: hidden files, and files outside the folder that symbolic links lead to, count as
+    /// missing.
     #[must_use]
     pub const fn confined(mut self) -> Self {
         self.confined = true;
         self
     }
 
-    /// The same, for folders that are shown to strangers: files that symbolic links put outside `folder`, which holds this
-    /// one, count as missing.
+    /// For folders shown to untrusted clients: files outside `folder` that symbolic links lead to count as missing. `folder` must
+    /// contain this one.
     #[must_use]
     pub fn within(mut self, folder: impl Into<PathBuf>) -> Self {
         self.within = Some(folder.into());
         self
     }
 
-    /// Is a file that exists one that a confined storage shows?
+    /// Returns true if a confined storage shows this existing file.
     fn shows(&self, key: &str, path: &Path) -> bool {
         if let Some(folder) = &self.within {
             let inside = path.canonicalize().ok().zip(folder.canonicalize().ok());
@@ -75,7 +75,7 @@ impl LocalStorage {
         !hidden && inside().unwrap_or(false)
     }
 
-    /// The file system path of a name. Names come from files, so they must not climb out.
+    /// The path of a key. Keys come from files, so they must not lead out of the folder.
     fn path(&self, key: &str) -> Result<PathBuf> {
         join_inside(&self.root, key)
     }
@@ -117,7 +117,7 @@ impl Storage for LocalStorage {
         }
     }
 
-    /// Small files come in one read, without a blob around them.
+    /// Small files are read in one go, without a blob.
     fn read(&self, key: &str) -> Result<Option<Bytes>> {
         let path = self.path(key)?;
         if !self.shows(key, &path) {
@@ -155,7 +155,7 @@ impl Storage for LocalStorage {
         }
     }
 
-    /// Read, never mapped: mapping a file that is looked at once takes longer than copying it.
+    /// Read, never mapped: mapping a file that is used once takes longer than copying it.
     fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {
         let path = self.path(key)?;
         if !self.shows(key, &path) {
@@ -185,9 +185,9 @@ impl Storage for LocalStorage {
         let mut entries = Vec::new();
         for entry in reading {
             let entry = entry.map_err(|source| Error::io(path.display().to_string(), source))?;
-            // A name that is not text cannot be one of a format's names.
+            // A name that is not UTF-8 cannot belong to a format.
             let Ok(name) = entry.file_name().into_string() else { continue };
-            // The listing itself knows, except of links: a question less for each of many names.
+            // The directory listing knows the file type, except for links. This saves a call per name.
             let is_directory = match entry.file_type() {
                 Ok(kind) if !kind.is_symlink() => kind.is_dir(),
                 _ => std::fs::metadata(entry.path()).is_ok_and(|metadata| metadata.is_dir()),
@@ -199,7 +199,7 @@ impl Storage for LocalStorage {
     }
 }
 
-/// Which file it is, and when it was changed.
+/// Identifies the file and its modification time.
 #[cfg(unix)]
 fn version(metadata: &std::fs::Metadata) -> u64 {
     use std::os::unix::fs::MetadataExt;
@@ -207,15 +207,15 @@ fn version(metadata: &std::fs::Metadata) -> u64 {
     changed.cast_unsigned() ^ metadata.ino().rotate_left(32)
 }
 
-/// When it was changed.
+/// The modification time.
 #[cfg(not(unix))]
 fn version(metadata: &std::fs::Metadata) -> u64 {
     let since = |changed: std::time::SystemTime| changed.duration_since(std::time::UNIX_EPOCH).ok();
     metadata.modified().ok().and_then(since).map_or(0, |since| since.as_nanos() as u64)
 }
 
-/// The file and its size; `None` if it is something else. Stores of many small files feel every walk along a
-/// path, so it is opened first and asked afterwards.
+/// Opens a file; `None` if it is not a regular file. Stores of many small files notice every path lookup, so open first and query
+/// the handle afterwards.
 fn open_file(path: &Path) -> io::Result<Option<(File, u64)>> {
     let mut options = File::options();
     options.read(true);

@@ -16,7 +16,7 @@ pub struct MemoryStorage {
 }
 
 impl MemoryStorage {
-    /// These blobs, under this name in messages.
+    /// These objects, with this name in messages.
     pub fn new<K: Into<String>, B: Into<Bytes>>(
         name: impl Into<Arc<str>>,
         blobs: impl IntoIterator<Item = (K, B)>,

@@ -1,4 +1,4 @@
-//! Version 1 B-trees that are being written: built level by level from sorted keys and children.
+//! Writes version 1 B-trees, built level by level from sorted keys and children.
 
 use std::collections::BTreeMap;
 
@@ -10,10 +10,10 @@ use crate::file::Sizes;
 use crate::index::Stored;
 use crate::write::output::Output;
 
-/// Half the children of a chunk tree's node, as libhdf5 makes them.
+/// Half the children of a chunk tree's node, as in libhdf5.
 const CHUNK_K: usize = 32;
 
-/// Writes a tree of `children`, with one key before each and one after the last; returns the root.
+/// Writes a tree of `children`, with one key before each and one after the last. Returns the root.
 pub(crate) fn build(
     kind: u8,
     half: usize,
@@ -26,7 +26,7 @@ pub(crate) fn build(
     output.append(&root)
 }
 
-/// As [`build`], but for the root, whose bytes are the answer.
+/// Like [`build`], except for the root, whose bytes are returned.
 pub(crate) fn build_below(
     kind: u8,
     half: usize,
@@ -39,7 +39,7 @@ pub(crate) fn build_below(
     let node = 8 + 2 * sizes.address + (2 * half + 1) * key + 2 * half * sizes.address;
     let mut level = 0;
     loop {
-        // Nodes of a level are back to back, so that neighbours know each other.
+        // Nodes of a level are adjacent, so that neighbours know each other.
         let count = children.len().div_ceil(2 * half).max(1);
         let first = if count > 1 { output.allocate((count * node) as u64)? } else { 0 };
         let at = |index: usize| first + (index * node) as u64;
@@ -57,7 +57,7 @@ pub(crate) fn build_below(
             if let Some(last) = keys.get(start + length) {
                 out.put(last);
             }
-            // Room for as many as a node may ever have.
+            // Reserve the maximum size of a node.
             out.fill(node);
             let bytes = out.finish()?;
             if count == 1 {
@@ -89,7 +89,7 @@ impl Tree1Writer {
         Self { entries, chunk: chunk.into(), chunks: BTreeMap::new(), root: None, changed: false }
     }
 
-    /// The tree at `root`, whose chunks are these.
+    /// The tree at `root`, with these chunks.
     pub(crate) fn load(
         entries: Entries,
         chunk: &[u64],
@@ -103,7 +103,7 @@ impl Tree1Writer {
         self.root
     }
 
-    /// Enters a chunk; returns whether it was not there before.
+    /// Adds a chunk. Returns whether it is new.
     pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored) -> Result<bool> {
         if u32::try_from(stored.size).is_err() {
             return Err(Error::invalid(format!("a chunk of {} bytes in an old-style file", stored.size)));
@@ -112,7 +112,7 @@ impl Tree1Writer {
         Ok(self.chunks.insert(chunk.into(), stored).is_none())
     }
 
-    /// Writes a new tree, to which the layout message must be led.
+    /// Writes a new tree, to which the layout message must then point.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<()> {
         if !std::mem::take(&mut self.changed) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Version 2 B-trees that are being written: built from sorted records, of which most were there before.
+//! Writes version 2 B-trees, built from sorted records, most of which existed before.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::index::Stored;
 use crate::message::layout::defaults;
 use crate::write::output::{Output, SECTOR};
 
-/// The nodes of a tree that was written, level by level from the leaves up: where each is, and its bytes.
+/// The nodes of a written tree, level by level from the leaves up: addresses and bytes.
 pub(crate) type Nodes = Vec<Vec<(u64, Vec<u8>)>>;
 
-/// A child: its address, its own records, and those of its whole subtree.
+/// A child: its address, its own record count, and that of its whole subtree.
 type Child = (u64, u64, u64);
 
-/// Writes the nodes of a tree of these records, which are sorted and back to back; returns the header's bytes.
+/// Writes the nodes of a tree of these records, which are sorted and packed. Returns the header's bytes.
 ///
-/// Nodes are filled from the left, so that records that come at the end change only the nodes on the right. Those that
-/// are in `kept` already are not written again; what `kept` has too much is released.
+/// Nodes are filled from the left, so that records added at the end change only the nodes on the right. Nodes already in `kept`
+/// are not written again; surplus nodes in `kept` are released.
 pub(crate) fn build(
     (kind, node_size, record): (u8, u32, usize),
     records: &[u8],
@@ -52,9 +52,9 @@ struct Builder<'a> {
 }
 
 impl Builder<'_> {
-    /// Writes all levels; returns the root.
+    /// Writes all levels. Returns the root.
     fn levels(&mut self, depth: usize, records: &[u8]) -> Result<Child> {
-        // Leaves, with one record between each two.
+        // Leaves, with one record between each pair.
         let most = self.plan.levels[0].most as usize;
         let (mut children, mut between, mut at) = (Vec::new(), Vec::new(), 0);
         for length in parts(records.len() / self.record + 1, most + 1) {
@@ -78,11 +78,11 @@ impl Builder<'_> {
         }
         match children[..] {
             [root] => Ok(root),
-            _ => Err(Error::invalid(format!("{} roots of a tree", children.len()))),
+            _ => Err(Error::invalid(format!("the tree has {} roots", children.len()))),
         }
     }
 
-    /// Writes a node, unless it is there already.
+    /// Writes a node, unless it already exists.
     fn node(&mut self, level: usize, index: usize, records: &[u8], children: &[Child]) -> Result<Child> {
         let bytes = self.plan.encode_node(level, records, children, self.sizes)?;
         let own = (records.len() / self.record) as u64;
@@ -107,7 +107,7 @@ impl Builder<'_> {
         Ok((address, own, total))
     }
 
-    /// Releases nodes of a level that are no longer needed.
+    /// Releases the nodes of a level that are no longer needed.
     fn cut(&mut self, level: usize, length: usize) {
         for (address, _) in self.kept[level].split_off(length) {
             self.output.release(address, u64::from(self.node_size));
@@ -115,7 +115,8 @@ impl Builder<'_> {
     }
 }
 
-/// `count` things in parts of `most`, the last one shorter, but never a single one beside others: a node has a record.
+/// Divides `count` items into parts of `most`; the last may be shorter, but never a single item beside others, because a node
+/// needs a record.
 fn parts(count: usize, most: usize) -> impl Iterator<Item = usize> {
     let (whole, rest) = (count / most, count % most);
     let lend = usize::from(rest == 1 && whole > 0);
@@ -140,7 +141,7 @@ impl Tree2Writer {
         Self { entries, rank, chunks: BTreeMap::new(), header: None, changed: false, nodes: Vec::new() }
     }
 
-    /// The tree at `address`, whose chunks are these.
+    /// The tree at `address`, with these chunks.
     pub(crate) fn load(
         entries: Entries,
         rank: usize,
@@ -154,14 +155,14 @@ impl Tree2Writer {
         self.header
     }
 
-    /// Enters a chunk; returns whether it was not there before.
+    /// Adds a chunk. Returns whether it is new.
     pub(crate) fn set(&mut self, chunk: &[u64], stored: Stored) -> Result<bool> {
         self.entries.check(stored)?;
         self.changed = true;
         Ok(self.chunks.insert(chunk.into(), stored).is_none())
     }
 
-    /// Writes a new tree; the header leads to it then.
+    /// Writes a new tree. The patched header then points to it.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<Vec<Patch>> {
         if !std::mem::take(&mut self.changed) {
             return Ok(Vec::new());
@@ -203,7 +204,7 @@ mod tests {
         }
     }
 
-    /// Chunks that come after all others cost a path of nodes, not a tree.
+    /// Chunks added after all others cost a path of nodes, not a tree.
     #[test]
     fn appending_writes_what_is_new() {
         let sizes = Sizes { address: 8, length: 8 };

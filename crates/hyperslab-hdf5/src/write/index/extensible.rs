@@ -1,8 +1,8 @@
-//! Extensible arrays that are being written.
+//! Writes extensible arrays.
 //!
-//! Nothing that was flushed is changed in its place but the header: a block that gains elements is written anew,
-//! its parent points at the new one and is written anew in turn, up to the index block, and the header's 72 bytes are
-//! replaced at last. The old blocks' space serves the next flush.
+//! Of flushed data, only the header is changed in place. A block that gains elements is written to a new place; its parent points
+//! to the new one and is written again in turn, up to the index block. Finally the header's 72 bytes are replaced. The space of
+//! the old blocks serves the next flush.
 
 use std::collections::BTreeMap;
 
@@ -17,16 +17,16 @@ use crate::message::layout::defaults;
 use crate::symbol_table::uint;
 use crate::write::output::{Output, SECTOR};
 
-/// What the header counts.
+/// The counters in the header.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Statistics {
     pub(crate) super_blocks: u64,
     pub(crate) super_bytes: u64,
     pub(crate) data_blocks: u64,
     pub(crate) data_bytes: u64,
-    /// The highest element ever set, and one: elements from here on read as never written.
+    /// One past the highest element ever set. Later elements read as never written.
     pub(crate) end: u64,
-    /// Elements that there is room for in all blocks that exist.
+    /// The capacity of all existing blocks.
     pub(crate) elements: u64,
 }
 
@@ -42,7 +42,7 @@ pub(crate) struct ExtensibleWriter {
     blocks: BTreeMap<(u32, u64), DataWriter>,
 }
 
-/// A block: where it was last written, and its bytes.
+/// A block: its last address, and its bytes.
 #[derive(Debug)]
 struct Block {
     address: Option<u64>,
@@ -54,12 +54,12 @@ struct Block {
 #[derive(Debug)]
 struct DataWriter {
     block: Block,
-    /// Elements that are not set.
+    /// The number of unset elements.
     left: u64,
 }
 
 impl ExtensibleWriter {
-    /// An array without elements, with libhdf5's parameters.
+    /// An empty array with libhdf5's parameters.
     pub(crate) fn new(entries: Entries) -> Self {
         let [max_bits, index_elements, super_min, data_min, page_bits] = defaults::EXTENSIBLE;
         let geometry = Geometry {
@@ -80,7 +80,7 @@ impl ExtensibleWriter {
         }
     }
 
-    /// The array whose header is at `address`. Blocks are read when they are changed.
+    /// Opens the array whose header is at `address`. Blocks are read when they are changed.
     pub(crate) fn load(entries: Entries, address: u64, output: &Output) -> Result<Self> {
         let sizes = entries.sizes;
         let place = Place::new(output.name(), "extensible array header", address);
@@ -169,7 +169,7 @@ impl ExtensibleWriter {
         Ok(DataWriter { block: Block { address: None, changed: true, bytes }, left: elements })
     }
 
-    /// Sets an element; returns whether it was not set before.
+    /// Sets an element. Returns whether it is new.
     pub(crate) fn set(&mut self, number: u64, stored: Stored, output: &Output) -> Result<bool> {
         self.entries.check(stored)?;
         let spot = self.geometry.locate(number);
@@ -209,7 +209,7 @@ impl ExtensibleWriter {
         Ok(fresh)
     }
 
-    /// The data block with this element, made or read where need be.
+    /// The data block with this element, created or read if necessary.
     fn data(
         &mut self,
         header: u64,
@@ -235,10 +235,10 @@ impl ExtensibleWriter {
             self.blocks.insert((u, number), data);
         }
         let found = self.blocks.get_mut(&(u, number));
-        found.ok_or_else(|| Error::invalid("a data block that is not there"))
+        found.ok_or_else(|| Error::invalid("a data block does not exist"))
     }
 
-    /// Makes or reads a super block.
+    /// Creates or reads a super block.
     fn super_block(&mut self, header: u64, u: u32, output: &Output) -> Result<()> {
         if self.supers.contains_key(&u) {
             return Ok(());
@@ -261,7 +261,7 @@ impl ExtensibleWriter {
         self.entries.sizes.address
     }
 
-    /// Where the index block points at a super block.
+    /// The offset of a super block's pointer in the index block.
     fn super_slot(&self, u: u32) -> usize {
         let pointer = self.geometry.direct_blocks() + u64::from(u - self.geometry.direct_super_blocks());
         self.index_pointer(pointer)
@@ -273,7 +273,7 @@ impl ExtensibleWriter {
             + pointer as usize * self.width()
     }
 
-    /// Where a data block's parent points at it: in the index block, or in its super block.
+    /// The offset of a data block's pointer in its parent: the index block or its super block.
     fn data_slot(&self, u: u32, number: u64) -> usize {
         if u < self.geometry.direct_super_blocks() {
             return self.index_pointer(Geometry::start_block(u) + number);
@@ -290,7 +290,7 @@ impl ExtensibleWriter {
         self.parent(u).and_then(|parent| defined(&parent.bytes[slot..][..width]))
     }
 
-    /// Bytes of a data block with everything.
+    /// The total size of a data block.
     fn data_length(&self, u: u32) -> u64 {
         let elements = self.geometry.elements(u) * self.entries.size() as u64;
         self.prefix(true) as u64 + elements + 4 + 4 * self.geometry.pages(u)
@@ -329,7 +329,7 @@ impl ExtensibleWriter {
         self.supers.get(&u).is_some_and(|block| block.bytes[at] & (0x80 >> (bit & 7)) != 0)
     }
 
-    /// Writes what changed at new places, children before parents; the header is to be changed at last.
+    /// Writes changes to new places, children before parents. The header must be changed last.
     pub(crate) fn flush(&mut self, output: &Output) -> Result<Vec<Patch>> {
         let Some(header) = self.header else { return Ok(Vec::new()) };
         let changed: Vec<_> =
@@ -348,7 +348,7 @@ impl ExtensibleWriter {
                 index.changed = true;
             }
         }
-        // A block that is full is not touched again.
+        // A full block is never changed again.
         self.blocks.retain(|_, data| data.left > 0);
         let Some(index) = self.index.as_mut().filter(|index| index.changed) else { return Ok(Vec::new()) };
         let index = write_block(index, output)?;
@@ -358,7 +358,7 @@ impl ExtensibleWriter {
     fn write_data(&mut self, header: u64, u: u32, number: u64, output: &Output) -> Result<()> {
         let length = self.data_length(u);
         let direct = u < self.geometry.direct_super_blocks();
-        // Direct blocks count from the first block of all: what libhdf5 writes, though nobody reads it.
+        // Direct blocks count from the first block of all: libhdf5 writes this, although nobody reads it.
         let block = if direct { Geometry::start_block(u) + number } else { number };
         let offset = self.geometry.start_element(u) + block * self.geometry.elements(u);
         let mut out = self.start(b"EADB", header, Some(offset));
@@ -386,7 +386,7 @@ impl ExtensibleWriter {
         Ok(())
     }
 
-    /// Writes the pages that hold elements, and marks them; the others stay as they are, unwritten.
+    /// Writes and marks the pages that hold elements. Other pages stay unwritten.
     fn write_pages(
         &mut self,
         u: u32,
@@ -403,7 +403,7 @@ impl ExtensibleWriter {
             let mut out = Encoder::new(self.entries.sizes);
             out.put(elements);
             output.write_at(first + at as u64 * (page as u64 + 4), &out.summed()?)?;
-            // One string of bits for all blocks, highest first: not byte-aligned per block.
+            // One bit string for all blocks, highest bit first, not byte-aligned per block.
             let bit = number * pages + at as u64;
             if let Some(block) = self.supers.get_mut(&u) {
                 block.bytes[start + (bit >> 3) as usize] |= 0x80 >> (bit & 7);
@@ -427,7 +427,7 @@ impl ExtensibleWriter {
     }
 }
 
-/// Refuses blocks that only unusual parameters make so large: each that is changed is held in memory.
+/// Refuses blocks that only unusual parameters make so large, because each changed block is held in memory.
 fn check_block(bytes: u64) -> Result<()> {
     const MOST: u64 = 256 << 20;
     if bytes <= MOST {
@@ -436,14 +436,14 @@ fn check_block(bytes: u64) -> Result<()> {
     Err(Error::invalid(format!("an index block of {bytes} bytes, but at most {MOST} are written")))
 }
 
-/// Puts an entry in its place; returns whether there was none.
+/// Puts an entry in place. Returns whether there was none.
 fn replace(entries: &Entries, place: &mut [u8], entry: &[u8]) -> bool {
     let fresh = !entries.is_set(place);
     place.copy_from_slice(entry);
     fresh
 }
 
-/// Writes a block at a new place.
+/// Writes a block to a new place.
 fn write_block(block: &mut Block, output: &Output) -> Result<u64> {
     let length = block.bytes.len() as u64;
     if let Some(old) = block.address {
@@ -467,7 +467,7 @@ mod tests {
     use super::*;
     use crate::file::Sizes;
 
-    /// An array of `count` elements set one after the other, and the file in which it stands.
+    /// An array of `count` elements set one after another, and its file.
     fn filled(numbers: impl Iterator<Item = u64>, filtered: bool, version: u8) -> (ExtensibleWriter, Output) {
         let sizes = Sizes { address: 8, length: 8 };
         let entries = Entries::new(sizes, filtered, version, 1);
@@ -488,7 +488,7 @@ mod tests {
         (array, output)
     }
 
-    /// What libhdf5's header counts for the same elements.
+    /// The counters of libhdf5's header for the same elements.
     #[test]
     fn the_header_counts_as_libhdf5_does() {
         for (count, filtered, version, expected) in [
@@ -507,7 +507,7 @@ mod tests {
         }
     }
 
-    /// Only blocks that hold an element are made: two far apart need two data blocks in two super blocks.
+    /// Only blocks that hold an element are created: two far apart need two data blocks in two super blocks.
     #[test]
     fn few_elements_need_few_blocks() {
         let (array, output) = filled([300_000, 140_000].into_iter(), false, 4);
@@ -517,7 +517,7 @@ mod tests {
         assert!(output.length() < 80_000, "{}", output.length());
     }
 
-    /// What is read back goes on where it stopped, block by block, and moves only what changed.
+    /// A reopened array continues where it stopped, block by block, and moves only what changed.
     #[test]
     fn an_array_that_was_written_goes_on() {
         let (array, output) = filled((0..137_000).step_by(3), true, 5);
@@ -536,7 +536,7 @@ mod tests {
         assert_eq!(again.statistics, array.statistics, "no block is new");
         output.reuse();
         let grown = output.length() - before;
-        // The same again fits in the space that the first copies left.
+        // The same changes fit in the space that the first copies left.
         for number in (1..137_000).step_by(997) {
             again.set(number, Stored { address: 8, size: 9, mask: 0 }, &output).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Fixed arrays that are being written.
+//! Writes fixed arrays.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub(crate) struct FixedWriter {
     page_bits: u32,
     count: u64,
     header: Option<u64>,
-    /// Where the data block is, or was before it changed.
+    /// The address of the data block, possibly before a change.
     block: Option<u64>,
-    /// Pages that were touched; the only one, where there are no pages.
+    /// The touched pages; a single one if there are no pages.
     pages: BTreeMap<u64, Page>,
-    /// One bit per page, highest first: was it written?
+    /// One bit per page, highest first, set if it was written.
     bitmap: Vec<u8>,
 }
 
@@ -46,7 +46,7 @@ impl FixedWriter {
             bitmap: Vec::new(),
         };
         let bitmap = if array.is_paged() { array.page_count().div_ceil(8) } else { 0 };
-        // libhdf5 takes space for all elements at once, and its bitmap's size has 32 bits.
+        // libhdf5 allocates all elements at once, and the size of its bitmap has 32 bits.
         let bytes = count.checked_mul(array.entries.size() as u64 + 1).filter(|bytes| *bytes < 1 << 60);
         if bytes.is_none() || u32::try_from(bitmap).is_err() {
             return Err(Error::invalid(format!("{count} chunks are too many for a fixed array")));
@@ -65,7 +65,7 @@ impl FixedWriter {
         fields.magic(b"FAHD")?;
         fields.version(&[0])?;
         let (client, element, page_bits) = (fields.u8()?, usize::from(fields.u8()?), u32::from(fields.u8()?));
-        // libhdf5 makes pages of 2^10 elements. Each page that is changed is held in memory.
+        // libhdf5 uses pages of 2^10 elements. Each changed page is held in memory.
         if client != entries.client() || element != entries.size() || page_bits > 20 {
             return Err(place.corrupt(format!("elements of {element} bytes of client {client}")));
         }
@@ -95,7 +95,7 @@ impl FixedWriter {
         self.count.div_ceil(1 << self.page_bits)
     }
 
-    /// Elements of a page: the last one is short.
+    /// The number of elements of a page. The last page is shorter.
     fn page_elements(&self, page: u64) -> u64 {
         if self.is_paged() {
             (self.count - (page << self.page_bits)).min(1 << self.page_bits)
@@ -116,12 +116,12 @@ impl FixedWriter {
     }
 
     fn page_at(&self, block: u64, page: u64) -> u64 {
-        // The array's size was checked: only the block's address is any number.
+        // The array's size was checked; only the block's address is arbitrary.
         let offset = self.prefix() + page * ((self.entries.size() as u64) << self.page_bits) + 4 * page;
         block.saturating_add(offset)
     }
 
-    /// Sets an element; returns whether it was not set before.
+    /// Sets an element. Returns whether it is new.
     pub(crate) fn set(&mut self, number: u64, stored: Stored, output: &Output) -> Result<bool> {
         self.entries.check(stored)?;
         if number >= self.count {
@@ -150,7 +150,7 @@ impl FixedWriter {
         match self.block.filter(|_| written) {
             None => Ok(Page { bytes: self.entries.entry(None)?.repeat(elements as usize), changed: false }),
             Some(block) => {
-                // Without pages the sum covers the prefix too.
+                // Without pages, the checksum covers the prefix too.
                 let (at, skip) =
                     if self.is_paged() { (self.page_at(block, page), 0) } else { (block, self.prefix()) };
                 let mut bytes = output.read(at, skip as usize + length + 4)?;

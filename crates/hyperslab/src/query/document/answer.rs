@@ -1,11 +1,11 @@
-//! Answers in the shape that readers of query documents know.
+//! Answers in the shape that readers of query documents expect.
 
 use hyperslab_core::{Result, Values, element_to_json};
 use serde_json::{Map, Value, json};
 
 use crate::query::Answer;
 
-/// The fields of `execution` for a reduction under this key.
+/// The fields of `execution` for a reduction with this key.
 pub(super) fn fields(
     key: &str,
     answer: &Answer,
@@ -51,12 +51,12 @@ pub(super) fn fields(
     Ok(fields)
 }
 
-/// All values in one list, as C order has them.
+/// All values in one list, in C order.
 pub(super) fn flat(values: &Values) -> Value {
     (0..values.len()).map(|index| one(values, index)).collect()
 }
 
-/// A value; `null` when it is missing, infinite or not a number.
+/// A value; `null` if it is missing, infinite or NaN.
 fn one(values: &Values, index: usize) -> Value {
     match element_to_json(&values.dtype, &values.elements, index) {
         Value::String(_) => Value::Null,

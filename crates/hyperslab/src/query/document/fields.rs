@@ -1,4 +1,4 @@
-//! The keys of a document, one function each.
+//! Parses the keys of a document, one function per key.
 
 use hyperslab_core::{Number, Result};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ fn object<'a>(value: &'a Value, key: &str) -> Result<&'a Map<String, Value>> {
     value.as_object().ok_or_else(|| bad(format!("`{key}` must be an object")))
 }
 
-/// Refuses keys that are not among these.
+/// Refuses unknown keys.
 fn only(members: &Map<String, Value>, key: &str, known: &[&str]) -> Result<()> {
     match members.keys().find(|own| !known.contains(&own.as_str())) {
         Some(own) => Err(bad(format!("unknown field `{key}.{own}` (there are {})", known.join(", ")))),
@@ -25,7 +25,7 @@ fn only(members: &Map<String, Value>, key: &str, known: &[&str]) -> Result<()> {
     }
 }
 
-/// A number of digits, or a name: `[A-Za-z_][A-Za-z0-9_-]*`.
+/// An axis number, or a name: `[A-Za-z_][A-Za-z0-9_-]*`.
 pub(super) fn axis(value: &Value) -> Result<Axis> {
     match value {
         Value::Number(number) => number
@@ -58,7 +58,7 @@ fn axes(value: &Value) -> Result<Vec<Axis>> {
         single => vec![axis(single)?],
     };
     if axes.len() > MOST_AXES {
-        return Err(bad(format!("{} axes, at most {MOST_AXES} are read", axes.len())));
+        return Err(bad(format!("{} axes, but the limit is {MOST_AXES}", axes.len())));
     }
     for (number, axis) in axes.iter().enumerate() {
         if axes[..number].contains(axis) {
@@ -114,7 +114,7 @@ fn parametric(key: &str, members: &Map<String, Value>) -> Result<(Asked, Vec<Axi
         "quantile" => {
             let q = number("q")?.ok_or_else(|| bad("`quantile.q` is required"))?;
             if !(0.0..=1.0).contains(&q) {
-                return Err(bad(format!("`quantile.q` must lie between 0 and 1, not at {q}")));
+                return Err(bad(format!("`quantile.q` must be between 0 and 1, not {q}")));
             }
             Operation::Quantile(q)
         }
@@ -146,7 +146,7 @@ fn parametric(key: &str, members: &Map<String, Value>) -> Result<(Asked, Vec<Axi
 pub(super) fn selection(value: &Value) -> Result<Vec<Slice>> {
     let slices = value.as_array().ok_or_else(|| bad("`selection` must be a list of slices"))?;
     if slices.len() > MOST_AXES {
-        return Err(bad(format!("`selection` has {} axes, at most {MOST_AXES} are read", slices.len())));
+        return Err(bad(format!("`selection` has {} axes, but the limit is {MOST_AXES}", slices.len())));
     }
     slices.iter().enumerate().map(|(axis, slice)| one_slice(axis, slice)).collect()
 }
@@ -240,7 +240,7 @@ pub(super) fn filter(value: &Value) -> Result<Conditions> {
     Ok(Conditions { all, bitwise: true })
 }
 
-/// Whole numbers are kept whole: those above 2^53 would change as floats.
+/// Integers stay integers, because those above 2^53 would change as floats.
 fn number(key: &str, value: &Value) -> Result<Number> {
     let whole = value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
     let float = || value.as_f64().filter(|value| value.is_finite());
@@ -304,7 +304,7 @@ pub(super) fn window(value: &Value) -> Result<Window> {
         "bins" => Mode::Bins,
         "rolling" => Mode::Rolling,
         "" => return Err(bad("`window.mode` is required: `bins` or `rolling`")),
-        other => return Err(bad(format!("unknown window mode `{other}`: there are `bins` and `rolling`"))),
+        other => return Err(bad(format!("unknown window mode `{other}`; use `bins` or `rolling`"))),
     };
     let step = number("step")?;
     if mode == Mode::Bins && step.is_some() {
@@ -315,12 +315,12 @@ pub(super) fn window(value: &Value) -> Result<Window> {
         "0" => Pad::Zero,
         "nan" => Pad::Nan,
         "fill" => Pad::Fill,
-        other => return Err(bad(format!("unknown window pad `{other}`: there are none, 0, nan, fill"))),
+        other => return Err(bad(format!("unknown window pad `{other}`; use none, 0, nan or fill"))),
     };
     let from_end = match text("align", "start")?.as_str() {
         "start" => false,
         "end" => true,
-        other => return Err(bad(format!("unknown window align `{other}`: there are start and end"))),
+        other => return Err(bad(format!("unknown window align `{other}`; use start or end"))),
     };
     let min_count = number("min_count")?.unwrap_or(1);
     if min_count > size {
@@ -339,7 +339,7 @@ pub(super) fn align(value: &Value, dataset: &str) -> Result<(String, Vec<Axis>)>
         return Err(bad("`align.axes` must list at least one axis"));
     }
     if with == dataset {
-        return Err(bad("`align.with` must name another dataset than `dataset`"));
+        return Err(bad("`align.with` must name a dataset other than `dataset`"));
     }
     Ok((with.to_owned(), along))
 }
@@ -349,11 +349,11 @@ pub(super) fn path(value: &Value, key: &str) -> Result<String> {
     path.map(str::to_owned).ok_or_else(|| bad(format!("`{key}` must be a path of 1 to 1024 bytes")))
 }
 
-/// Where a transform goes: the path, when it is a file.
+/// The destination of a transform: its path, if it is a file.
 pub(super) fn write(value: &Value) -> Result<Option<String>> {
     let target = |name: &str| match name {
         "ram" | "switch" | "spill" | "sidecar" => Ok(name.to_owned()),
-        other => Err(bad(format!("unknown write target `{other}`: there are ram, switch, spill, sidecar"))),
+        other => Err(bad(format!("unknown write target `{other}`; use ram, switch, spill or sidecar"))),
     };
     if let Some(name) = value.as_str() {
         target(name)?;
@@ -363,16 +363,16 @@ pub(super) fn write(value: &Value) -> Result<Option<String>> {
     only(members, "write", &["target", "path", "timestamp"])?;
     let name = target(members.get("target").and_then(Value::as_str).unwrap_or("switch"))?;
     if members.get("timestamp").is_some_and(|stamp| !stamp.is_boolean() || name != "sidecar") {
-        return Err(bad("`write.timestamp` is a boolean, and only for `sidecar`"));
+        return Err(bad("`write.timestamp` must be a boolean, and only applies to `sidecar`"));
     }
     let Some(to) = members.get("path") else { return Ok(None) };
     if name != "spill" && name != "sidecar" {
-        return Err(bad("`write.path` is only for `spill` and `sidecar`"));
+        return Err(bad("`write.path` only applies to `spill` and `sidecar`"));
     }
     path(to, "write.path").map(Some)
 }
 
-/// The memory that may be used.
+/// The memory limit.
 pub(super) fn execution(value: &Value) -> Result<Option<u64>> {
     let members = object(value, "execution")?;
     let known = [
@@ -395,7 +395,7 @@ pub(super) fn execution(value: &Value) -> Result<Option<u64>> {
     let points = number("memory_budget_percent_bps", 10000.0)?;
     if percent.is_some() && points.is_some() {
         return Err(bad(
-            "`execution.memory_budget_percent` and `execution.memory_budget_percent_bps` exclude each other",
+            "`execution.memory_budget_percent` and `execution.memory_budget_percent_bps` cannot be combined",
         ));
     }
     if members.get("fold_parallel").is_some_and(|value| !value.is_boolean()) {

@@ -1,4 +1,4 @@
-//! Documents asked of a store.
+//! Runs documents on a store.
 
 use std::path::Path;
 
@@ -16,11 +16,11 @@ use crate::query::{Axis, Group, Operation, Query, axes, pairs, transform};
 use crate::{ArrayReader, OpenStore};
 
 impl Document {
-    /// Asks a store. At most `preview` values of a dense result are shown.
+    /// Runs the query on a store. The answer shows at most `preview` values of a dense result.
     ///
     /// # Errors
     ///
-    /// [`Invalid`](Error::Invalid) for what the dataset does not have; otherwise whatever reading says.
+    /// [`Invalid`](Error::Invalid) for axes or labels that the dataset does not have; otherwise any error from reading.
     pub fn run(&self, store: &OpenStore, preview: usize) -> Result<Value> {
         let array = store.array(&normal_path(&self.dataset))?;
         let execution = match &self.align {
@@ -37,7 +37,7 @@ impl Document {
         }))
     }
 
-    /// The answer to a document that is only checked.
+    /// The answer for a document that is only checked.
     #[must_use]
     pub fn accepted(&self) -> Value {
         json!({
@@ -121,7 +121,7 @@ impl Document {
         self.axes.iter().any(|own| own.resolve(array.schema()).is_ok_and(|own| own == axis))
     }
 
-    /// The values themselves, those that fail a filter blanked.
+    /// The values themselves, with those that fail a filter replaced by the fill value.
     fn dense(
         &self,
         store: &OpenStore,
@@ -142,7 +142,7 @@ impl Document {
         self.values(store, &values, preview)
     }
 
-    /// A dense result: the first values, and all of them in a file where one is named.
+    /// A dense result: its first values, and all of them in a file if one is named.
     fn values(&self, store: &OpenStore, values: &Values, preview: usize) -> Result<Map<String, Value>> {
         let bytes = values.elements.as_fixed().ok_or_else(|| bad("values without a fixed size"))?;
         let short = match &values.dtype {
@@ -184,13 +184,13 @@ impl Document {
         Ok(fields)
     }
 
-    /// The selection as positions: labels looked up, ends checked; nothing empty.
+    /// The selection as positions, with labels resolved and bounds checked. It must not be empty.
     fn selected(&self, array: &ArrayReader) -> Result<Selection> {
         let Some(slices) = &self.selection else { return Ok(Selection::all()) };
         let shape = array.schema().shape();
         if slices.len() != shape.len() {
             return Err(bad(format!(
-                "`selection` has {} entries, the dataset {} axes",
+                "`selection` has {} entries, but the dataset has {} axes",
                 slices.len(),
                 shape.len()
             )));
@@ -230,7 +230,7 @@ impl Document {
     }
 }
 
-/// One end of a slice: a position, or the first position with the label.
+/// One bound of a slice: a position, or the first position with the label.
 fn end(array: &ArrayReader, axis: usize, position: Option<u64>, label: Option<&str>) -> Result<Option<u64>> {
     let Some(label) = label else { return Ok(position) };
     let Labels::Texts(texts) = &array.schema().labels[axis] else {
@@ -242,7 +242,7 @@ fn end(array: &ArrayReader, axis: usize, position: Option<u64>, label: Option<&s
         .ok_or_else(|| bad(format!("selection[{axis}]: the axis has no label {label}")))
 }
 
-/// Do two datasets agree along an axis?
+/// Compares two datasets along an axis.
 fn compare(axis: &Axis, left: &ArrayReader, right: &ArrayReader) -> Result<Value> {
     let (a, b) = (axis.resolve(left.schema())?, axis.resolve(right.schema())?);
     let extents = (left.schema().shape()[a], right.schema().shape()[b]);
@@ -263,7 +263,7 @@ fn compare(axis: &Axis, left: &ArrayReader, right: &ArrayReader) -> Result<Value
     }))
 }
 
-/// What stands for a value that fails a filter.
+/// The replacement for a value that fails a filter.
 fn blank(dtype: &DType, fill: Option<Number>) -> Result<Vec<u8>> {
     Ok(match (dtype, fill) {
         (DType::Float16, _) => half::f16::NAN.to_ne_bytes().to_vec(),
@@ -278,7 +278,7 @@ fn blank(dtype: &DType, fill: Option<Number>) -> Result<Vec<u8>> {
         }
         _ => {
             return Err(Error::invalid(
-                "a filter without a reduction blanks values, and the dataset has no fill value",
+                "a filter without a reduction replaces values by the fill value, but the dataset has none",
             ));
         }
     })

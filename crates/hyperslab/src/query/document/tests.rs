@@ -1,4 +1,4 @@
-//! Which documents are refused, and with which words.
+//! Which documents are refused, and with which messages.
 
 use super::*;
 

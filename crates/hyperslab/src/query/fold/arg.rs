@@ -1,4 +1,4 @@
-//! Where the smallest and the largest value are: the first of several. Not-a-number wins when it is not skipped.
+//! The position of the smallest or largest value: the first of several. NaN wins unless it is skipped.
 
 use std::marker::PhantomData;
 
@@ -8,7 +8,7 @@ use super::extreme::End;
 use super::{Asked, Column, Fold, Operand};
 use crate::query::serial;
 
-/// The place of a cell that has no value yet.
+/// The position of a cell without a value.
 const NOWHERE: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -1,4 +1,4 @@
-//! How many values there are: the count that is kept beside every fold.
+//! The number of values, which is counted beside every fold.
 
 use serde::{Deserialize, Serialize};
 

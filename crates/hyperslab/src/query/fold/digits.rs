@@ -1,4 +1,4 @@
-//! One round of looking for order statistics by the digits of their keys: how often each digit follows a prefix.
+//! One pass of the search for order statistics by the digits of their keys: counts how often each digit follows a prefix.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,12 +9,12 @@ use crate::query::kernels::add_counts;
 pub(in crate::query) struct Digits {
     /// The digit's lowest bit in the key.
     pub(in crate::query) shift: u32,
-    /// Its bits.
+    /// The number of bits of the digit.
     pub(in crate::query) bits: u32,
-    /// What stands above the digit: two prefixes a cell of the whole result.
+    /// The bits above the digit: two prefixes per cell of the whole result.
     pub(in crate::query) prefixes: Vec<[u64; 2]>,
     pub(in crate::query) skip_nan: bool,
-    /// The place of each cell among all cells of the result.
+    /// The position of each cell among all cells of the result.
     pub(in crate::query) places: Vec<u64>,
     /// Per cell, prefix and digit.
     pub(in crate::query) counts: Vec<u64>,
@@ -68,7 +68,7 @@ impl Fold for Digits {
             .copy_from_slice(&other.counts[from * each..(from + 1) * each]);
     }
 
-    /// The counts are taken as they are.
+    /// The counts are used as they are.
     fn finish(&mut self, _: usize, _: &Asked, column: &mut Column) {
         column.push_float(None);
     }

@@ -10,17 +10,17 @@ use super::{Asked, Column, Fold, Operand};
 use crate::query::kernels::block_extreme;
 use crate::query::serial;
 
-/// Which end is looked for.
+/// The extreme to find.
 pub(in crate::query) trait End: Debug + Clone + Default + PartialEq {
-    /// What every value is at least as good as.
+    /// The starting value, which every value is at least as good as.
     const FLOAT: f64;
     const INTEGER: i128;
-    /// The key of not-a-number that wins.
+    /// The key that makes NaN win.
     const NAN_KEY: Option<i128>;
 
     fn worst<T: Operand>() -> T;
     fn better<T: PartialOrd>(a: &T, b: &T) -> bool;
-    /// The end that a chunk's statistics tell, or a bound of it.
+    /// The extreme given by a chunk's statistics, or a bound of it.
     fn known(known: &ChunkStatistics) -> Option<Number>;
 }
 
@@ -50,7 +50,7 @@ pub(in crate::query) struct Largest;
 impl End for Largest {
     const FLOAT: f64 = f64::NEG_INFINITY;
     const INTEGER: i128 = i128::MIN;
-    // The key of not-a-number is the largest already.
+    // The key of NaN is already the largest.
     const NAN_KEY: Option<i128> = None;
 
     fn worst<T: Operand>() -> T {
@@ -65,7 +65,7 @@ impl End for Largest {
     }
 }
 
-/// The end of floats, and how many are not a number.
+/// The extreme of floats, and the number of NaNs.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(in crate::query) struct FloatExtreme<E> {
@@ -98,7 +98,7 @@ impl<E: End> Fold for FloatExtreme<E> {
     }
 
     fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64) {
-        // Not-a-number is better than nothing.
+        // NaN is better than no value.
         self.join(cell, value.to_f64(), if value.is_nan() { count } else { 0 });
     }
 
@@ -142,13 +142,13 @@ impl<E: End> Fold for FloatExtreme<E> {
 
     fn finish(&mut self, cell: usize, asked: &Asked, column: &mut Column) {
         let nans = self.nans[cell];
-        // There is one zero.
+        // -0 becomes 0.
         let value = if nans > 0 && !asked.skip_nan { f64::NAN } else { self.best[cell] + 0.0 };
         column.push_float((asked.some() && (nans < asked.count || !asked.skip_nan)).then_some(value));
     }
 }
 
-/// The end of integers.
+/// The extreme of integers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(in crate::query) struct IntegerExtreme<E> {

@@ -1,4 +1,4 @@
-//! Mean and squared deviations from it: variances and standard deviations.
+//! The mean and the squared deviations from it, for variances and standard deviations.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub(in crate::query) struct Moments {
 }
 
 impl Moments {
-    /// Folds values of which count, mean and squared deviations are known.
+    /// Folds values given by their count, mean and squared deviations.
     fn join(&mut self, cell: usize, count: f64, mean: f64, deviations: f64) {
         if count == 0.0 {
             return;

@@ -1,11 +1,11 @@
-//! Products: of integers exactly, as long as they fit.
+//! Products; exact for integers if they fit.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Asked, Column, Fold, Operand};
 use crate::query::serial;
 
-/// A power of a float with a whole exponent that a float may not tell.
+/// A power with an integer exponent that may exceed the precision of a float.
 fn power(value: f64, count: u64) -> f64 {
     let power = value.abs().powf(count as f64);
     if value < 0.0 && count % 2 == 1 { -power } else { power }
@@ -47,7 +47,7 @@ impl Fold for FloatProduct {
     }
 }
 
-/// A product of integers: exact, or a float where it does not fit in 128 bits.
+/// A product of integers: exact, or a float if it does not fit in 128 bits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::query) struct IntegerProduct {
     floats: FloatProduct,
@@ -62,7 +62,7 @@ impl IntegerProduct {
             Some(product) => self.wholes[cell] = product,
             None => self.overflowed[cell] = true,
         }
-        // A product with a zero in it is zero, however it overflowed before.
+        // A product that contains a zero is zero, even if it overflowed before.
         if value == Some(0) {
             self.wholes[cell] = 0;
         }

@@ -1,4 +1,4 @@
-//! Sums of values, of their magnitudes and of their squares; means and norms come of them.
+//! Sums of values, absolute values and squares, which also give means and norms.
 
 use std::fmt::Debug;
 use std::marker::PhantomData;
@@ -11,14 +11,14 @@ use crate::query::kernels::{add_each, add_rows, block_sum, two_sum};
 use crate::query::operand::BLOCK;
 use crate::query::serial;
 
-/// What of a value is added.
+/// The function of a value that is summed.
 pub(in crate::query) trait Summand: Debug + Clone + Default + PartialEq {
-    /// Is it the value itself?
+    /// Whether it is the value itself.
     const ITSELF: bool = false;
 
     fn float(value: f64) -> f64;
     fn integer(value: i128) -> i128;
-    /// The sum that a chunk's statistics tell.
+    /// The sum given by a chunk's statistics.
     fn known(_: &ChunkStatistics) -> Option<Number> {
         None
     }
@@ -68,7 +68,7 @@ impl Summand for Square {
     }
 }
 
-/// A sum of floats, with the rounding errors of adding kept apart.
+/// A sum of floats, with the rounding errors of additions kept separately.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub(in crate::query) struct FloatSum<S> {
@@ -88,7 +88,7 @@ impl<S> FloatSum<S> {
 
     fn sum(&self, cell: usize) -> f64 {
         let sum = self.sums[cell];
-        // Once a sum is infinite or not a number, its rounding errors mean nothing.
+        // Once a sum is infinite or NaN, its rounding errors are meaningless.
         if sum.is_finite() { sum + self.rests[cell] } else { sum }
     }
 }
@@ -108,7 +108,7 @@ impl<S: Summand> Fold for FloatSum<S> {
 
     fn repeat<T: Operand>(&mut self, cell: usize, value: T, count: u64) {
         let value = S::float(value.to_f64());
-        // Halves of the count are exact as floats.
+        // Either half of the count is exact as a float.
         for half in [count >> 32 << 32, count & 0xffff_ffff].into_iter().filter(|half| *half > 0) {
             let product = half as f64 * value;
             self.add(cell, product);
@@ -132,7 +132,7 @@ impl<S: Summand> Fold for FloatSum<S> {
         }
     }
 
-    /// Several rows are added to each other first, so that the cells are touched once for all of them.
+    /// Several rows are added to each other first, so that each cell is touched once for all of them.
     fn rows<T: Operand>(&mut self, cell: usize, rows: Rows<'_, T>) {
         let cells = cell..cell + rows.length;
         let rests = if T::WIDE { Some(&mut self.rests[cells.clone()]) } else { None };
@@ -251,7 +251,7 @@ impl<S: Summand> Fold for IntegerSum<S> {
     }
 }
 
-/// The mean of integers with this sum, without losing what a float of the sum would.
+/// The mean of integers with this sum, without the rounding of converting the sum to a float.
 fn mean(sum: i128, count: u64) -> f64 {
     let count = i128::from(count);
     (sum / count) as f64 + (sum % count) as f64 / count as f64

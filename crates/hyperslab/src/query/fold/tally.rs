@@ -1,4 +1,4 @@
-//! How many values are not a number, infinite or missing.
+//! The number of values that are NaN, infinite or missing.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::{Asked, Column, Fold, Operand, Operation};
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(in crate::query) struct Tally {
-    /// The bits of the missing value.
+    /// The bits of the missing-value marker.
     fill: Option<u64>,
     nans: Vec<u64>,
     infinite: Vec<u64>,

@@ -1,4 +1,4 @@
-//! Every value, as its key: medians and quantiles of what memory holds.
+//! All values, as keys: medians and quantiles of values that fit in memory.
 
 use serde::{Deserialize, Serialize};
 

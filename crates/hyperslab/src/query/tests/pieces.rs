@@ -1,8 +1,8 @@
-//! Axes cut into pieces.
+//! Axes divided into pieces.
 
 use super::*;
 
-/// The positions of piece `number` of `count`, of an axis that is walked forwards or backwards.
+/// The positions of piece `number` of `count`, on an axis walked forwards or backwards.
 fn piece(extent: u64, count: u64, number: u64, backwards: bool) -> AxisSelection {
     let start = (number * extent).div_ceil(count) as i64;
     let end = ((number + 1) * extent).div_ceil(count) as i64;
@@ -26,7 +26,7 @@ proptest! {
         skip_nan in any::<bool>(),
         filtered in any::<bool>(),
     ) {
-        // Where a value is, is counted in the whole selection; the others are told by the piece alone.
+        // Positions of values are counted in the whole selection; all other operations depend only on the piece.
         prop_assume!(!matches!(operation, Operation::ArgMin | Operation::ArgMax));
         let array = stored.open();
         let rank = stored.shape.len();
@@ -37,7 +37,7 @@ proptest! {
         }
         let axes = (0..rank).map(|axis| (Axis::Number(axis), counts[axis])).collect();
         let found = query.clone().select(Selection::positions(all)).group_by(Group::Pieces(axes)).run(&array).unwrap();
-        // An axis that is not longer than its pieces keeps its positions.
+        // An axis that is not longer than the number of pieces keeps its positions.
         let extents: Vec<u64> = (0..rank).map(|axis| stored.shape[axis].min(u64::from(counts[axis]))).collect();
         prop_assert_eq!(found.shape(), extents.clone());
         let over: Vec<usize> = (0..rank).collect();

@@ -1,4 +1,4 @@
-//! Conditions in the types of the columns that they are about.
+//! Binds conditions to the types of their columns.
 
 use hyperslab_core::{Column, DType, End, Error, Result, RowFilter, Test, TimeUnit, date_tick};
 
@@ -103,7 +103,7 @@ fn one_of(column: &Column, values: &[Literal]) -> Result<RowFilter> {
                 match value {
                     Literal::Integer(value) => integers.push(*value),
                     Literal::Bool(value) if column.dtype == DType::Bool => integers.push(i128::from(*value)),
-                    // A fraction is equal to no integer.
+                    // A fraction equals no integer.
                     Literal::Float(value) if value.fract() == 0.0 => integers.push(*value as i128),
                     Literal::Float(_) => {}
                     _ => return Err(wrong_type(column, value)),
@@ -112,7 +112,7 @@ fn one_of(column: &Column, values: &[Literal]) -> Result<RowFilter> {
             integers.sort_unstable();
             Test::IntegersIn(integers)
         }
-        // Dates stand for periods, of which each is a range.
+        // Dates are periods, and each period is a range.
         _ => {
             let each = values.iter().map(|value| compare(column, Comparison::Equal, value));
             return Ok(RowFilter::Any(each.collect::<Result<_>>()?));
@@ -121,7 +121,7 @@ fn one_of(column: &Column, values: &[Literal]) -> Result<RowFilter> {
     Ok(RowFilter::test(column.name.as_str(), test))
 }
 
-/// A value that is a whole range of integers (a period of ticks), compared.
+/// Compares with a value that covers a range of integers (a period of ticks).
 fn integers(comparison: Comparison, low: i128, high: i128) -> Test {
     let (low, high) = match comparison {
         Comparison::Equal | Comparison::NotEqual => (low, high),
@@ -133,11 +133,11 @@ fn integers(comparison: Comparison, low: i128, high: i128) -> Test {
     Test::Integers { low, high }
 }
 
-/// Integers compared with a float. The casts saturate, so that infinities reach to the ends.
+/// Compares integers with a float. The casts saturate, so that infinities reach to the ends.
 fn between_integers(comparison: Comparison, value: f64) -> Test {
     let (floor, ceil) = (value.floor() as i128, value.ceil() as i128);
     let (low, high) = match comparison {
-        // An empty range where the float lies between two integers.
+        // The range is empty if the float lies between two integers.
         Comparison::Equal | Comparison::NotEqual => (ceil, floor),
         Comparison::Less => (i128::MIN, ceil.saturating_sub(1)),
         Comparison::LessOrEqual => (i128::MIN, floor),
@@ -170,7 +170,7 @@ fn texts(comparison: Comparison, value: Vec<u8>) -> Test {
     Test::Texts { low, high }
 }
 
-/// The value in the column's own precision.
+/// The value in the column's precision.
 fn float(dtype: &DType, value: &Literal) -> Option<f64> {
     let value = match value {
         Literal::Integer(value) => *value as f64,
@@ -184,7 +184,7 @@ fn float(dtype: &DType, value: &Literal) -> Option<f64> {
     })
 }
 
-/// The first and the last tick of a date's period.
+/// The first and last tick of a date's period.
 fn date(value: &Literal, unit: TimeUnit) -> Option<(i128, i128)> {
     let label = match value {
         Literal::Text(text) => text.clone(),

@@ -1,11 +1,11 @@
-//! Text to a condition: words, then a descent by precedence (`or`, `and`, `not`, comparisons).
+//! Parses conditions: a tokeniser, then recursive descent by precedence (`or`, `and`, `not`, comparisons).
 
 use hyperslab_core::{Error, Result};
 
 use super::{Expression, Literal};
 use crate::query::Comparison;
 
-/// Conditions may not be nested deeper than this.
+/// The maximum nesting depth.
 const MAX_DEPTH: usize = 100;
 
 #[derive(Debug, Clone, PartialEq)]
@@ -34,7 +34,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// A side of a comparison.
+/// One side of a comparison.
 enum Side {
     Column(String),
     Value(Literal),
@@ -174,7 +174,7 @@ impl Parser<'_> {
         }
     }
 
-    /// What follows a column and is no comparison: `in`, `is null`, `between`.
+    /// What may follow a column other than a comparison: `in`, `is null`, `between`.
     fn of_column(&mut self, column: String) -> Result<Option<Expression>> {
         let not = self.peek() == Some(&Word::Not);
         let after = self.words.get(self.next + usize::from(not)).map(|(word, _)| word);
@@ -319,7 +319,7 @@ fn words(text: &str) -> Result<Vec<(Word, usize)>> {
     Ok(words)
 }
 
-/// What stands between quotes, in which two quotes mean one; and how many bytes it took.
+/// Quoted text, in which two quotes mean one, and the number of bytes it took.
 fn quoted(rest: &str, quote: char) -> Option<(String, usize)> {
     let mut inside = String::new();
     let mut letters = rest.char_indices().skip(1).peekable();
@@ -352,7 +352,7 @@ fn keyword(name: &str) -> Word {
     }
 }
 
-/// A number, or a date without quotes: four digits, a dash and a digit.
+/// A number, or an unquoted date: four digits, a dash and a digit.
 fn number(text: &str, rest: &str) -> Result<(Word, usize)> {
     let bytes = rest.as_bytes();
     let is_date = bytes.len() > 5

@@ -17,7 +17,7 @@ fn columns() -> Vec<Column> {
     ]
 }
 
-/// The rows of a small table that a condition leaves.
+/// The rows of a small table that meet a condition.
 fn rows(text: &str) -> Result<Vec<u32>> {
     let values = |name: &str| {
         let numbers = |values: &[i32]| {

@@ -1,0 +1,90 @@
+//! How a file manages its space: pages, and free space that is kept in the file.
+
+use std::sync::Arc;
+
+use hyperslab_core::{Error, Result};
+
+use super::edit::HeaderEdit;
+use super::index::Patch;
+use super::object::{NewHeader, NewMessage, Style};
+use super::output::Output;
+use crate::encode::Encoder;
+use crate::file::{File, Sizes};
+use crate::header::{Header, kind};
+
+const STRUCTURE: &str = "file space info message";
+/// The strategy of pages.
+const PAGES: u8 = 1;
+/// libhdf5 takes pages of these sizes.
+const LEAST_PAGE: u64 = 512;
+const MOST_PAGE: u64 = 1 << 30;
+
+/// What a file says of its space.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct FileSpace {
+    /// The size of a page, where the file is cut into pages.
+    pub(crate) page: Option<u64>,
+    /// Is free space kept in the file?
+    pub(crate) kept: bool,
+}
+
+impl FileSpace {
+    /// What a file says; nothing is what most say.
+    pub(crate) fn read(file: &Arc<File>) -> Result<Self> {
+        let Some(extension) = file.superblock.extension else { return Ok(Self::default()) };
+        let header = Header::read(file, extension)?;
+        let Some(message) = header.find(file, kind::FREE_SPACE)? else { return Ok(Self::default()) };
+        let mut fields = message.fields(file, STRUCTURE);
+        let (version, strategy, kept) = (fields.u8()?, fields.u8()?, fields.u8()? != 0);
+        if version == 0 {
+            // Of a library that was never released as such: its strategy 1 keeps free space.
+            return match strategy {
+                1 => Err(file.unsupported("free space as early versions of libhdf5 1.10 kept it")),
+                _ => Ok(Self::default()),
+            };
+        }
+        let width = file.sizes().length;
+        fields.skip(width)?;
+        let page = fields.uint(width)?;
+        if strategy != PAGES {
+            return Ok(Self { page: None, kept });
+        }
+        check_page(page).map_err(|why| file.place(STRUCTURE, extension).corrupt(why.to_string()))?;
+        Ok(Self { page: Some(page), kept })
+    }
+
+    /// The change of a file that makes it forget its free space: what is added stands behind everything, and the library
+    /// would take the file to end where it ended.
+    pub(crate) fn forget(file: &Arc<File>, output: &Output) -> Result<Vec<Patch>> {
+        let Some(extension) = file.superblock.extension else { return Ok(Vec::new()) };
+        let header = Header::read(file, extension)?;
+        let Some(message) = header.find(file, kind::FREE_SPACE)? else { return Ok(Vec::new()) };
+        // Behind the version, the strategy, the flag, two lengths and a threshold: the end before free space was
+        // written, and the addresses of its managers.
+        let at = 3 + 2 * file.sizes().length + 2;
+        let room = message.body.len().saturating_sub(at);
+        let addresses = (room / file.sizes().address).min(13);
+        let mut edit = HeaderEdit::new(&header, output);
+        edit.set(&message, at, &vec![0xff; addresses * file.sizes().address])?;
+        edit.finish(file.sizes())
+    }
+}
+
+/// Refuses sizes that libhdf5 refuses.
+pub(crate) fn check_page(page: u64) -> Result<()> {
+    if (LEAST_PAGE..=MOST_PAGE).contains(&page) {
+        return Ok(());
+    }
+    Err(Error::invalid(format!("pages of {page} bytes: HDF5 has pages of {LEAST_PAGE} bytes to 1 GiB")))
+}
+
+/// Writes the extension of the superblock that says that the file is cut into pages; returns where it is.
+pub(crate) fn write_pages(page: u64, sizes: Sizes, output: &Output) -> Result<u64> {
+    let mut body = Encoder::new(sizes);
+    // Free space of any size counts, and is not kept; metadata may fill its pages.
+    body.u8(1).u8(PAGES).u8(0).length(1).length(page).u16(0).address(None);
+    let mut header = NewHeader::new(Style::New);
+    header.order = hyperslab_core::CreationOrder::Untracked;
+    header.messages.push(NewMessage::new(kind::FREE_SPACE, 4, body.finish()?));
+    output.append(&header.encode(sizes)?)
+}

@@ -1,0 +1,190 @@
+//! Figures of small stores: the pixels and texts that they must have.
+
+use hyperslab::{
+    ArraySpec, Attributes, CreateOptions, DType, Elements, Fill, Grid, OpenStore, Region, RegionWriter,
+    Result, Selection, Values, format_named,
+};
+use tiny_skia::Pixmap;
+
+use crate::color::MISSING;
+use crate::{Color, ColorMap, Content, Figure, PlotOptions, plot};
+
+const SIZE: (f32, f32) = (400.0, 300.0);
+
+/// A store with coordinates that rise to the north: `t` is ten times the latitude plus the longitude's number, with one
+/// value missing.
+fn store(folder: &std::path::Path) -> Result<OpenStore> {
+    let path = folder.join("x.nc");
+    let (format, variant) = format_named("netcdf4")?;
+    let options = CreateOptions::default().with_replace(true).with_variant(variant);
+    let mut sink = hyperslab::create(&path, format, &options)?;
+    let mut array = |name: &str, dims: &[&str], values: Vec<f64>, shape: &[u64], unit: &str| -> Result<()> {
+        let mut spec = ArraySpec::new(DType::Float64, Grid::new(shape, shape)?);
+        spec.dimensions = dims.iter().map(|name| Some((*name).to_owned())).collect();
+        spec.attributes = Attributes::from_iter([("units", unit)]);
+        spec.fill = Fill::Element(Elements::fixed(f64::NAN.to_ne_bytes().to_vec()));
+        let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_ne_bytes()).collect();
+        let values = Values::new(DType::Float64, shape, Elements::fixed(bytes))?;
+        let target = RegionWriter::new(sink.array(name, &spec)?, DType::Float64, spec.fill.clone());
+        let start = shape.iter().map(|_| 0).collect();
+        target.assign(&Region { start, shape: shape.into() }, &values)?;
+        target.finish()
+    };
+    array("/lat", &["lat"], vec![-30.0, 0.0, 30.0], &[3], "degrees_north")?;
+    array("/lon", &["lon"], vec![0.0, 10.0, 20.0, 30.0], &[4], "degrees_east")?;
+    array("/time", &["time"], vec![0.0, 31.0], &[2], "days since 2001-01-01")?;
+    let mut t: Vec<f64> = (0..24).map(|cell| f64::from(cell / 4 % 3 * 10 + cell % 4)).collect();
+    t[5] = f64::NAN;
+    array("/t", &["time", "lat", "lon"], t, &[2, 3, 4], "K")?;
+    let wave: Vec<f64> = (0..20_000).map(|step| f64::from(step % 100)).collect();
+    array("/wave", &["step"], wave, &[20_000], "m")?;
+    sink.commit()?;
+    hyperslab::open(&path)
+}
+
+fn drawn(node: &str, selection: &str, options: &PlotOptions) -> Result<Figure> {
+    let folder = tempfile::tempdir().map_err(|error| hyperslab::Error::io("folder", error))?;
+    let store = store(folder.path())?;
+    let selection = if selection.is_empty() { Selection::all() } else { selection.parse()? };
+    plot(&store, node, &selection, options)
+}
+
+fn pixels(figure: &Figure) -> Result<Pixmap> {
+    let png = figure.to_png(SIZE, 1.0)?;
+    Pixmap::decode_png(&png).map_err(|error| hyperslab::Error::invalid(error.to_string()))
+}
+
+/// The box that all pixels of a colour lie in: left, top, right, bottom; `None` where there is none.
+fn found(picture: &Pixmap, color: Color) -> Option<(u32, u32, u32, u32)> {
+    let same = |x: u32, y: u32| {
+        let pixel = picture.pixel(x, y)?.demultiply();
+        let near = |own: u8, wanted: u8| own.abs_diff(wanted) <= 1;
+        Some(
+            near(pixel.red(), color.red)
+                && near(pixel.green(), color.green)
+                && near(pixel.blue(), color.blue),
+        )
+    };
+    let mut own: Option<(u32, u32, u32, u32)> = None;
+    for y in 0..picture.height() {
+        for x in (0..picture.width()).filter(|x| same(*x, y) == Some(true)) {
+            own = Some(own.map_or((x, y, x, y), |(left, top, right, bottom)| {
+                (left.min(x), top.min(y), right.max(x), bottom.max(y))
+            }));
+        }
+    }
+    own
+}
+
+fn texts(svg: &str) -> Vec<String> {
+    svg.split("<text")
+        .skip(1)
+        .filter_map(|part| part.split('>').nth(1)?.split('<').next().map(str::to_owned))
+        .collect()
+}
+
+#[test]
+fn a_map_has_north_above_and_missing_values_in_a_colour_of_their_own() -> Result<()> {
+    let options = PlotOptions {
+        range: Some((0.0, 23.0)),
+        map: Some(ColorMap::named("viridis")?),
+        ..Default::default()
+    };
+    let figure = drawn("/t", "time[0]", &options)?;
+    let picture = pixels(&figure)?;
+    let map = ColorMap::named("viridis")?;
+    let (lowest, highest) = (map.at(0.0), map.at(1.0));
+    // The cell with 0 is in the south-west, the one with 23 in the north-east; both stand in the colour bar too.
+    let cell =
+        |color: Color| found(&picture, color).ok_or_else(|| hyperslab::Error::invalid("no such pixel"));
+    let (low, high) = (cell(lowest)?, cell(highest)?);
+    assert!(low.0 < high.0 && low.3 > high.1, "{low:?} {high:?}");
+    // A whole cell of the map is missing: more than the key of the colour bar.
+    let missing = picture.pixels().iter().filter(|pixel| {
+        (pixel.red(), pixel.green(), pixel.blue()) == (MISSING.red, MISSING.green, MISSING.blue)
+    });
+    assert!(missing.count() > 400);
+    let svg = figure.to_svg(SIZE)?;
+    let texts = texts(&svg);
+    for wanted in ["lon [degrees_east]", "lat [degrees_north]", "t [K]", "missing"] {
+        let plain = wanted.split(' ').next().unwrap_or(wanted);
+        assert!(texts.iter().any(|text| text.contains(plain)), "{wanted} in {texts:?}");
+    }
+    assert!(texts.iter().any(|text| text.contains("2001-01-01")), "{texts:?}");
+    Ok(())
+}
+
+#[test]
+fn small_multiples_share_colours_and_tell_their_dates() -> Result<()> {
+    let figure = drawn("/t", "", &PlotOptions::default())?;
+    assert_eq!(figure.panels.len(), 2);
+    let titles: Vec<&str> = figure.panels.iter().map(|panel| panel.title.as_str()).collect();
+    assert!(titles[0].contains("2001-01-01") && titles[1].contains("2001-02-01"), "{titles:?}");
+    let svg = figure.to_svg(SIZE)?;
+    assert_eq!(svg.matches("<clipPath").count(), 2);
+    Ok(())
+}
+
+#[test]
+fn a_long_line_keeps_its_smallest_and_largest_values() -> Result<()> {
+    let figure = drawn("/wave", "", &PlotOptions { pixels: (100, 100), ..Default::default() })?;
+    let Content::Band { pieces } = &figure.panels[0].content else {
+        return Err(hyperslab::Error::invalid("expected a band"));
+    };
+    assert_eq!(pieces.len(), 100);
+    assert!(pieces.iter().all(|piece| *piece == (0.0, 99.0)));
+    assert!(figure.subtitle.contains("200 values"), "{}", figure.subtitle);
+    // The band fills the panel from the lowest to the highest value.
+    let picture = pixels(&figure)?;
+    let accent =
+        found(&picture, crate::content::ACCENT).ok_or_else(|| hyperslab::Error::invalid("no line"))?;
+    assert!(accent.2 - accent.0 > 250 && accent.3 - accent.1 > 180, "{accent:?}");
+    Ok(())
+}
+
+#[test]
+fn a_line_leaves_a_gap_where_a_value_is_missing() -> Result<()> {
+    let figure = drawn("/t", "time[0],lat[1]", &PlotOptions::default())
+        .or_else(|_| drawn("/t", "[0, 1, :]", &PlotOptions::default()))?;
+    let Content::Line { points } = &figure.panels[0].content else {
+        return Err(hyperslab::Error::invalid("expected a line"));
+    };
+    let values: Vec<f64> = points.iter().map(|(_, value)| *value).collect();
+    assert!(values[0] == 10.0 && values[1].is_nan() && values[3] == 13.0, "{values:?}");
+    // One value alone is a dot, the two after the gap are a line.
+    let svg = figure.to_svg(SIZE)?;
+    assert_eq!(svg.matches("<circle").count(), 1, "{svg}");
+    Ok(())
+}
+
+#[test]
+fn a_histogram_counts_every_value_once() -> Result<()> {
+    let figure = drawn("/t", "", &PlotOptions { histogram: Some(8), ..Default::default() })?;
+    let Content::Bars { edges, counts } = &figure.panels[0].content else {
+        return Err(hyperslab::Error::invalid("expected bars"));
+    };
+    assert_eq!((edges.len(), counts.iter().sum::<f64>()), (9, 23.0));
+    assert!(figure.subtitle.starts_with("23 values"), "{}", figure.subtitle);
+    Ok(())
+}
+
+#[test]
+fn names_in_a_file_do_not_become_tags() -> Result<()> {
+    let title = Some("<script>alert(1)</script> & \"quotes\"".to_owned());
+    let svg = drawn("/t", "[0]", &PlotOptions { title, ..Default::default() })?.to_svg(SIZE)?;
+    assert!(!svg.contains("<script") && svg.contains("&lt;script&gt;"), "{svg}");
+    Ok(())
+}
+
+#[test]
+fn pictures_have_the_pixels_that_were_asked_for() -> Result<()> {
+    let figure = drawn("/wave", "", &PlotOptions::default())?;
+    for scale in [1.0_f32, 2.0] {
+        let png = figure.to_png(SIZE, scale)?;
+        let picture =
+            Pixmap::decode_png(&png).map_err(|error| hyperslab::Error::invalid(error.to_string()))?;
+        let near = |own: u32, wanted: f32| (own as f32 - wanted * scale).abs() <= 2.0 * scale;
+        assert!(near(picture.width(), SIZE.0) && near(picture.height(), SIZE.1), "{picture:?}");
+    }
+    Ok(())
+}

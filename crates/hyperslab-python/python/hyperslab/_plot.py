@@ -1,0 +1,183 @@
+"""Figures with matplotlib, if it is installed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hyperslab._errors import InvalidError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from hyperslab._native import Array, Geometry
+
+#: Longer axes are thinned before they are drawn: no screen has more pixels.
+MOST_CELLS = 4096
+
+
+def _axes(ax: Any, **options: Any) -> Any:
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot
+    except ImportError as error:
+        raise ImportError("plot() draws through matplotlib, which is not installed: pip install matplotlib") from error
+    return pyplot.subplots(**options)[1]
+
+
+def _unit(array: Array) -> str:
+    attrs = array.attrs.readable()
+    name = attrs.get("long_name") or attrs.get("standard_name") or array.name or "value"
+    unit = attrs.get("units")
+    return f"{name} [{unit}]" if unit else str(name)
+
+
+def array(array: Array, selection: tuple[Any, ...], ax: Any, decode: bool, options: dict[str, Any] | None) -> Any:
+    """Draw one dimension as a line, two as an image, and the first slice of more as an image."""
+    options = dict(options or {})
+    source = array.decoded if decode else array
+    kept, values = _selected(source, selection)
+    while values.ndim > 2:
+        axis = next((number for number in range(values.ndim) if values.shape[number] == 1), 0)
+        values = np.take(values, 0, axis=axis)
+        kept.pop(axis)
+    if values.ndim == 0 or values.dtype.kind not in "biufc" or 0 in values.shape:
+        raise InvalidError(f"{array.path}: {values.dtype} of shape {values.shape} cannot be drawn; choose numbers along one axis or two")
+    if values.dtype.kind == "c":
+        values = np.abs(values)
+    ax = _axes(ax)
+    title = ", ".join(str(part) for part in selection) if selection else ""
+    if title:
+        ax.set_title(title)
+    if values.ndim == 1:
+        ax.plot(_labels(array, kept[0], len(values)), values, **options)
+        ax.set_xlabel(_axis_name(array, kept[0]))
+        ax.set_ylabel(_unit(array))
+        return ax
+    options.setdefault("cmap", "viridis")
+    options.setdefault("origin", "lower" if _rises(array, kept[0], values.shape[0]) else "upper")
+    options.setdefault("aspect", "auto" if max(values.shape) > 8 * min(values.shape) else "equal")
+    options.setdefault("interpolation", "nearest")
+    rows, columns = (_ends(array, kept[axis], values.shape[axis]) for axis in (0, 1))
+    if "extent" not in options and rows is not None and columns is not None:
+        low, high = rows if options["origin"] == "lower" else rows[::-1]
+        options["extent"] = (*columns, low, high)
+        options["aspect"] = "auto"
+    image = ax.imshow(values, **options)
+    ax.set_xlabel(_axis_name(array, kept[1]))
+    ax.set_ylabel(_axis_name(array, kept[0]))
+    ax.figure.colorbar(image, ax=ax, label=_unit(array))
+    return ax
+
+
+def _selected(source: Array, selection: tuple[Any, ...]) -> tuple[list[int], NDArray[Any]]:
+    """The axes that are left of a selection, and its values: of axes that nobody chose from, the first cell and thinned."""
+    if selection and all(isinstance(part, str) for part in selection):
+        values = np.asarray(np.ma.filled(_nan(source[selection]), np.nan))
+        names = [str(part).split("=")[0].split("[")[0].split("~")[0].strip() for part in selection]
+        kept = [axis for axis, name in enumerate(source.dims) if name not in names or values.ndim == source.ndim]
+        return (kept if len(kept) == values.ndim else list(range(values.ndim))), values
+    key = list(selection[0] if len(selection) == 1 and isinstance(selection[0], tuple) else selection)
+    if Ellipsis in [part for part in key if isinstance(part, type(Ellipsis))]:
+        at = key.index(Ellipsis)
+        key[at : at + 1] = [slice(None)] * (source.ndim - len(key) + 1)
+    key += [slice(None)] * (source.ndim - len(key))
+    free = [axis for axis, part in enumerate(key) if isinstance(part, slice)]
+    for axis in free[:-2]:
+        if key[axis] == slice(None) and source.shape[axis] > 1:
+            key[axis] = 0
+    for axis in free[-2:]:
+        if key[axis] == slice(None) and source.shape[axis] > MOST_CELLS:
+            key[axis] = slice(None, None, -(-source.shape[axis] // MOST_CELLS))
+    kept = [axis for axis, part in enumerate(key) if not isinstance(part, int | np.integer)]
+    return kept, np.asarray(np.ma.filled(_nan(source[tuple(key)]), np.nan))
+
+
+def _nan(values: Any) -> Any:
+    """Missing integers are drawn as gaps, which only floats have."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biu":
+        return values.astype("float64")
+    return values
+
+
+def _coordinate(array: Array, axis: int) -> Any:
+    """The array of labels along an axis, where it is in the same store and numeric."""
+    from hyperslab._store import _open_cached
+
+    where = array.labels[axis] if axis < len(array.labels) else None
+    if isinstance(where, np.ndarray):
+        return where
+    if not isinstance(where, str):
+        return None
+    _, (location, _, options) = array.__reduce__()
+    options = {name: value for name, value in options.items() if name != "decoded"}
+    found = _open_cached(location, options)[where]
+    return found if getattr(found, "ndim", 0) == 1 and found.shape[0] == array.shape[axis] else None
+
+
+def _labels(array: Array, axis: int, count: int) -> NDArray[Any]:
+    labels = _coordinate(array, axis)
+    if labels is not None and labels.dtype.kind in "iufM" and labels.shape[0] == array.shape[axis]:
+        thinned = -(-labels.shape[0] // count)
+        values = np.asarray(labels[::thinned])
+        if len(values) == count:
+            return values
+    return np.arange(count) * (-(-array.shape[axis] // max(count, 1)))
+
+
+def _ends(array: Array, axis: int, count: int) -> tuple[float, float] | None:
+    labels = _labels(array, axis, count)
+    if count < 2 or labels.dtype.kind == "M":
+        return None
+    half = float(labels[1] - labels[0]) / 2
+    return float(labels[0]) - half, float(labels[-1]) + half
+
+
+def _rises(array: Array, axis: int, count: int) -> bool:
+    """Return whether labels along the axis increase. Rows without labels count from the top, as in a matrix."""
+    if _coordinate(array, axis) is None:
+        return False
+    labels = _labels(array, axis, count)
+    return bool(labels[-1] >= labels[0])
+
+
+def _axis_name(array: Array, axis: int) -> str:
+    name = array.dims[axis] if axis < len(array.dims) else None
+    labels = _coordinate(array, axis)
+    attrs = labels.attrs.readable() if hasattr(labels, "attrs") else {}
+    text = str(attrs.get("long_name") or attrs.get("standard_name") or name or f"axis {axis}")
+    return f"{text} [{attrs['units']}]" if attrs.get("units") else text
+
+
+def geometry(geometry: Geometry, level: int | None, axes: Sequence[str] | None, ax: Any, options: dict[str, Any] | None) -> Any:
+    """Points, and lines where vertices are linked."""
+    names = list(geometry.axes)
+    wanted = list(axes) if axes is not None else names[:2]
+    missing = [name for name in wanted if name not in names]
+    if missing or len(wanted) not in (2, 3):
+        raise InvalidError(f"axes {wanted}: choose two or three of {names}")
+    chosen = [names.index(name) for name in wanted]
+    found = geometry.query(level=level)
+    points = found["vertices"][:, chosen]
+    options = dict(options or {})
+    three = {"subplot_kw": {"projection": "3d"}} if len(wanted) == 3 else {}
+    ax = _axes(ax, **three)
+    links = found["links"]
+    if links is not None and len(links) and links.ndim == 2:
+        # A cell that is not a number ends each line.
+        gap = np.full((len(links), 1, len(chosen)), np.nan)
+        lines = np.concatenate([points[links], gap], axis=1).reshape(-1, len(chosen))
+        ax.plot(*lines.T, **{"linewidth": 0.8, **options})
+    else:
+        ax.scatter(*points.T, **{"s": 2, **options})
+    ax.set_xlabel(wanted[0])
+    ax.set_ylabel(wanted[1])
+    if len(wanted) == 3:
+        ax.set_zlabel(wanted[2])
+    else:
+        ax.set_aspect("equal")
+    return ax

@@ -1,0 +1,28 @@
+//! What objects show of themselves, and h5py's names on them: written in Python, called from here.
+
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+
+/// Calls a function of the package with an object.
+pub(crate) fn call<'py>(
+    object: &Bound<'py, impl pyo3::PyClass>,
+    module: &str,
+    function: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    let function = object.py().import(module)?.getattr(function)?;
+    function.call1((object,))
+}
+
+/// The same, with further words.
+pub(crate) fn call_with<'py>(
+    object: &Bound<'py, impl pyo3::PyClass>,
+    module: &str,
+    function: &str,
+    words: &Bound<'py, PyTuple>,
+    options: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let function = object.py().import(module)?.getattr(function)?;
+    let all: Vec<Bound<'py, PyAny>> =
+        std::iter::once(object.clone().into_any()).chain(words.iter()).collect();
+    function.call(PyTuple::new(object.py(), all)?, options)
+}

@@ -1,0 +1,64 @@
+//! The object beside a directory store that keeps other writers away while it is changed.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use hyperslab_core::{Error, Result};
+use object_store::path::Path;
+
+use super::put::{Job, Mode, Source};
+use super::{ErrorKind, Failure, Upload, runtime};
+
+/// A claim on a store. Released when it is dropped.
+#[derive(Debug)]
+pub(super) struct Claim<'a> {
+    upload: &'a Upload,
+    path: Path,
+}
+
+impl Upload {
+    /// A name beside the store: `.NAME.ENDING` in the same folder.
+    pub(super) fn beside(&self, ending: &str) -> Result<String> {
+        let (folder, name) = self.key.rsplit_once('/').unwrap_or(("", &self.key));
+        if name.is_empty() {
+            let text = "changing a store that is a whole bucket";
+            return Err(Error::unsupported(self.url.as_str(), text));
+        }
+        let own = format!(".{name}.{ending}");
+        Ok(if folder.is_empty() { own } else { format!("{folder}/{own}") })
+    }
+
+    /// Keeps other writers away from the store.
+    ///
+    /// # Errors
+    ///
+    /// [`Io`](Error::Io) when another writer has it.
+    pub(super) fn claim(&self) -> Result<Claim<'_>> {
+        let key = self.beside("claim")?;
+        let path = self.path_under("", &key)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let text = format!("{{\"claimed_at\": {now}, \"process\": {}}}\n", std::process::id());
+        let job = Job { path: path.clone(), source: Source::Bytes(Bytes::from(text)), mode: Mode::Create };
+        let (target, stop) = (self.target()?, Arc::new(AtomicBool::new(false)));
+        match runtime::run(async move { target.put(&job, &stop).await })? {
+            Ok(()) => Ok(Claim { upload: self, path }),
+            Err(Failure::Other(ErrorKind::AlreadyExists, _)) => {
+                let base = self.url.strip_suffix(self.key.as_str()).unwrap_or(&self.url);
+                let text = format!(
+                    "another writer is changing it; if none is, one was killed: remove {base}{key} and try again"
+                );
+                Err(Error::io(self.url.as_str(), std::io::Error::new(ErrorKind::ResourceBusy, text)))
+            }
+            Err(failure) => Err(self.failed(failure)),
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        // One that stays names itself in the next writer's error.
+        let _ = self.upload.remove(vec![self.path.clone()]);
+    }
+}

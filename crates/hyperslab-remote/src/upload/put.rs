@@ -1,0 +1,284 @@
+//! Objects that are put: one, or many at once.
+
+use std::io::{ErrorKind, Read};
+use std::path::{Path as LocalPath, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{self, Either};
+use futures_util::{StreamExt, stream};
+use hyperslab_core::{Error, Result};
+use object_store::path::Path;
+use object_store::{
+    Attribute, Attributes, GetOptions, MultipartUpload, ObjectStore, PutMode, PutMultipartOptions,
+    PutOptions, PutPayload, UpdateVersion,
+};
+
+use super::AT_ONCE;
+use crate::client::Version;
+use crate::failure::Failure;
+use crate::wire::{Condition, Wire};
+
+/// Objects up to this size are put in one request.
+const ONE_REQUEST: u64 = 32 << 20;
+/// Parts of larger ones, and how many are on their way.
+const PART: usize = 16 << 20;
+const PARTS: usize = 4;
+/// How often an upload looks whether it should stop.
+const GLANCE: Duration = Duration::from_millis(50);
+/// How long an upload that is given up may take to say so to the server.
+const ABORTING: Duration = Duration::from_secs(20);
+/// The name of the metadata in which an object says which request made it.
+const MADE_BY: &str = "hyperslabwrite";
+
+/// Where objects go.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    pub(super) store: Arc<dyn ObjectStore>,
+    pub(super) wire: Wire,
+}
+
+/// The bytes of an object.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    File(PathBuf, u64),
+    Bytes(Bytes),
+}
+
+impl Source {
+    pub(super) fn of_file(file: &LocalPath) -> Result<Self> {
+        let metadata = file.metadata().map_err(|source| Error::io(file.display().to_string(), source))?;
+        Ok(Self::File(file.to_owned(), metadata.len()))
+    }
+}
+
+/// What must be in an object's place.
+#[derive(Debug, Clone)]
+pub(super) enum Mode {
+    /// Nothing.
+    Create,
+    /// This.
+    Update(Version),
+}
+
+/// An object to put.
+#[derive(Debug, Clone)]
+pub(super) struct Job {
+    pub(super) path: Path,
+    pub(super) source: Source,
+    pub(super) mode: Mode,
+}
+
+/// What became of a list of uploads.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    /// These objects are there.
+    pub(super) done: Vec<Path>,
+    /// These may have arrived although the answer did not.
+    pub(super) doubtful: Vec<Path>,
+    /// The first failure.
+    pub(super) failure: Option<Failure>,
+}
+
+fn stopped() -> Failure {
+    Failure::Other(ErrorKind::Interrupted, "stopped before the end".to_owned())
+}
+
+/// Waits for a request, unless somebody asks to stop: then the request is dropped.
+async fn unless_stopped<T>(
+    stop: &AtomicBool,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let mut work = std::pin::pin!(work);
+    loop {
+        if stop.load(Ordering::Relaxed) {
+            return Err(stopped());
+        }
+        match future::select(work, std::pin::pin!(tokio::time::sleep(GLANCE))).await {
+            Either::Left((answer, _)) => return answer,
+            Either::Right(((), unfinished)) => work = unfinished,
+        }
+    }
+}
+
+/// A mark that no other request of any writer has.
+fn mark() -> String {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let mut hasher = RandomState::new().build_hasher();
+    hasher.write_u64(count);
+    hasher.write_u32(std::process::id());
+    format!("{:016x}{count:x}", hasher.finish())
+}
+
+impl Target {
+    /// Puts objects, many at once. After a failure nothing more is started, and what is on its way is waited for: it could
+    /// arrive later, else.
+    pub(super) async fn put_all(self, jobs: Vec<Job>, stop: Arc<AtomicBool>) -> Outcome {
+        let failed = Arc::new(AtomicBool::new(false));
+        let each = jobs.into_iter().map(|job| {
+            let (target, stop, failed) = (self.clone(), Arc::clone(&stop), Arc::clone(&failed));
+            async move {
+                if failed.load(Ordering::Relaxed) {
+                    return None;
+                }
+                let result = target.put(&job, &stop).await;
+                failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                Some((job.path, result))
+            }
+        });
+        let mut all = Outcome::default();
+        let mut answers = stream::iter(each).buffer_unordered(AT_ONCE);
+        while let Some(answer) = answers.next().await {
+            let Some((path, result)) = answer else { continue };
+            match result {
+                Ok(()) => all.done.push(path),
+                Err(failure) => {
+                    let is_interruption = matches!(&failure, Failure::Other(ErrorKind::Interrupted, _));
+                    if is_interruption || !failure.is_refusal() {
+                        all.doubtful.push(path);
+                    }
+                    all.failure.get_or_insert(failure);
+                }
+            }
+        }
+        all
+    }
+
+    /// Puts one object: in one request, or in parts that become an object when all are there.
+    pub(super) async fn put(&self, job: &Job, stop: &AtomicBool) -> Result<(), Failure> {
+        let mark = mark();
+        let attributes: Attributes =
+            [(Attribute::Metadata(MADE_BY.into()), mark.clone())].into_iter().collect();
+        let sent = match &job.source {
+            Source::File(file, size) if *size > ONE_REQUEST => {
+                self.put_in_parts(job, file, attributes, stop).await
+            }
+            source => unless_stopped(stop, self.put_whole(job, source, attributes)).await,
+        };
+        match sent {
+            // Perhaps by a request whose answer was lost.
+            Err(Failure::Other(ErrorKind::AlreadyExists, _) | Failure::Changed)
+                if self.made_by(&job.path, &mark).await =>
+            {
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+
+    async fn put_whole(&self, job: &Job, source: &Source, attributes: Attributes) -> Result<(), Failure> {
+        let bytes = match source {
+            Source::Bytes(bytes) => bytes.clone(),
+            Source::File(file, _) => Bytes::from(std::fs::read(file).map_err(|error| local(file, &error))?),
+        };
+        let mode = match &job.mode {
+            Mode::Create => PutMode::Create,
+            Mode::Update(version) => PutMode::Update(UpdateVersion {
+                e_tag: version.tag.clone(),
+                version: version.generation.clone(),
+            }),
+        };
+        self.wire.meter.sends(bytes.len() as u64);
+        let options = PutOptions { mode, attributes, ..PutOptions::default() };
+        self.store.put_opts(&job.path, PutPayload::from(bytes), options).await?;
+        Ok(())
+    }
+
+    async fn put_in_parts(
+        &self,
+        job: &Job,
+        file: &LocalPath,
+        attributes: Attributes,
+        stop: &AtomicBool,
+    ) -> Result<(), Failure> {
+        self.check(job).await?;
+        let mut opened = std::fs::File::open(file).map_err(|error| local(file, &error))?;
+        let options = PutMultipartOptions { attributes, ..PutMultipartOptions::default() };
+        let mut upload = self.store.put_multipart_opts(&job.path, options).await?;
+        let condition = match &job.mode {
+            Mode::Create => Some(Condition::Absent),
+            Mode::Update(version) => version.strong_tag().map(Condition::Tag),
+        };
+        let result = unless_stopped(stop, async {
+            self.put_parts(&mut *upload, &mut opened, file).await?;
+            // Servers that know no conditions here are asked beforehand.
+            self.check(job).await?;
+            self.wire.expect(&job.path, condition);
+            let completed = upload.complete().await;
+            self.wire.expect(&job.path, None);
+            match completed {
+                Err(object_store::Error::Precondition { .. }) if matches!(job.mode, Mode::Create) => {
+                    Err(Failure::Other(ErrorKind::AlreadyExists, String::new()))
+                }
+                completed => completed.map(|_| ()).map_err(Failure::from),
+            }
+        })
+        .await;
+        if result.is_err() {
+            self.wire.expect(&job.path, None);
+            // The parts are of no use; the error that matters is the first.
+            let _ = tokio::time::timeout(ABORTING, upload.abort()).await;
+        }
+        result
+    }
+
+    async fn put_parts(
+        &self,
+        upload: &mut dyn MultipartUpload,
+        opened: &mut std::fs::File,
+        file: &LocalPath,
+    ) -> Result<(), Failure> {
+        loop {
+            let mut parts = Vec::new();
+            while parts.len() < PARTS {
+                let mut part = Vec::with_capacity(PART);
+                let read = opened.by_ref().take(PART as u64).read_to_end(&mut part);
+                read.map_err(|error| local(file, &error))?;
+                if part.is_empty() {
+                    break;
+                }
+                self.wire.meter.sends(part.len() as u64);
+                parts.push(upload.put_part(PutPayload::from(part)));
+            }
+            if parts.is_empty() {
+                return Ok(());
+            }
+            future::try_join_all(parts).await?;
+        }
+    }
+
+    /// Is in the object's place what must be there?
+    async fn check(&self, job: &Job) -> Result<(), Failure> {
+        match (self.version(&job.path).await?, &job.mode) {
+            (None, Mode::Create) => Ok(()),
+            (Some(_), Mode::Create) => Err(Failure::Other(ErrorKind::AlreadyExists, String::new())),
+            (Some(found), Mode::Update(wanted)) if found.is_same(wanted) => Ok(()),
+            (_, Mode::Update(_)) => Err(Failure::Changed),
+        }
+    }
+
+    /// The object that is there now.
+    pub(super) async fn version(&self, path: &Path) -> Result<Option<Version>, Failure> {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match self.store.get_opts(path, options).await {
+            Ok(found) => Ok(Some(Version::of(&found.meta))),
+            Err(object_store::Error::NotFound { .. }) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Was the object that is there made by the request with this mark?
+    async fn made_by(&self, path: &Path, mark: &str) -> bool {
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        let Ok(found) = self.store.get_opts(path, options).await else { return false };
+        found.attributes.get(&Attribute::Metadata(MADE_BY.into())).is_some_and(|own| own.as_ref() == mark)
+    }
+}
+
+fn local(file: &LocalPath, error: &std::io::Error) -> Failure {
+    Failure::Other(error.kind(), format!("{}: {error}", file.display()))
+}

@@ -1,0 +1,176 @@
+//! A directory store in the place of what was there.
+
+use std::collections::HashSet;
+use std::path::Path as LocalPath;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use hyperslab_core::{Error, Result};
+use object_store::ObjectStoreExt;
+use object_store::path::Path;
+
+use super::put::{Outcome, Target};
+use super::{AT_ONCE, Failure, Present, Upload, collect, rank, runtime};
+
+impl Upload {
+    /// Uploads a folder in the place of what was found there. `last` makes the new store visible, `replaced` the old one.
+    ///
+    /// The old store stays as it is until the new one is complete beside it.
+    pub(crate) fn replace_folder(
+        &self,
+        folder: &LocalPath,
+        last: &[&str],
+        replaced: &[&str],
+        present: &Present,
+        stop: &Arc<AtomicBool>,
+    ) -> Result<()> {
+        let claim = self.claim()?;
+        let before = self.visible(replaced)?;
+        let staged = self.beside(&format!("{:016x}.part", random()))?;
+        let complete = self.stage(folder, &staged, stop).and_then(|()| self.check_same(&before, present));
+        if let Err(error) = complete {
+            // Nobody has seen it.
+            let _ = self.remove_under(&staged);
+            return Err(error);
+        }
+        let base = self.url.strip_suffix(self.key.as_str()).unwrap_or(&self.url);
+        let kept = self.exchange(folder, &staged, last, &before).map_err(|error| {
+            self.half_done(&format!(
+                "{error}; the old store is gone and the new one is not visible yet, but complete at {base}{staged}"
+            ))
+        })?;
+        let removed = self.remove_except(&kept).and_then(|()| self.remove_under(&staged));
+        drop(claim);
+        removed.map_err(|error| {
+            self.half_done(&format!(
+                "the new store is in its place, but objects of the old one are left: {error}"
+            ))
+        })
+    }
+
+    fn half_done(&self, text: &str) -> Error {
+        Error::io(self.url.as_str(), std::io::Error::other(text.to_owned()))
+    }
+
+    /// Uploads all files under a key that nobody looks at.
+    fn stage(&self, folder: &LocalPath, staged: &str, stop: &Arc<AtomicBool>) -> Result<()> {
+        for jobs in self.stages(folder, staged, &[])? {
+            // A copy that the server refuses is noticed before anything is hidden.
+            let trial = jobs.first().map(|job| job.path.clone());
+            let target = self.target()?;
+            let Outcome { failure, .. } = runtime::run(target.put_all(jobs, Arc::clone(stop)))?;
+            if let Some(failure) = failure {
+                return Err(self.failed(failure));
+            }
+            if let Some(from) = trial {
+                let to = self.path_under(staged, ".trial")?;
+                self.copy(vec![(from, to)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The objects that make the old store visible, with their versions.
+    fn visible(&self, names: &[&str]) -> Result<Vec<(Path, Option<String>)>> {
+        let mut paths = Vec::new();
+        for name in names {
+            paths.push(self.path(name)?);
+            paths.extend(self.objects(name)?);
+        }
+        let target = self.target()?;
+        let look = async move {
+            let each = paths.into_iter().map(|path| {
+                let target = target.clone();
+                async move {
+                    let found = target.version(&path).await?;
+                    Ok::<_, Failure>(found.map(|version| (path, version.tag)))
+                }
+            });
+            stream::iter(each)
+                .buffered(AT_ONCE)
+                .try_filter_map(|found| async { Ok(found) })
+                .try_collect()
+                .await
+        };
+        runtime::run(look)?.map_err(|failure: Failure| self.failed(failure))
+    }
+
+    /// Refuses to replace what another writer has changed since it was looked at.
+    fn check_same(&self, before: &[(Path, Option<String>)], present: &Present) -> Result<()> {
+        let mut paths: Vec<Path> = before.iter().map(|(path, _)| path.clone()).collect();
+        let mut tags: Vec<Option<String>> = before.iter().map(|(_, tag)| tag.clone()).collect();
+        if let (Some(version), false) = (&present.object, self.key.is_empty()) {
+            paths.push(self.path("")?);
+            tags.push(version.tag.clone());
+        }
+        let now = self.client.stat_all(paths)?;
+        for (found, tag) in now.into_iter().zip(tags) {
+            match found {
+                Ok(version) if version.tag == tag => {}
+                Ok(_) | Err(Failure::Missing) => return Err(self.raced()),
+                Err(failure) => return Err(self.failed(failure)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Hides the old store, copies the new one to its place and shows it; gives its objects. No bytes pass through this
+    /// machine.
+    fn exchange(
+        &self,
+        folder: &LocalPath,
+        staged: &str,
+        last: &[&str],
+        before: &[(Path, Option<String>)],
+    ) -> Result<HashSet<Path>> {
+        let mut files = Vec::new();
+        collect(folder, "", &mut files)?;
+        let mut stages: Vec<Vec<(Path, Path)>> = vec![Vec::new(); last.len() + 1];
+        let mut kept = HashSet::new();
+        for (key, _) in &files {
+            let to = self.path(key)?;
+            kept.insert(to.clone());
+            stages[rank(key, last)].push((self.path_under(staged, key)?, to));
+        }
+        // The last that made it visible goes first.
+        for (path, _) in before.iter().rev() {
+            self.remove(vec![path.clone()])?;
+        }
+        for stage in stages {
+            self.copy(stage)?;
+        }
+        Ok(kept)
+    }
+
+    /// Removes what the old store had and the new one has not.
+    fn remove_except(&self, kept: &HashSet<Path>) -> Result<()> {
+        // It may have been a file before.
+        let mut others = if self.key.is_empty() { Vec::new() } else { vec![self.path("")?] };
+        others.extend(self.objects("")?.into_iter().filter(|path| !kept.contains(path)));
+        self.remove(others)
+    }
+
+    fn copy(&self, copies: Vec<(Path, Path)>) -> Result<()> {
+        let Target { store, .. } = self.target()?;
+        let copy = async move {
+            let each = copies.into_iter().map(|(from, to)| {
+                let store = Arc::clone(&store);
+                async move { store.copy(&from, &to).await }
+            });
+            stream::iter(each).buffered(AT_ONCE).try_collect::<Vec<()>>().await.map_err(Failure::from)
+        };
+        runtime::run(copy)?.map(|_| ()).map_err(|failure| self.failed(failure))
+    }
+
+    fn remove_under(&self, root: &str) -> Result<()> {
+        let found = self.client.walk(self.path_under(root, "")?)?.map_err(|failure| self.failed(failure))?;
+        self.remove(found.into_iter().map(|(path, _)| path).collect())
+    }
+}
+
+/// A number that no other writer picks.
+fn random() -> u64 {
+    use std::hash::{BuildHasher, Hasher, RandomState};
+    RandomState::new().build_hasher().finish()
+}

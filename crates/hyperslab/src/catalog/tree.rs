@@ -1,0 +1,175 @@
+//! The nodes of a catalog in words, and as a tree.
+
+use std::fmt::Write as _;
+
+use hyperslab_core::{ArraySchema, Filter, Node};
+
+use super::{Catalog, CatalogNode};
+use crate::conventions::Multiscale;
+
+/// What a node is, in words: the columns of `tet info`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct NodeFacts {
+    /// The element type of an array, otherwise the kind of the node.
+    pub kind: String,
+    /// Extents with the names of dimensions, rows and columns, vertices, the target of a link, or an error.
+    pub shape: String,
+    /// The shape of a chunk, or the layout of an array without chunks.
+    pub chunks: String,
+    /// The filters, in the order of writing.
+    pub filters: String,
+}
+
+impl CatalogNode {
+    /// What the node is, in words.
+    #[must_use]
+    pub fn facts(&self) -> NodeFacts {
+        let facts = |kind: &str, shape: String| NodeFacts { kind: kind.into(), shape, ..Default::default() };
+        match &self.node {
+            Err(error) => {
+                facts(if error.is_unsupported() { "unsupported" } else { "damaged" }, error.to_string())
+            }
+            Ok(Node::Array(array)) => array_facts(array.schema()),
+            Ok(Node::Table(table)) => {
+                let columns = table.schema().columns.len();
+                let rows = table.rows().map_or_else(|error| error.to_string(), |rows| format!("{rows} rows"));
+                facts("table", format!("{rows}, {columns} columns"))
+            }
+            Ok(Node::Geometry(geometry)) => {
+                let finest = geometry.levels().map_or_else(
+                    |error| error.to_string(),
+                    |levels| format!("{} vertices", levels.first().map_or(0, |level| level.vertices)),
+                );
+                facts(&geometry.schema().kinds.join(", "), finest)
+            }
+            Ok(Node::Group(attributes)) => {
+                let levels =
+                    Multiscale::all(attributes).iter().map(|image| image.levels.len()).sum::<usize>();
+                let image = if levels > 0 { format!("image at {levels} levels") } else { String::new() };
+                facts("group", image)
+            }
+            Ok(Node::Link(target)) => facts("link", format!("→ {target}")),
+            Ok(Node::Type(dtype, _)) => facts("type", dtype.to_string()),
+            Ok(other) => facts(&other.kind().to_string(), String::new()),
+        }
+    }
+}
+
+fn array_facts(schema: &ArraySchema) -> NodeFacts {
+    NodeFacts {
+        kind: schema.dtype.to_string(),
+        shape: shape_text(schema),
+        chunks: if schema.chunked { crossed(schema.grid.chunk_shape()) } else { schema.chunk_index.clone() },
+        filters: schema.filters.iter().map(Filter::short).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// Extents joined by crosses: `365 × 720`. A single value has none.
+fn crossed(extents: &[u64]) -> String {
+    if extents.is_empty() {
+        return "scalar".to_owned();
+    }
+    extents.iter().map(u64::to_string).collect::<Vec<_>>().join(" × ")
+}
+
+/// The shape, with dimension names where there are any: `time 365 × lat 720`.
+fn shape_text(schema: &ArraySchema) -> String {
+    if schema.dimensions.iter().all(Option::is_none) {
+        return crossed(schema.shape());
+    }
+    let named = schema.shape().iter().zip(&schema.dimensions).map(|(extent, name)| match name {
+        Some(name) => format!("{name} {extent}"),
+        None => extent.to_string(),
+    });
+    named.collect::<Vec<_>>().join(" × ")
+}
+
+impl Catalog {
+    /// The nodes as an indented tree, one line a node.
+    ///
+    /// ```text
+    /// /
+    /// ├── climate
+    /// │   ├── lat  float64  lat 720  chunks 720
+    /// │   └── t    float32  time 365 × lat 720  chunks 1 × 720  gzip:4
+    /// └── title  string  scalar  compact
+    /// ```
+    #[must_use]
+    pub fn tree(&self) -> String {
+        let shown: Vec<&CatalogNode> = self.nodes.iter().filter(|node| !node.is_dimension()).collect();
+        let Some(root) = shown.first() else { return String::new() };
+        let mut text = one_line(&root.path);
+        if !matches!(root.node, Ok(Node::Group(_))) {
+            add_facts(&mut text, &root.facts());
+        }
+        let base = depth(&root.path);
+        let levels: Vec<usize> =
+            shown.iter().map(|node| depth(&node.path).saturating_sub(base).max(1)).collect();
+        let more = followed(&levels);
+        // Is the branch at each depth still open?
+        let mut open: Vec<bool> = Vec::new();
+        for (index, node) in shown.iter().enumerate().skip(1) {
+            let (level, has_next) = (levels[index], more[index]);
+            open.resize(level, false);
+            open[level - 1] = has_next;
+            text.push('\n');
+            for above in &open[..level - 1] {
+                text.push_str(if *above { "│   " } else { "    " });
+            }
+            text.push_str(if has_next { "├── " } else { "└── " });
+            let name = one_line(node.path.rsplit('/').next().unwrap_or_default());
+            if matches!(node.node, Ok(Node::Group(_))) {
+                text.push_str(&name);
+            } else {
+                let width = widest(&shown, index);
+                let _ = write!(text, "{name:<width$}");
+                add_facts(&mut text, &node.facts());
+            }
+        }
+        text
+    }
+}
+
+/// For each node: does another one of its group follow?
+fn followed(levels: &[usize]) -> Vec<bool> {
+    let mut seen: Vec<bool> = Vec::new();
+    let mut more = vec![false; levels.len()];
+    for (index, level) in levels.iter().enumerate().rev() {
+        seen.resize(level + 1, false);
+        more[index] = seen[*level];
+        seen[*level] = true;
+    }
+    more
+}
+
+/// Names may hold any character; a tree has one line a node.
+fn one_line(name: &str) -> String {
+    name.chars().map(|letter| if letter.is_control() { '�' } else { letter }).collect()
+}
+
+fn depth(path: &str) -> usize {
+    path.split('/').filter(|part| !part.is_empty()).count()
+}
+
+/// The longest name among the neighbours in the same group, up to a limit.
+fn widest(shown: &[&CatalogNode], index: usize) -> usize {
+    const MOST: usize = 24;
+    let parent = |node: &CatalogNode| node.path.rfind('/').map(|at| node.path[..at].to_owned());
+    let own = parent(shown[index]);
+    let near = shown[index.saturating_sub(64)..shown.len().min(index + 64)].iter();
+    let names = near.filter(|node| parent(node) == own && !matches!(node.node, Ok(Node::Group(_))));
+    let lengths = names.map(|node| node.path.rsplit('/').next().unwrap_or_default().chars().count());
+    lengths.filter(|length| *length <= MOST).max().unwrap_or(0)
+}
+
+fn add_facts(text: &mut String, facts: &NodeFacts) {
+    let chunks = match facts.chunks.chars().next() {
+        Some('0'..='9') => format!("chunks {}", facts.chunks),
+        _ => facts.chunks.clone(),
+    };
+    for fact in [&facts.kind, &facts.shape, &chunks, &facts.filters] {
+        if !fact.is_empty() {
+            let _ = write!(text, "  {fact}");
+        }
+    }
+}

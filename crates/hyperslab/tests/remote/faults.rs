@@ -1,0 +1,363 @@
+//! Trouble on the way: at every request of a read and of a write, each fault is survived or named. Never is an answer
+//! wrong, and never is a target half there.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use hyperslab::convert::{ConvertOptions, Progress, convert};
+use hyperslab::diff::{DiffOptions, diff};
+use hyperslab::{Error, Format, OpenOptions, OpenStore, RemoteOptions, Result, open, open_with};
+use hyperslab_testing::{Behaviour, WebServer, WireFault};
+
+use super::{Remote, STORES, read};
+
+/// Options of a client that gives up soon, and has a key to lose.
+fn hasty(server: &WebServer) -> RemoteOptions {
+    [
+        ("endpoint_url", server.endpoint().as_str()),
+        ("key", "told-key"),
+        ("secret", "told-secret"),
+        ("region", "r"),
+        ("read_timeout", "1s"),
+        ("max_retries", "2"),
+        ("retry_timeout", "5s"),
+    ]
+    .into_iter()
+    .fold(RemoteOptions::default(), |options, (name, value)| options.with_option(name, value))
+}
+
+impl Remote {
+    fn hasty(&self, name: &str) -> Result<OpenStore> {
+        let options = OpenOptions::default().with_remote(hasty(&self.server));
+        open_with(format!("s3://bucket/{name}"), &options)
+    }
+
+    fn convert_to(&self, name: &str, options: &ConvertOptions) -> Result<()> {
+        let options = options.clone().with_remote(hasty(&self.server));
+        let target = format!("s3://bucket/{name}");
+        let format = Format::from_extension(Path::new(name)).unwrap();
+        convert(&open(self.local("x.h5"))?, Path::new(&target), format, &options, &Progress::default())
+            .map(drop)
+    }
+
+    /// The objects whose keys start with a prefix.
+    fn objects(&self, prefix: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        let mut pending = vec![self.folder.path().join("bucket")];
+        while let Some(folder) = pending.pop() {
+            for entry in std::fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    pending.push(path);
+                } else {
+                    let key = path.strip_prefix(self.folder.path().join("bucket")).unwrap();
+                    found.push(key.to_str().unwrap().to_owned());
+                }
+            }
+        }
+        found.retain(|key| key.starts_with(prefix));
+        found.sort();
+        found
+    }
+}
+
+fn check_told(error: &Error) {
+    let text = format!("{error} {error:?}");
+    assert!(!text.contains("told-"), "a secret in {text}");
+    assert!(text.contains("s3://bucket/"), "no URL in {text}");
+}
+
+const READ_FAULTS: [WireFault; 10] = [
+    WireFault::Status(500),
+    WireFault::Status(429),
+    WireFault::RetryAfter(503, 1),
+    WireFault::Reset,
+    WireFault::Cut,
+    WireFault::Stall,
+    WireFault::Short,
+    WireFault::Long,
+    WireFault::Shifted,
+    WireFault::Error(400, "ExpiredToken"),
+];
+
+/// One fault at each request of a read in turn.
+#[test]
+fn a_fault_at_each_request_of_a_read_is_survived_or_named() {
+    let remote = Remote::new();
+    for name in STORES {
+        let expected = read(&open(remote.local(name)).unwrap(), "[2]").unwrap();
+        let answer = || remote.hasty(name).and_then(|store| read(&store, "[2]"));
+        remote.server.behave(Behaviour::default());
+        let (_, requests, _) = remote.count(|| answer().unwrap());
+        for fault in READ_FAULTS {
+            // Of many equal requests the first few stand for all.
+            for number in 0..requests.min(5) as u64 {
+                remote.server.behave(Behaviour::fault_at(number, fault));
+                match answer() {
+                    Ok(found) => assert!(found == expected, "{name} {fault:?} at {number}"),
+                    Err(error) => {
+                        check_told(&error);
+                        // What a server says itself is asked for again.
+                        let survivable = matches!(
+                            fault,
+                            WireFault::Status(_) | WireFault::RetryAfter(..) | WireFault::Reset
+                        );
+                        assert!(!survivable, "{name} {fault:?} at {number}: {error}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A server that says when to come back is left alone until then, by all requests.
+#[test]
+fn a_server_that_asks_for_time_gets_it() {
+    let remote = Remote::new();
+    let store = remote.hasty("x.zarr").unwrap();
+    let started = Instant::now();
+    remote.server.behave(Behaviour::fault_at(0, WireFault::RetryAfter(429, 2)));
+    read(&store, "[3]").unwrap();
+    assert!(started.elapsed() >= Duration::from_secs(2));
+}
+
+/// What servers lack: the answer is right without it, or there is an error that names it.
+#[test]
+fn servers_with_gaps_are_read() {
+    let remote = Remote::new();
+    let behaviours = [
+        Behaviour { no_ranges: true, ..Behaviour::default() },
+        Behaviour { no_suffix: true, ..Behaviour::default() },
+        Behaviour { no_tags: true, ..Behaviour::default() },
+        Behaviour { weak_tags: true, ..Behaviour::default() },
+        Behaviour { denies_missing: true, ..Behaviour::default() },
+    ];
+    for name in STORES {
+        let expected = read(&open(remote.local(name)).unwrap(), "[2:4]").unwrap();
+        for behaviour in &behaviours {
+            // A bucket always has tags.
+            let over_http = behaviour.no_tags || behaviour.weak_tags;
+            if over_http && name == "x.tiledb" {
+                continue;
+            }
+            remote.server.behave(behaviour.clone());
+            let store = if over_http { remote.http(name) } else { remote.hasty(name) };
+            let found = store.and_then(|store| read(&store, "[2:4]"));
+            if let (true, Err(error)) = (behaviour.denies_missing, &found) {
+                // What is not there cannot be told from what may not be read.
+                check_told(error);
+                assert!(error.to_string().contains("access denied"), "{name} {error}");
+                continue;
+            }
+            assert!(found.as_ref().is_ok_and(|found| *found == expected), "{name} {behaviour:?} {found:?}");
+        }
+    }
+    // Listings are needed for TileDB alone, and for what is in a Zarr group without gathered documents.
+    remote.server.behave(Behaviour { no_lists: true, ..Behaviour::default() });
+    for name in STORES {
+        match remote.hasty(name).and_then(|store| read(&store, "[2]")) {
+            Ok(_) => assert_ne!(name, "x.tiledb"),
+            Err(error) => {
+                check_told(&error);
+                assert!(name == "x.tiledb" && error.to_string().contains("access denied"), "{name} {error}");
+            }
+        }
+    }
+}
+
+/// Redirected requests are followed.
+#[test]
+fn redirects_are_followed() {
+    let remote = Remote::new();
+    let folder = tempfile::tempdir().unwrap();
+    let other = WebServer::start(folder.path()).unwrap();
+    other.behave(Behaviour { redirect: Some(remote.server.endpoint()), ..Behaviour::default() });
+    for name in ["x.h5", "x.zarr", "x.tet"] {
+        let expected = read(&open(remote.local(name)).unwrap(), "[2]").unwrap();
+        let store = open(other.url(&format!("bucket/{name}"))).unwrap();
+        assert!(read(&store, "[2]").unwrap() == expected, "{name}");
+    }
+}
+
+/// An object that is replaced while it is read is noticed, with entity tags and without.
+#[test]
+fn a_store_that_changes_while_it_is_read_is_noticed() {
+    let remote = Remote::new();
+    let mut noticed = 0;
+    for behaviour in [
+        Behaviour::default(),
+        Behaviour { weak_tags: true, ..Behaviour::default() },
+        Behaviour { no_tags: true, ..Behaviour::default() },
+    ] {
+        for name in ["x.h5", "x.tet"] {
+            remote.server.behave(behaviour.clone());
+            let store = remote.http(name).unwrap();
+            let array = store.array(&store.only_node().unwrap()).unwrap();
+            array.read(&"[0]".parse().unwrap()).unwrap();
+            let last = read(&open(remote.local(name)).unwrap(), "[7]").unwrap();
+            let path = remote.local(name);
+            let mut bytes = std::fs::read(&path).unwrap();
+            let at = bytes.len() - 40;
+            bytes[at] ^= 1;
+            // Times of change are in whole seconds on the wire.
+            std::thread::sleep(Duration::from_millis(1100));
+            std::fs::write(&path, &bytes).unwrap();
+            // What was read before may be kept; what is read anew is not mixed with it.
+            match array.read(&"[7]".parse().unwrap()) {
+                Ok(found) => assert!(found == last, "{name} {behaviour:?}"),
+                Err(error) => {
+                    assert!(error.to_string().contains("changed while"), "{name} {behaviour:?} {error}");
+                    noticed += 1;
+                }
+            }
+            bytes[at] ^= 1;
+            std::fs::write(&path, &bytes).unwrap();
+        }
+    }
+    assert!(noticed > 0);
+}
+
+const WRITE_FAULTS: [WireFault; 6] = [
+    WireFault::Status(500),
+    WireFault::RetryAfter(503, 1),
+    WireFault::Reset,
+    WireFault::Lost,
+    WireFault::Cut,
+    WireFault::Error(403, "AccessDenied"),
+];
+
+/// One fault at each request of a conversion into the bucket: the target is there whole, or nothing is.
+#[test]
+fn a_fault_at_each_request_of_a_write_leaves_all_or_nothing() {
+    let remote = Remote::new();
+    let options = ConvertOptions::default().with_chunk_shape(vec![8, 64, 64]);
+    for name in ["new.h5", "new.zarr", "new.tiledb"] {
+        remote.server.behave(Behaviour::default());
+        let (_, requests, _) = remote.count(|| remote.convert_to(name, &options).unwrap());
+        remove(&remote.local(name));
+        for fault in WRITE_FAULTS {
+            for number in 0..requests as u64 {
+                remote.server.behave(Behaviour::fault_at(number, fault));
+                let written = remote.convert_to(name, &options);
+                remote.server.behave(Behaviour::default());
+                match written {
+                    Ok(()) => check_same(&remote, name),
+                    Err(error) => {
+                        check_told(&error);
+                        let left = remote.objects(name);
+                        assert!(left.is_empty(), "{name} {fault:?} at {number}: {left:?}\n{error}");
+                        // A connection that breaks under an upload may be an error; nothing is left of it.
+                        let survivable = matches!(fault, WireFault::Status(_) | WireFault::RetryAfter(..));
+                        assert!(!survivable, "{name} {fault:?} at {number}: {error}");
+                    }
+                }
+                assert!(remote.objects(&format!(".{name}")).is_empty());
+                assert_eq!(remote.server.open_uploads(), 0);
+                remove(&remote.local(name));
+            }
+        }
+    }
+}
+
+fn remove(path: &Path) {
+    let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+}
+
+fn check_same(remote: &Remote, name: &str) {
+    let (there, here) = (open(remote.local(name)).unwrap(), open(remote.local("x.h5")).unwrap());
+    let same = diff((&there, "/"), (&here, "/"), &DiffOptions::default()).unwrap();
+    assert!(same.same(), "{name}: {same:?}");
+}
+
+/// Refused requests while a store is replaced: until the new one is complete the old one stays as it is.
+#[test]
+fn the_old_store_stays_until_the_new_one_is_complete() {
+    let remote = Remote::new();
+    let options = ConvertOptions::default().with_replace(true).with_chunk_shape(vec![8, 64, 64]);
+    for name in ["old.h5", "old.zarr", "old.tiledb"] {
+        let old = ConvertOptions::default().with_chunk_shape(vec![4, 64, 64]);
+        remote.server.behave(Behaviour::default());
+        remote.convert_to(name, &old).unwrap();
+        let (_, requests, _) = remote.count(|| remote.convert_to(name, &options).unwrap());
+        for number in (0..requests as u64).step_by(requests / 12 + 1) {
+            remove(&remote.local(name));
+            remote.server.behave(Behaviour::default());
+            remote.convert_to(name, &old).unwrap();
+            remote.server.behave(Behaviour::fault_at(number, WireFault::Error(403, "AccessDenied")));
+            let written = remote.convert_to(name, &options);
+            remote.server.behave(Behaviour::default());
+            match written {
+                Ok(()) => check_same(&remote, name),
+                Err(error) if error.to_string().contains("complete at") => {
+                    // The instant between the two: the new store is whole beside the old place.
+                    let staged = error.to_string();
+                    let staged = staged.split("complete at s3://bucket/").nth(1).unwrap();
+                    check_same(&remote, staged.split_whitespace().next().unwrap());
+                }
+                Err(_) if open(remote.local(name)).is_ok() => check_same(&remote, name),
+                Err(error) => panic!("{name} at {number}: neither store is there: {error}"),
+            }
+            for left in remote.objects(&format!(".{name}")) {
+                remove(&remote.local(&left));
+            }
+        }
+        remove(&remote.local(name));
+    }
+}
+
+/// Two writers at once: the one that comes second gets an error, and nothing of the first is lost.
+#[test]
+fn a_race_of_writers_is_an_error() {
+    let remote = Arc::new(Remote::new());
+    let replace = ConvertOptions::default().with_replace(true);
+    for name in ["race.h5", "race.zarr", "race.tiledb"] {
+        remote.server.behave(Behaviour::default());
+        remote.convert_to(name, &ConvertOptions::default()).unwrap();
+        let (_, requests, _) = remote.count(|| remote.convert_to(name, &replace).unwrap());
+        let mut lost = 0;
+        // A dozen instants of each conversion stand for all.
+        for number in (0..requests as u64).step_by(requests / 12 + 1) {
+            let other = Arc::clone(&remote);
+            let (ran, ended) =
+                (Arc::new(AtomicBool::new(false)), Arc::clone(&Arc::new(AtomicBool::new(false))));
+            let (ran_there, ended_there, replace_there) =
+                (Arc::clone(&ran), Arc::clone(&ended), replace.clone());
+            let second = name.to_owned();
+            remote.server.behave(Behaviour::default());
+            remote.server.before_request(number, move || {
+                ran_there.store(other.convert_to(&second, &replace_there).is_ok(), Ordering::SeqCst);
+                ended_there.store(true, Ordering::SeqCst);
+            });
+            let first = remote.convert_to(name, &replace).is_ok();
+            assert!(ended.load(Ordering::SeqCst), "{name} at {number}");
+            // One of them at least was told, or they came one after the other.
+            lost += usize::from(!first || !ran.load(Ordering::SeqCst));
+            check_same(&remote, name);
+            assert!(remote.objects(&format!(".{name}")).is_empty(), "{name} at {number}");
+        }
+        assert!(lost > 0, "{name}: no race was noticed");
+        remove(&remote.local(name));
+    }
+}
+
+/// Whoever asks to stop is not kept waiting by a server that says nothing.
+#[test]
+fn an_upload_stops_at_once() {
+    let remote = Remote::new();
+    remote.server.behave(Behaviour::fault_from(4, WireFault::Stall));
+    let progress = Progress::default();
+    let written = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(Duration::from_millis(300));
+            progress.stop.store(true, Ordering::Relaxed);
+        });
+        let options = ConvertOptions::default().with_remote(hasty(&remote.server));
+        let source = open(remote.local("x.h5")).unwrap();
+        convert(&source, Path::new("s3://bucket/stop.zarr"), Format::ZARR, &options, &progress)
+    });
+    // The server does not even take back what it was sent, which the error says.
+    let told = |error: &Error| error.to_string().contains("what was uploaded is still there");
+    assert!(written.is_err_and(|error| matches!(error, Error::Cancelled) || told(&error)));
+}

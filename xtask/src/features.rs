@@ -5,7 +5,7 @@ use crate::run::{cargo, root, say};
 
 /// Sets of features of the library that someone may choose.
 const SETS: &[&str] =
-    &["", "tet", "hdf5", "netcdf3", "tiledb", "zarr", "zarr,zvf", "arrow", "remote", "gcs,azure"];
+    &["", "tet", "hdf5", "netcdf3", "tiledb", "zarr", "zarr,zvf", "arrow", "ndarray", "remote", "gcs,azure"];
 
 /// Checks that each set of features compiles without warnings, and that the fuzz targets compile.
 pub(crate) fn run() -> Outcome {

@@ -218,11 +218,7 @@ impl Attributes {
     pub fn set(&mut self, name: impl Into<String>, value: impl Into<Attribute>) {
         let (name, value) = (name.into(), value.into());
         self.stored.remove(&name);
-        if self.index.is_none() && self.entries.len() >= INDEXED_FROM {
-            // If a name occurs twice, the first one wins, as in a search from the front.
-            let names = self.entries.iter().enumerate().rev();
-            self.index = Some(names.map(|(at, (name, _))| (name.clone(), at)).collect());
-        }
+        self.build_index();
         match self.position(&name) {
             Some(at) => self.entries[at].1 = value,
             None => {
@@ -231,6 +227,15 @@ impl Attributes {
                 }
                 self.entries.push((name, value));
             }
+        }
+    }
+
+    /// Indexes the names if there are many.
+    fn build_index(&mut self) {
+        if self.index.is_none() && self.entries.len() >= INDEXED_FROM {
+            // If a name occurs twice, the first one wins, as in a search from the front.
+            let names = self.entries.iter().enumerate().rev();
+            self.index = Some(names.map(|(at, (name, _))| (name.clone(), at)).collect());
         }
     }
 
@@ -303,6 +308,7 @@ impl<N: Into<String>, A: Into<Attribute>> FromIterator<(N, A)> for Attributes {
         let mut attributes = Self::new();
         // Names are unique in every format, so duplicates are not checked here.
         attributes.entries = entries.into_iter().map(|(name, value)| (name.into(), value.into())).collect();
+        attributes.build_index();
         attributes
     }
 }
@@ -328,6 +334,7 @@ mod tests {
         assert!(attributes.iter().map(|(name, _)| name.to_owned()).eq((0..200).map(|n| format!("a{n}"))));
         let copied: Attributes = attributes.iter().map(|(name, value)| (name, value.clone())).collect();
         assert_eq!(copied, attributes);
+        assert!(copied.index.is_some());
         assert_eq!(copied.get("a150"), attributes.get("a150"));
     }
 }

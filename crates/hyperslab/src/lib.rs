@@ -38,6 +38,7 @@
 //! | [`fragments`] | writes that a format keeps apart: put together, and removed where replaced |
 //! | [`rows`] | tables, arrays and geometries as rows of columns: `.csv`, `.json`, `.npy`, `.arrow`, `.parquet` |
 //! | `arrow` | elements as Arrow's arrays, without a copy where the layouts agree |
+//! | `ndarray` | results as arrays of the `ndarray` crate (feature `ndarray`) |
 //! | [`export`] | values to `.npy`, `.json`, `.csv` |
 //! | [`zarr_view`] | any store as a Zarr v3 store: documents and chunks by their keys |
 //! | [`npy`] | NumPy's files as a format |
@@ -66,6 +67,8 @@ pub mod hash;
 mod labels;
 mod location;
 mod memory;
+#[cfg(feature = "ndarray")]
+pub mod ndarray;
 mod open;
 pub mod query;
 mod read;

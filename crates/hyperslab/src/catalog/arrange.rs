@@ -1,6 +1,6 @@
 //! Restricts, sorts and sums up a catalog.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::str::FromStr;
 
 use hyperslab_core::{Error, Node, Result, Usage, did_you_mean, normal_path};
@@ -117,19 +117,24 @@ impl Catalog {
     /// The totals of each group, parents first.
     #[must_use]
     pub fn totals(&self) -> Vec<(String, Total)> {
-        let mut totals: Vec<(String, Total)> = Vec::new();
-        for group in self.nodes.iter().filter(|node| matches!(node.node, Ok(Node::Group(_)))) {
-            let mut total = Total::default();
-            for node in self.nodes.iter().filter(|node| is_below(&node.path, &group.path)) {
-                if let Ok(Node::Array(_)) = &node.node {
-                    let stored = node.stored();
-                    total.arrays += 1;
-                    total.size = total.size.saturating_add(node.size());
-                    total.stored.chunks = total.stored.chunks.saturating_add(stored.chunks);
-                    total.stored.bytes = total.stored.bytes.saturating_add(stored.bytes);
-                }
+        let is_group = |node: &&CatalogNode| matches!(node.node, Ok(Node::Group(_)));
+        let mut totals: Vec<(String, Total)> =
+            self.nodes.iter().filter(is_group).map(|node| (node.path.clone(), Total::default())).collect();
+        let groups: HashMap<String, usize> =
+            totals.iter().enumerate().map(|(at, (path, _))| (path.clone(), at)).collect();
+        for node in self.nodes.iter().filter(|node| matches!(node.node, Ok(Node::Array(_)))) {
+            if let Some(group) = nearest_group(&groups, &node.path) {
+                totals[group].1.add(&Total { arrays: 1, size: node.size(), stored: node.stored() });
             }
-            totals.push((group.path.clone(), total));
+        }
+        // Each group is complete before it is added to the group above it.
+        let mut deepest_first: Vec<usize> = (0..totals.len()).collect();
+        deepest_first.sort_by_key(|at| std::cmp::Reverse(depth(&totals[*at].0)));
+        for at in deepest_first {
+            let total = totals[at].1;
+            if let Some(group) = nearest_group(&groups, &totals[at].0) {
+                totals[group].1.add(&total);
+            }
         }
         totals
     }
@@ -138,6 +143,8 @@ impl Catalog {
     #[must_use]
     pub fn dimensions(&self) -> Vec<CatalogDimension> {
         let mut found: BTreeMap<(usize, String), CatalogDimension> = BTreeMap::new();
+        // The groups that have a dimension of this name and length.
+        let mut homes: HashMap<(&str, u64), HashSet<&str>> = HashMap::new();
         for node in &self.nodes {
             let Ok(Node::Array(array)) = &node.node else { continue };
             let schema = array.schema();
@@ -145,19 +152,73 @@ impl Catalog {
             for (axis, name) in schema.dimensions.iter().enumerate() {
                 let Some(name) = name else { continue };
                 let (length, unlimited) = (schema.shape()[axis], schema.max_shape[axis].is_none());
-                let above = found.values_mut().find(|own| {
-                    let (home, known) = own.path.rsplit_once('/').unwrap_or(("", &own.path));
-                    known == name && own.length == length && (home.is_empty() || is_below(group, home))
+                let homes = homes.entry((name, length)).or_default();
+                let path = format!("{}/{name}", highest_home(homes, group).unwrap_or(group));
+                let dimension = found.entry((depth(&path), path)).or_insert_with_key(|(_, path)| {
+                    homes.insert(group);
+                    CatalogDimension { path: path.clone(), length, unlimited }
                 });
-                if let Some(known) = above {
-                    known.unlimited |= unlimited;
-                    continue;
-                }
-                let path = format!("{group}/{name}");
-                let key = (depth(&path), path.clone());
-                found.entry(key).or_insert(CatalogDimension { path, length, unlimited });
+                // Another length of the same name in the same group is not this dimension.
+                dimension.unlimited |= unlimited && dimension.length == length;
             }
         }
         found.into_values().collect()
+    }
+}
+
+impl Total {
+    fn add(&mut self, other: &Self) {
+        self.arrays += other.arrays;
+        self.size = self.size.saturating_add(other.size);
+        self.stored.chunks = self.stored.chunks.saturating_add(other.stored.chunks);
+        self.stored.bytes = self.stored.bytes.saturating_add(other.stored.bytes);
+    }
+}
+
+/// The closest of these groups above a node.
+fn nearest_group(groups: &HashMap<String, usize>, path: &str) -> Option<usize> {
+    let mut below = path.trim_end_matches('/');
+    while let Some((above, _)) = below.rsplit_once('/') {
+        if let Some(group) = groups.get(if above.is_empty() { "/" } else { above }) {
+            return Some(*group);
+        }
+        below = above;
+    }
+    None
+}
+
+/// The highest of these groups that is `group` or above it. The root is the empty path. Looks at each home or at each group
+/// above, whichever are fewer.
+fn highest_home<'h>(homes: &HashSet<&'h str>, group: &str) -> Option<&'h str> {
+    if homes.len() <= depth(group) {
+        let above = homes.iter().filter(|home| home.is_empty() || is_below(group, home));
+        return above.min_by_key(|home| home.len()).copied();
+    }
+    let ends = group.match_indices('/').map(|(at, _)| at).chain([group.len()]);
+    ends.filter_map(|end| homes.get(&group[..end])).next().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn homes_are_found_from_either_side() {
+        let homes: HashSet<&str> = ["/a/b", "/a/b/c", "/ab", "/d", "/e", "/f"].into();
+        assert_eq!(highest_home(&homes, "/a/b/c/d"), Some("/a/b"));
+        assert_eq!(highest_home(&homes, "/a"), None);
+        assert_eq!(highest_home(&homes, ""), None);
+        let few: HashSet<&str> = ["", "/a"].into();
+        assert_eq!(highest_home(&few, "/a/b/c"), Some(""));
+        assert_eq!(highest_home(&few, ""), Some(""));
+    }
+
+    #[test]
+    fn groups_are_searched_upwards() {
+        let groups = HashMap::from([("/".to_owned(), 0), ("/a".to_owned(), 1)]);
+        assert_eq!(nearest_group(&groups, "/a/missing/x"), Some(1));
+        assert_eq!(nearest_group(&groups, "/a"), Some(0));
+        assert_eq!(nearest_group(&groups, "/ab"), Some(0));
+        assert_eq!(nearest_group(&groups, "/"), None);
     }
 }

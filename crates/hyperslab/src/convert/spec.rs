@@ -1,5 +1,6 @@
 //! What a target is told of an array: the source's own description, as far as it goes.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use hyperslab_core::{
@@ -182,7 +183,7 @@ pub(super) fn drop_generated_names(spec: &mut ArraySpec, prefix: &str) {
 
 /// The attributes of a node without any format's bookkeeping, such as that of HDF5's dimension scales.
 pub(crate) fn portable_attributes(attributes: &Attributes, same_format: bool) -> Vec<(&str, &Attribute)> {
-    let bookkeeping: Vec<&str> = Format::all()
+    let bookkeeping: HashSet<&str> = Format::all()
         .into_iter()
         .flat_map(|format| format.driver().bookkeeping(attributes, !same_format))
         .collect();

@@ -153,7 +153,8 @@ const check = async (name, work) => {
     console.log(`FAILED  ${name}\n${error.stack}`);
   }
 };
-const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, acceptDownloads: true });
+// H5Web moves buttons that do not fit into a menu. How many fit depends on the fonts of the machine, so the window is wide.
+const context = await browser.newContext({ viewport: { width: 1800, height: 960 }, acceptDownloads: true });
 context.setDefaultTimeout(15_000);
 for (const store of STORES) {
   await check(`zarrita ${store}`, () => readZarr(url, store));

@@ -1,7 +1,7 @@
 //! Builds what the other checks do not: the library with few features, and the fuzz targets.
 
 use crate::Outcome;
-use crate::run::{cargo, root, say};
+use crate::run::{cargo, root, say, target};
 
 /// Sets of features of the library that someone may choose.
 const SETS: &[&str] =
@@ -18,5 +18,5 @@ pub(crate) fn run() -> Outcome {
     say("fuzz targets");
     let mut fuzz = cargo();
     fuzz.args(["check", "--quiet", "--bins", "--manifest-path"]).arg(root().join("fuzz/Cargo.toml"));
-    crate::run::run(fuzz.arg("--target-dir").arg(root().join("target/fuzz-check")))
+    crate::run::run(fuzz.arg("--target-dir").arg(target()))
 }

@@ -12,6 +12,7 @@ import * as zarr from "zarrita";
 const [tet, samples, pageFolder, shots] = process.argv.slice(2);
 const STORES = ["field.h5", "field.nc", "field.tiledb", "field.tet", "field.zarr"];
 const SHAPE = [12, 45, 90];
+const ARRAY = "/temperature";
 
 /** Numbers of a `.npy` file of single precision. */
 function npy(bytes) {
@@ -47,8 +48,7 @@ async function saved(page, click) {
 
 async function ownPage(page, url, store) {
   await page.goto(`${url}view/#file=${store}`);
-  const name = arrayPath(store);
-  for (const part of above(name)) await page.locator(`#tree [data-path='${part}'] > .row`).click();
+  await page.locator(`#tree [data-path='${ARRAY}'] > .row`).click();
   const canvas = page.locator("canvas[data-canvas]");
   await page.waitForFunction(() => document.querySelector("[data-drawn]"));
   await page.locator("h1", { hasText: "temperature" }).waitFor();
@@ -78,7 +78,7 @@ async function ownPage(page, url, store) {
   await page.locator("table.grid td:not(.index)").first().waitFor();
   const search = page.locator("#search");
   await search.fill("temper");
-  await page.locator(`#tree [data-path='${name}']`).waitFor();
+  await page.locator(`#tree [data-path='${ARRAY}']`).waitFor();
   await page.waitForFunction(() => !document.querySelector("#tree [data-path$='/lat']"));
   await search.fill("");
   assert.equal(await page.locator("main b b, main td b").count(), 0, "text of a file is never markup");
@@ -98,7 +98,7 @@ async function ownGeometry(page, url) {
 
 async function h5web(page, url, store) {
   await page.goto(`${url}?file=${store}`);
-  for (const part of above(arrayPath(store))) await page.locator(`[role=treeitem][data-path='${part}']`).click();
+  await page.locator(`[role=treeitem][data-path='${ARRAY}']`).click();
   await page.getByRole("tab", { name: "Heatmap" }).click();
   const canvas = page.locator("canvas").first();
   await canvas.waitFor();
@@ -120,18 +120,12 @@ async function h5web(page, url, store) {
   assert.deepEqual([file.shape, file.values], [SHAPE.slice(1), expected.values.slice(start, 2 * start)], `${store}: .npy`);
   await page.getByRole("tab", { name: "Search" }).click();
   await page.getByLabel("Path to search").fill("temper");
-  await page.getByText(arrayPath(store)).first().waitFor();
+  await page.getByText(ARRAY).first().waitFor();
 }
-
-/** A TileDB array has its values in an attribute below it. */
-const arrayPath = (store) => (store.endsWith(".tiledb") ? "/temperature/temperature" : "/temperature");
-
-/** A path and the groups above it, outermost first. */
-const above = (name) => name.split("/").slice(1).map((_, at, parts) => `/${parts.slice(0, at + 1).join("/")}`);
 
 async function readZarr(url, store) {
   const root = await zarr.open(new zarr.FetchStore(`${url}zarr/${store}`), { kind: "group" });
-  const array = await zarr.open(root.resolve(arrayPath(store).slice(1)), { kind: "array" });
+  const array = await zarr.open(root.resolve(ARRAY.slice(1)), { kind: "array" });
   const all = await zarr.get(array);
   assert.deepEqual([all.shape, new Float32Array(all.data)], [SHAPE, expected.values], `${store}: zarrita`);
 }

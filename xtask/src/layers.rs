@@ -46,6 +46,7 @@ const HOUSE: &[(&str, &[&str])] = &[
             "hyperslab-codec",
             "hyperslab-core",
             "hyperslab-hdf5",
+            "hyperslab-testing",
             "hyperslab-tiledb",
             "hyperslab-zvf",
         ],

@@ -63,8 +63,7 @@ fn installed(folder: &Path) -> Outcome {
     if std::fs::read_to_string(&stamp).is_ok_and(|own| own == wanted) {
         return Ok(());
     }
-    // Not `ci`, which refuses a lock file without the optional packages of other platforms.
-    run(npm(folder).args(["install", "--no-save", "--no-audit", "--no-fund", "--loglevel", "error"]))?;
+    run(npm(folder).args(["ci", "--no-audit", "--no-fund", "--loglevel", "error"]))?;
     std::fs::write(&stamp, wanted).map_err(|error| format!("{}: {error}", stamp.display()))
 }
 

@@ -19,6 +19,7 @@ mod picture;
 mod python;
 mod query;
 mod reads;
+mod remote;
 mod report;
 mod results;
 mod summary;
@@ -44,6 +45,7 @@ const AREAS: &[Area] = &[
     ("convert", convert::run),
     ("verify", verify::run),
     ("python", python::run),
+    ("remote", remote::run),
     ("hdf5_write", hdf5_write::run),
 ];
 

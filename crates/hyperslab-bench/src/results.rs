@@ -39,6 +39,7 @@ const OTHER_SIZES: &[&str] = &[
     "512 MiB",
     "tiny read",
     "import",
+    "remote",
 ];
 
 impl Line {

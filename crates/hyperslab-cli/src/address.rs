@@ -26,7 +26,7 @@ pub(crate) fn chosen_node(
     selection: Selection,
 ) -> Result<(String, Selection)> {
     let Some(named) = named else { return Ok((store.only_node()?, selection)) };
-    let Err(missing) = store.node(&named) else { return Ok((named, selection)) };
+    let Err(missing) = store.find(&named) else { return Ok((named, selection)) };
     match named.find('[').map(|at| named.split_at(at)) {
         Some((node, picked)) if missing.is_not_found() && store.node(node).is_ok() => {
             Ok((node.to_owned(), picked.parse::<Selection>()?.and(selection)))

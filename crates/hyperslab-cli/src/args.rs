@@ -40,7 +40,7 @@ pub(crate) use references::ReferencesArgs;
 pub(crate) use repair::RepairArgs;
 #[cfg(feature = "serve")]
 pub(crate) use serve::ServeArgs;
-pub(crate) use shell::CompletionsArgs;
+pub(crate) use shell::{CompletionsArgs, ManArgs};
 pub(crate) use verify::VerifyArgs;
 
 /// One engine for chunked arrays in any file format.
@@ -166,8 +166,8 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Print a completion script for a shell
     Completions(CompletionsArgs),
-    /// Print the manual page
-    Man,
+    /// Print the manual page of tet, or of one of its commands
+    Man(ManArgs),
 }
 
 /// The store that a command opens, and options for opening it.
@@ -226,6 +226,10 @@ pub(crate) struct StorageArgs {
     /// Send requests to remote storage without credentials
     #[arg(long)]
     pub(crate) anonymous: bool,
+
+    /// Keep metadata of remote stores in this folder, to open them faster the next time
+    #[arg(long, value_name = "DIR", env = "HYPERSLAB_CACHE")]
+    pub(crate) cache: Option<PathBuf>,
 
     /// Print the number of requests and bytes of remote storage to stderr
     #[arg(short, long)]

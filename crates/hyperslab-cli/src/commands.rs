@@ -51,7 +51,7 @@ pub(crate) fn run(args: Args) -> Result<Answer> {
         Command::Evolve(args) => fragments::evolve(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Completions(args) => shell::completions(&args),
-        Command::Man => shell::manual(),
+        Command::Man(args) => shell::manual(&args),
     }
 }
 
@@ -79,6 +79,9 @@ fn open_options(args: &OpenOptionsArgs) -> Result<OpenOptions> {
 /// Options for remote storage.
 fn remote_options(args: &StorageArgs) -> Result<RemoteOptions> {
     let mut options = RemoteOptions::default().with_anonymous(args.anonymous).with_meter(args.meter.clone());
+    if let Some(folder) = &args.cache {
+        options = options.with_cache_folder(folder);
+    }
     for option in &args.storage_options {
         let (name, value) = option
             .split_once('=')

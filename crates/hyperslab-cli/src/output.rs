@@ -84,6 +84,9 @@ fn next_step(error: &Error, stores: &[String], node_option: bool) -> Option<Stri
         Error::Invalid(message) if message.contains("has several nodes") => {
             Some(if node_option { "name it with --node" } else { "put its name after the path" }.to_owned())
         }
+        Error::Invalid(message) if message.contains("allows no duplicates") => {
+            Some("use --duplicates to keep both".to_owned())
+        }
         _ => None,
     }
 }

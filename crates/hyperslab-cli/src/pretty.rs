@@ -33,6 +33,11 @@ pub(crate) fn bytes(count: u64) -> String {
     if value < 10.0 { format!("{value:.2} {unit}") } else { format!("{value:.1} {unit}") }
 }
 
+/// A number of things: `1 row`, `2 rows`.
+pub(crate) fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
 /// A number with thousands separators: `81,408`.
 pub(crate) fn count(number: u64) -> String {
     let digits = number.to_string();

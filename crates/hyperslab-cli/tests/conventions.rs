@@ -42,6 +42,54 @@ fn packed(folder: &Path) {
     std::fs::write(array.join("0"), bytes).expect("a chunk");
 }
 
+/// Five days as a coordinate of Zarr v2, and values along it.
+fn days(folder: &Path, units: &str) {
+    let write = |path: &str, text: String| std::fs::write(folder.join(path), text).expect("a file");
+    for name in ["time", "v"] {
+        std::fs::create_dir_all(folder.join("d.zarr").join(name)).expect("a folder");
+        let document = json!({
+            "zarr_format": 2, "shape": [5], "chunks": [5], "dtype": "<i4", "order": "C", "fill_value": -1,
+            "compressor": null, "filters": null,
+        });
+        write(&format!("d.zarr/{name}/.zarray"), document.to_string());
+        let mut attributes = json!({"_ARRAY_DIMENSIONS": ["time"]});
+        if name == "time" {
+            attributes["units"] = json!(units);
+        }
+        write(&format!("d.zarr/{name}/.zattrs"), attributes.to_string());
+        let bytes: Vec<u8> = [0_i32, 1, 2, 3, -1].iter().flat_map(|value| value.to_le_bytes()).collect();
+        std::fs::write(folder.join("d.zarr").join(name).join("0"), bytes).expect("a chunk");
+    }
+    write("d.zarr/.zgroup", json!({"zarr_format": 2}).to_string());
+}
+
+#[test]
+fn decoded_times_are_dates() {
+    let folder = tempfile::tempdir().expect("a folder");
+    days(folder.path(), "days since 2000-02-27");
+    let read =
+        |words: &[&str]| json_of(folder.path(), &[&["read", "d.zarr", "time", "--json"], words].concat());
+    assert_eq!(read(&["--decode"]), json!(["2000-02-27", "2000-02-28", "2000-02-29", "2000-03-01", null]));
+    assert_eq!(read(&[]), json!([0, 1, 2, 3, -1]));
+}
+
+#[test]
+fn selections_that_cannot_be_meant_say_why() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = |selection: &str| stderr(&tet(folder.path(), &["read", "d.zarr", "v", selection]));
+    days(folder.path(), "days since 2000-02-27");
+    let late = told("time=2000-05-01");
+    assert!(late.contains("has no label 2000-05-01; the nearest is 2000-03-01."), "{late}");
+    let two = told("time=2000-02-28, lat=3");
+    assert!(two.contains("give each selection as its own argument"), "{two}");
+    days(folder.path(), "fortnights since whenever");
+    let unknown = told("time=2000-02-28");
+    assert!(
+        unknown.contains("has units 'fortnights since whenever', which are not a CF time; select by number"),
+        "{unknown}"
+    );
+}
+
 #[test]
 fn queries_leave_out_missing_values_and_say_so() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -52,6 +52,8 @@ fn files_are_joined_as_xarray_joins_them() {
     let text = told(folder, 0, &["convert", "data/*.nc", "all.zarr", "--concat", "time"]);
     assert!(text.contains("history: taken from the first file"), "{text}");
     same(folder, "all.zarr", &MONTHS);
+    // The earliest file gives the attributes, although it is not the first by name.
+    assert!(told(folder, 0, &["attrs", "all.zarr", "/"]).contains("made in month 1"));
     // As the shell expands the pattern, into another format, with chunks by name.
     let mut words = vec!["convert"];
     words.extend_from_slice(&MONTHS);
@@ -206,4 +208,168 @@ fn what_is_whole_is_salvaged() {
         assert!(!report["lost"].as_array().unwrap().is_empty(), "{report}");
         told(folder, 0, &["verify", out, "--deep"]);
     }
+}
+
+fn kinds() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    python(&["kinds", folder.path().to_str().unwrap()]);
+    folder
+}
+
+#[test]
+fn tables_hold_decoded_values() {
+    let folder = kinds();
+    let folder = folder.path();
+    told(folder, 0, &["read", "packed.nc", "/t", "-o", "t.csv"]);
+    told(folder, 0, &["convert", "packed.nc", "t.parquet", "--node", "/t"]);
+    told(folder, 0, &["convert", "packed.nc", "raw.csv", "--node", "/t", "--raw"]);
+    told(folder, 0, &["read", "packed.nc", "/t", "time[1]", "-o", "one.csv"]);
+    // Integers beyond 2^53 stay exact.
+    told(folder, 0, &["read", "packed.nc", "/n", "-o", "n.csv"]);
+    python(&["packed", folder.to_str().unwrap()]);
+    let text = told(folder, 0, &["read", "packed.nc", "/t", "--json"]);
+    assert!(text.contains("-999"), "JSON has the stored values: {text}");
+    let text = told(folder, 2, &["read", "packed.nc", "/t", "-o", "t.xlsx"]);
+    assert!(text.contains(".parquet"), "{text}");
+}
+
+#[test]
+fn named_types_and_characters_survive_edits() {
+    let folder = kinds();
+    let folder = folder.path();
+    let types = |file: &str| -> Value {
+        serde_json::from_str(&python(&["types", folder.join(file).to_str().unwrap()])).unwrap()
+    };
+    let before = types("types.nc");
+    assert_eq!(before["variable"], false, "{before}");
+    told(folder, 0, &["attrs", "types.nc", "/q", "units=degC"]);
+    let edited = types("types.nc");
+    assert_eq!((&edited["units"], &edited["variable"]), (&json!("degC"), &json!(false)));
+    told(folder, 0, &["rm", "types.nc", "/q"]);
+    let after = types("types.nc");
+    assert_eq!((&after["names"], &after["used"]), (&before["names"], &before["used"]));
+}
+
+#[test]
+fn checksums_are_compared_before_a_chunk_is_saved() {
+    let folder = kinds();
+    let folder = folder.path();
+    told(folder, 0, &["convert", "cells.h5", "x.tet", "--keep", "temperature", "--filter", "none"]);
+    let path = folder.join("x.tet");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let value = 777_f64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == value).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let text = told(folder, 1, &["repair", "x.tet", "--salvage", "saved.tet"]);
+    assert!(text.contains("checksum") && text.contains("1 chunk lost"), "{text}");
+    // The archive's own checksum covers a whole member.
+    let path = folder.join("some.npz");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let value = 2_f64.to_le_bytes();
+    let at = bytes.windows(8).position(|window| window == value).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    let text = told(folder, 1, &["repair", "some.npz", "--salvage", "saved.npz"]);
+    assert!(text.contains("/b") && text.contains("CRC-32"), "{text}");
+}
+
+#[test]
+fn truncated_records_are_saved_up_to_the_cut() {
+    let folder = kinds();
+    let folder = folder.path();
+    let path = folder.join("records.nc");
+    let bytes = std::fs::read(&path).unwrap();
+    std::fs::write(&path, &bytes[..bytes.len() * 3 / 4]).unwrap();
+    let text = told(folder, 1, &["repair", "records.nc", "--salvage", "saved.nc"]);
+    assert!(text.contains("2 arrays shortened"), "{text}");
+    let records = python(&["records", folder.join("saved.nc").to_str().unwrap()]);
+    let records: u64 = records.trim().parse().unwrap();
+    assert!((295..=300).contains(&records), "{records}");
+}
+
+#[test]
+fn formats_without_attributes_or_with_a_history_refuse_edits() {
+    let folder = kinds();
+    let folder = folder.path();
+    let before = std::fs::read(folder.join("some.npz")).unwrap();
+    assert!(told(folder, 2, &["attrs", "some.npz", "/", "a=1"]).contains("npz has no attributes"));
+    assert_eq!(std::fs::read(folder.join("some.npz")).unwrap(), before);
+    told(folder, 0, &["convert", "some.npz", "some.tet"]);
+    let text = told(folder, 2, &["rename", "some.tet", "/a", "/c"]);
+    assert!(text.contains("lose its history") && text.contains("convert it"), "{text}");
+    let text = told(folder, 0, &["rm", "cells.h5", "/cells", "--dry-run"]);
+    assert!(text.contains("would be removed"), "{text}");
+}
+
+#[test]
+fn arrays_of_structs_are_queried_as_tables() {
+    let folder = kinds();
+    let folder = folder.path();
+    let words = ["query", "cells.h5", "/cells", "--where", "score < 9", "--mean", "score", "--by", "type"];
+    let found: Value = serde_json::from_str(&told(folder, 0, &[&words[..], &["--json"]].concat())).unwrap();
+    assert_eq!(found, json!({"type": ["B", "NK"], "score_mean": [2.0, 3.0]}));
+    let words =
+        ["read", "cells.h5", "/cells", "--where", "type == 'NK' and x > 1", "--columns", "x", "--json"];
+    let found: Value = serde_json::from_str(&told(folder, 0, &words)).unwrap();
+    assert_eq!(found, json!({"x": [3, 4]}));
+    let words = ["query", "cells.h5", "/cells", "[0:2]", "--sum", "x", "--sum", "score", "--json"];
+    let found: Value = serde_json::from_str(&told(folder, 0, &words)).unwrap();
+    assert_eq!(found, json!({"x_sum": [3], "score_sum": [3.5]}));
+}
+
+#[test]
+fn misspelt_names_are_answered_with_the_closest() {
+    let folder = kinds();
+    let folder = folder.path();
+    for words in [
+        &["read", "cells.h5", "/temprature"][..],
+        &["query", "cells.h5", "/temprature", "--mean"],
+        &["plot", "cells.h5", "/temprature"],
+        &["hash", "cells.h5", "/temprature"],
+        &["convert", "cells.h5", "x.zarr", "--node", "/temprature"],
+        &["attrs", "cells.h5", "/temprature"],
+        &["rename", "cells.h5", "/temprature", "/t"],
+        &["rm", "cells.h5", "/temprature"],
+    ] {
+        let text = told(folder, 2, words);
+        assert!(text.contains("did you mean /temperature?"), "{words:?}: {text}");
+    }
+    // Dimensions without a variable are the format's own.
+    let text = told(folder, 2, &["read", "types.nc", "/qq"]);
+    assert!(text.contains("did you mean /q?") && !text.contains("/x"), "{text}");
+    let text = told(folder, 2, &["read", "cells.h5", "/temperature/mean"]);
+    assert!(text.contains("/temperature is an array, not a group") && !text.contains("verify"), "{text}");
+    for (target, meant) in [("x.zarr", "gzip"), ("x.h5", "gzip"), ("x.tiledb", "gzip")] {
+        let text = told(folder, 2, &["convert", "cells.h5", target, "--filter", "gzp"]);
+        assert!(text.contains(&format!("did you mean {meant}?")), "{target}: {text}");
+    }
+    assert!(
+        told(folder, 2, &["convert", "cells.h5", "x", "--to", "netcdf"]).contains("did you mean netcdf4?")
+    );
+    assert!(told(folder, 2, &["convert", "cells.h5", "x.zar"]).contains("did you mean .zarr?"));
+}
+
+#[test]
+fn listings_show_shards_and_readable_attributes() {
+    let folder = kinds();
+    let folder = folder.path();
+    assert!(told(folder, 0, &["info", "shards.zarr"]).contains("8 × 8 (shards 32 × 32)"));
+    let info: Value = serde_json::from_str(&told(folder, 0, &["info", "shards.zarr", "--json"])).unwrap();
+    let nodes = info["nodes"].as_array().unwrap();
+    let t = nodes.iter().find(|node| node["path"] == "/t").unwrap();
+    assert_eq!((&t["chunk_shape"], &t["shard_shape"]), (&json!([8, 8]), &json!([32, 32])));
+    let text = told(folder, 0, &["attrs", "packed.nc", "/t"]);
+    assert!(text.contains("_FillValue: -999") && !text.contains("DIMENSION_LIST"), "{text}");
+    let text = told(folder, 0, &["convert", "packed.nc", "x.zarr", "--chunks", "1", "--drop", "n"]);
+    assert!(text.contains("/t: chunks of 1 do not apply to its 2 dimensions"), "{text}");
+}
+
+#[test]
+fn every_command_has_a_manual_page_with_examples() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = told(folder.path(), 0, &["man", "info"]);
+    assert!(page.contains(".SH EXAMPLES") && page.contains("tet info") && page.contains("tree"), "{page}");
+    assert!(told(folder.path(), 0, &["man"]).contains("convert"));
+    assert!(told(folder.path(), 2, &["man", "inof"]).contains("did you mean info?"));
 }

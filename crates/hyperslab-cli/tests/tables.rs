@@ -207,6 +207,6 @@ fn rows_are_filtered_grouped_and_brought_in() {
         assert!(error.contains(expected), "{words:?}: {error}");
     }
     std::fs::write(folder.path().join("ragged.csv"), "a,b\n1,2\n3\n").expect("a file");
-    assert!(told(folder.path(), 2, &["read", "ragged.csv"]).contains("line 3 has 1 fields"));
+    assert!(told(folder.path(), 2, &["read", "ragged.csv"]).contains("line 3 has 1 field,"));
     assert!(!folder.path().join("again.tiledb").exists());
 }

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::{
-    Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Grid, OutputSlot,
-    PlannedChunk, Result, Span, StoredArray, StoredForm,
+    Attributes, Blob, BlobKey, CellOrder, ChunkCoord, ChunkRef, DType, Elements, Error, FetchCost, Grid,
+    OutputSlot, PlannedChunk, Result, Span, StoredArray, StoredForm,
 };
 
 /// A dense array of some format.
@@ -85,6 +85,16 @@ pub trait Array: Send + Sync + Debug {
         Err(Error::unsupported(self.name(), format!("reading elements of type {}", self.schema().dtype)))
     }
 
+    /// Compares the stored bytes of a chunk with a checksum that the format keeps outside of them. Checksums inside the stored bytes
+    /// are compared by [`decode`](Self::decode).
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) if they differ, and any error from fetching.
+    fn verify_checksum(&self, _chunk: &ChunkCoord, _reference: &ChunkRef) -> Result<()> {
+        Ok(())
+    }
+
     /// Visits every stored chunk, in index order. Walks the index, never the grid, which a hostile file can make endless.
     ///
     /// # Errors
@@ -142,6 +152,12 @@ pub trait Array: Send + Sync + Debug {
         false
     }
 
+    /// The same array in chunks that are each stored in one piece, if its own are not. Such chunks can be referred to by other
+    /// programs.
+    fn stored_pieces(&self) -> Option<Box<dyn Array>> {
+        None
+    }
+
     /// Returns true if the stored bytes are on another machine, where each request has a high latency.
     fn is_remote(&self) -> bool {
         false
@@ -155,6 +171,20 @@ pub trait Array: Send + Sync + Debug {
     /// As [`blob`](Self::blob) and [`Blob::read`].
     fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
         fetch_from_blobs(self, spans)
+    }
+
+    /// What [`fetch`](Self::fetch) would request for these spans. Requests none of them.
+    ///
+    /// # Errors
+    ///
+    /// As [`blob`](Self::blob).
+    fn fetch_cost(&self, spans: &[&Span]) -> Result<FetchCost> {
+        let mut cost = FetchCost::default();
+        for run in spans.chunk_by(|a, b| a.blob == b.blob) {
+            let ranges: Vec<_> = run.iter().map(|span| span.range()).collect();
+            cost += self.blob(&run[0].blob)?.read_cost(&ranges);
+        }
+        Ok(cost)
     }
 }
 
@@ -173,8 +203,7 @@ pub fn fetch_from_blobs<A: Array + ?Sized>(array: &A, spans: &[&Span]) -> Result
             fetched.push(Some(blob.read_at(span.offset, span.length)?));
             continue;
         }
-        let ranges: Vec<_> =
-            run.iter().map(|span| span.offset..span.offset.saturating_add(span.length)).collect();
+        let ranges: Vec<_> = run.iter().map(|span| span.range()).collect();
         fetched.extend(blob.read(&ranges)?.into_iter().map(Some));
     }
     Ok(fetched)

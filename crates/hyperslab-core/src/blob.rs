@@ -22,7 +22,7 @@ pub use mapped::MappedBlob;
 pub use memory::MemoryBlob;
 pub use part::{BlobPart, BlobReader};
 
-use crate::{Error, Result};
+use crate::{Error, FetchCost, Result};
 
 /// Bytes that can be read at any offset: a mapped file, memory, an object in a bucket.
 pub trait Blob: Send + Sync + Debug {
@@ -52,6 +52,11 @@ pub trait Blob: Send + Sync + Debug {
     ///
     /// [`Corrupt`](Error::Corrupt) if a range reaches past the end, [`Io`](Error::Io) if reading fails.
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>>;
+
+    /// What [`read`](Self::read) would request for these ranges.
+    fn read_cost(&self, ranges: &[Range<u64>]) -> FetchCost {
+        FetchCost::of_runs(ranges)
+    }
 
     /// The whole blob without a copy, when it is mapped or in memory.
     fn mapped(&self) -> Option<&Bytes> {

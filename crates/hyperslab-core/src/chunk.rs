@@ -1,6 +1,7 @@
 //! Chunk references: where a chunk's bytes are stored, as plain data.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -53,6 +54,12 @@ impl Span {
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.length == UNKNOWN_LENGTH
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub const fn range(&self) -> Range<u64> {
+        self.offset..self.offset.saturating_add(self.length)
     }
 }
 

@@ -264,6 +264,26 @@ impl Values {
         Self { dtype: DType::String, shape: Extents::new(), elements: Elements::variable([text]) }
     }
 
+    /// A single text as an element of this type; `None` if the type does not hold it.
+    #[must_use]
+    pub fn text_of_type(text: &str, dtype: &DType) -> Option<Self> {
+        let elements = match dtype {
+            DType::String => Elements::variable([text]),
+            DType::FixedBytes(size) if text.len() <= *size => {
+                let mut bytes = text.as_bytes().to_vec();
+                bytes.resize(*size, 0);
+                Elements::fixed(bytes)
+            }
+            DType::FixedText(points) if text.chars().count() <= *points => {
+                let mut bytes: Vec<u8> = text.chars().flat_map(|c| u32::from(c).to_ne_bytes()).collect();
+                bytes.resize(points * 4, 0);
+                Elements::fixed(bytes)
+            }
+            _ => return None,
+        };
+        Self::scalar(dtype.clone(), elements).ok()
+    }
+
     /// Marks every NaN as missing.
     #[must_use]
     pub fn with_nan_missing(mut self) -> Self {

@@ -32,12 +32,14 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// A node, column or file that does not exist.
-    #[error("{store}: {what} not found")]
+    #[error("{store}: {what} not found{hint}")]
     NotFound {
         /// The store that was searched.
         store: Arc<str>,
         /// The name that was looked up.
         what: String,
+        /// The end of the message: the name that was probably meant, or the names that exist. May be empty.
+        hint: String,
     },
     /// The operation was cancelled.
     #[error("stopped before the end")]
@@ -94,7 +96,7 @@ impl Error {
 
     /// An [`Error::NotFound`] that names the store and the missing item.
     pub fn not_found(store: impl Into<Arc<str>>, what: impl Into<String>) -> Self {
-        Self::NotFound { store: store.into(), what: what.into() }
+        Self::NotFound { store: store.into(), what: what.into(), hint: String::new() }
     }
 
     /// An [`Error::Exists`] that names the path.

@@ -15,6 +15,12 @@ pub trait Externals: Send + Sync + Debug {
     ///
     /// If the file exists but cannot be opened.
     fn open(&self, name: &str) -> Result<Option<External>>;
+
+    /// Returns false if no other file is ever opened. A file that is not opened may then well exist, so it must not count as
+    /// missing.
+    fn follows_files(&self) -> bool {
+        true
+    }
 }
 
 /// A file that another file refers to, and how to resolve names inside *it*.
@@ -33,6 +39,10 @@ pub struct NoExternals;
 impl Externals for NoExternals {
     fn open(&self, _name: &str) -> Result<Option<External>> {
         Ok(None)
+    }
+
+    fn follows_files(&self) -> bool {
+        false
     }
 }
 
@@ -86,12 +96,20 @@ impl Externals for Siblings {
         {
             return Ok(Some(found));
         }
-        // A file that was moved together with its neighbours still names them by their old folder. Like libhdf5, fall back to the
-        // file's own folder.
-        match name.rsplit('/').next().and_then(|last| self.key(last)) {
-            Some(key) => self.open_key(&key),
-            None => Ok(None),
+        // A file that was moved together with its neighbours still names them by their old folder, and an absolute name may lead
+        // to a folder below this one. Like libhdf5, fall back to the file's own folder, but look for the longest end of the name
+        // first. On other machines, where each attempt is a request, only the last part is looked for.
+        let mut ends = name.match_indices('/').map(|(at, _)| &name[at + 1..]);
+        let ends: Vec<&str> = match self.storage.is_remote() {
+            true => ends.next_back().into_iter().collect(),
+            false => ends.collect(),
+        };
+        for key in ends.into_iter().filter_map(|end| self.key(end)) {
+            if let Some(found) = self.open_key(&key)? {
+                return Ok(Some(found));
+            }
         }
+        Ok(None)
     }
 }
 
@@ -160,8 +178,11 @@ mod tests {
         assert!(folder.open(outer.path().join("secret").to_str().unwrap()).unwrap().is_none());
         assert!(folder.open(".hidden").unwrap().is_none());
         assert!(folder.open("./a").unwrap().is_some());
-        // A file that was moved together with its neighbours.
+        // A file that was moved together with its neighbours, and those in folders below it.
         assert!(folder.open("/elsewhere/a").unwrap().is_some());
+        assert!(folder.open("/elsewhere/sub/b").unwrap().is_some());
+        assert!(folder.open(root.join("sub/b").to_str().unwrap()).unwrap().is_some());
+        assert!(folder.open("/elsewhere/sub/../../secret").unwrap().is_none());
         let below = folder.open("sub/b").unwrap().unwrap().externals;
         assert!(below.open("../a").unwrap().is_some());
         assert!(below.open("b").unwrap().is_some());

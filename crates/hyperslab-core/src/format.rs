@@ -10,6 +10,7 @@ mod options;
 mod table;
 
 use std::fmt::Debug;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -108,6 +109,17 @@ pub trait FormatDriver: Send + Sync + Debug {
         Err(self.unsupported(target, "writing geometry to"))
     }
 
+    /// Opens the geometry that is the store at `target` to add vertices, objects and links to it. The numbers of links count the
+    /// vertices that are added. Nothing changes before the sink is committed.
+    ///
+    /// # Errors
+    ///
+    /// As [`append`](Self::append).
+    fn append_geometry(&self, target: &Path, memory: u64) -> Result<Box<dyn GeometrySink>> {
+        let _ = memory;
+        Err(self.unsupported(target, "adding geometry to"))
+    }
+
     /// Writes a new store of one geometry that is in memory, with its objects and their groups.
     ///
     /// # Errors
@@ -191,6 +203,16 @@ pub trait FormatDriver: Send + Sync + Debug {
     fn repair(&self, path: &Path, context: &OpenContext<'_>, dry_run: bool) -> Result<Repairs> {
         let _ = (path, context, dry_run);
         Ok(Repairs::default())
+    }
+
+    /// Opens the intact part of a damaged store, where that is more than [`open`](Self::open) reads; `None` otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    fn open_damaged(&self, content: Content, context: &OpenContext<'_>) -> Result<Option<DamagedStore>> {
+        let _ = (content, context);
+        Ok(None)
     }
 
     /// Merges the fragments that separate writes left. `progress` gets the number of stored bytes done and in total, and
@@ -364,6 +386,15 @@ impl From<bool> for Recognition {
     fn from(is_store: bool) -> Self {
         if is_store { Self::Yes } else { Self::No }
     }
+}
+
+/// The intact part of a damaged store.
+#[derive(Debug)]
+pub struct DamagedStore {
+    /// The store, without the rest.
+    pub store: Arc<dyn Store>,
+    /// Positions along the first axis of arrays that are missing at their ends: the node, and the positions.
+    pub cut: Vec<(String, Range<u64>)>,
 }
 
 /// The safe fixes that a driver found or applied.

@@ -65,6 +65,7 @@ mod element;
 mod elements;
 mod error;
 mod external_files;
+mod fetch_cost;
 mod filter;
 mod format;
 mod geometry;
@@ -106,11 +107,12 @@ pub use element::Element;
 pub use elements::{Data, Elements, Validity, Values, element_to_json, element_to_text, time_text};
 pub use error::{Corrupt, Error, Place, Result};
 pub use external_files::{Anywhere, External, Externals, Locations, NoExternals, Siblings};
+pub use fetch_cost::FetchCost;
 pub use filter::{ColumnRange, End, FilterColumns, RowFilter, Test, Truth};
 pub use format::{
-    Capabilities, Content, CreateOptions, ExternalFiles, FieldChange, FieldSpec, Fix, FormatDriver,
-    FormatInfo, GeometryColumn, GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition, Repairs,
-    RowOrder, StoreForm, TableSink, TableSpec, Variant, VariantInfo,
+    Capabilities, Content, CreateOptions, DamagedStore, ExternalFiles, FieldChange, FieldSpec, Fix,
+    FormatDriver, FormatInfo, GeometryColumn, GeometrySink, GeometrySpec, Glimpse, OpenContext, Recognition,
+    Repairs, RowOrder, StoreForm, TableSink, TableSpec, Variant, VariantInfo,
 };
 pub use geometry::{Geometry, GeometryData, GeometryLevel, GeometryQuery, GeometrySchema};
 pub use grid::{CellOrder, ChunkCoord, Extents, Grid, Region, product};
@@ -126,10 +128,10 @@ pub use plan::{AxisPart, Plan, PlannedChunk};
 pub use report::{Finding, Recommendation, Report, Severity};
 pub use secret::{SecretKey, wipe};
 pub use selection::{AxisPositions, AxisSelection, Positions, Selection, SelectionItem, dimension_axis};
-pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink};
+pub use sink::{ArraySink, ArraySpec, EncodedChunk, Sink, cannot_grow};
 pub use storage::{
     ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
-    StorageEntry, read_spans,
+    StorageEntry, read_spans, read_spans_cost,
 };
 pub use store::{Depth, Node, NodeKind, Store, child_path, is_child_path, normal_path};
 pub use stored::{
@@ -138,6 +140,6 @@ pub use stored::{
     StoredGroup, StoredLayout, StoredNamedType, StoredObject, StoredStep, StoredType, TextPadding, TypeName,
     VirtualSource,
 };
-pub use suggest::{closest, did_you_mean};
+pub use suggest::{closest, counted, did_you_mean};
 pub use swap::{copy_swapped, swap_bytes};
 pub use table::{Batch, Batches, Bound, Bounds, Column, Scan, StoredTable, Table, TableSchema};

@@ -38,7 +38,7 @@ pub use scratch::{recycle_scratch, take_scratch, with_scratch};
 pub use serial::{gather_elements, read_serial, result_bytes};
 pub use threads::Threads;
 
-use crate::{Array, ChunkCoord, ChunkRef, ChunkStatistics, Error, Plan, PlannedChunk, Result};
+use crate::{Array, ChunkCoord, ChunkRef, ChunkStatistics, Error, Plan, PlannedChunk, Result, Span};
 
 /// Chunks located per call: enough to share index blocks, few enough to keep the batch small.
 pub const LOCATE_BATCH: u64 = 256;
@@ -83,10 +83,14 @@ pub trait ChunkVisitor {
         true
     }
 
-    /// Returns true if the visitor uses stored bytes at all. If not, none are requested ahead.
+    /// Returns true if the visitor uses stored bytes. If not, nothing is fetched, and [`would_fetch`](Self::would_fetch) is
+    /// called instead.
     fn fetches(&self) -> bool {
         true
     }
+
+    /// Takes the spans of a chunk that would be fetched from remote storage.
+    fn would_fetch(&mut self, _spans: Vec<Span>) {}
 
     /// Visits a chunk.
     ///
@@ -132,6 +136,9 @@ pub fn visit_chunks(
         if array.is_remote() && visitor.fetches() {
             ahead::visit(array, list, &located, context, &mut blobs, visitor)?;
         } else {
+            if array.is_remote() {
+                ahead::list_spans(array, list, &located, visitor)?;
+            }
             for position in 0..coords.len() {
                 visitor.visit(&mut located.chunk(array, position, &mut blobs))?;
             }

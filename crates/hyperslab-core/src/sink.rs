@@ -285,3 +285,16 @@ impl ArraySpec {
         Ok(())
     }
 }
+
+/// The error of an array that cannot get another shape.
+///
+/// ```
+/// let error = hyperslab_core::cannot_grow("/t", &[14, 64], &[7, 64]);
+/// assert!(error.to_string().contains("since it was opened"));
+/// ```
+#[must_use]
+pub fn cannot_grow(path: &str, old: &[u64], new: &[u64]) -> crate::Error {
+    let shrinks = old.len() == new.len() && old.iter().zip(new).any(|(old, new)| new < old);
+    let why = if shrinks { "; arrays only grow, and it may have grown since it was opened" } else { "" };
+    crate::Error::invalid(format!("{path}: {old:?} cannot become {new:?}{why}"))
+}

@@ -66,7 +66,7 @@ pub use local::LocalFile;
 pub use lock::StoreLock;
 pub use objects::{
     ByteRange, ListedObject, LocalStorage, MAPPED_FROM, MemoryStorage, ObjectRange, ObjectStat, Storage,
-    StorageEntry, read_spans,
+    StorageEntry, read_spans, read_spans_cost,
 };
 pub use trace::{Step, Trace};
 pub use writer::{StageObject, StageWriter};

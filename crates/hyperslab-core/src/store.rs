@@ -19,6 +19,12 @@ pub trait Store: Send + Sync + Debug {
         None
     }
 
+    /// The same store with its nodes under the names that they have in the file; `None` if it shows those anyway. NetCDF-4
+    /// stores some variables under other names than their own.
+    fn as_stored(&self) -> Option<Arc<dyn Store>> {
+        None
+    }
+
     /// The path or address, for messages.
     fn name(&self) -> &Arc<str>;
 

@@ -1,4 +1,15 @@
-//! Suggestions for misspelt names.
+//! Words of messages: suggestions for misspelt names, and numbers of things.
+
+/// A number of things: `1 group`, `2 groups`.
+///
+/// ```
+/// assert_eq!(hyperslab_core::counted(1, "group"), "1 group");
+/// assert_eq!(hyperslab_core::counted(0, "chunk"), "0 chunks");
+/// ```
+#[must_use]
+pub fn counted(count: u64, one: &str) -> String {
+    if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") }
+}
 
 /// The candidate that a misspelt name most likely means; `None` if none is close.
 ///

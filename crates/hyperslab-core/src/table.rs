@@ -2,6 +2,7 @@
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::{Attributes, DType, Elements, Filter, Result, RowFilter, RowOrder};
 
@@ -55,6 +56,8 @@ pub struct StoredTable {
     pub domains: Vec<Option<(Bound, Bound)>>,
     /// The tile extent of each dimension: rows within one extent are sorted together.
     pub extents: Vec<Option<Bound>>,
+    /// Its description in the format's own encoding, for a writer of the same format.
+    pub encoded: Option<Arc<[u8]>>,
 }
 
 /// A column.

@@ -333,7 +333,7 @@ fn fragments(kind: Kind) -> [Writer; 2] {
 }
 
 /// Zarr Vectors: points, and coarser levels of them.
-fn geometry() -> [Writer; 4] {
+fn geometry() -> [Writer; 5] {
     let writer = |verb: &str, before: Work, write: Work| Writer {
         name: format!("{verb} zarr vectors"),
         target: "x.zv",
@@ -362,7 +362,21 @@ fn geometry() -> [Writer; 4] {
             Box::new(|places, scale| write_points(places, How::Replace, 2, 1, scale)),
         ),
         writer("pyramid", Box::new(old), Box::new(pyramid)),
+        writer(
+            "append",
+            Box::new(|places, scale| write_points(places, How::New, 1, 1, scale)),
+            Box::new(append_points),
+        ),
     ]
+}
+
+/// More points, to a store whose coarser level is generated again.
+fn append_points(places: &Places, scale: Scale) -> Result<()> {
+    let source = places.sources.join("points-more.npz");
+    points(&source, scale.rows, 9)?;
+    let options = ConvertOptions::default().with_append(true);
+    let store = hyperslab::open(&source)?;
+    convert(&store, &places.target, Format::ZVF, &options, &Progress::default()).map(|_| ())
 }
 
 fn convert_options(how: How) -> ConvertOptions {

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use crate::file::{File, lock};
 use crate::message::external::Slot;
+use crate::store::not_followed;
 use hyperslab_core::External as Opened;
 
 /// A slab is no larger than this, unless a single element is.
@@ -63,6 +64,9 @@ impl External {
     pub(crate) fn blob(&self, file: &File, name: &str) -> Result<Arc<dyn Blob>> {
         if let Some(blob) = lock(&self.open).get(name) {
             return Ok(Arc::clone(blob));
+        }
+        if !file.externals.follows_files() {
+            return Err(not_followed(file, "the data of a dataset", name));
         }
         let Some(Opened { blob, .. }) = file.externals.open(name)? else {
             return Err(Error::not_found(Arc::clone(&file.name), format!("the external file {name}")));

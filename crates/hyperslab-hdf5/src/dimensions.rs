@@ -1,5 +1,7 @@
 //! Dimension scales, as HDF5 and NetCDF-4 write them: names of dimensions, and the arrays that label them.
 
+mod names;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,6 +17,8 @@ use crate::message::link::LinkTarget;
 use crate::message::space::Space;
 use crate::paths::path_of;
 use crate::store::{Found, find};
+
+pub(crate) use names::{non_coordinate_path, shown, stored_path};
 
 /// What NetCDF-4 calls a dimension that has no coordinate variable.
 pub(crate) const NO_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";

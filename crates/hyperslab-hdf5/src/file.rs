@@ -14,7 +14,7 @@ use crate::group::Group;
 use crate::heap::global::Collection;
 use crate::paths::{Paths, Reached};
 use crate::shared::SharedTable;
-use crate::store::LastWalk;
+use crate::store::{LastWalk, Listing};
 use crate::superblock::Superblock;
 use hyperslab_core::Externals;
 
@@ -133,6 +133,8 @@ pub(crate) struct File {
     /// The paths by which callers reached groups.
     pub(crate) reached: Mutex<Reached>,
     pub(crate) last_walk: Mutex<Option<LastWalk>>,
+    /// The large group that was listed last.
+    pub(crate) last_listing: Mutex<Option<Listing>>,
     groups: Mutex<Kept<Group>>,
     collections: Mutex<Kept<Collection>>,
     /// Of groups, the scales that NetCDF-4 numbered: their addresses by their numbers.
@@ -158,6 +160,7 @@ impl File {
             paths: Mutex::default(),
             reached: Mutex::default(),
             last_walk: Mutex::default(),
+            last_listing: Mutex::default(),
             groups: Mutex::default(),
             collections: Mutex::default(),
             dimensions: Mutex::default(),

@@ -26,6 +26,7 @@ static INFO: FormatInfo = FormatInfo {
         VariantInfo::new(EARLIEST),
         VariantInfo::new(V200),
     ],
+    standard_filters: &["gzip", "zlib", "shuffle", "fletcher32", "szip", "nbit", "scaleoffset"],
     capabilities: Capabilities {
         create: true,
         append: true,
@@ -61,13 +62,14 @@ impl FormatDriver for Hdf5Driver {
             Some(V200) => Compatibility::V200,
             _ => Compatibility::default(),
         };
+        let netcdf = !options.verbatim && options.variant.is_some_and(|variant| variant.info().netcdf_types);
         let hdf5 = Hdf5Options {
             compatibility,
             replace: options.replace,
             sync: options.sync,
             dimension_scales: !options.verbatim,
-            commit_types: !options.verbatim
-                && options.variant.is_some_and(|variant| variant.info().netcdf_types),
+            commit_types: netcdf,
+            netcdf_names: netcdf,
             verbatim: options.verbatim,
             all_declared: options.source.is_some(),
             user_block: options.preamble.clone().unwrap_or_default(),

@@ -247,7 +247,7 @@ impl Link {
             LinkTarget::External { file, path } => Target::External { file, path },
             LinkTarget::Other(kind) => Target::Other(kind),
         };
-        hyperslab_core::Link { name: self.name, utf8: self.utf8, target }
+        hyperslab_core::Link { name: self.name, utf8: self.utf8, target, renamed: false }
     }
 }
 

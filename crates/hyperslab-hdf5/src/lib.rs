@@ -97,7 +97,7 @@ pub fn probe(blob: &dyn Blob) -> Result<bool> {
 ///
 /// [`Corrupt`](hyperslab_core::Error::Corrupt) if there is no superblock that can be read.
 pub fn open(blob: Arc<dyn Blob>, externals: Arc<dyn Externals>) -> Result<Hdf5Store> {
-    Ok(Hdf5Store { file: Arc::new(file::File::open(blob, externals, 0)?) })
+    Ok(Hdf5Store::new(Arc::new(file::File::open(blob, externals, 0)?)))
 }
 
 /// Opens the file at this path. Other files that it refers to are looked for in its own folder and below.

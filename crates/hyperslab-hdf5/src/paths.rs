@@ -92,7 +92,7 @@ fn walk(file: &Arc<File>) -> HashMap<u64, String> {
 }
 
 /// The number of additional paths to groups, and the number per group.
-const ALIASES: usize = 1 << 16;
+const ALIASES: usize = 1 << 10;
 const ALIASES_PER_GROUP: usize = 16;
 
 /// The paths by which callers reached groups.

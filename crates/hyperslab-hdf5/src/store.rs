@@ -1,6 +1,7 @@
 //! The open file as a store: paths to nodes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use hyperslab_core::{
@@ -11,6 +12,7 @@ use hyperslab_core::{
 use crate::attributes;
 use crate::conversion::Element;
 use crate::dataset::Dataset;
+use crate::dimensions::{non_coordinate_path, shown, stored_path};
 use crate::file::{File, lock};
 use crate::header::{Header, Kind, kind};
 use crate::message::datatype::{DatatypeMessage, Type};
@@ -23,6 +25,9 @@ use hyperslab_core::External;
 /// Bytes of an object header that are requested ahead: most headers have fewer.
 const OBJECT_HEADER: u64 = 1 << 10;
 
+/// Groups of this many links are remembered when they are listed.
+const LISTED: Range<usize> = 64..1 << 20;
+
 /// Links followed on one path; libhdf5 follows 16.
 const MAX_LINKS: u32 = 64;
 /// A user block that is held in memory.
@@ -34,6 +39,28 @@ const MAX_FILES: u32 = 16;
 #[derive(Debug, Clone)]
 pub struct Hdf5Store {
     pub(crate) file: Arc<File>,
+    /// Show NetCDF-4's variables under their own names, where they are stored under others.
+    pub(crate) own_names: bool,
+}
+
+impl Hdf5Store {
+    pub(crate) const fn new(file: Arc<File>) -> Self {
+        Self { file, own_names: true }
+    }
+
+    /// What a path of the store leads to.
+    fn find(&self, path: &str) -> Result<Found> {
+        if self.own_names { find(&self.file, &stored_path(&self.file, path)) } else { find(&self.file, path) }
+    }
+
+    /// The variable of this path that is stored under another name, if there is one.
+    fn renamed(&self, path: &str) -> Result<Option<Node>> {
+        let other = non_coordinate_path(path).filter(|_| self.own_names);
+        let Some(Ok(Found::Object(object))) = other.map(|other| find(&self.file, &other)) else {
+            return Ok(None);
+        };
+        Object { path: path.to_owned(), ..object }.node(&self.file, path).map(Some)
+    }
 }
 
 /// What a path leads to.
@@ -70,6 +97,35 @@ pub(crate) struct LastWalk {
     address: u64,
     path: String,
     above: Vec<(u64, Arc<str>)>,
+}
+
+/// The members of a large group. A caller that lists a group asks for its members next, and need not search for each of them.
+#[derive(Debug)]
+pub(crate) struct Listing {
+    group: u64,
+    /// Addresses of the members that hard links lead to, by name.
+    members: HashMap<String, u64>,
+}
+
+impl Listing {
+    /// Remembers the links of a group, unless a search among them is cheap anyway.
+    fn remember(file: &File, group: u64, links: &[StoredLink]) {
+        if !LISTED.contains(&links.len()) {
+            return;
+        }
+        let hard = links.iter().filter_map(|link| match link.target {
+            LinkTarget::Hard(address) => Some((link.name.clone(), address)),
+            _ => None,
+        });
+        *lock(&file.last_listing) = Some(Self { group, members: hard.collect() });
+    }
+
+    /// The address of a member, if its group was listed last.
+    fn find(file: &File, group: u64, name: &str) -> Option<u64> {
+        let listing = lock(&file.last_listing);
+        let listing = listing.as_ref().filter(|listing| listing.group == group)?;
+        listing.members.get(name).copied()
+    }
 }
 
 /// A part of a path still to walk.
@@ -144,15 +200,22 @@ impl Walker {
     fn run(mut self, asked_path: &str) -> Result<Found> {
         let root = Arc::clone(&self.file);
         while let Some(part) = self.parts.pop_front() {
-            let group = self.file.group(self.address)?;
-            let Some(link) = group.find(&self.file, &part.name)? else {
+            let listed = Listing::find(&self.file, self.address, &part.name).map(LinkTarget::Hard);
+            let target = match listed {
+                Some(target) => Some(target),
+                None => {
+                    let group = self.file.group(self.address)?;
+                    group.find(&self.file, &part.name)?.map(|link| link.target)
+                }
+            };
+            let Some(target) = target else {
                 let what = child_path(&self.path, &part.name);
                 if self.links > 0 && self.parts.is_empty() {
                     return Ok(Found::Dangling(what));
                 }
                 return Err(Error::not_found(Arc::clone(&self.file.name), what));
             };
-            match link.target {
+            match target {
                 LinkTarget::Hard(address) => {
                     if part.asked {
                         self.leave();
@@ -229,6 +292,14 @@ pub(crate) fn open_external(file: &Arc<File>, name: &str) -> Result<Option<Arc<F
     Ok(Some(Arc::new(File::open(blob, externals, file.distance + 1)?)))
 }
 
+/// The error for data in another file where no other file may be opened.
+pub(crate) fn not_followed(file: &File, what: &str, other: &str) -> Error {
+    Error::invalid(format!(
+        "{}: {what} is in {other}, which is not followed: the rule for external files is none",
+        file.name
+    ))
+}
+
 /// What a path of a file leads to.
 pub(crate) fn find(file: &Arc<File>, path: &str) -> Result<Found> {
     Walker::resume(file, path).unwrap_or_else(|| Walker::new(file, path)).run(path)
@@ -245,6 +316,15 @@ impl Object {
         self.above.iter().find(same).map(|above| above.path.to_string())
     }
 
+    /// The group's own path, if it has been reached by too many others. Its own path always leads to a group.
+    fn as_alias(&self, root: &File, asked: &str) -> Option<String> {
+        if lock(&root.reached).reach(&self.file.name, self.address, asked) {
+            return None;
+        }
+        let own = paths::path_of(&self.file, self.address).unwrap_or_else(|| self.path.clone());
+        (own != asked).then_some(own)
+    }
+
     /// The node, which `asked` leads to from the root of `root`.
     fn node(&self, root: &File, asked: &str) -> Result<Node> {
         let header = Header::read(&self.file, self.address)?;
@@ -255,11 +335,10 @@ impl Object {
         match header.kind(&self.file)? {
             Kind::Group => match self.circle() {
                 Some(path) => Ok(Node::Link(path)),
-                None if !lock(&root.reached).reach(&self.file.name, self.address, asked) => {
-                    let path = paths::path_of(&self.file, self.address);
-                    Ok(Node::Link(path.unwrap_or_else(|| self.path.clone())))
-                }
                 None => {
+                    if let Some(own) = self.as_alias(root, asked) {
+                        return Ok(Node::Link(own));
+                    }
                     let raw = attributes::raw(&self.file, &header)?;
                     Ok(Node::Group(attributes::decode(&self.file, &raw)))
                 }
@@ -304,7 +383,7 @@ impl Store for Hdf5Store {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         let path = normal_path(path);
-        self.file.operation(|| match find(&self.file, &path)? {
+        let names = || match find(&self.file, &path)? {
             Found::Object(object) if object.file.blob.is_remote() => {
                 let links = object.file.group(object.address)?.all(&object.file)?;
                 // Whoever lists a group mostly wants to know what is in it.
@@ -317,15 +396,34 @@ impl Store for Hdf5Store {
             }
             Found::Object(object) => object.file.group(object.address)?.names(&object.file),
             Found::Dangling(_) => Ok(Vec::new()),
+        };
+        self.file.operation(|| {
+            let names = names()?;
+            Ok(if self.own_names { shown(&self.file, &path, names, |name| name) } else { names })
         })
     }
 
     fn node(&self, path: &str) -> Result<Node> {
         let path = normal_path(path);
-        self.file.operation(|| match find(&self.file, &path)? {
-            Found::Object(object) => object.node(&self.file, &path),
-            Found::Dangling(target) => Ok(Node::Link(target)),
+        self.file.operation(|| {
+            let node = match find(&self.file, &path) {
+                Ok(Found::Object(object)) => object.node(&self.file, &path),
+                Ok(Found::Dangling(target)) => Ok(Node::Link(target)),
+                Err(error) => Err(error),
+            };
+            let may_be_stored_elsewhere = match &node {
+                Ok(Node::Array(array)) => array.schema().is_dimension,
+                Ok(_) => false,
+                Err(error) => error.is_not_found(),
+            };
+            let renamed = if may_be_stored_elsewhere { self.renamed(&path)? } else { None };
+            renamed.map_or(node, Ok)
         })
+    }
+
+    fn as_stored(&self) -> Option<Arc<dyn Store>> {
+        self.own_names
+            .then(|| Arc::new(Self { file: Arc::clone(&self.file), own_names: false }) as Arc<dyn Store>)
     }
 
     fn variant(&self) -> Option<&'static str> {
@@ -342,7 +440,15 @@ impl Store for Hdf5Store {
         self.file.operation(|| match find(&self.file, &path)? {
             Found::Object(object) => {
                 let links = object.file.group(object.address)?.all(&object.file)?;
-                Ok(Some(links.into_iter().map(StoredLink::into_model).collect()))
+                Listing::remember(&object.file, object.address, &links);
+                let links = links.into_iter().map(StoredLink::into_model);
+                if !self.own_names {
+                    return Ok(Some(links.collect()));
+                }
+                let named: Vec<(String, Link)> = links.map(|link| (link.name.clone(), link)).collect();
+                let shown = shown(&self.file, &path, named, |(_, link)| &mut link.name);
+                let mark = |(stored, link): (String, Link)| Link { renamed: stored != link.name, ..link };
+                Ok(Some(shown.into_iter().map(mark).collect()))
             }
             Found::Dangling(_) => Ok(None),
         })
@@ -350,7 +456,7 @@ impl Store for Hdf5Store {
 
     fn identity(&self, path: &str) -> Result<Option<ObjectId>> {
         let path = normal_path(path);
-        self.file.operation(|| match find(&self.file, &path)? {
+        self.file.operation(|| match self.find(&path)? {
             Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => {
                 Ok(Some(ObjectId(object.address)))
             }

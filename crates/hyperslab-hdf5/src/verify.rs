@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Attribute, Attributes, BlobKey, ChunkCoord, ChunkRef, Depth, Error, Place, Report, Result, Span,
-    check_chunk, check_in_order, child_path, chunk_weight,
+    check_chunk, check_in_order, child_path, chunk_weight, counted,
 };
 
 use crate::attributes;
@@ -17,7 +17,6 @@ use crate::header::{Header, Kind};
 use crate::message::link::LinkTarget;
 use crate::operation::outside;
 use crate::store::{Found, Hdf5Store, find};
-use crate::virtuals::Virtual;
 
 /// Memory that the check keeps of a chunk.
 const VISITED: u64 = 96;
@@ -44,7 +43,12 @@ pub(crate) fn verify(store: &Hdf5Store, depth: Depth, report: &mut Report) -> Re
     if bad == 0 {
         report.passed(
             "objects",
-            format!("{groups} groups, {datasets} datasets, {chunks} chunks of {bytes} stored bytes {how}"),
+            format!(
+                "{}, {}, {} of {bytes} stored bytes {how}",
+                counted(groups, "group"),
+                counted(datasets, "dataset"),
+                counted(chunks, "chunk")
+            ),
         );
     }
     Ok(())
@@ -180,10 +184,14 @@ impl Check<'_> {
     /// The datasets that a virtual one is made of. Those of this file are looked at where they stand; those of others
     /// here, chunk by chunk.
     fn sources(&mut self, dataset: &Dataset, path: &str) {
-        let Some(sources) = dataset.as_virtual().map(Virtual::sources) else { return };
+        let Some(own) = dataset.as_virtual() else { return };
         let (mut here, mut elsewhere) = (0, 0);
-        for (file, name, source) in sources {
+        for (file, name, source) in own.sources() {
             match source {
+                Err(error) if !own.follows(file) => {
+                    self.report.warning("virtual_source", error.to_string());
+                    self.report.at_node(path);
+                }
                 Ok(Some(_)) if file == "." => here += 1,
                 Ok(Some(source)) => {
                     elsewhere += 1;
@@ -205,7 +213,10 @@ impl Check<'_> {
         }
         self.report.passed(
             "virtual_source",
-            format!("{path}: {here} sources in this file, {elsewhere} in others, their chunks looked at too"),
+            format!(
+                "{path}: {} in this file, {elsewhere} in others, their chunks looked at too",
+                counted(here, "source")
+            ),
         );
     }
 

@@ -18,7 +18,7 @@ use crate::dataset::Dataset;
 use crate::file::{File, lock};
 use crate::header::{Header, Kind};
 use crate::message::space::Space;
-use crate::store::{Found, find, open_external};
+use crate::store::{Found, find, not_followed, open_external};
 use mapping::Mapping;
 pub(crate) use mapping::encode_mappings;
 use pieces::Piece;
@@ -97,8 +97,23 @@ impl Virtual {
         Ok(())
     }
 
+    /// An error for a source in another file where no other file may be opened: the source may exist, so that its part must
+    /// not read as the fill value.
+    fn check_followed(&self, file: &str, dataset: &str) -> Result<()> {
+        if self.follows(file) {
+            return Ok(());
+        }
+        Err(not_followed(&self.file, &format!("the source {dataset} of a virtual dataset"), file))
+    }
+
+    /// Returns true if sources in this file are opened.
+    pub(crate) fn follows(&self, file: &str) -> bool {
+        file == "." || self.file.externals.follows_files()
+    }
+
     /// A source; `None` if it does not exist, which reads as the fill value.
     fn source(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
+        self.check_followed(file, dataset)?;
         let key = (file.to_owned(), dataset.to_owned());
         if let Some(source) = lock(&self.sources).get(&key) {
             return Ok(source.clone());
@@ -125,6 +140,7 @@ impl Virtual {
     }
 
     fn open(&self, file: &str, dataset: &str) -> Result<Option<Arc<Dataset>>> {
+        self.check_followed(file, dataset)?;
         let file = if file == "." {
             Arc::clone(&self.file)
         } else {

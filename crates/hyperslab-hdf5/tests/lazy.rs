@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, ChunkCoord, MemoryBlob, Node, Result, Store};
-use hyperslab_hdf5::{NoExternals, open};
+use hyperslab_core::{Attributes, Blob, ChunkCoord, MemoryBlob, Node, Result, Sink, Store};
+use hyperslab_hdf5::{Hdf5Options, Hdf5Sink, NoExternals, open};
 
 /// Counts the bytes that are asked for, each once.
 #[derive(Debug)]
@@ -35,8 +35,11 @@ impl Blob for Counting {
 }
 
 fn golden(name: &str) -> Arc<Counting> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    let inner = MemoryBlob::new(name, std::fs::read(path).unwrap());
+    counting(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name))
+}
+
+fn counting(path: &Path) -> Arc<Counting> {
+    let inner = MemoryBlob::new("counted", std::fs::read(path).unwrap());
     Arc::new(Counting { inner, bytes: AtomicU64::new(0), ranges: Mutex::default() })
 }
 
@@ -59,6 +62,29 @@ fn names_are_listed_without_opening_children() {
         let read = blob.bytes.load(Ordering::Relaxed);
         assert!(read < 16 << 10, "{name}: {read} bytes, {:?}", blob.ranges.lock().unwrap());
     }
+}
+
+#[test]
+fn members_of_a_listed_group_are_not_searched_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("many.h5");
+    let mut sink = Hdf5Sink::create(&path, Hdf5Options::default()).unwrap();
+    let names: Vec<String> = (0..500).map(|number| format!("/n{number:03}")).collect();
+    names.iter().for_each(|name| sink.group(name, &Attributes::new()).unwrap());
+    Box::new(sink).commit().unwrap();
+    let reads = |listed: bool| {
+        let blob = counting(&path);
+        let store = open(Arc::clone(&blob) as Arc<dyn Blob>, Arc::new(NoExternals)).unwrap();
+        let links = if listed { store.links("/") } else { Ok(None) };
+        assert_eq!(links.unwrap().map_or(500, |links| links.len()), 500);
+        let before = blob.ranges.lock().unwrap().len();
+        assert!(names.iter().all(|name| matches!(store.node(name), Ok(Node::Group(_)))));
+        let after = blob.ranges.lock().unwrap().len();
+        after - before
+    };
+    // The searches are saved: nodes of the tree, and the link itself.
+    let (listed, searched) = (reads(true), reads(false));
+    assert!(listed + 2 * names.len() <= searched, "{listed} reads, {searched} without a list");
 }
 
 #[test]

@@ -109,7 +109,7 @@ impl Sink for Netcdf3Append {
         let (variable, own) = (&self.header.variables[number], &self.layout.variables[number]);
         let is_record = own.stride.is_some();
         if shape.len() != own.shape.len() || shape.iter().zip(&own.shape).any(|(new, old)| new < old) {
-            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", own.shape)));
+            return Err(hyperslab_core::cannot_grow(path, &own.shape, shape));
         }
         let grows = |(axis, (new, old)): (usize, (&u64, &u64))| new > old && !(is_record && axis == 0);
         if let Some((axis, _)) = shape.iter().zip(&own.shape).enumerate().find(|both| grows(*both)) {

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Coverage, DType, Edges, Fill, Grid, Labels,
-    Layer, Layout as Strides, PartialOutput, Place, PlannedChunk, Result, Span, Usage, copy_swapped, product,
+    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Coverage, DType, Edges, Extents, Fill, Grid,
+    Labels, Layer, Layout as Strides, PartialOutput, Place, PlannedChunk, Result, Span, Usage, copy_swapped,
+    product,
 };
 use smallvec::smallvec;
 
@@ -18,7 +19,7 @@ use crate::layout::{VariableLayout, grid};
 const NEAR: u64 = 4096;
 
 /// A variable.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct VariableArray {
     name: String,
     blob: Arc<dyn Blob>,
@@ -212,6 +213,17 @@ impl Array for VariableArray {
     fn usage(&self) -> Result<Usage> {
         let chunks = self.schema.grid.chunks().unwrap_or(0);
         Ok(Usage { chunks, bytes: self.schema.bytes().unwrap_or(0) })
+    }
+
+    /// A variable whose records lie apart, as chunks of one record.
+    fn stored_pieces(&self) -> Option<Box<dyn Array>> {
+        self.layout.stride.filter(|stride| *stride != self.layout.own)?;
+        let shape = self.schema.shape();
+        let inner = shape.iter().skip(1).map(|extent| (*extent).max(1));
+        let chunk: Extents = std::iter::once(1).chain(inner).collect();
+        let mut pieces = self.clone();
+        pieces.schema.grid = Grid::new(shape, &chunk).ok()?;
+        Some(Box::new(pieces))
     }
 
     fn is_remote(&self) -> bool {

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Attribute, Capabilities, Content, CreateOptions, DType, FormatDriver, FormatInfo, Glimpse, OpenContext,
-    Recognition, Result, Sink, Store, Variant, VariantInfo,
+    Attribute, Capabilities, Content, CreateOptions, DType, DamagedStore, FormatDriver, FormatInfo, Glimpse,
+    OpenContext, Recognition, Result, Sink, Store, Variant, VariantInfo,
 };
 
 use crate::append::Netcdf3Append;
@@ -26,6 +26,7 @@ static INFO: FormatInfo = FormatInfo {
         several_arrays: true,
         attributes: true,
         unlimited: true,
+        no_groups: true,
         ..Capabilities::NONE
     },
     character_text: true,
@@ -44,6 +45,11 @@ impl FormatDriver for Netcdf3Driver {
 
     fn open(&self, content: Content, _: &OpenContext<'_>) -> Result<Arc<dyn Store>> {
         Ok(Arc::new(Netcdf3Store::open(content.into_file(&INFO)?)?))
+    }
+
+    fn open_damaged(&self, content: Content, _: &OpenContext<'_>) -> Result<Option<DamagedStore>> {
+        let found = Netcdf3Store::open_truncated(content.into_file(&INFO)?)?;
+        Ok(found.map(|(store, cut)| DamagedStore { store: Arc::new(store), cut }))
     }
 
     fn create(&self, target: &Path, options: &CreateOptions) -> Result<Box<dyn Sink>> {

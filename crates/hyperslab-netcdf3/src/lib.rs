@@ -61,4 +61,4 @@ mod types;
 
 pub use driver::Netcdf3Driver;
 pub use sink::Netcdf3Sink;
-pub use store::Netcdf3Store;
+pub use store::{MissingRecords, Netcdf3Store};

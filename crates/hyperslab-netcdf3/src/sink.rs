@@ -94,7 +94,8 @@ impl Sink for Netcdf3Sink {
         let mut state = lock(&self.shared);
         if path != "/" {
             let target = state.definitions.target.as_str();
-            return Err(Error::unsupported(target, format!("group {path} in NetCDF classic")));
+            let what = format!("storing the group {path} in NetCDF classic (which has no groups)");
+            return Err(Error::unsupported(target, what));
         }
         state.definitions.attributes = attributes.clone();
         Ok(())

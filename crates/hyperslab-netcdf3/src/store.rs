@@ -1,7 +1,7 @@
 //! An open file: one group of variables.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use hyperslab_core::{
@@ -30,6 +30,9 @@ pub struct Netcdf3Store {
     bare_names: HashMap<String, usize>,
 }
 
+/// Variables by their paths, and the records that each lacks.
+pub type MissingRecords = Vec<(String, Range<u64>)>;
+
 impl Netcdf3Store {
     /// Opens the file in `blob`: reads its header, and nothing else.
     ///
@@ -37,8 +40,32 @@ impl Netcdf3Store {
     ///
     /// [`Corrupt`](Error::Corrupt) when the header is cut short, contradicts itself or places variables over each other.
     pub fn open(blob: Arc<dyn Blob>) -> Result<Self> {
-        let length = blob.len()?;
         let header = Header::read(&*blob)?;
+        Self::with_header(blob, header)
+    }
+
+    /// Opens a truncated file with the records that are whole. Also returns the variables that have fewer records then, and the
+    /// records that are missing; `None` if all are there.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_truncated(blob: Arc<dyn Blob>) -> Result<Option<(Self, MissingRecords)>> {
+        let mut header = Header::read(&*blob)?;
+        let Some(claimed) = header.records.take() else { return Ok(None) };
+        let store = Self::with_header(blob, header)?;
+        let whole = store.layout.records;
+        if whole >= claimed {
+            return Ok(None);
+        }
+        let variables = store.header.variables.iter().zip(&store.layout.variables);
+        let recorded = variables.filter(|(_, layout)| layout.stride.is_some());
+        let cut = recorded.map(|(variable, _)| (format!("/{}", variable.name), whole..claimed)).collect();
+        Ok(Some((store, cut)))
+    }
+
+    fn with_header(blob: Arc<dyn Blob>, header: Header) -> Result<Self> {
+        let length = blob.len()?;
         let layout = Layout::new(&header, length, blob.name())?;
         let names: HashMap<String, usize> =
             header.variables.iter().enumerate().map(|(number, own)| (own.name.clone(), number)).collect();

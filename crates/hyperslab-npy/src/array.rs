@@ -1,7 +1,7 @@
 //! `.npy`: one array, its elements one after the other.
 
-use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::ops::{ControlFlow, Range};
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
 use hyperslab_core::{
@@ -10,6 +10,7 @@ use hyperslab_core::{
 };
 
 use crate::header::Header;
+use crate::npz::compare_checksums;
 
 /// A contiguous array is read in slabs of about this size, so that all cores have work.
 pub(crate) const SLAB_BYTES: u64 = 4 << 20;
@@ -68,6 +69,16 @@ pub(crate) struct NpyArray {
     offset: u64,
     /// Must bytes be swapped to the machine's order?
     swapped: bool,
+    checksum: Option<MemberChecksum>,
+}
+
+/// The checksum of an archive member, which covers its header and all elements.
+#[derive(Debug)]
+struct MemberChecksum {
+    bytes: Range<u64>,
+    expected: u32,
+    /// The checksum of the stored bytes, once computed.
+    found: OnceLock<u32>,
 }
 
 impl NpyArray {
@@ -89,7 +100,25 @@ impl NpyArray {
                 return Err(place.plus(length).corrupt(format!("{room} bytes of data, expected {needed}")));
             }
         }
-        Ok(Self { name, blob, schema, offset: offset + length, swapped: header.swapped })
+        Ok(Self { name, blob, schema, offset: offset + length, swapped: header.swapped, checksum: None })
+    }
+
+    /// Adds the checksum of the bytes that hold the array.
+    pub(crate) fn with_checksum(mut self, bytes: Range<u64>, expected: u32) -> Self {
+        self.checksum = Some(MemberChecksum { bytes, expected, found: OnceLock::new() });
+        self
+    }
+
+    /// The CRC-32 of these bytes, read piece by piece.
+    fn crc32(&self, bytes: &Range<u64>) -> Result<u32> {
+        let mut sum = flate2::Crc::new();
+        let mut start = bytes.start;
+        while start < bytes.end {
+            let piece = self.blob.read_at(start, SLAB_BYTES.min(bytes.end - start))?;
+            sum.update(&piece);
+            start += piece.len() as u64;
+        }
+        Ok(sum.sum())
     }
 
     /// The offset of a slab.
@@ -152,6 +181,18 @@ impl Array for NpyArray {
         out.copy_from_slice(stored);
         swap_elements(&self.schema.dtype, out);
         Ok(())
+    }
+
+    fn verify_checksum(&self, _: &ChunkCoord, _: &ChunkRef) -> Result<()> {
+        let Some(MemberChecksum { bytes, expected, found }) = &self.checksum else { return Ok(()) };
+        let found = match found.get() {
+            Some(found) => *found,
+            None => {
+                let computed = self.crc32(bytes)?;
+                *found.get_or_init(|| computed)
+            }
+        };
+        compare_checksums(Place::new(&self.name, "npy data", self.offset), found, *expected)
     }
 
     fn visit_chunks(

@@ -35,6 +35,7 @@ struct Member {
     offset: u64,
     stored: u64,
     size: u64,
+    checksum: u32,
 }
 
 impl NpzStore {
@@ -65,7 +66,14 @@ impl NpzStore {
                 return Err(place.corrupt(format!("member {name} overlaps another")));
             }
             by_name.entry(name.clone()).or_insert(members.len());
-            members.push(Member { name, method: entry.compression(), offset, stored, size: entry.size() });
+            members.push(Member {
+                name,
+                method: entry.compression(),
+                offset,
+                stored,
+                size: entry.size(),
+                checksum: entry.crc32(),
+            });
         }
         Ok(Self { name, blob, members, by_name })
     }
@@ -75,7 +83,10 @@ impl NpzStore {
         match member.method {
             CompressionMethod::Stored => {
                 let end = Some(member.offset + member.stored);
-                Ok(Arc::new(NpyArray::open(Arc::clone(&self.blob), member.offset, end, name)?))
+                let array = NpyArray::open(Arc::clone(&self.blob), member.offset, end, name)?;
+                Ok(Arc::new(
+                    array.with_checksum(member.offset..member.offset + member.stored, member.checksum),
+                ))
             }
             CompressionMethod::Deflated => {
                 Ok(Arc::new(DeflatedArray::open(Arc::clone(&self.blob), member.clone(), name)?))
@@ -151,6 +162,14 @@ impl NpzStore {
     }
 }
 
+/// Refuses a member whose checksum is not the one in the directory.
+pub(crate) fn compare_checksums(place: Place<'_>, found: u32, expected: u32) -> Result<()> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(place.corrupt(format!("CRC-32 {found:#010x} of the member, stored {expected:#010x}")))
+}
+
 /// A deflated member: one chunk that is decoded whole.
 #[derive(Debug)]
 struct DeflatedArray {
@@ -207,7 +226,7 @@ impl Array for DeflatedArray {
 
     fn decode(&self, _: &ChunkCoord, _: &ChunkRef, stored: &[Bytes], out: &mut [u8]) -> Result<()> {
         let stored = stored.first().map_or(&[][..], |stored| &stored[..]);
-        let mut decoder = flate2::read::DeflateDecoder::new(stored);
+        let mut decoder = flate2::CrcReader::new(flate2::read::DeflateDecoder::new(stored));
         let place = Place::new(&self.name, "deflated data", self.member.offset);
         let read = io::copy(&mut (&mut decoder).take(self.header_length), &mut io::sink())
             .and_then(|_| decoder.read_exact(out))
@@ -217,6 +236,7 @@ impl Array for DeflatedArray {
             Ok(_) => return Err(place.corrupt("it decodes to more bytes than the header says")),
             Err(error) => return Err(place.corrupt(error.to_string())),
         }
+        compare_checksums(place, decoder.crc().sum(), self.member.checksum)?;
         if self.header.swapped {
             swap_elements(&self.schema.dtype, out);
         }

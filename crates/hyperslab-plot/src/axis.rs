@@ -23,8 +23,8 @@ pub struct Axis {
 /// What stands along an axis.
 #[derive(Debug, Clone)]
 pub(crate) enum Scale {
-    /// The coordinate is the value.
-    Values,
+    /// The coordinate is the value. Marks tell its difference from `base`, which the label names.
+    Values { base: f64 },
     /// The coordinate is a count.
     Counts,
     /// The coordinate is a position: `first + position * step` is its index in the array.
@@ -33,7 +33,7 @@ pub(crate) enum Scale {
     Numbers { samples: Samples, degrees: bool },
     /// Positions that have an instant each, in attoseconds.
     Times { samples: Samples, calendar: Calendar },
-    /// Positions that have a text each.
+    /// Coordinates that have a text each.
     Texts(Vec<(f64, String)>),
 }
 
@@ -76,7 +76,17 @@ impl Samples {
 impl Axis {
     /// An axis of values.
     pub(crate) fn values(label: String, low: f64, high: f64) -> Self {
-        Self { label, range: (low, high), downwards: false, scale: Scale::Values }
+        let (base, name) = base(low, high);
+        let label = format!("{label}{name}");
+        Self { label, range: (low, high), downwards: false, scale: Scale::Values { base } }
+    }
+
+    /// An axis of the values of an enumeration, marked by their names.
+    pub(crate) fn names(label: String, low: f64, high: f64, members: &[(String, i128)]) -> Self {
+        let mut texts: Vec<(f64, String)> =
+            members.iter().map(|(name, code)| (*code as f64, name.clone())).collect();
+        texts.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+        Self { label, range: (low, high), downwards: false, scale: Scale::Texts(texts) }
     }
 
     /// An axis of counts, from zero.
@@ -150,7 +160,7 @@ impl Axis {
     /// What stands at a position, as text.
     pub(crate) fn text(&self, position: f64) -> String {
         match &self.scale {
-            Scale::Values | Scale::Counts => short(position),
+            Scale::Values { .. } | Scale::Counts => short(position),
             Scale::Index { first, step } => short(first + (position - 0.5).floor() * step),
             Scale::Numbers { samples, .. } => short(samples.number(position)),
             Scale::Times { samples, calendar } => {
@@ -178,7 +188,13 @@ impl Axis {
             pairs.filter(|tick| inside(&tick.at)).collect()
         };
         match &self.scale {
-            Scale::Values => labelled(ticks::numbers(low, high, most, false), &|number| number),
+            Scale::Values { base } => {
+                // Where doubles are too coarse for a mark, it would stand elsewhere.
+                let step = (high - low) / most as f64;
+                let mut numbers = ticks::numbers(low - base, high - base, most, false);
+                numbers.retain(|number| (number + base - base - number).abs() <= 0.01 * step);
+                labelled(numbers, &|number| number + base)
+            }
             Scale::Counts => labelled(ticks::numbers(low, high, most, true), &|number| number),
             Scale::Index { first, step } => {
                 let ends = (*first, first + (high - 1.0).max(0.0) * step);
@@ -207,8 +223,8 @@ impl Axis {
                     .collect()
             }
             Scale::Texts(texts) => {
-                let every = texts.len().div_ceil(most).max(1);
-                let some = texts.iter().step_by(every);
+                let shown: Vec<_> = texts.iter().filter(|(at, _)| inside(at)).collect();
+                let some = shown.iter().step_by(shown.len().div_ceil(most).max(1));
                 some.map(|(at, label)| Tick { at: *at, label: label.clone() }).collect()
             }
         }
@@ -341,6 +357,20 @@ pub(crate) fn with_unit(name: &str, unit: Option<&str>) -> String {
     format!("{name} [{unit}]")
 }
 
+/// A number to subtract from marks that would need many digits to differ, and how a label names it; 0 if they need few.
+fn base(low: f64, high: f64) -> (f64, String) {
+    let (span, largest) = (high - low, low.abs().max(high.abs()));
+    if !(span > 0.0 && largest.is_finite() && largest / span > 1e5) {
+        return (0.0, String::new());
+    }
+    let power = span.log10().ceil() as i32 + 2;
+    let round = 10_f64.powi(power);
+    let base = (low.midpoint(high) / round).round() * round;
+    let decimals = usize::try_from(-power).unwrap_or(0);
+    let sign = if base < 0.0 { '+' } else { '\u{2212}' };
+    (base, format!(" {sign} {:.decimals$}", base.abs()))
+}
+
 /// A number as people read it.
 pub(crate) fn short(number: f64) -> String {
     if number == 0.0 || (1e-4..1e7).contains(&number.abs()) {
@@ -394,6 +424,20 @@ mod tests {
     fn coordinates_that_are_not_sorted_are_texts() {
         let scale = numbers_scale(vec![(0.5, 3.0), (1.5, 1.0), (2.5, 2.0)], None, false);
         assert!(matches!(scale, Some(Scale::Texts(texts)) if texts[1].1 == "1"));
+    }
+
+    #[test]
+    fn marks_of_close_numbers_tell_their_difference_from_a_base() {
+        let axis = Axis::values("t [s]".to_owned(), 1e9 - 0.004, 1e9 + 0.104);
+        assert_eq!(axis.label, "t [s] \u{2212} 1000000000");
+        let labels: Vec<String> = axis.ticks(4).into_iter().map(|tick| tick.label).collect();
+        assert_eq!(labels, ["0.00", "0.05", "0.10"]);
+        // Doubles have no number between these two.
+        let first = 2_f64.powi(53);
+        let axis = Axis::values(String::new(), first, first + 2.0);
+        let marks: Vec<f64> = axis.ticks(8).into_iter().map(|tick| tick.at).collect();
+        assert_eq!(marks, [first, first + 2.0]);
+        assert_eq!(Axis::values("v".to_owned(), 0.0, 5.0).label, "v");
     }
 
     #[test]

@@ -78,8 +78,16 @@ fn band(scene: &mut Scene, place: &Place<'_>, pieces: &[(f64, f64)]) {
 
 fn bars(scene: &mut Scene, place: &Place<'_>, edges: &[f64], counts: &[f64]) {
     let floor = place.y(0.0);
-    for (pair, count) in edges.windows(2).zip(counts).filter(|(_, count)| **count > 0.0) {
-        let (left, right, top) = (place.x(pair[0]), place.x(pair[1]), place.y(*count).min(floor - 1.0));
+    let each = place.frame.width / counts.len().max(1) as f32;
+    let bins = edges.windows(2).zip(counts).enumerate().filter(|(_, (_, count))| **count > 0.0);
+    for (number, (pair, count)) in bins {
+        let top = place.y(*count).min(floor - 1.0);
+        // Bins whose edges doubles cannot tell apart stand where they would be.
+        let (left, right) = if pair[0] < pair[1] {
+            (place.x(pair[0]), place.x(pair[1]))
+        } else {
+            (place.frame.x + number as f32 * each, place.frame.x + (number + 1) as f32 * each)
+        };
         // A thin gap between bars, if they are wide enough.
         let gap = if right - left > 4.0 { 0.5 } else { 0.0 };
         let points = vec![(left + gap, floor), (left + gap, top), (right - gap, top), (right - gap, floor)];

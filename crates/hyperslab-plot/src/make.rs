@@ -97,7 +97,7 @@ impl Default for PlotOptions {
 /// [`Unsupported`](Error::Unsupported) for values that are no numbers; otherwise whatever reading says.
 pub fn plot(store: &OpenStore, node: &str, selection: &Selection, options: &PlotOptions) -> Result<Figure> {
     check(options)?;
-    match store.node(node)? {
+    match store.find(node)? {
         Node::Array(array) => {
             let stored = store.reader(array);
             Source::new(store, node, &stored, selection, options)?.figure()
@@ -107,8 +107,8 @@ pub fn plot(store: &OpenStore, node: &str, selection: &Selection, options: &Plot
         }
         Node::Geometry(_) => points::figure(&store.geometry(node)?, node, options),
         other => Err(Error::invalid(format!(
-            "{node} is a {}: only arrays and geometries can be plotted; choose one of its nodes",
-            other.kind()
+            "{node} is {}: only arrays and geometries can be plotted; choose one of its nodes",
+            other.kind().one()
         ))),
     }
 }
@@ -121,7 +121,7 @@ fn check(options: &PlotOptions) -> Result<()> {
     if let Some((low, high)) = options.range
         && !(low < high && low.is_finite() && high.is_finite())
     {
-        return Err(Error::invalid(format!("a range from {low} to {high}")));
+        return Err(Error::invalid(format!("the range {low} to {high} is empty: LOW must be below HIGH")));
     }
     if options.pixels.0 == 0 || options.pixels.1 == 0 || options.panels == 0 {
         return Err(Error::invalid("a picture without any pixels"));
@@ -193,7 +193,25 @@ impl<'a> Source<'a> {
         let text = |name: &str| attributes.get(name).and_then(|value| value.as_text());
         let own = self.node.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or("values").to_owned();
         let name = text("long_name").or_else(|| text("standard_name")).filter(|name| !name.is_empty());
-        with_unit(&name.unwrap_or(own), text("units").as_deref())
+        // Packed numbers do not have the unit of what they stand for.
+        let packed = ["scale_factor", "add_offset"].iter().any(|name| attributes.get(name).is_some());
+        let unit = text("units").filter(|_| !(self.options.raw && packed));
+        with_unit(&name.unwrap_or(own), unit.as_deref())
+    }
+
+    /// The label of the colours. Those of an enumeration have names.
+    fn color_label(&self) -> String {
+        let label = self.value_label();
+        let DType::Enum(named) = &self.array.schema().dtype else { return label };
+        let members = named.members.iter().map(|(name, code)| format!("{code} {name}"));
+        format!("{label}: {}", members.collect::<Vec<_>>().join(", "))
+    }
+
+    fn value_axis(&self, low: f64, high: f64) -> Axis {
+        match &self.array.schema().dtype {
+            DType::Enum(named) => Axis::names(self.value_label(), low, high, &named.members),
+            _ => Axis::values(self.value_label(), low, high),
+        }
     }
 
     fn title(&self) -> String {
@@ -280,7 +298,8 @@ impl<'a> Source<'a> {
             Content::Band { pieces } => room(pieces.iter().flat_map(|(low, high)| [*low, *high])),
             _ => (0.0, 1.0),
         });
-        let y = Axis::values(self.value_label(), low, high);
+        let more = if has_values(&content) { more } else { Some("all values are missing".to_owned()) };
+        let y = self.value_axis(low, high);
         let panel = Panel { title: String::new(), x: axis, y, content };
         Ok(Figure {
             title: self.title(),
@@ -345,7 +364,7 @@ impl<'a> Source<'a> {
         }
         let counts = (self.positions.axes[y].count, self.positions.axes[x].count);
         if counts.0 > rows as u64 || counts.1 > columns as u64 {
-            more.push(format!("{} × {} cells, {} a pixel", counts.0, counts.1, operation.name()));
+            more.push(format!("{} × {} cells, {} per pixel", counts.0, counts.1, operation.name()));
         }
         let more = (!more.is_empty()).then(|| more.join(", "));
         Ok(Figure {
@@ -353,7 +372,7 @@ impl<'a> Source<'a> {
             subtitle: self.subtitle(more)?,
             aspect: aspect(&across, &down, counts),
             panels: drawn,
-            colors: Some((scale, self.value_label())),
+            colors: Some((scale, self.color_label())),
         })
     }
 
@@ -375,7 +394,7 @@ impl<'a> Source<'a> {
         };
         let panel = Panel {
             title: String::new(),
-            x: Axis::values(self.value_label(), first, last),
+            x: self.value_axis(first, last),
             y: Axis::counts("count", most * 1.05),
             content: Content::Bars { edges, counts },
         };
@@ -402,6 +421,14 @@ fn days_alone(titles: Vec<String>) -> Vec<String> {
     match days {
         Some(days) if days.windows(2).all(|pair| pair[0] != pair[1]) => days,
         _ => titles,
+    }
+}
+
+fn has_values(content: &Content) -> bool {
+    match content {
+        Content::Line { points } => points.iter().any(|(_, value)| value.is_finite()),
+        Content::Band { pieces } => pieces.iter().any(|(low, _)| low.is_finite()),
+        _ => true,
     }
 }
 

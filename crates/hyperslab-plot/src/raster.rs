@@ -2,7 +2,8 @@
 
 use hyperslab::{Error, Result};
 use tiny_skia::{
-    FillRule, FilterQuality, Mask, Paint, PathBuilder, Pixmap, PixmapPaint, Rect, Stroke, Transform,
+    FillRule, FilterQuality, Mask, Paint, PathBuilder, Pixmap, PixmapPaint, PremultipliedColorU8, Rect,
+    Stroke, Transform,
 };
 
 use crate::scene::{Anchor, Color, Frame, Point, Scene, Shape};
@@ -105,11 +106,18 @@ impl Canvas {
     }
 
     fn image(&mut self, frame: &Frame, (columns, rows): (u32, u32), pixels: &[Color]) {
-        let Some(image) = image_of(columns, rows, pixels) else { return };
-        let (wide, high) = (frame.width / columns as f32, frame.height / rows as f32);
-        // Cells larger than pixels keep sharp edges.
-        let sharp = wide * self.scale.sx >= 1.0 && high * self.scale.sy >= 1.0;
-        let quality = if sharp { FilterQuality::Nearest } else { FilterQuality::Bilinear };
+        let Some(mut image) = image_of(columns, rows, pixels) else { return };
+        // Cells larger than pixels keep sharp edges. If they are so along one axis only, they are averaged along the other.
+        let device = (frame.width * self.scale.sx, frame.height * self.scale.sy);
+        let sharp = (device.0 >= columns as f32, device.1 >= rows as f32);
+        if sharp.0 != sharp.1 {
+            let fit = |sharp: bool, count: u32, room: f32| if sharp { count } else { (room as u32).max(1) };
+            let size = (fit(sharp.0, columns, device.0), fit(sharp.1, rows, device.1));
+            let Some(smaller) = averaged(&image, size) else { return };
+            image = smaller;
+        }
+        let quality = if sharp == (false, false) { FilterQuality::Bilinear } else { FilterQuality::Nearest };
+        let (wide, high) = (frame.width / image.width() as f32, frame.height / image.height() as f32);
         let options = PixmapPaint { quality, ..PixmapPaint::default() };
         let place =
             Transform::from_scale(wide, high).post_translate(frame.x, frame.y).post_concat(self.scale);
@@ -135,6 +143,39 @@ fn image_of(columns: u32, rows: u32, pixels: &[Color]) -> Option<Pixmap> {
     Some(image)
 }
 
+/// An image with fewer pixels, each the mean of those in its place.
+fn averaged(image: &Pixmap, (columns, rows): (u32, u32)) -> Option<Pixmap> {
+    let (across, down) = (shares(image.width(), columns), shares(image.height(), rows));
+    let mut smaller = Pixmap::new(columns, rows)?;
+    let places = down.iter().flat_map(|rows| across.iter().map(move |columns| (rows, columns)));
+    for (to, (rows, columns)) in smaller.pixels_mut().iter_mut().zip(places) {
+        let (mut sums, mut total) = ([0.0_f32; 4], 0.0);
+        for ((row, high), (column, wide)) in
+            rows.iter().flat_map(|row| columns.iter().map(move |column| (*row, *column)))
+        {
+            let pixel = image.pixel(column, row)?;
+            let parts = [pixel.red(), pixel.green(), pixel.blue(), pixel.alpha()];
+            sums.iter_mut().zip(parts).for_each(|(sum, part)| *sum += high * wide * f32::from(part));
+            total += high * wide;
+        }
+        let [red, green, blue, alpha] = sums.map(|sum| (sum / total).round() as u8);
+        *to = PremultipliedColorU8::from_rgba(red.min(alpha), green.min(alpha), blue.min(alpha), alpha)?;
+    }
+    Some(smaller)
+}
+
+/// For each of `to` equal parts of `from` cells, the cells in it and how much of each.
+fn shares(from: u32, to: u32) -> Vec<Vec<(u32, f32)>> {
+    let each = f64::from(from) / f64::from(to);
+    let part = |number: u32| {
+        let (start, end) = (f64::from(number) * each, f64::from(number + 1) * each);
+        let cells = start as u32..(end.ceil() as u32).min(from);
+        let share = |cell: u32| (f64::from(cell + 1).min(end) - f64::from(cell).max(start)) as f32;
+        cells.map(|cell| (cell, share(cell))).filter(|(_, share)| *share > 0.0).collect()
+    };
+    (0..to).map(part).collect()
+}
+
 /// Cells as a separate PNG.
 pub(crate) fn image_png(columns: u32, rows: u32, pixels: &[Color]) -> Result<Vec<u8>> {
     let image = image_of(columns, rows, pixels).ok_or_else(|| Error::invalid("the figure has no pixels"))?;
@@ -157,4 +198,34 @@ fn polygon(points: &[Point], close: bool) -> Option<tiny_skia::Path> {
         path.close();
     }
     path.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_stay_sharp_where_columns_are_narrower_than_pixels() -> Result<()> {
+        let (columns, rows) = (700_u32, 3_u32);
+        let colors = [Color::rgb(10, 10, 10), Color::rgb(250, 250, 250), Color::rgb(120, 120, 120)];
+        let row = |color: &Color| std::iter::repeat_n(*color, columns as usize).collect::<Vec<_>>();
+        let pixels: Vec<Color> = colors.iter().flat_map(row).collect();
+        let frame = Frame { x: 0.0, y: 0.0, width: 100.0, height: 90.0 };
+        let image = Shape::Image { frame, columns, rows, pixels };
+        let scene =
+            Scene { width: 100.0, height: 90.0, background: Color::rgb(255, 0, 0), shapes: vec![image] };
+        let drawn = draw(&scene, 1.0)?;
+        for y in 0..90 {
+            let wanted = colors[y as usize / 30].red;
+            let shown = drawn.pixel(50, y).map(|pixel| (pixel.red(), pixel.green()));
+            assert_eq!(shown, Some((wanted, wanted)), "row {y}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn parts_share_cells() {
+        assert_eq!(shares(4, 2), [vec![(0, 1.0), (1, 1.0)], vec![(2, 1.0), (3, 1.0)]]);
+        assert_eq!(shares(3, 2), [vec![(0, 1.0), (1, 0.5)], vec![(1, 0.5), (2, 1.0)]]);
+    }
 }

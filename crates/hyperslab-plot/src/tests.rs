@@ -188,3 +188,75 @@ fn pictures_have_the_pixels_that_were_asked_for() -> Result<()> {
     }
     Ok(())
 }
+
+/// A file with one array `/v`.
+fn one(folder: &std::path::Path, dtype: DType, bytes: Vec<u8>, attributes: Attributes) -> Result<OpenStore> {
+    let path = folder.join("one.h5");
+    let (format, variant) = format_named("hdf5")?;
+    let mut sink = hyperslab::create(&path, format, &CreateOptions::default().with_variant(variant))?;
+    let cells = (bytes.len() / dtype.size().unwrap_or(1)) as u64;
+    let mut spec = ArraySpec::new(dtype.clone(), Grid::new(&[cells], &[cells])?);
+    spec.attributes = attributes;
+    let values = Values::new(dtype.clone(), &[cells], Elements::fixed(bytes))?;
+    let target = RegionWriter::new(sink.array("/v", &spec)?, dtype, spec.fill.clone());
+    target.assign(
+        &Region { start: [0].into_iter().collect(), shape: [cells].into_iter().collect() },
+        &values,
+    )?;
+    target.finish()?;
+    sink.commit()?;
+    hyperslab::open(&path)
+}
+
+fn one_drawn(dtype: DType, bytes: Vec<u8>, attributes: Attributes, options: &PlotOptions) -> Result<Figure> {
+    let folder = tempfile::tempdir().map_err(|error| hyperslab::Error::io("folder", error))?;
+    plot(&one(folder.path(), dtype, bytes, attributes)?, "/v", &Selection::all(), options)
+}
+
+#[test]
+fn values_of_an_enumeration_have_names() -> Result<()> {
+    let members = [("idle", 0), ("run", 1), ("stop", 2)];
+    let members = members.map(|(name, code)| (name.to_owned(), code)).to_vec();
+    let named = DType::Enum(hyperslab::EnumType { base: DType::UInt8, members }.into());
+    for histogram in [None, Some(10)] {
+        let options = PlotOptions { histogram, ..Default::default() };
+        let figure = one_drawn(named.clone(), vec![0, 1, 2, 1], Attributes::new(), &options)?;
+        let svg = figure.to_svg(SIZE)?;
+        for name in ["idle", "run", "stop"] {
+            assert!(texts(&svg).iter().any(|text| text == name), "{histogram:?} {:?}", texts(&svg));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn bins_that_doubles_cannot_tell_apart_are_bars() -> Result<()> {
+    let bytes = (0..3).flat_map(|more| ((1_i64 << 53) + more).to_ne_bytes()).collect();
+    let options = PlotOptions { histogram: Some(50), ..Default::default() };
+    let figure = one_drawn(DType::Int64, bytes, Attributes::new(), &options)?;
+    let (left, _, right, _) = found(&pixels(&figure)?, crate::content::ACCENT)
+        .ok_or_else(|| hyperslab::Error::invalid("no bars"))?;
+    assert!(right - left > 200, "{left} to {right}");
+    Ok(())
+}
+
+#[test]
+fn stored_values_have_no_unit_where_they_are_packed() -> Result<()> {
+    let bytes: Vec<u8> = (0..4_i16).flat_map(i16::to_ne_bytes).collect();
+    let mut attributes = Attributes::from_iter([("units", "K")]);
+    attributes.set("scale_factor", serde_json::json!(0.5));
+    for (raw, label) in [(false, "v [K]"), (true, "v")] {
+        let options = PlotOptions { raw, ..Default::default() };
+        let figure = one_drawn(DType::Int16, bytes.clone(), attributes.clone(), &options)?;
+        assert_eq!(figure.panels[0].y.label, label);
+    }
+    Ok(())
+}
+
+#[test]
+fn a_line_without_values_says_so() -> Result<()> {
+    let bytes = [f64::NAN; 5].iter().flat_map(|value| value.to_ne_bytes()).collect();
+    let figure = one_drawn(DType::Float64, bytes, Attributes::new(), &PlotOptions::default())?;
+    assert_eq!(figure.subtitle, "all values are missing");
+    Ok(())
+}

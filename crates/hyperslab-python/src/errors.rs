@@ -50,7 +50,7 @@ fn exception(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
             details.set_item("feature", feature)?;
             "UnsupportedError"
         }
-        Error::NotFound { store, what } => {
+        Error::NotFound { store, what, .. } => {
             details.set_item("store", &**store)?;
             details.set_item("what", what)?;
             "NotFoundError"

@@ -217,11 +217,24 @@ impl Store {
         detached(py, || store.children(path))
     }
 
+    /// Whether there is a node at a path. A damaged one counts.
+    fn has_node(&self, py: Python<'_>, path: &str) -> PyResult<bool> {
+        let store = self.inner(py)?;
+        detached(py, || {
+            Ok(match store.node(path) {
+                Ok(_) => true,
+                Err(why) if why.is_not_found() => false,
+                // What is said to be damaged may lie below an array.
+                Err(_) => !store.find(path).is_err_and(|why| why.is_not_found()),
+            })
+        })
+    }
+
     /// The node at a path: its kind and what is known of it. An array is an `Array`, a group its attributes, a link its
     /// target.
     fn node<'py>(&self, py: Python<'py>, path: &str) -> PyResult<(String, Bound<'py, PyAny>)> {
         let store = self.inner(py)?;
-        let node = detached(py, || store.node(path))?;
+        let node = detached(py, || store.find(path))?;
         let kind = node.kind().to_string();
         let path = normal_path(path);
         let value = match node {

@@ -1,7 +1,7 @@
 //! `Table`: rows of columns, as Arrow.
 
-use std::sync::Arc;
 use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchIterator};
@@ -26,20 +26,18 @@ pub(crate) struct Table {
     origin: Arc<Origin>,
     path: String,
     scan: Scan,
-    said: Said,
+    /// The arguments of the calls that led to `scan`, for pickling.
+    steps: Vec<Step>,
+    /// The number of rows, once counted.
+    rows: OnceLock<u64>,
 }
 
-/// What was asked for, in the words in which it was.
-#[derive(Debug, Clone, Default)]
-struct Said {
-    selection: Option<String>,
-    columns: Option<Vec<String>>,
-    condition: Option<String>,
-}
+/// Selection, columns and condition of one call of `select`.
+type Step = (Option<String>, Option<Vec<String>>, Option<String>);
 
 impl Table {
     pub(crate) fn new(reader: TableReader, origin: Arc<Origin>, path: String) -> Self {
-        Self { reader, origin, path, scan: Scan::default(), said: Said::default() }
+        Self { reader, origin, path, scan: Scan::default(), steps: Vec::new(), rows: OnceLock::new() }
     }
 
     fn chosen(&self) -> Vec<Column> {
@@ -90,14 +88,31 @@ impl Table {
         &self.path
     }
 
-    /// All rows of the table, whatever is selected.
+    /// The number of selected rows. Those of a part of the table are read and counted, once.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let rows = detached(py, || self.reader.inner().rows())?;
+        let rows = match self.rows.get() {
+            Some(&rows) => rows,
+            None => {
+                let counted =
+                    crate::threads::within(py, self.origin.threads, || self.reader.count(&self.scan))?;
+                *self.rows.get_or_init(|| counted)
+            }
+        };
         Ok(usize::try_from(rows)?)
     }
 
+    /// The number of rows of the whole table.
+    fn _all_rows(&self, py: Python<'_>) -> PyResult<u64> {
+        detached(py, || self.reader.inner().rows())
+    }
+
+    /// Whether rows were selected, by a selection or a condition.
+    fn _is_part(&self) -> bool {
+        !self.scan.region.is_empty() || self.scan.filter.is_some()
+    }
+
     /// The rows inside a selection by dimension (``"day=2020-01-01..2020-02-01"``) that meet a condition
-    /// (``"count > 50 and type == 'NK'"``), of the columns named.
+    /// (``"count > 50 and type == 'NK'"``), of the columns named. Earlier selections and conditions stay in force.
     #[pyo3(signature = (selection=None, columns=None, r#where=None))]
     fn select(
         &self,
@@ -108,13 +123,14 @@ impl Table {
     ) -> PyResult<Self> {
         let parsed = parsed_selection(py, selection.as_deref())?;
         let condition = parsed_condition(py, r#where.as_deref())?;
-        let scan = self.reader.scan_where(&parsed, columns.as_deref(), condition.as_ref());
+        let scan = self.reader.narrow(&self.scan, &parsed, columns.as_deref(), condition.as_ref());
         Ok(Self {
             reader: self.reader.clone(),
             origin: Arc::clone(&self.origin),
             path: self.path.clone(),
             scan: scan.map_err(|error| raised(py, &error))?,
-            said: Said { selection, columns, condition: r#where },
+            steps: self.steps.iter().cloned().chain([(selection, columns, r#where)]).collect(),
+            rows: OnceLock::new(),
         })
     }
 
@@ -153,7 +169,9 @@ impl Table {
             aggregations: aggregations(py, operations, ddof)?,
             memory,
         };
-        let found = crate::threads::within(py, self.origin.threads, || query.run(&self.reader)?.collect())?;
+        let found = crate::threads::within(py, self.origin.threads, || {
+            query.run_within(&self.reader, &self.scan)?.collect()
+        })?;
         Ok(Bound::new(py, Rows { columns: found.0, batch: found.1 })?.into_any())
     }
 
@@ -216,15 +234,8 @@ impl Table {
 
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let reopen = py.import("hyperslab._store")?.getattr("_reopen_table")?;
-        let said = &self.said;
-        let parts = (
-            self.origin.location.as_str(),
-            self.path.as_str(),
-            self.origin.options(py)?,
-            said.selection.as_deref(),
-            said.columns.clone(),
-            said.condition.as_deref(),
-        );
+        let parts =
+            (self.origin.location.as_str(), self.path.as_str(), self.origin.options(py)?, self.steps.clone());
         Ok((reopen, parts).into_pyobject(py)?.into_any())
     }
 

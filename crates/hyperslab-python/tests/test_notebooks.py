@@ -199,8 +199,29 @@ def test_plots_have_axes_labels_and_gaps(tmp_path: Path) -> None:
     line = t.plot(1, 2).lines[0]
     assert np.array_equal(line.get_ydata(), values[1, 2]) and np.array_equal(line.get_xdata(), np.arange(6.0) * 10)
     assert t.plot("lat=0", "time=1").lines
+    # The title names the slice as `tet plot` does, also where nobody chose it.
+    assert t.plot().get_title() == "time = 0"
+    assert t.plot(1, 2).get_title() == "time = 1, lat = 0"
+    assert t.plot("lat=0", "time=1").get_title() == "time=1, lat=0"
     with pytest.raises(hyperslab.InvalidError, match="cannot be drawn"):
         t.plot(0, 0, 0)
+
+
+def test_plots_tell_dates_and_magnitudes(tmp_path: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")
+    import xarray as xr
+
+    times = np.array(["2020-01-08", "2020-01-09T06:00"], "M8[ns]")
+    data = xr.Dataset({"t": (("time", "y", "x"), np.zeros((2, 3, 4)))}, coords={"time": times})
+    data.to_netcdf(tmp_path / "x.nc")
+    t = hyperslab.open(tmp_path / "x.nc")["t"]
+    assert [t.plot().get_title(), t.plot(1).get_title()] == ["time = 2020-01-08", "time = 2020-01-09T06:00"]
+    np.save(tmp_path / "c.npy", np.array([3 + 4j, 1j]))
+    line = hyperslab.open(tmp_path / "c.npy")["/"].plot()
+    assert line.get_ylabel().startswith("magnitude of ")
+    assert list(line.lines[0].get_ydata()) == [5.0, 1.0]
 
 
 def test_plot_without_matplotlib_says_what_to_install(tmp_path: Path) -> None:

@@ -110,6 +110,41 @@ def test_xarray_opens_urls(options: dict[str, Any], server: WebServer, tmp_path:
     xr.testing.assert_equal(tree.to_dataset(), dataset)
 
 
+def test_stores_of_obstore_are_taken_as_they_are(options: dict[str, Any], server: WebServer, tmp_path: Path) -> None:
+    from obstore.store import HTTPStore, LocalStore, MemoryStore, S3Store
+
+    path, node = WRITERS[0](tmp_path)
+    expected = hyperslab.open(path)[node][...]
+    hyperslab.convert(path, f"s3://bucket/obstore/{path.name}", storage_options=options)
+    bucket = S3Store(
+        "bucket",
+        prefix="obstore",
+        endpoint=options["client_kwargs"]["endpoint_url"],
+        access_key_id=options["key"],
+        secret_access_key=options["secret"],
+        region="us-east-1",
+        client_options={"allow_http": True},
+    )
+    web = HTTPStore(server.url(""), client_options={"allow_http": True})
+    for store in (bucket, web, LocalStore(str(tmp_path))):
+        array = hyperslab.open(path.name, storage_options=store)[node]
+        assert np.array_equal(array[...], expected)
+        assert np.array_equal(pickle.loads(pickle.dumps(array))[...], expected)
+    with pytest.raises(hyperslab.InvalidError, match="MemoryStore"):
+        hyperslab.open(path.name, storage_options=MemoryStore())
+
+
+def test_a_cache_on_disk_is_used_again(options: dict[str, Any], tmp_path: Path) -> None:
+    field(tmp_path)
+    hyperslab.convert(tmp_path / "field.h5", "s3://bucket/cached/field.h5", storage_options=options)
+    cache = tmp_path / "cache"
+    for _ in range(2):
+        with hyperslab.open("s3://bucket/cached/field.h5", storage_options={**options, "cache": str(cache)}) as store:
+            assert "t" in list(store)
+        del store
+        assert any(path.is_file() for path in cache.rglob("*"))
+
+
 def test_xarray_guesses_urls_by_their_ending() -> None:
     engine = xr.backends.list_engines()["hyperslab"]
     for url in ("s3://b/x.nc", "https://h/x.tet?sig=1", "s3://b/x.tiledb/", "s3://b/X.H5", "https://h/x.zarr"):

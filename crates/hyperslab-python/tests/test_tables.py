@@ -72,13 +72,34 @@ def test_rows_are_queried(cells: Path) -> None:
             table.query("cuont > 5")
 
 
+def test_queries_of_queries_keep_the_earlier_conditions(cells: Path) -> None:
+    pytest.importorskip("pandas")
+    for path in (cells, cells.with_suffix(".csv")):
+        table = hyperslab.open(path)["/"]
+        chained = table.query("count > 50").query("type == 'NK'")
+        assert chained.to_pandas()["x"].tolist() == [1, 3]
+        assert len(chained) == 2 and len(table.query("count > 50")) == 3 and len(table) == 4
+        assert "selection of 4 rows" in repr(chained) and "selection" not in repr(table)
+        assert "selection of 4 rows" in chained._repr_html_()
+        assert table.query("count > 50").query(sum="x").to_pydict() == {"x_sum": [6]}
+        narrow = table.query("count > 50").select(columns=["x", "count"]).query("x > 1")
+        assert narrow.to_pandas().to_dict("list") == {"x": [2, 3], "count": [70, 80]}
+        assert pickle.loads(pickle.dumps(narrow)).to_pandas().to_dict("list") == {"x": [2, 3], "count": [70, 80]}
+        with pytest.raises(hyperslab.InvalidError, match="no column score"):
+            narrow.select(columns=["score"])
+    table = hyperslab.open(cells)["/"]
+    assert table.select("x=1..3").query("count > 60").to_pandas()["x"].tolist() == [2, 3]
+    assert table.query("count > 60").select("x=1..3").select("x=3..9", ["x"]).to_pandas()["x"].tolist() == [3]
+    assert len(table.select("x=1..2").select("x=3..4")) == 0
+
+
 def test_polars_and_duckdb_take_tables(cells: Path) -> None:
     polars = pytest.importorskip("polars")
     duckdb = pytest.importorskip("duckdb")
     table = hyperslab.open(cells)["/"]
     assert polars.DataFrame(table.query("count > 50"))["x"].to_list() == [1, 2, 3]
     rows = pa.table(table)
-    assert duckdb.sql("select sum(count) from rows").fetchone() == (220,)
+    assert duckdb.sql("select sum(count) from rows").fetchall() == [(220,)]
 
 
 def test_categories_are_kept(tmp_path: Path) -> None:

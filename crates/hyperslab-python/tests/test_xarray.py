@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,17 @@ def test_datasets_are_lazy_and_right(stored: tuple[Path, str]) -> None:
     points = xr.DataArray([0, 4], dims="p"), xr.DataArray([2, 1], dims="p")
     assert np.array_equal(t.isel({first: points[0], second: points[1]}).values, field()[[0, 4], [2, 1]])
     assert np.array_equal(t.values, field())
+
+
+def test_values_are_loaded_asynchronously(stored: tuple[Path, str]) -> None:
+    t = variable(opened(stored))
+    first = t.dims[0]
+
+    async def load() -> Any:
+        return await asyncio.gather(t.isel({first: 1}).load_async(), t.isel({first: [2, 0]}).load_async())
+
+    one, two = asyncio.run(load())
+    assert np.array_equal(one.values, field()[1]) and np.array_equal(two.values, field()[[2, 0]])
 
 
 def test_dask_follows_the_file_s_chunks(stored: tuple[Path, str]) -> None:

@@ -40,7 +40,7 @@ DO_NOT_APPLY = {
     "test_explicitly_omit_fill_value_in_coord_via_encoding_kwarg": "about encodings while writing",
     "test_encoding_same_dtype": "about encodings while writing",
     "test_roundtrip_bytes_with_fill_value": "about the types that the writer chose",
-    "test_load_async": "asks for an engine that reads asynchronously",
+    "test_load_async": "needs a plugin of pytest; test_xarray.py has a test of its own",
 }
 
 # What xarray's own tests of Zarr leave out too.

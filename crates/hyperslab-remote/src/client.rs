@@ -13,6 +13,7 @@ use object_store::path::Path;
 use object_store::{GetOptions, GetRange, ObjectStore};
 use tokio::sync::Semaphore;
 
+use crate::cost::Cost;
 use crate::failure::Failure;
 use crate::meter::{Meter, Traffic};
 use crate::runtime;
@@ -39,6 +40,8 @@ pub(crate) struct Client {
     current: Mutex<Option<(u32, Arc<dyn ObjectStore>)>>,
     limits: Arc<Limits>,
     pub(crate) wire: Wire,
+    /// What a request costs here.
+    pub(crate) cost: Arc<Cost>,
     /// Can objects be listed?
     pub(crate) lists: bool,
 }
@@ -72,7 +75,7 @@ pub(crate) struct Version {
     /// What Google calls a generation.
     pub(crate) generation: Option<String>,
     /// Seconds since 1970 of its last change; zero where the server does not tell.
-    modified: i64,
+    pub(crate) modified: i64,
 }
 
 impl Version {
@@ -131,9 +134,9 @@ impl Get {
 }
 
 impl Client {
-    pub(crate) fn new(lists: bool, build: Box<Build>, wire: Wire) -> Self {
+    pub(crate) fn new(lists: bool, build: Box<Build>, wire: Wire, cost: Cost) -> Self {
         let limits = Limits { requests: Semaphore::new(REQUESTS), units: Semaphore::new(UNITS as usize) };
-        Self { build, current: Mutex::new(None), limits: Arc::new(limits), wire, lists }
+        Self { build, current: Mutex::new(None), limits: Arc::new(limits), wire, cost: Arc::new(cost), lists }
     }
 
     pub(crate) fn store(&self) -> Result<Arc<dyn ObjectStore>> {
@@ -170,6 +173,7 @@ impl Client {
             store: Arc::clone(&store),
             limits: Arc::clone(&self.limits),
             meter: self.wire.meter.clone(),
+            cost: Arc::clone(&self.cost),
         };
         let futures: Vec<F> = items.into_iter().map(|item| each(request(), item)).collect();
         runtime::run_reads(futures_util::stream::iter(futures).buffered(REQUESTS).collect::<Vec<_>>())
@@ -210,6 +214,7 @@ struct Request {
     store: Arc<dyn ObjectStore>,
     limits: Arc<Limits>,
     meter: Meter,
+    cost: Arc<Cost>,
 }
 
 impl Request {
@@ -253,7 +258,9 @@ impl Request {
             if_match: known.and_then(Version::strong_tag),
             ..GetOptions::default()
         };
+        let started = Instant::now();
         let answer = self.store.get_opts(&get.path, options).await?;
+        let waited = started.elapsed();
         let (range, version) = (answer.range.clone(), Version::of(&answer.meta));
         if known.is_some_and(|known| !known.is_same(&version)) {
             return Err(Failure::Changed);
@@ -282,6 +289,7 @@ impl Request {
         if bytes.len() as u64 != length {
             return Err(wrong_length(length, bytes.len()));
         }
+        self.cost.answered(waited, length, started.elapsed().saturating_sub(waited));
         Ok(Fetched { bytes: bytes.freeze(), start: range.start, version })
     }
 

@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use hyperslab_core::Error;
 
 /// How a request failed.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) enum Failure {
     /// There is no such object.
     Missing,
@@ -71,6 +71,16 @@ impl From<object_store::Error> for Failure {
 }
 
 impl Failure {
+    /// Was access refused? A bucket that may not be listed says so of every object that it lacks.
+    pub(crate) const fn is_denied(&self) -> bool {
+        matches!(self, Self::Other(ErrorKind::PermissionDenied, _))
+    }
+
+    /// Does the failure concern the object, whatever is asked of it? Then asking again would only repeat it.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self, Self::Other(kind, _) if !matches!(kind, ErrorKind::UnexpectedEof | ErrorKind::Interrupted))
+    }
+
     /// Did the server say no, so that nothing has changed?
     pub(crate) const fn is_refusal(&self) -> bool {
         match self {

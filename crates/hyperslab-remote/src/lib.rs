@@ -3,10 +3,10 @@
 //! Formats see the same trait as for a local folder. What differs is cost: a request takes as long as megabytes. So
 //!
 //! - many ranges of many objects are requested at once ([`Storage::read_many`](hyperslab_core::Storage::read_many)), and
-//!   neighbours are merged with bounded waste;
+//!   neighbours are merged by the measured cost of a request, with bounded waste;
 //! - formats say ahead what they will read ([`prefetch`](hyperslab_core::Storage::prefetch)), so that each level of a tree is
 //!   one round of concurrent requests;
-//! - what was read of structures and documents is kept in memory, within a limit;
+//! - what was read of structures and documents is kept in memory, and on disk if a folder is given, within limits;
 //! - requests in flight are bounded by count and by bytes.
 //!
 //! An object that changes while it is read is noticed by its entity tag and refused. Failed requests are retried by the
@@ -18,7 +18,9 @@
 //! | `storage` | [`RemoteStorage`]: the objects under a URL |
 //! | `object` | one object, and what is kept of it |
 //! | `upload` | stores that are put into a bucket |
+//! | `disk` | what is kept on disk from one run to the next |
 //! | `merge` | which ranges are requested together |
+//! | `cost` | what a request costs, measured |
 //! | `client` | requests: limits, versions |
 //! | `wire` | requests as they are sent: counted, held back, with conditions |
 //! | `meter` | requests, counted |
@@ -31,6 +33,8 @@
 #[cfg(feature = "azure")]
 mod azure;
 mod client;
+mod cost;
+mod disk;
 mod failure;
 #[cfg(feature = "gcs")]
 mod gcs;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -12,9 +12,10 @@ use hyperslab_core::{Error, Result, Storage};
 use url::Url;
 
 use crate::client::{Build, Client};
+use crate::cost::Cost;
 use crate::failure::without_secrets;
 use crate::meter::Meter;
-use crate::storage::RemoteStorage;
+use crate::storage::{Cache, RemoteStorage};
 use crate::upload::{Present, Upload};
 use crate::wire::Wire;
 
@@ -29,13 +30,16 @@ pub struct RemoteOptions {
     pub anonymous: bool,
     /// Bytes of structures and documents that an opened store keeps in memory.
     pub cache: u64,
+    /// A folder in which structures and documents are kept for the next run; `None` for none. The storage option `cache`
+    /// sets it too.
+    pub cache_folder: Option<PathBuf>,
     /// Where requests are counted.
     pub meter: Option<Meter>,
 }
 
 impl Default for RemoteOptions {
     fn default() -> Self {
-        Self { options: BTreeMap::new(), anonymous: false, cache: 128 << 20, meter: None }
+        Self { options: BTreeMap::new(), anonymous: false, cache: 128 << 20, cache_folder: None, meter: None }
     }
 }
 
@@ -58,6 +62,19 @@ impl RemoteOptions {
         self
     }
 
+    /// The same options, with a cache in this folder.
+    ///
+    /// ```
+    /// use hyperslab_remote::RemoteOptions;
+    /// let options = RemoteOptions::default().with_cache_folder("cache");
+    /// assert_eq!(options.cache_folder.as_deref(), Some("cache".as_ref()));
+    /// ```
+    #[must_use]
+    pub fn with_cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.cache_folder = Some(folder.into());
+        self
+    }
+
     /// The same options, with requests counted here.
     #[must_use]
     pub fn with_meter(mut self, meter: Meter) -> Self {
@@ -73,17 +90,22 @@ impl RemoteOptions {
     }
 
     /// The options without those that are the same for all kinds of storage, and what those say.
-    fn tuned(&self) -> Result<(Self, Wire)> {
+    fn tuned(&self) -> Result<(Self, Wire, Cost)> {
         let mut rest = self.clone();
         let wrong = |name: &str| {
-            Error::invalid(format!("storage option {name}: not a number, or not a time such as 30s"))
+            Error::invalid(format!("storage option {name}: expected a number, or a time such as 30s"))
         };
         let retries = rest.options.remove("max_retries");
         let retries = retries.map(|text| text.parse().map_err(|_| wrong("max_retries"))).transpose()?;
         let timeout = rest.options.remove("retry_timeout");
         let timeout = timeout.map(|text| seconds(&text).ok_or_else(|| wrong("retry_timeout"))).transpose()?;
+        let gap = rest.options.remove("merge_gap");
+        let gap = gap.map(|text| text.parse().map_err(|_| wrong("merge_gap"))).transpose()?;
+        if let Some(folder) = rest.options.remove("cache") {
+            rest.cache_folder = Some(folder.into());
+        }
         let wire = Wire::new(self.meter.clone().unwrap_or_default(), retries, timeout);
-        Ok((rest, wire))
+        Ok((rest, wire, Cost::new(gap)))
     }
 }
 
@@ -107,7 +129,7 @@ pub struct Remote {
     base: String,
     /// The key in the bucket or on the server.
     key: String,
-    cache: u64,
+    cache: Cache,
 }
 
 impl Remote {
@@ -119,9 +141,10 @@ impl Remote {
     /// [`Unsupported`](Error::Unsupported) for a kind of storage that this build does not have.
     pub fn new(url: &str, options: &RemoteOptions) -> Result<Self> {
         let name = without_secrets(url);
+        let (place, key) = split_url(url);
         let parsed =
-            Url::parse(url).map_err(|error| Error::invalid(format!("{name}: not a URL: {error}")))?;
-        let (options, wire) = options.tuned()?;
+            Url::parse(place).map_err(|error| Error::invalid(format!("{name}: not a URL: {error}")))?;
+        let (options, wire, cost) = options.tuned()?;
         let options = &options;
         let (build, lists): (Box<Build>, bool) = match parsed.scheme() {
             #[cfg(feature = "http")]
@@ -135,21 +158,24 @@ impl Remote {
                 (crate::azure::build(&parsed, options, &wire)?, true)
             }
             scheme => {
-                return Err(Error::unsupported(name.as_str(), format!("{scheme}:// storage in this build")));
+                return Err(Error::unsupported(name.as_str(), missing_storage(scheme)));
             }
         };
-        let path = parsed.path();
-        let decoded = object_store::path::Path::from_url_path(path)
-            .map_err(|_| Error::invalid(format!("{name}: a path that is not the name of an object")))?;
+        let path = match key {
+            Some(key) => object_store::path::Path::parse(key.trim_matches('/')),
+            None => object_store::path::Path::from_url_path(parsed.path()),
+        };
+        let key =
+            path.map_err(|_| Error::invalid(format!("{name}: a path that is not the name of an object")))?;
         let authority = match parsed.port() {
             Some(port) => format!("{}:{port}", parsed.host_str().unwrap_or_default()),
             None => parsed.host_str().unwrap_or_default().to_owned(),
         };
         Ok(Self {
-            client: Arc::new(Client::new(lists, build, wire)),
+            client: Arc::new(Client::new(lists, build, wire, cost)),
             base: format!("{}://{authority}", parsed.scheme()),
-            key: decoded.as_ref().to_owned(),
-            cache: options.cache,
+            key: key.as_ref().to_owned(),
+            cache: Cache { memory: options.cache, folder: options.cache_folder.clone() },
         })
     }
 
@@ -166,7 +192,7 @@ impl Remote {
     /// The objects under the URL.
     #[must_use]
     pub fn directory(&self) -> RemoteStorage {
-        RemoteStorage::new(Arc::clone(&self.client), self.key.clone(), self.url().into(), self.cache)
+        RemoteStorage::new(Arc::clone(&self.client), self.key.clone(), self.url().into(), self.cache.clone())
     }
 
     /// The objects beside the one at the URL, and its own name among them; `None` for the root of a bucket or server.
@@ -180,7 +206,7 @@ impl Remote {
             Arc::clone(&self.client),
             folder.to_owned(),
             self.url_of(folder).into(),
-            self.cache,
+            self.cache.clone(),
         );
         Some((storage, name))
     }
@@ -290,6 +316,28 @@ impl Remote {
     }
 }
 
+/// A URL of a bucket, apart from the key in it. A key is taken literally, as the tools of the clouds do: `?`, `#` and `%` are
+/// parts of it. URLs of web servers have no key: their path is encoded, and a query may follow.
+fn split_url(url: &str) -> (&str, Option<&str>) {
+    let Some((scheme, rest)) = url.split_once("://").filter(|(scheme, _)| !scheme.starts_with("http")) else {
+        return (url, None);
+    };
+    let bucket = rest.find('/').unwrap_or(rest.len());
+    let (place, key) = url.split_at(scheme.len() + 3 + bucket);
+    (place, Some(key))
+}
+
+/// What a build without this kind of storage lacks.
+fn missing_storage(scheme: &str) -> String {
+    match scheme {
+        "gs" | "gcs" => "gs:// storage (build with the feature gcs)".to_owned(),
+        "az" | "azure" | "abfs" | "abfss" | "adl" => {
+            format!("{scheme}:// storage (build with the feature azure)")
+        }
+        _ => format!("{scheme}:// storage"),
+    }
+}
+
 /// Is an option switched on?
 pub(crate) fn is_true(value: &str) -> bool {
     matches!(value.to_ascii_lowercase().as_str(), "1" | "true" | "yes" | "on")
@@ -297,7 +345,7 @@ pub(crate) fn is_true(value: &str) -> bool {
 
 /// The error of an option that the storage does not have.
 pub(crate) fn unknown_option(name: &str, scheme: &str, known: &[&str]) -> Error {
-    Error::invalid(format!("storage option {name:?} means nothing for {scheme}; known: {}", known.join(", ")))
+    Error::invalid(format!("unknown storage option {name:?} for {scheme}; known: {}", known.join(", ")))
 }
 
 #[cfg(test)]
@@ -312,6 +360,12 @@ mod tests {
         let (storage, name) = remote.beside().unwrap();
         assert_eq!((hyperslab_core::Storage::name(&storage).as_ref(), name), ("https://host:81/a", "b c.h5"));
         assert!(Remote::new("https://host", &RemoteOptions::default()).unwrap().beside().is_none());
+        #[cfg(feature = "s3")]
+        for key in ["what?.h5", "dir#1/x.h5", "100%25.h5", "a b"] {
+            let options = RemoteOptions::default().with_anonymous(true);
+            let remote = Remote::new(&format!("s3://bucket/{key}"), &options).unwrap();
+            assert_eq!((remote.key.as_str(), remote.base.as_str()), (key, "s3://bucket"));
+        }
         let unknown = Remote::new("ftp://host/a", &RemoteOptions::default()).unwrap_err();
         assert!(unknown.is_unsupported(), "{unknown}");
         let options = RemoteOptions::default().with_option("nonsense", "1");

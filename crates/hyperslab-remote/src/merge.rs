@@ -3,11 +3,10 @@
 use std::ops::Range;
 
 use bytes::{Bytes, BytesMut};
+use hyperslab_core::FetchCost;
 
 /// Ranges with a gap of at most this are always requested as one: asking twice takes longer than these bytes.
 const SMALL_GAP: u64 = 16 << 10;
-/// Wider gaps, up to this, are bridged while no more than half of the bytes are wasted.
-const WIDE_GAP: u64 = 128 << 10;
 /// The most bytes of one request. Longer ranges are cut, so that several connections carry them.
 const LARGEST: u64 = 8 << 20;
 
@@ -19,15 +18,16 @@ pub(crate) struct Requests {
 }
 
 impl Requests {
-    /// Covers these ranges, none of which is reversed, in as few requests as is reasonable.
-    pub(crate) fn covering(wanted: &[Range<u64>]) -> Self {
+    /// Covers these ranges, none of which is reversed. Gaps up to `gap` are bridged while no more than half of the bytes
+    /// are wasted.
+    pub(crate) fn covering(wanted: &[Range<u64>], gap: u64) -> Self {
         let mut sorted: Vec<&Range<u64>> = wanted.iter().filter(|range| !range.is_empty()).collect();
         sorted.sort_by_key(|range| (range.start, range.end));
         let mut ranges: Vec<Range<u64>> = Vec::new();
         let mut useful = 0_u64;
         for range in sorted {
             if let Some(last) = ranges.last_mut()
-                && (range.start <= last.end || joins(last, useful, range))
+                && (range.start <= last.end || joins(last, useful, range, gap))
             {
                 useful += range.end.saturating_sub(range.start.max(last.end));
                 last.end = last.end.max(range.end);
@@ -37,6 +37,12 @@ impl Requests {
             }
         }
         Self { ranges: ranges.into_iter().flat_map(cut).collect() }
+    }
+
+    /// What they cost.
+    pub(crate) fn cost(&self) -> FetchCost {
+        let bytes = self.ranges.iter().map(|range| range.end - range.start).sum();
+        FetchCost { requests: self.ranges.len() as u64, bytes }
     }
 
     /// The bytes of a range that was covered, out of what the requests brought.
@@ -69,11 +75,11 @@ impl Requests {
 }
 
 /// Is a range that follows a request better requested with it?
-fn joins(request: &Range<u64>, useful: u64, next: &Range<u64>) -> bool {
+fn joins(request: &Range<u64>, useful: u64, next: &Range<u64>, widest: u64) -> bool {
     let gap = next.start - request.end;
     let whole = next.end.saturating_sub(request.start);
     let wasted = whole.saturating_sub(useful).saturating_sub(next.end - next.start);
-    whole <= LARGEST && (gap <= SMALL_GAP || gap <= WIDE_GAP && wasted <= whole / 2)
+    whole <= LARGEST && (gap <= SMALL_GAP || gap <= widest && wasted <= whole / 2)
 }
 
 /// Cuts a request that is too long into equal pieces.
@@ -96,7 +102,7 @@ mod tests {
 
     #[test]
     fn neighbours_are_joined_and_strangers_are_not() {
-        let requests = |ranges: &[Range<u64>]| Requests::covering(ranges).ranges;
+        let requests = |ranges: &[Range<u64>]| Requests::covering(ranges, 128 << 10).ranges;
         assert_eq!(requests(&[0..10, 10..20, 30..40]), [0..40]);
         assert_eq!(requests(&[0..10, 1_000_000..1_000_010]), [0..10, 1_000_000..1_000_010]);
         // Half of the bytes may be waste, not more.
@@ -112,10 +118,11 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(16))]
         #[test]
         fn every_range_comes_out_of_the_requests(
-            ranges in proptest::collection::vec((0..20_000_000_u64, 0..9_000_000_u64), 0..20)
+            ranges in proptest::collection::vec((0..20_000_000_u64, 0..9_000_000_u64), 0..20),
+            gap in 0..2_000_000_u64,
         ) {
             let ranges: Vec<_> = ranges.into_iter().map(|(start, length)| start..start + length).collect();
-            let requests = Requests::covering(&ranges);
+            let requests = Requests::covering(&ranges, gap);
             prop_assert!(requests.ranges.is_sorted_by(|a, b| a.end <= b.start));
             prop_assert!(requests.ranges.iter().all(|range| range.end - range.start <= LARGEST));
             let content = |range: &Range<u64>| -> Bytes { range.clone().map(|at| (at % 251) as u8).collect() };

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Blob, Error, Place, Result};
+use hyperslab_core::{Blob, Error, FetchCost, Place, Result};
 use object_store::path::Path;
 
 use crate::client::{Client, Fetched, Get, Version};
+use crate::disk::DiskCache;
 use crate::failure::Failure;
 use crate::merge::Requests;
 
@@ -32,6 +33,8 @@ pub(crate) struct RemoteObject {
     state: Mutex<State>,
     /// All bytes that objects of the storage keep, and how many they may.
     kept: Arc<Kept>,
+    /// Where they are kept for the next run, and under which key.
+    disk: Option<(Arc<DiskCache>, String)>,
 }
 
 /// How much is kept.
@@ -48,6 +51,8 @@ struct State {
     extents: BTreeMap<u64, Bytes>,
     /// Where the last read from the server ended, and how far it went ahead.
     last: (u64, u64),
+    /// Has the server sent something that the cache on disk lacks?
+    is_new: bool,
 }
 
 impl State {
@@ -69,9 +74,19 @@ impl RemoteObject {
         name: Arc<str>,
         version: Version,
         kept: Arc<Kept>,
+        disk: Option<(Arc<DiskCache>, String)>,
     ) -> Self {
-        let state = State { version, extents: BTreeMap::new(), last: (0, LEAST_AHEAD) };
-        Self { client, path, name, state: Mutex::new(state), kept }
+        let state = State { version, extents: BTreeMap::new(), last: (0, LEAST_AHEAD), is_new: false };
+        Self { client, path, name, state: Mutex::new(state), kept, disk }
+    }
+
+    /// Takes over what the cache on disk has of this version.
+    pub(crate) fn restore(&self) {
+        let Some((disk, key)) = &self.disk else { return };
+        let Some(extents) = disk.load(key, &self.version()) else { return };
+        for (start, bytes) in extents {
+            self.keep_bytes(start, bytes);
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -92,7 +107,12 @@ impl RemoteObject {
 
     /// Keeps what was fetched.
     pub(crate) fn keep(&self, fetched: &Fetched) {
-        let length = fetched.bytes.len() as u64;
+        self.keep_bytes(fetched.start, fetched.bytes.clone());
+        self.state().is_new = true;
+    }
+
+    fn keep_bytes(&self, start: u64, bytes: Bytes) {
+        let length = bytes.len() as u64;
         if length == 0 || length > WHOLE_WITHOUT_RANGES {
             return;
         }
@@ -102,12 +122,12 @@ impl RemoteObject {
             state.extents.clear();
             self.kept.bytes.fetch_sub(freed, Ordering::Relaxed);
         }
-        let replaced = state.extents.insert(fetched.start, fetched.bytes.clone());
+        let replaced = state.extents.insert(start, bytes);
         // Of two that start at the same byte, the longer stays.
         if let Some(old) = replaced {
-            self.kept.bytes.fetch_sub(old.len().min(fetched.bytes.len()) as u64, Ordering::Relaxed);
-            if old.len() > fetched.bytes.len() {
-                state.extents.insert(fetched.start, old);
+            self.kept.bytes.fetch_sub(length.min(old.len() as u64), Ordering::Relaxed);
+            if old.len() as u64 > length {
+                state.extents.insert(start, old);
             }
         }
     }
@@ -170,6 +190,15 @@ impl RemoteObject {
     }
 }
 
+impl Drop for RemoteObject {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some((disk, key)) = self.disk.as_ref().filter(|_| state.is_new) {
+            disk.save(key, &state.version, &state.extents);
+        }
+    }
+}
+
 impl Blob for RemoteObject {
     fn name(&self) -> &Arc<str> {
         &self.name
@@ -192,7 +221,7 @@ impl Blob for RemoteObject {
             .filter(|(_, kept)| kept.is_none())
             .map(|(range, _)| range.clone())
             .collect();
-        let requests = Requests::covering(&missing);
+        let requests = Requests::covering(&missing, self.client.cost.gap());
         let fetched: Vec<Bytes> =
             self.request(&requests.ranges)?.into_iter().map(|fetched| fetched.bytes).collect();
         let each = ranges.iter().zip(kept).map(|(range, kept)| {
@@ -200,6 +229,12 @@ impl Blob for RemoteObject {
                 .ok_or_else(|| Error::invalid(format!("{}: {range:?} was not fetched", self.name)))
         });
         each.collect()
+    }
+
+    fn read_cost(&self, ranges: &[Range<u64>]) -> FetchCost {
+        let missing: Vec<Range<u64>> =
+            ranges.iter().filter(|range| self.kept_bytes(range).is_none()).cloned().collect();
+        Requests::covering(&missing, self.client.cost.gap()).cost()
     }
 
     fn prefetch(&self, ranges: &[Range<u64>]) {
@@ -210,7 +245,7 @@ impl Blob for RemoteObject {
             .filter(|range| range.start < range.end && self.kept_bytes(range).is_none())
             .map(|range| range.start / PAGE * PAGE..range.end.next_multiple_of(PAGE).min(size))
             .collect();
-        let requests = Requests::covering(&missing);
+        let requests = Requests::covering(&missing, self.client.cost.gap());
         // A failure is left to the read that needs the bytes.
         if let Ok(fetched) = self.request(&requests.ranges) {
             fetched.iter().for_each(|fetched| self.keep(fetched));

@@ -2,17 +2,19 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Blob, ByteRange, Error, ListedObject, ObjectRange, ObjectStat, Result, Storage, StorageEntry,
+    Blob, ByteRange, Error, FetchCost, ListedObject, ObjectRange, ObjectStat, Result, Storage, StorageEntry,
 };
 use object_store::GetRange;
 use object_store::path::Path;
 
 use crate::client::{Client, Fetched, Get, Listed, Version};
+use crate::disk::DiskCache;
 use crate::failure::Failure;
 use crate::merge::Requests;
 use crate::meter::Traffic;
@@ -36,18 +38,32 @@ pub struct RemoteStorage {
     known: Mutex<HashMap<String, Known>>,
     listed: Mutex<HashMap<String, Arc<Vec<StorageEntry>>>>,
     kept: Arc<Kept>,
+    cache: Cache,
+    disk: Option<Arc<DiskCache>>,
+}
+
+/// What is kept of objects, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct Cache {
+    /// Bytes in memory.
+    pub(crate) memory: u64,
+    /// The folder of caches on disk.
+    pub(crate) folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone)]
 enum Known {
     Missing,
     Object(Arc<RemoteObject>),
+    /// A request that was sent ahead failed. The first that needs the object gets the error.
+    Failed(Failure),
 }
 
 impl RemoteStorage {
-    pub(crate) fn new(client: Arc<Client>, root: String, name: Arc<str>, cache: u64) -> Self {
-        let kept = Arc::new(Kept { bytes: AtomicU64::new(0), most: cache });
-        Self { client, root, name, known: Mutex::default(), listed: Mutex::default(), kept }
+    pub(crate) fn new(client: Arc<Client>, root: String, name: Arc<str>, cache: Cache) -> Self {
+        let kept = Arc::new(Kept { bytes: AtomicU64::new(0), most: cache.memory });
+        let disk = cache.folder.as_ref().map(|folder| Arc::new(DiskCache::new(folder, &name)));
+        Self { client, root, name, known: Mutex::default(), listed: Mutex::default(), kept, cache, disk }
     }
 
     /// What was requested so far, of everything at this server or bucket.
@@ -131,28 +147,61 @@ impl RemoteStorage {
             return object;
         }
         let (client, kept) = (Arc::clone(&self.client), Arc::clone(&self.kept));
-        let object = Arc::new(RemoteObject::new(client, path, self.url(key).into(), version, kept));
+        let disk = self.disk.as_ref().map(|disk| (Arc::clone(disk), key.to_owned()));
+        let object = Arc::new(RemoteObject::new(client, path, self.url(key).into(), version, kept, disk));
         self.remember(key, Known::Object(Arc::clone(&object)));
         object
     }
 
+    /// Takes objects from the cache on disk that are still the same: one request each, all at once.
+    fn restore<'a>(&self, keys: impl Iterator<Item = &'a str>) {
+        let Some(disk) = &self.disk else { return };
+        let mut wanted: Vec<(&str, Path)> = keys
+            .filter(|key| disk.contains(key) && self.lookup(key).is_none())
+            .filter_map(|key| Some((key, self.path(key).ok()?)))
+            .collect();
+        wanted.sort();
+        wanted.dedup();
+        let answers = self.client.stat_all(wanted.iter().map(|(_, path)| path.clone()).collect());
+        for ((key, path), answer) in wanted.into_iter().zip(answers.unwrap_or_default()) {
+            match answer {
+                Ok(version) => self.remember_object(key, path, version).restore(),
+                Err(Failure::Missing) => self.remember(key, Known::Missing),
+                // Left to the read that needs the bytes.
+                Err(_) => {}
+            }
+        }
+    }
+
     /// Finds out whether there is an object, unless that is known.
     fn object(&self, key: &str) -> Result<Option<Arc<RemoteObject>>> {
-        match self.lookup(key) {
+        self.restore(std::iter::once(key));
+        let failure = match self.lookup(key) {
             Some(Known::Missing) => return Ok(None),
             Some(Known::Object(object)) => return Ok(Some(object)),
-            None => {}
-        }
-        let path = self.path(key)?;
-        match self.client.stat_all(vec![path.clone()])?.pop() {
-            Some(Ok(version)) => Ok(Some(self.remember_object(key, path, version))),
-            Some(Err(Failure::Missing)) => {
-                self.remember(key, Known::Missing);
-                Ok(None)
+            Some(Known::Failed(failure)) => failure,
+            None => {
+                let path = self.path(key)?;
+                match self.client.stat_all(vec![path.clone()])?.pop() {
+                    Some(Ok(version)) => return Ok(Some(self.remember_object(key, path, version))),
+                    Some(Err(failure)) => failure,
+                    None => return Err(Error::invalid("a request ended without an answer")),
+                }
             }
-            Some(Err(failure)) => Err(failure.to_error(&self.url(key))),
-            None => Err(Error::invalid("a request ended without an answer")),
+        };
+        self.absent(key, &failure).map(|()| None)
+    }
+
+    /// Remembers that there is no such object, or returns the error. A bucket that may not be listed denies access to what it
+    /// lacks; that is told apart from wrong credentials by the objects that were found.
+    fn absent(&self, key: &str, failure: &Failure) -> Result<()> {
+        let found = || self.known().values().any(|known| matches!(known, Known::Object(_)));
+        if matches!(failure, Failure::Missing) || failure.is_denied() && found() {
+            self.remember(key, Known::Missing);
+            return Ok(());
         }
+        self.known().remove(key);
+        Err(failure.to_error(&self.url(key)))
     }
 
     /// Notes what an answer says about an object, and keeps its bytes.
@@ -160,6 +209,7 @@ impl RemoteStorage {
         match answer {
             Ok(fetched) => self.remember_object(key, path, fetched.version.clone()).keep(fetched),
             Err(Failure::Missing) => self.remember(key, Known::Missing),
+            Err(failure) if failure.is_final() => self.remember(key, Known::Failed(failure.clone())),
             // Left to the read that needs the bytes.
             Err(_) => {}
         }
@@ -188,7 +238,10 @@ impl RemoteStorage {
     }
 
     fn no_lists(&self) -> Error {
-        Error::unsupported(Arc::clone(&self.name), "listing (a plain web server does not tell what it has)")
+        Error::unsupported(
+            Arc::clone(&self.name),
+            "listing a plain web server (consolidate the metadata of the store, or name the array)",
+        )
     }
 
     /// The gets of one request of a batch, and how its answer is put together.
@@ -200,7 +253,7 @@ impl RemoteStorage {
                 let version = object.version();
                 (Some(object), Some(version))
             }
-            None => (None, None),
+            Some(Known::Failed(_)) | None => (None, None),
         };
         let range = match (&request.range, &version) {
             (ByteRange::Bounded(range), _) => Some(range.clone()),
@@ -234,11 +287,66 @@ enum Planned {
     Ranges(Path, Range<u64>, Option<Version>),
 }
 
-/// The ranges of one object in a batch.
-struct Merged<'a> {
-    ranges: Vec<Range<u64>>,
-    path: &'a Path,
-    version: &'a Option<Version>,
+impl Planned {
+    /// The object, range and version, if it may be merged.
+    fn range(&self) -> Option<(&Path, &Range<u64>, &Option<Version>)> {
+        match self {
+            Self::Ranges(path, range, version) => Some((path, range, version)),
+            _ => None,
+        }
+    }
+}
+
+/// Requests that are sent at once.
+struct Batch<'a> {
+    /// How each is answered.
+    planned: Vec<Planned>,
+    gets: Vec<Get>,
+    /// The get of each request that has one of its own.
+    places: Vec<Option<usize>>,
+    /// What covers the ranges of an object, and the first get of it.
+    covered: HashMap<&'a str, (Requests, usize)>,
+}
+
+impl Batch<'_> {
+    fn cost(&self) -> FetchCost {
+        let mut cost = FetchCost { requests: self.places.iter().flatten().count() as u64, bytes: 0 };
+        self.covered.values().for_each(|(cover, _)| cost += cover.cost());
+        cost
+    }
+}
+
+impl RemoteStorage {
+    /// Merges the ranges of each object.
+    fn batch<'a>(&self, requests: &[ObjectRange<'a>]) -> Result<Batch<'a>> {
+        let planned: Vec<Planned> =
+            requests.iter().map(|request| self.plan(request)).collect::<Result<_>>()?;
+        let mut ranges: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut gets = Vec::new();
+        let mut places = vec![None; requests.len()];
+        for (number, plan) in planned.iter().enumerate() {
+            match plan {
+                Planned::Ranges(..) => ranges.entry(requests[number].key).or_default().push(number),
+                Planned::Get(get) => {
+                    places[number] = Some(gets.len());
+                    gets.push(get.clone());
+                }
+                Planned::Missing | Planned::Kept(_) => {}
+            }
+        }
+        let mut covered = HashMap::new();
+        for (key, numbers) in ranges {
+            let of_key = || numbers.iter().filter_map(|number| planned[*number].range());
+            let wanted: Vec<Range<u64>> = of_key().map(|(_, range, _)| range.clone()).collect();
+            let Some((path, _, version)) = of_key().next() else { continue };
+            let cover = Requests::covering(&wanted, self.client.cost.gap());
+            let get = |range: &Range<u64>| Get::bounded(path.clone(), range.clone(), version.clone());
+            let first = gets.len();
+            gets.extend(cover.ranges.iter().map(get));
+            covered.insert(key, (cover, first));
+        }
+        Ok(Batch { planned, gets, places, covered })
+    }
 }
 
 impl Storage for RemoteStorage {
@@ -317,6 +425,7 @@ impl Storage for RemoteStorage {
     }
 
     fn prefetch(&self, requests: &[ObjectRange<'_>]) {
+        self.restore(requests.iter().map(|request| request.key));
         let mut wanted: Vec<(&str, Get)> = Vec::new();
         for (number, request) in requests.iter().enumerate() {
             if requests[..number].contains(request) {
@@ -336,48 +445,27 @@ impl Storage for RemoteStorage {
         }
     }
 
+    fn read_cost(&self, requests: &[ObjectRange<'_>]) -> FetchCost {
+        // A key that cannot be requested is left to the read.
+        self.batch(requests).map(|batch| batch.cost()).unwrap_or_default()
+    }
+
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
-        let planned: Vec<Planned> =
-            requests.iter().map(|request| self.plan(request)).collect::<Result<_>>()?;
-        // Ranges of one object are merged; everything is then requested at once.
-        let mut merged: HashMap<&str, Merged<'_>> = HashMap::new();
-        let mut gets = Vec::new();
-        let mut places = vec![None; requests.len()];
-        for (number, plan) in planned.iter().enumerate() {
-            match plan {
-                Planned::Ranges(path, range, version) => {
-                    let new = || Merged { ranges: Vec::new(), path, version };
-                    merged.entry(requests[number].key).or_insert_with(new).ranges.push(range.clone());
-                }
-                Planned::Get(get) => {
-                    places[number] = Some(gets.len());
-                    gets.push(get.clone());
-                }
-                Planned::Missing | Planned::Kept(_) => {}
-            }
-        }
-        let mut covered: HashMap<&str, (Requests, usize)> = HashMap::new();
-        for (key, merged) in &merged {
-            let cover = Requests::covering(&merged.ranges);
-            let get =
-                |range: &Range<u64>| Get::bounded(merged.path.clone(), range.clone(), merged.version.clone());
-            let first = gets.len();
-            gets.extend(cover.ranges.iter().map(get));
-            covered.insert(key, (cover, first));
-        }
-        let answers = self.client.get_all(gets)?;
+        self.restore(requests.iter().map(|request| request.key));
+        let batch = self.batch(requests)?;
+        let answers = self.client.get_all(batch.gets)?;
         let mut results = Vec::with_capacity(requests.len());
-        for (number, plan) in planned.into_iter().enumerate() {
+        for (number, plan) in batch.planned.into_iter().enumerate() {
             let key = requests[number].key;
             results.push(match plan {
                 Planned::Missing => None,
                 Planned::Kept(bytes) => Some(bytes),
                 Planned::Get(_) => {
-                    let answer = places[number].and_then(|place| answers.get(place));
+                    let answer = batch.places[number].and_then(|place| answers.get(place));
                     self.take(key, answer)?.map(|fetched| fetched.bytes)
                 }
                 Planned::Ranges(_, range, _) => {
-                    let Some((cover, first)) = covered.get(key) else { return Err(self.lost(key)) };
+                    let Some((cover, first)) = batch.covered.get(key) else { return Err(self.lost(key)) };
                     self.assemble(key, cover, &answers[*first..first + cover.ranges.len()], &range)?
                 }
             });
@@ -386,6 +474,10 @@ impl Storage for RemoteStorage {
     }
 
     fn read(&self, key: &str) -> Result<Option<Bytes>> {
+        self.restore(std::iter::once(key));
+        if let Some(Known::Failed(failure)) = self.lookup(key) {
+            return self.absent(key, &failure).map(|()| None);
+        }
         let request = ObjectRange::whole(key);
         match self.plan(&request)? {
             Planned::Missing => Ok(None),
@@ -397,6 +489,9 @@ impl Storage for RemoteStorage {
                     // Too large to be kept; which one it was is not.
                     Some(Ok(fetched)) if fetched.version.size > DOCUMENT => {
                         self.remember_object(key, path, fetched.version.clone());
+                    }
+                    Some(Err(failure)) if failure.is_denied() => {
+                        return self.absent(key, failure).map(|()| None);
                     }
                     Some(answer) => self.note(key, path, answer),
                     None => {}
@@ -417,7 +512,7 @@ impl Storage for RemoteStorage {
     fn below(&self, key: &str) -> Option<Arc<dyn Storage>> {
         let root = self.path(key).ok()?.as_ref().to_owned();
         let client = Arc::clone(&self.client);
-        Some(Arc::new(Self::new(client, root, self.url(key).into(), self.kept.most)))
+        Some(Arc::new(Self::new(client, root, self.url(key).into(), self.cache.clone())))
     }
 
     fn read_range(&self, key: &str, range: Range<u64>) -> Result<Option<Bytes>> {

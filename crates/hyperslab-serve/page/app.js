@@ -48,10 +48,12 @@ async function show() {
   try {
     if (!file) { await folder(wanted.folder); return; }
     if (file !== state.file) {
+      const root = await server.node(file, "/");
       state.file = file;
-      state.paths = null;
+      // A store that is one array or table has no other paths.
+      state.paths = ["array", "table"].includes(root.kind) ? ["/"] : null;
       search.value = "";
-      await tree.load(file, await server.node(file, "/"));
+      await tree.load(file, root);
     }
     const node = await server.node(file, wanted.path);
     if (read().path !== wanted.path) return;

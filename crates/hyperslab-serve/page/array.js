@@ -12,7 +12,7 @@ const MOST_ROWS = 200, MOST_COLUMNS = 60;
 
 export async function arrayView(body, file, node, report) {
   const shape = node.shape ?? [];
-  if (node.shape === null || node.chunk_index === "null") { body.append(element("p", { class: "quiet-note" }, "This array holds nothing.")); return; }
+  if (node.shape === null || node.chunk_index === "null") { body.append(element("p", { class: "quiet-note" }, "This array has a null dataspace.")); return; }
   if (shape.includes(0)) { body.append(element("p", { class: "quiet-note" }, "This array has no elements.")); return; }
   if (!shape.length) { body.append(element("pre", { class: "value", "data-value": "" }, shown(await server.values(file, node.path)))); return; }
   const view = new ArrayView(body, file, node, report);

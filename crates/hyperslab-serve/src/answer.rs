@@ -158,7 +158,7 @@ fn respond(answer: Answer, tag: Option<&str>, headers: &HeaderMap, job: Job) -> 
     let (status, length, range, body) = match answer.content {
         Content::Whole(body) => {
             let total = body.len() as u64;
-            match wanted_range(headers, total) {
+            match wanted_range(headers, tag, total) {
                 None => (StatusCode::OK, total, None, HeldBody::wrap(body, answer.held)),
                 Some(Ok((start, end))) => {
                     let part = body.slice(start as usize..end as usize);
@@ -171,7 +171,7 @@ fn respond(answer: Answer, tag: Option<&str>, headers: &HeaderMap, job: Job) -> 
                 }
             }
         }
-        Content::Blocks(length, blocks) => (StatusCode::OK, length, None, blocks.pump(job, answer.held)),
+        Content::Blocks(length, blocks) => (StatusCode::OK, length, None, blocks.pump(job)),
     };
     let mut response = (status, body).into_response();
     let out = response.headers_mut();
@@ -199,8 +199,12 @@ pub(crate) fn put(headers: &mut HeaderMap, name: header::HeaderName, value: &str
 }
 
 /// The first byte of a range and the one past its last; `Err` for a range outside the body. A request for several ranges gets the
-/// whole body, which the protocol allows.
-fn wanted_range(headers: &HeaderMap, total: u64) -> Option<Result<(u64, u64), ()>> {
+/// whole body, which the protocol allows. So does one for a range of another version of the body.
+fn wanted_range(headers: &HeaderMap, tag: Option<&str>, total: u64) -> Option<Result<(u64, u64), ()>> {
+    if headers.get(header::IF_RANGE).is_some_and(|version| Some(version.as_bytes()) != tag.map(str::as_bytes))
+    {
+        return None;
+    }
     let text = headers.get(header::RANGE)?.to_str().ok()?.strip_prefix("bytes=")?.trim();
     let (first, last) = text.split_once('-')?;
     let number = |text: &str| text.trim().parse::<u64>();
@@ -231,7 +235,7 @@ mod tests {
         let range = |text: &str| {
             let mut headers = HeaderMap::new();
             put(&mut headers, header::RANGE, text);
-            wanted_range(&headers, 10)
+            wanted_range(&headers, None, 10)
         };
         assert_eq!(range("bytes=0-3"), Some(Ok((0, 4))));
         assert_eq!(range("bytes=8-"), Some(Ok((8, 10))));

@@ -4,19 +4,25 @@
 //!
 //! | where | h5grove | here |
 //! |---|---|---|
-//! | external links, external and virtual sources in other files | followed | never followed: `external_link`; the fill value |
+//! | external links, external and virtual sources in other files | followed | never followed: `external_link`; 422, `message` |
+//! | a store whose root is an array or a table | no HDF5 file is | a group with the member `data`; `/data` and `/stats` also take `/` for it |
+//! | an empty `path` | 404 | the root |
 //! | `/data` and `/stats` of a group, a bad selection, too many axes | 500, text | 422, `message` |
 //! | `/stats` of `float16` and `float32` | sums in the precision of the type, `null` where they overflow | sums in double precision |
 //! | `/stats` of 64-bit integers | exact extremes | extremes as doubles |
 //! | `/stats` of an array type | of all its elements | 422, `message` |
+//! | `/stats` of complex numbers | of their real parts | 422, `message` |
 //! | `float16` in JSON | the last digit rounded to even | the last digit rounded up |
 //! | `float32` inside a compound in JSON | the shortest text of a single | the shortest text of a double |
-//! | a link to a group that holds it | the group again | `soft_link` |
+//! | a link to a group that holds it | the group again | `soft_link`; 422 from `/attr` |
 //! | `resolve_links=none` | links as links | links that lead somewhere as their targets |
 //! | the message about a wrong `resolve_links` | Python's names | the values |
-//! | object and region references in JSON | `<HDF5 object reference>` | the path that they refer to |
+//! | object and region references in JSON | `<HDF5 object reference>` | the path that they refer to; an empty text for null |
+//! | dates, which h5py keeps in opaque types, as `bin`, `npy`, `csv` | 422 | integers, in NumPy's date type, as numbers |
 //! | `npy` of big-endian data | big-endian | little-endian, same values |
 //! | `tiff` of `float16` | half precision | single precision |
+//! | `tiff` of more than two dimensions | the shape in a description | a page per image |
+//! | `tiff` of an array without elements | a page without pixels | 422, `message` |
 //! | opaque and text bytes that are not UTF-8 in JSON | 500 | replacement characters |
 //! | string types | `strpad` | also `strPad`, which H5Web reads |
 //! | damaged and unsupported nodes of a group | the whole request fails | kind `other` |
@@ -104,7 +110,7 @@ pub(crate) async fn paths(Shared(state): Shared<Arc<State>>, uri: Uri, headers: 
 pub(crate) async fn stats(Shared(state): Shared<Arc<State>>, uri: Uri, headers: HeaderMap) -> Response {
     respond(state, "stats", &uri, headers, |parameters, opened, job| {
         let path = parameters.path();
-        let entity = Entity::find(opened, &path, Links::OnlyValid)?;
+        let entity = Entity::find_dataset(opened, &path)?;
         Ok(Answer::json(&stats::of(&path, &entity, parameters.get("selection"), job)?))
     })
     .await

@@ -1,17 +1,13 @@
-//! Access checks: the `Host` header, the token, CORS, methods, the length of requests and the number of connections.
+//! Access checks: the `Host` header, the token, CORS, methods and the length of requests.
 
-use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::extract::{Request, State as Shared};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use hyperslab::{Error, Result};
 
 use crate::answer::{Failure, put};
 use crate::parameters::Parameters;
@@ -54,6 +50,9 @@ fn refuse(options: &ServeOptions, request: &Request) -> Option<Response> {
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS) {
         return failure(StatusCode::METHOD_NOT_ALLOWED, "this server only reads: use GET or HEAD");
+    }
+    if request.headers().get_all(header::HOST).iter().count() > 1 {
+        return failure(StatusCode::BAD_REQUEST, "the request has several Host headers");
     }
     // A foreign page can make a browser resolve its own host name to this machine, but it cannot change the `Host` header.
     if !is_own_host(options, host_of(request)) {
@@ -142,89 +141,50 @@ fn allowed_origin(options: &ServeOptions, headers: &HeaderMap) -> Option<HeaderV
     options.cors.iter().any(|allowed| allowed.as_bytes() == origin.as_bytes()).then(|| origin.clone())
 }
 
+/// Refuses an origin that no browser sends, so that a typing error does not go unnoticed.
+pub(crate) fn check_origin(origin: &str) -> Result<()> {
+    let parsed = origin.parse::<Uri>().ok();
+    let plain = parsed.as_ref().is_some_and(|uri| {
+        let parts = (uri.scheme_str(), uri.authority().map(|authority| authority.as_str()));
+        matches!(parts, (Some(scheme), Some(authority)) if origin == format!("{scheme}://{authority}") && !authority.contains('@'))
+    });
+    if origin == "*" || origin == "null" || plain {
+        return Ok(());
+    }
+    Err(Error::invalid(format!(
+        "{origin:?} is not an origin: expected SCHEME://HOST or SCHEME://HOST:PORT without a path, or *"
+    )))
+}
+
 fn preflight() -> Response {
     let mut response = StatusCode::NO_CONTENT.into_response();
     let headers = response.headers_mut();
     put(headers, header::ALLOW, "GET, HEAD, OPTIONS");
     put(headers, header::ACCESS_CONTROL_ALLOW_METHODS, "GET, HEAD");
-    put(headers, header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, Authorization, If-None-Match");
+    put(headers, header::ACCESS_CONTROL_ALLOW_HEADERS, "Range, Authorization, If-None-Match, If-Range");
     put(headers, header::ACCESS_CONTROL_MAX_AGE, "600");
     response
 }
 
-/// A listener with a bounded number of connections.
-#[derive(Debug)]
-pub(crate) struct Listener {
-    inner: TcpListener,
-    places: Arc<Semaphore>,
-}
+#[cfg(test)]
+mod tests {
+    use super::check_origin;
 
-impl Listener {
-    pub(crate) fn new(inner: TcpListener, most: usize) -> Self {
-        Self { inner, places: Arc::new(Semaphore::new(most.max(1))) }
-    }
-}
-
-impl axum::serve::Listener for Listener {
-    type Io = Connection;
-    type Addr = SocketAddr;
-
-    async fn accept(&mut self) -> (Connection, SocketAddr) {
-        let place = Arc::clone(&self.places).acquire_owned().await.ok();
-        let (stream, address) = axum::serve::Listener::accept(&mut self.inner).await;
-        // Small responses must not wait for the acknowledgement of the previous one.
-        let _ = stream.set_nodelay(true);
-        (Connection { stream, _place: place }, address)
-    }
-
-    fn local_addr(&self) -> std::io::Result<SocketAddr> {
-        self.inner.local_addr()
-    }
-}
-
-/// A connection that occupies one of the slots.
-#[derive(Debug)]
-pub(crate) struct Connection {
-    stream: TcpStream,
-    _place: Option<OwnedSemaphorePermit>,
-}
-
-impl AsyncRead for Connection {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: &mut ReadBuf<'_>,
-    ) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Connection {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        parts: &[std::io::IoSlice<'_>],
-    ) -> Poll<std::io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, parts)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
+    #[test]
+    fn origins_are_checked() {
+        for origin in ["*", "null", "https://example.org", "http://localhost:8080", "http://[::1]:80"] {
+            assert!(check_origin(origin).is_ok(), "{origin}");
+        }
+        for origin in [
+            "",
+            "notanorigin",
+            "example.org",
+            "https://example.org/",
+            "https://a.b/c",
+            "https://",
+            "http://a@b",
+        ] {
+            assert!(check_origin(origin).is_err(), "{origin}");
+        }
     }
 }

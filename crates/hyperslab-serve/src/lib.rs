@@ -15,6 +15,7 @@
 //! |---|---|
 //! | `root` | names to locations: nothing outside the served folder can be named |
 //! | `stores` | open stores, opened again when their files change |
+//! | `connections` | connections: how many, and how slow |
 //! | `guard` | the `Host` header, the token, CORS, methods and the length of requests |
 //! | `work` | engine work on a bounded number of threads, in bounded memory and time; stopped when its client is gone |
 //! | `answer` | bodies with `ETag`, ranges and lengths; the cache of answers; streams |
@@ -37,6 +38,7 @@
 
 mod answer;
 mod api;
+mod connections;
 mod grove;
 mod guard;
 mod neuroglancer;
@@ -81,8 +83,11 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// [`Io`](hyperslab::Error::Io) if the location cannot be read.
+    /// [`Io`](hyperslab::Error::Io) if the location cannot be read, [`Invalid`](hyperslab::Error::Invalid) for a file that is no
+    /// store, an origin that is none and a folder without a page.
     pub fn new(location: &Path, options: ServeOptions) -> Result<Self> {
+        options.cors.iter().try_for_each(|origin| guard::check_origin(origin))?;
+        options.page.as_deref().map_or(Ok(()), page::check)?;
         let root = Root::new(location, &options.open)?;
         // A quarter is for answers that are kept, the rest for work.
         let kept = options.memory / 4;
@@ -135,6 +140,6 @@ impl Server {
     ///
     /// What the listener says.
     pub async fn serve(self, listener: tokio::net::TcpListener) -> std::io::Result<()> {
-        axum::serve(guard::Listener::new(listener, self.0.options.connections), self.router()).await
+        connections::serve(listener, self.router(), &self.0.options).await
     }
 }

@@ -11,7 +11,7 @@ use hyperslab::{ExternalFiles, OpenOptions};
 pub struct ServeOptions {
     /// Memory for answers that are kept and for work, in bytes.
     pub memory: u64,
-    /// The longest that a request may take.
+    /// The longest that the work for a request may take. A client must read at least 16 KiB per second of this time.
     pub timeout: Duration,
     /// Requests that are worked on at once; others wait.
     pub workers: usize,
@@ -19,6 +19,9 @@ pub struct ServeOptions {
     pub waiting: usize,
     /// Connections at once; further ones wait.
     pub connections: usize,
+    /// The longest that a connection may take to send the headers of its next request. An idle connection is closed after this
+    /// time.
+    pub header_timeout: Duration,
     /// Refuse requests without this token.
     pub token: Option<String>,
     /// Origins whose pages may read answers; `*` for any.
@@ -37,6 +40,7 @@ hyperslab::driver::option_setters! { ServeOptions {
     with_workers = workers: usize,
     with_waiting = waiting: usize,
     with_connections = connections: usize,
+    with_header_timeout = header_timeout: Duration,
     with_token = token: into Option<String>,
     with_cors = cors: Vec<String>,
     with_hosts = hosts: Vec<String>,
@@ -53,6 +57,7 @@ impl Default for ServeOptions {
             workers: cores.max(2) * 2,
             waiting: 1024,
             connections: 1024,
+            header_timeout: Duration::from_secs(10),
             token: None,
             cors: Vec::new(),
             hosts: Vec::new(),

@@ -44,6 +44,17 @@ const BUILT_POLICY: &str = "default-src 'self'; img-src 'self' data: blob:; styl
     script-src 'self' 'unsafe-eval'; worker-src 'self' blob:; connect-src 'self' blob: data:; object-src 'none'; base-uri 'none'; \
     frame-ancestors 'self'";
 
+/// Refuses a folder without a page.
+pub(crate) fn check(folder: &Path) -> hyperslab::Result<()> {
+    if folder.join("index.html").is_file() {
+        return Ok(());
+    }
+    Err(hyperslab::Error::invalid(format!(
+        "{}: there is no page here: index.html is missing; build one with cargo xtask page",
+        folder.display()
+    )))
+}
+
 /// The page for browsers, `ok` for programs.
 pub(crate) async fn root(Shared(state): Shared<Arc<State>>, headers: HeaderMap) -> Response {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();

@@ -50,10 +50,10 @@ impl Root {
         }
         let failed = |source| Error::io(location.display().to_string(), source);
         let path = location.canonicalize().map_err(failed)?;
-        let is_folder =
-            path.is_dir() && hyperslab::detect(&path, &options.clone().with_mapped(false)).is_err();
-        if is_folder {
-            return Ok(Self::Folder(path));
+        match hyperslab::detect(&path, &options.clone().with_mapped(false)) {
+            Ok(_) => {}
+            Err(_) if path.is_dir() => return Ok(Self::Folder(path)),
+            Err(error) => return Err(error),
         }
         let shown = location.file_name().or_else(|| path.file_name());
         let name = shown.map_or_else(|| "store".to_owned(), |name| name.to_string_lossy().into_owned());

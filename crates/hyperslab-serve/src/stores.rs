@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use hyperslab::zarr_view::{CodecSet, ZarrView};
-use hyperslab::{OpenStore, open_with};
+use hyperslab::{NodeKind, OpenStore, open_with};
 
 use crate::ServeOptions;
 use crate::answer::Failure;
@@ -34,13 +34,22 @@ pub(crate) struct Opened {
     /// Is it one file, whose size and time of change tell of every change?
     pub(crate) is_file: bool,
     views: [OnceLock<ZarrView>; 3],
-    geometry: OnceLock<bool>,
+    root: OnceLock<Option<NodeKind>>,
 }
 
 impl Opened {
     /// Is the store one of geometries, whose parts are shown as datasets?
     pub(crate) fn has_geometry(&self) -> bool {
-        *self.geometry.get_or_init(|| matches!(self.store.node("/"), Ok(hyperslab::Node::Geometry(_))))
+        self.root_kind() == Some(NodeKind::Geometry)
+    }
+
+    /// Is the store a single array or table, without a group around it?
+    pub(crate) fn has_leaf_root(&self) -> bool {
+        matches!(self.root_kind(), Some(NodeKind::Array | NodeKind::Table))
+    }
+
+    fn root_kind(&self) -> Option<NodeKind> {
+        *self.root.get_or_init(|| self.store.node("/").ok().map(|root| root.kind()))
     }
 
     /// The store as a Zarr store.
@@ -105,7 +114,7 @@ impl Stores {
             version,
             is_file,
             views: Default::default(),
-            geometry: OnceLock::new(),
+            root: OnceLock::new(),
         });
         let entry = Entry { opened: Arc::clone(&opened), checked: now, used: now };
         let mut entries = self.entries();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Path, State as Shared};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use hyperslab::Error;
 use hyperslab::zarr_view::{CodecSet, ZarrObject};
 
 use crate::State;
@@ -36,7 +37,11 @@ async fn object(
     };
     let asked = Asked { file, key: format!("zarr {codecs:?} {key}"), headers };
     answer(state, asked, move |opened, job| {
-        let object = opened.zarr(codecs).object(&key, &job.progress)?;
+        let object = opened.zarr(codecs).object(&key, &job.progress).map_err(|error| match error {
+            // Readers would take "not found" for a chunk of fill values.
+            Error::NotFound { .. } => Failure::internal(error.to_string()),
+            error => error.into(),
+        })?;
         match object {
             Some(ZarrObject::Document(document)) => Ok(Answer::json(&document)),
             Some(ZarrObject::Chunk { bytes, .. }) => {

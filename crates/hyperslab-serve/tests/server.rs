@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, Method, Request, StatusCode, header};
@@ -11,6 +12,7 @@ use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::{DType, Elements, Values, export, format_named};
 use hyperslab_serve::{ServeOptions, Server};
 use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tower::ServiceExt;
 
 /// `cells` numbers that count from `first`, as `.npy`.
@@ -477,8 +479,7 @@ fn a_client_that_goes_away_gives_back_its_thread() {
     run(async {
         let outer = folder();
         write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
-        let options =
-            ServeOptions::default().with_workers(1).with_timeout(std::time::Duration::from_secs(30));
+        let options = ServeOptions::default().with_workers(1).with_timeout(Duration::from_secs(30));
         let server = server(&outer, options);
         for _ in 0..3 {
             // The only thread makes an answer of many blocks; its client reads none of them.
@@ -489,5 +490,139 @@ fn a_client_that_goes_away_gives_back_its_thread() {
             let after = get(&server, "/data?file=a.npy&path=/&format=bin&selection=0,0:2").await;
             assert_eq!((after.status, after.floats()), (StatusCode::OK, vec![0.0, 1.0]));
         }
+    });
+}
+
+#[test]
+fn readers_that_stall_do_not_stop_others() {
+    run(async {
+        let outer = folder();
+        write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
+        let options = ServeOptions::default().with_workers(1).with_timeout(Duration::from_secs(30));
+        let server = server(&outer, options);
+        let mut stalled = Vec::new();
+        for _ in 0..3 {
+            let uri = "/data?file=large.npy&path=/&format=bin";
+            let response = server.router().oneshot(request(uri).body(Body::empty()).unwrap()).await.unwrap();
+            assert_eq!(response.status(), StatusCode::OK);
+            stalled.push(response);
+            let after = get(&server, "/data?file=a.npy&path=/&format=bin&selection=0,0:2").await;
+            assert_eq!((after.status, after.floats()), (StatusCode::OK, vec![0.0, 1.0]));
+        }
+        // They can still read everything.
+        for response in stalled {
+            let body = response.into_body().collect().await.unwrap().to_bytes();
+            assert_eq!(body.len(), 12_000_000);
+        }
+    });
+}
+
+/// A server on a port, and a connection to it with a small buffer.
+async fn connected(server: Server) -> (tokio::net::TcpStream, std::net::SocketAddr) {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(server.serve(listener));
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    (socket.connect(address).await.unwrap(), address)
+}
+
+#[test]
+fn clients_that_send_or_read_too_slowly_are_disconnected() {
+    run(async {
+        let outer = folder();
+        write_npy(&outer.path().join("served/large.npy"), &[3000, 1000], 0.0);
+        let options = ServeOptions::default()
+            .with_connections(1)
+            .with_timeout(Duration::from_secs(1))
+            .with_header_timeout(Duration::from_millis(300));
+        let (mut half, address) = connected(server(&outer, options)).await;
+        let mut answer = Vec::new();
+        half.write_all(b"GET /api/about HTTP/1.1\r\nHost: loc").await.unwrap();
+        // The only connection is closed, so that the next client is answered.
+        let _ = half.read_to_end(&mut answer).await;
+        assert!(!answer.starts_with(b"HTTP/1.1 200"));
+        let socket = tokio::net::TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4096).unwrap();
+        let mut slow = socket.connect(address).await.unwrap();
+        let uri = "/data?file=large.npy&path=/&format=bin";
+        slow.write_all(format!("GET {uri} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await.unwrap();
+        // While this client reads nothing, it keeps the connection for a while only.
+        let mut next = tokio::net::TcpStream::connect(address).await.unwrap();
+        next.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        next.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&answer));
+        let mut sent = Vec::new();
+        let _ = slow.read_to_end(&mut sent).await;
+        assert!(sent.len() < 12_000_000);
+    });
+}
+
+#[test]
+fn a_range_of_another_version_gives_the_whole_body() {
+    run(async {
+        let outer = folder();
+        let server = server(&outer, ServeOptions::default());
+        let uri = "/data?file=a.npy&path=/&format=bin&selection=1,2:5";
+        let tag = get(&server, uri).await.header(header::ETAG).to_owned();
+        for (version, status) in [
+            (tag.as_str(), StatusCode::PARTIAL_CONTENT),
+            ("\"other\"", StatusCode::OK),
+            ("Tue, 01 Jan 2030 00:00:00 GMT", StatusCode::OK),
+        ] {
+            let request = request(uri).header(header::RANGE, "bytes=4-7").header(header::IF_RANGE, version);
+            let answer = send(&server, request.body(Body::empty()).unwrap()).await;
+            let expected = if status == StatusCode::OK { vec![8.0, 9.0, 10.0] } else { vec![9.0] };
+            assert_eq!((answer.status, answer.floats()), (status, expected), "{version}");
+        }
+    });
+}
+
+#[test]
+fn an_array_without_a_group_is_a_member_of_one() {
+    run(async {
+        let outer = folder();
+        let server = server(&outer, ServeOptions::default());
+        let root = get(&server, "/meta?file=a.npy&path=/").await.json();
+        assert_eq!((&root["kind"], &root["children"][0]["name"]), (&"group".into(), &"data".into()));
+        assert_eq!(root["children"][0]["shape"], serde_json::json!([4, 6]));
+        let alone = get(&server, "/meta?file=a.npy&path=/data").await.json();
+        assert_eq!((&alone["kind"], &alone["name"]), (&"dataset".into(), &"data".into()));
+        assert_eq!(get(&server, "/paths?file=a.npy").await.json(), serde_json::json!(["/", "/data"]));
+        assert_eq!(get(&server, "/attr?file=a.npy&path=/data").await.json(), serde_json::json!({}));
+        for path in ["/data", "/"] {
+            let values = get(&server, &format!("/data?file=a.npy&path={path}&selection=0,1:3")).await.json();
+            assert_eq!(values, serde_json::json!([1.0, 2.0]));
+            assert_eq!(get(&server, &format!("/stats?file=a.npy&path={path}")).await.json()["max"], 23.0);
+        }
+        for missing in ["/x", "/data/x"] {
+            assert_eq!(
+                get(&server, &format!("/meta?file=a.npy&path={missing}")).await.status,
+                StatusCode::NOT_FOUND
+            );
+        }
+    });
+}
+
+#[test]
+fn a_server_that_could_not_answer_does_not_start() {
+    let outer = folder();
+    let no_store = outer.path().join("text");
+    std::fs::write(&no_store, "root:x:0:0").unwrap();
+    assert!(Server::new(&no_store, ServeOptions::default()).is_err());
+    let served = outer.path().join("served");
+    for (options, words) in [
+        (ServeOptions::default().with_page(outer.path().join("missing")), "index.html is missing"),
+        (ServeOptions::default().with_page(served.clone()), "index.html is missing"),
+        (ServeOptions::default().with_cors(vec!["notanorigin".into()]), "not an origin"),
+    ] {
+        let error = Server::new(&served, options).unwrap_err().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    run(async {
+        let server = server(&outer, ServeOptions::default());
+        let twice = request("/").header(header::HOST, "evil.example").body(Body::empty()).unwrap();
+        assert_eq!(send(&server, twice).await.status, StatusCode::BAD_REQUEST);
     });
 }

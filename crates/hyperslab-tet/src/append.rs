@@ -393,7 +393,7 @@ impl Sink for TetAppend {
             return Err(Error::invalid(format!("{path} is being appended to already")));
         }
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
-            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+            return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));
         }
         let schema = self.old.dataset(id)?;
         let schema = schema.schema();

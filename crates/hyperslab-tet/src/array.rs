@@ -220,6 +220,10 @@ impl Array for TetArray {
         Ok(())
     }
 
+    fn verify_checksum(&self, _: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
+        reference.layers.first().map_or(Ok(()), |layer| self.file.verify_checksum(layer.tag))
+    }
+
     fn visit_chunks(
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,

@@ -3,6 +3,8 @@
 //! The table is bound to the index: it includes a checksum of the index rows. If another program rewrites the index, the table is
 //! recognised as stale, and intact chunks are not reported as damaged.
 
+use std::ops::Range;
+
 use hyperslab_codec::checksum::crc32c;
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +48,37 @@ impl Checksums {
         let whole = rest.is_empty() && sums.len() as u64 == rows.div_ceil(self.rows_each);
         whole.then(|| sums.iter().map(|sum| u32::from_le_bytes(*sum)).collect())
     }
+}
+
+/// The checksums that the rows of a file should have.
+#[derive(Debug)]
+pub(crate) enum Expected {
+    /// None were stored.
+    Nothing,
+    /// They were stored for another index.
+    Stale,
+    /// One checksum per `rows_each` rows.
+    Sums { sums: Vec<u32>, rows_each: usize },
+}
+
+impl Expected {
+    /// What the table says about these rows of an index.
+    pub(crate) fn of(table: Option<&Checksums>, index: &[u8], rows: u64) -> Self {
+        let Some(table) = table else { return Self::Nothing };
+        match table.sums(rows).filter(|_| table.index == crc32c(index)) {
+            Some(sums) => {
+                Self::Sums { sums, rows_each: usize::try_from(table.rows_each).unwrap_or(usize::MAX) }
+            }
+            None => Self::Stale,
+        }
+    }
+}
+
+/// The rows that share a checksum. The last group may be smaller.
+pub(crate) fn group(number: usize, rows_each: usize, rows: u64) -> Option<Range<usize>> {
+    let start = number.checked_mul(rows_each)?;
+    let end = start.saturating_add(rows_each).min(usize::try_from(rows).ok()?);
+    (start < end).then_some(start..end)
 }
 
 /// The checksum that represents these rows.

@@ -1,8 +1,9 @@
 //! An opened file.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
+use hyperslab_codec::checksum::crc32c;
 use hyperslab_core::{
     ArraySchema, Attributes, Blob, Depth, Error, Node, Place, Report, Result, Store, normal_path,
 };
@@ -10,6 +11,7 @@ use hyperslab_core::{
 use serde_json::{Map, Value, json};
 
 use crate::array::{TetArray, chunk_bytes};
+use crate::checksums::{Expected, combine, group};
 use crate::dataset::{Dataset, parse_directory};
 use crate::footer::{Footer, FooterState, HistoryRow, SpillRef, parse_json};
 use crate::index::{ChunkIndex, Codec, IndexHeader, Row};
@@ -71,6 +73,8 @@ pub(crate) struct Inner {
     pub(crate) tree: Tree,
     /// Some of the bytes come from a redo file.
     pub(crate) pending_append: bool,
+    /// The checksums of the chunks, read when first needed.
+    checksums: OnceLock<Expected>,
 }
 
 impl Inner {
@@ -103,6 +107,7 @@ impl Inner {
             payload_end,
             tree,
             pending_append: false,
+            checksums: OnceLock::new(),
         })
     }
 
@@ -169,6 +174,35 @@ impl Inner {
             _ => return Err(place.corrupt(format!("row {number}: {} stored bytes", stored.len()))),
         }
         Ok(())
+    }
+
+    /// The checksums that the chunks should have.
+    pub(crate) fn expected_checksums(&self) -> &Expected {
+        self.checksums.get_or_init(|| {
+            let own = self.footer.whole().and_then(|footer| footer.metadata.own.as_ref());
+            let table = own.and_then(|own| own.checksums.as_ref());
+            Expected::of(table, self.index.bytes(), self.index.len())
+        })
+    }
+
+    /// Compares the stored bytes of a row with its checksum, together with the rows that share it.
+    pub(crate) fn verify_checksum(&self, number: u64) -> Result<()> {
+        let Expected::Sums { sums, rows_each } = self.expected_checksums() else { return Ok(()) };
+        let which = usize::try_from(number).unwrap_or(usize::MAX) / rows_each;
+        let Some(rows) = group(which, *rows_each, self.index.len()) else { return Ok(()) };
+        let mut found = Vec::with_capacity(rows.len());
+        for row in rows {
+            let Some(row) = self.index.row(row as u64) else { return Ok(()) };
+            let stored = self.blob.read_at(row.offset, row.stored_length)?;
+            found.push(crc32c(&stored));
+        }
+        let found = combine(&found, *rows_each);
+        match sums.get(which) {
+            Some(expected) if *expected != found => Err(self
+                .row_place(number)
+                .corrupt(format!("checksum {found:#010x} of the chunk, stored {expected:#010x}"))),
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn spill<T: serde::de::DeserializeOwned>(

@@ -247,7 +247,7 @@ impl OpenArray {
         Ok(self.metadata.get_or_init(|| read))
     }
 
-    /// The type of an attribute's cells: an enumeration where its integers stand for texts.
+    /// The type of an attribute's cells: an enumeration where its integers stand for texts or numbers.
     pub(crate) fn dtype_of(&self, attribute: &crate::schema::Attribute) -> DType {
         let stored = attribute.dtype();
         // A damaged enumeration must not cost the values.

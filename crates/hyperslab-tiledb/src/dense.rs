@@ -369,6 +369,10 @@ impl Array for DenseAttribute {
         hyperslab_core::fetch_from_blobs(self, spans)
     }
 
+    fn fetch_cost(&self, spans: &[&Span]) -> Result<hyperslab_core::FetchCost> {
+        hyperslab_core::read_spans_cost(&*self.array.directory, spans)
+    }
+
     fn decode(
         &self,
         chunk: &ChunkCoord,
@@ -566,6 +570,7 @@ fn dense_schema(schema: &Schema, attribute: &Attribute, store: &str) -> Result<A
     core.labels = labels;
     core.filters = attribute.pipeline.shown();
     core.chunk_index = "fragments".to_owned();
+    core.stored.encoded = Some(schema.encode().into());
     core.stored.dimension_types = schema.dimensions.iter().map(crate::schema::Dimension::dtype).collect();
     Ok(core)
 }

@@ -10,7 +10,7 @@
 //! | array metadata | attributes; `__tiledb_attr.NAME.KEY` are those of the attribute `NAME` |
 //! | domain that does not start at zero | positions from zero, with the domain as labels |
 //! | dimension label | an array of one dimension beside the attributes, under the label's name |
-//! | enumeration | an enum; integers where its values are no texts, which are the attribute `enumeration` |
+//! | enumeration | an enum, whose names are the texts or numbers; its type and order are the attribute `enumeration` |
 //! | timestamps | [`OpenOptions::at`]: the window that a reader looks at |
 //!
 //! | module | holds |

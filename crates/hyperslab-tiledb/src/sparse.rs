@@ -128,6 +128,7 @@ fn stored(schema: &Schema) -> StoredTable {
             Order::RowMajor => RowOrder::RowMajor,
         }),
         capacity: Some(schema.capacity),
+        encoded: Some(schema.encode().into()),
         domains: schema.dimensions.iter().map(domain).collect(),
         extents: schema
             .dimensions

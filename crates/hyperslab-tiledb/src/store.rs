@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Depth, Error, LocalStorage, Node, Report, Result, Storage, Store, child_path, normal_path,
+    Depth, Error, Labels, LocalStorage, Node, Report, Result, Storage, Store, child_path, normal_path,
 };
 
 use crate::OpenOptions;
@@ -132,6 +132,42 @@ impl TileDbStore {
             .strip_suffix(COORDINATE_ENDING)
             .filter(|short| array.schema.dimensions.iter().any(|dimension| dimension.name == *short));
         Some(coordinate.unwrap_or(own)).filter(|name| !name.is_empty() && !name.contains('/'))
+    }
+
+    /// Is this array of a group nothing but one attribute of the same name? Groups are written like that, and the node of such an
+    /// array is the attribute itself: `/temp`, not `/temp/temp`.
+    pub(crate) fn is_single_field(array: &OpenArray, path: &str) -> bool {
+        let name = path.rsplit('/').next().unwrap_or_default();
+        !array.prefix.is_empty()
+            && array.schema.kind == ArrayKind::Dense
+            && array.schema.attributes.len() == 1
+            && Self::has_node_name(array, 0, name)
+            && label::shown(&array.schema).next().is_none()
+            && array.attributes().is_ok_and(|own| own.is_empty())
+    }
+
+    /// The attribute of an array as a node. In a group, a field of one dimension that has the dimension's name holds its labels.
+    fn field(&self, array: Arc<OpenArray>, index: usize, path: &str) -> Result<Node> {
+        let beside = Self::is_single_field(&array, path).then(|| path.rsplit_once('/')).flatten();
+        let mut field = DenseAttribute::new(array, index, path)?;
+        if let Some((group, own)) = beside {
+            let schema = field.schema_mut();
+            for axis in 0..schema.dimensions.len() {
+                let Some(name) = schema.dimensions[axis].as_deref().filter(|name| *name != own) else {
+                    continue;
+                };
+                let place = format!("{group}/{name}");
+                if schema.labels[axis] == Labels::None
+                    && let Ok(Found::Place(Place::Array(labels))) = self.find(&place)
+                    && labels.schema.dimensions.len() == 1
+                    && labels.schema.dimensions[0].name == name
+                    && Self::is_single_field(&labels, &place)
+                {
+                    schema.labels[axis] = Labels::Node(place);
+                }
+            }
+        }
+        Ok(Node::Array(Arc::new(field)))
     }
 
     /// Is this the [name](Self::node_name) of an attribute's node?
@@ -282,6 +318,7 @@ impl Store for TileDbStore {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         match self.find(path)? {
+            Found::Place(Place::Array(array)) if Self::is_single_field(&array, path) => Ok(Vec::new()),
             Found::Place(Place::Array(array)) if array.schema.kind == ArrayKind::Dense => {
                 let attributes =
                     (0..array.schema.attributes.len()).map(|index| Self::node_name(&array, index));
@@ -299,6 +336,7 @@ impl Store for TileDbStore {
         let normal = normal_path(path);
         match self.find(&normal)? {
             Found::Place(Place::Array(array)) => match array.schema.kind {
+                ArrayKind::Dense if Self::is_single_field(&array, &normal) => self.field(array, 0, &normal),
                 ArrayKind::Dense => Ok(Node::Group(array.attributes()?)),
                 ArrayKind::Sparse => Self::table(&array, &normal),
             },
@@ -307,9 +345,7 @@ impl Store for TileDbStore {
                 let attributes = crate::metadata::read(&*self.directory, &group.prefix, window, key)?;
                 Ok(Node::Group(attributes.into_iter().collect()))
             }
-            Found::Attribute(array, index) => {
-                Ok(Node::Array(Arc::new(DenseAttribute::new(array, index, &normal)?)))
-            }
+            Found::Attribute(array, index) => self.field(array, index, &normal),
             Found::Label(array, index) => {
                 Ok(Node::Array(Arc::new(label::node(&array, &array.schema.labels[index], &normal)?)))
             }

@@ -6,7 +6,7 @@ mod tiles;
 
 use std::sync::Arc;
 
-use hyperslab_core::{Depth, Error, Report, Result, Store, check_in_order};
+use hyperslab_core::{Depth, Error, Report, Result, Store, check_in_order, counted};
 
 use crate::array::OpenArray;
 use crate::field::FieldCodecs;
@@ -69,7 +69,7 @@ impl Check<'_> {
         }
         if self.problems == 0 {
             let what = if self.depth == Depth::Deep { "tiles decoded" } else { "tiles located" };
-            self.report.passed("tiles", format!("{tiles} {what} in {count} fragments"));
+            self.report.passed("tiles", format!("{tiles} {what} in {}", counted(count as u64, "fragment")));
         }
     }
 
@@ -93,7 +93,7 @@ impl Check<'_> {
                 self.report.failure("enumeration", &error);
             }
         }
-        self.report.passed("schema", format!("{} schemas", names.len().max(1)));
+        self.report.passed("schema", counted(names.len().max(1) as u64, "schema"));
     }
 
     /// Checks for uncommitted fragments, commits without a fragment, and vacuum lists of missing fragments.
@@ -111,7 +111,7 @@ impl Check<'_> {
             Ok(all) => self.leftovers(&all, store),
             Err(error) => self.report.failure("commits", &error),
         }
-        self.report.passed("commits", format!("{} fragments committed", commits.fragments.len()));
+        self.report.passed("commits", counted(commits.fragments.len() as u64, "fragment") + " committed");
     }
 
     /// Warns of each leftover, and recommends each fix once.

@@ -19,6 +19,7 @@ mod repair;
 mod sparse;
 mod statistics;
 mod table;
+mod template;
 mod tree;
 mod types;
 mod vacuum;

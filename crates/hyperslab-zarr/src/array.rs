@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ByteRange, CellOrder, ChunkCoord, ChunkRef, Coverage, Edges, Elements,
-    Error, Extents, Fill, Grid, ObjectRange, PartialOutput, Place, PlannedChunk, Result, Span, Storage,
-    StoredForm, UNKNOWN_LENGTH, claimed_memory, product, read_spans,
+    Array, ArraySchema, Blob, BlobKey, ByteRange, CellOrder, ChunkCoord, ChunkRef, Coverage, DType, Edges,
+    Elements, Error, Extents, FetchCost, Fill, Grid, ObjectRange, PartialOutput, Place, PlannedChunk, Result,
+    Span, Storage, StoredForm, UNKNOWN_LENGTH, claimed_memory, product, read_spans, read_spans_cost,
 };
 
 use crate::elements::ElementStream;
@@ -35,6 +35,10 @@ const INDEXES_AT_ONCE: usize = 256;
 
 /// Larger shards, decoded, are never requested whole: several requests for their chunks are faster than one.
 const WHOLE_SHARD: u64 = 16 << 20;
+
+/// Codecs may widen numbers (from 1 byte to 16), and add headers and checksums.
+const MAX_GROWTH: u64 = 16;
+const GROWTH_ROOM: u64 = 1 << 20;
 
 /// An array of a Zarr store.
 ///
@@ -144,6 +148,7 @@ impl ZarrArray {
         schema.attributes = attributes;
         schema.filters = shown;
         schema.chunk_index = if shards.is_some() { "shard index" } else { "object names" }.to_owned();
+        schema.stored.shard_shape = shards.as_ref().map(|shards: &Shards| shards.shape.to_vec());
         let fill_bytes = match &fill {
             Fill::Element(element) => element.as_fixed().map(|bytes| bytes.to_vec()),
             _ => None,
@@ -381,7 +386,7 @@ impl ZarrArray {
         let chunks = product(&shards.counts).ok_or_else(|| place.corrupt("more chunks than a u64 counts"))?;
         let range = shards.index.range(chunks, length, place)?;
         let place = place.plus(range.start);
-        let index = ShardIndex::parse(blob.read_range(range)?, shards.index, place)?;
+        let index = ShardIndex::parse(blob.read_range(range)?, shards.index, length, place)?;
         let shard = Arc::new(Shard { key: key.into(), object, blob, length, index });
         let mut opened = shards.opened();
         if opened.by_key.len() >= KEPT_SHARDS || opened.bytes >= KEPT_BYTES {
@@ -399,6 +404,16 @@ impl ZarrArray {
             let key = BlobKey::Named(Arc::clone(&shard.key));
             self.reference(key, range.start, range.end - range.start)
         }))
+    }
+
+    /// Refuses an object that is far larger than a chunk's elements can become, before it is read or inflated.
+    fn refuse_bomb(&self, key: &str, size: u64) -> Result<()> {
+        let Some(bytes) = self.chunk_bytes.map(|bytes| bytes as u64) else { return Ok(()) };
+        if size <= bytes.saturating_mul(MAX_GROWTH).saturating_add(GROWTH_ROOM) {
+            return Ok(());
+        }
+        let object = format!("{}/{key}", self.directory.name());
+        Err(Place::new(&object, "chunk", 0).corrupt(format!("{size} bytes for a chunk of {bytes}")))
     }
 
     /// Visits the objects that are named as chunks or shards, in the order of their coordinates, with their sizes where the
@@ -563,7 +578,11 @@ impl Array for ZarrArray {
                     return Ok(Some(self.unseen(BlobKey::named(key))));
                 }
                 let size = self.objects.size(&key)?;
-                Ok(size.map(|size| self.reference(BlobKey::named(key), 0, size)))
+                size.map(|size| {
+                    self.refuse_bomb(&key, size)?;
+                    Ok(self.reference(BlobKey::named(key), 0, size))
+                })
+                .transpose()
             };
             return chunks.iter().map(locate).collect();
         };
@@ -617,6 +636,10 @@ impl Array for ZarrArray {
             key => self.blob(key)?.read_at(span.offset, span.length).map(Some),
         };
         spans.iter().map(fetch).collect()
+    }
+
+    fn fetch_cost(&self, spans: &[&Span]) -> Result<FetchCost> {
+        read_spans_cost(&*self.directory, spans)
     }
 
     fn decode(
@@ -684,6 +707,10 @@ impl Array for ZarrArray {
             }
             Serializer::Json => vlen::json_texts(&decoded, shape, &region, order, place),
             _ => vlen::decode(&decoded, shape, &region, order, place),
+        };
+        let elements = match &self.schema.dtype {
+            DType::List(base) => elements.and_then(|elements| vlen::into_lists(elements, base, place)),
+            _ => elements,
         };
         recycle(decoded);
         elements

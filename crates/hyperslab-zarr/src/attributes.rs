@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | dimension names | attribute `_ARRAY_DIMENSIONS` | field `dimension_names` |
 //! | `_FillValue` | field `fill_value` | attribute `_FillValue`; floats as base64 of a little-endian double |
+//! | `_FillValue` of text | field `fill_value` | attribute `missing_value`: xarray does not open an array of text with `_FillValue` |
 
 use hyperslab_core::{Attribute, Attributes, DType, Elements, Fill, Result, Values};
 use serde_json::{Map, Value, json};
@@ -19,9 +20,11 @@ use crate::json::{Doc, mark, non_finite, without_marks};
 pub(crate) const DIMENSIONS: &str = "_ARRAY_DIMENSIONS";
 /// CF's missing-value marker.
 pub(crate) const FILL_VALUE: &str = "_FillValue";
+/// CF's other marker, which may have several values.
+const MISSING_VALUE: &str = "missing_value";
 /// Attributes whose values have the type of the array's elements, by CF.
 const OF_ELEMENT_TYPE: [&str; 6] =
-    ["missing_value", "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
+    [MISSING_VALUE, "valid_min", "valid_max", "valid_range", "flag_values", "flag_masks"];
 
 /// The attributes of a group.
 pub(crate) fn of_group(document: Option<&Value>, doc: Doc<'_>) -> Result<Attributes> {
@@ -149,10 +152,41 @@ pub(crate) fn to_json(attributes: &Attributes) -> Map<String, Value> {
 /// The attributes of an array as stored in v3.
 pub(crate) fn to_v3(attributes: &Attributes, dtype: &DType) -> Map<String, Value> {
     let mut document = to_json(attributes);
-    if let Some(marker) = attributes.get(FILL_VALUE).and_then(|marker| marker_to_v3(marker, dtype)) {
+    let Some(marker) = attributes.get(FILL_VALUE) else { return document };
+    if let Some(marker) = marker_to_v3(marker, dtype) {
         document.insert(FILL_VALUE.to_owned(), marker);
+    } else if is_text(dtype) {
+        document.shift_remove(FILL_VALUE);
+        if let Some(text) = text_marker_in_v3(attributes, dtype) {
+            document.insert(MISSING_VALUE.to_owned(), Value::String(text));
+        }
     }
     document
+}
+
+/// Where the missing-value marker of text is in v3; `None` if there is none.
+pub(crate) fn changed_marker_in_v3(attributes: &Attributes, dtype: &DType) -> Option<&'static str> {
+    attributes.get(FILL_VALUE).filter(|_| is_text(dtype))?;
+    Some(match text_marker_in_v3(attributes, dtype) {
+        Some(_) => "_FillValue is stored as missing_value, in which xarray reads markers of text",
+        None => "_FillValue is left out, because xarray reads no markers of such text from Zarr 3",
+    })
+}
+
+/// The marker of an array of characters, which takes the place of `missing_value`. xarray compares no bytes with it.
+fn text_marker_in_v3(attributes: &Attributes, dtype: &DType) -> Option<String> {
+    let is_free =
+        attributes.get(MISSING_VALUE).is_none() && matches!(dtype, DType::String | DType::FixedText(_));
+    single_text(attributes.get(FILL_VALUE)?).filter(|_| is_free)
+}
+
+const fn is_text(dtype: &DType) -> bool {
+    matches!(dtype, DType::String | DType::Bytes | DType::FixedText(_) | DType::FixedBytes(_))
+}
+
+/// The only text of an attribute.
+fn single_text(attribute: &Attribute) -> Option<String> {
+    write(attribute).as_str().map(str::to_owned)
 }
 
 /// The attributes of an array as stored in v2, and its missing-value marker, if any.
@@ -203,6 +237,9 @@ fn element_of(attribute: &Attribute, dtype: &DType) -> Option<Elements> {
         }
         Attribute::Values(values) if values.dtype.is_numeric() && dtype.is_numeric() => {
             exact(&write(attribute), dtype).map(|values| values.elements)
+        }
+        _ if is_text(dtype) => {
+            Values::text_of_type(&single_text(attribute)?, dtype).map(|values| values.elements)
         }
         Attribute::Json(value) => exact(value, dtype).map(|values| values.elements),
         _ => None,

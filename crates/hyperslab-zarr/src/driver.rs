@@ -35,9 +35,12 @@ impl FormatDriver for ZarrZipDriver {
             return Ok(Recognition::No);
         }
         let Some(blob) = glimpse.file() else { return Ok(Recognition::No) };
-        // Archives of others are told apart by their members; a damaged one is left to others.
-        let found = ZipStorage::open(Arc::clone(blob)).and_then(|members| crate::probe(&members));
-        Ok(if found.unwrap_or(false) { Recognition::Yes } else { Recognition::No })
+        // Archives of others are told apart by their members. One of ours with an impossible member is refused when it is opened.
+        let found = match ZipStorage::open(Arc::clone(blob)) {
+            Ok(members) => crate::probe(&members)?,
+            Err(_) => crate::zip::names_a_store(&**blob),
+        };
+        Ok(if found { Recognition::Yes } else { Recognition::No })
     }
 
     fn open(&self, content: Content, context: &OpenContext<'_>) -> Result<Arc<dyn Store>> {

@@ -376,6 +376,10 @@ pub(crate) fn to_v2(dtype: &DType) -> Option<Value> {
         DType::Opaque(opaque) if opaque.size > 0 => json!(format!("|V{}", opaque.size)),
         DType::Enum(named) => return to_v2(&named.base),
         DType::String | DType::Bytes | DType::Reference => json!("|O"),
+        DType::List(_) => {
+            object_filter(dtype)?;
+            json!("|O")
+        }
         DType::Struct(fields) => {
             packed(fields)?;
             let fields: Option<Vec<Value>> = fields
@@ -384,6 +388,18 @@ pub(crate) fn to_v2(dtype: &DType) -> Option<Value> {
                 .map(|member| Some(json!([member.name, to_v2(&member.dtype)?])))
                 .collect();
             Value::Array(fields?)
+        }
+        _ => return None,
+    })
+}
+
+/// The filter of v2 that writes elements of variable length; `None` if there is none.
+pub(crate) fn object_filter(dtype: &DType) -> Option<Value> {
+    Some(match dtype {
+        DType::Bytes => json!({"id": "vlen-bytes"}),
+        DType::String | DType::Reference => json!({"id": "vlen-utf8"}),
+        DType::List(base) if base.is_numeric() && **base != DType::Float128 => {
+            json!({"id": "vlen-array", "dtype": to_v2(base)?})
         }
         _ => return None,
     })

@@ -18,6 +18,7 @@ pub(crate) fn parse(value: &Value, stored: &StoredType, doc: Doc<'_>) -> Result<
         // v2 writers put 0 here for texts.
         return Ok(match value.as_str() {
             None | Some("") => Fill::Zero,
+            Some(_) if matches!(dtype, DType::List(_)) => Fill::Zero,
             Some(text) if *dtype == DType::Bytes => Fill::Element(Elements::variable([
                 decode_base64(text).unwrap_or_else(|| text.as_bytes().into())
             ])),
@@ -205,6 +206,7 @@ pub(crate) fn to_json(fill: &Fill, dtype: &DType) -> Value {
             json!(encode_base64(element.as_fixed().map_or(&[][..], |bytes| bytes.as_ref())))
         }
         DType::Enum(named) => to_json(fill, &named.base),
+        DType::List(_) => Value::Null,
         _ => Values::scalar(dtype.clone(), element).map_or(Value::Null, |values| values.to_json()),
     }
 }

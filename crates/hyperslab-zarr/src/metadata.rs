@@ -67,14 +67,14 @@ impl ArrayMetadata {
         let shape = doc.extents(doc.field(object, "shape")?, "shape")?;
         let grid = doc.object(doc.field(object, "chunk_grid")?, "chunk_grid")?;
         let grid_name = doc.text(doc.field(grid, "name")?, "chunk_grid name")?;
-        let configuration = doc.field(grid, "configuration")?;
+        let configuration = || doc.field(grid, "configuration");
         let (chunk_shape, rectilinear) = match grid_name {
             "regular" => {
-                let regular = doc.object(configuration, "chunk_grid configuration")?;
+                let regular = doc.object(configuration()?, "chunk_grid configuration")?;
                 (chunk_shape(doc.field(regular, "chunk_shape")?, &shape, doc)?, None)
             }
             "rectilinear" => {
-                let grid = Rectilinear::parse(configuration, &shape, doc)?;
+                let grid = Rectilinear::parse(configuration()?, &shape, doc)?;
                 (grid.chunk_shape(&shape), Some(grid))
             }
             other => return Err(doc.unsupported(format!("chunk grid {other:?}"))),
@@ -118,8 +118,10 @@ impl ArrayMetadata {
         };
         let mut pipeline = Pipeline::new();
         pipeline.serializer = Serializer::Bytes { swaps: stored.swaps.clone() };
-        if stored.object {
-            // The first filter determines the type of objects.
+        let first = filters.first().and_then(|filter| filter.get("id")).and_then(Value::as_str);
+        let categories = first == Some("categorize") && matches!(stored.dtype, DType::FixedText(_));
+        if stored.object || categories {
+            // The first filter determines the type of objects, and makes texts of numbers.
             let (dtype, serializer) = objects(filters.first(), doc)?;
             stored.dtype = dtype;
             pipeline.serializer = serializer;
@@ -187,7 +189,8 @@ fn objects(filter: Option<&Value>, doc: Doc<'_>) -> Result<(DType, Serializer)> 
             (DType::String, Serializer::Categories { labels, number })
         }
         Some("json2") => (DType::String, Serializer::Json),
-        other => return Err(doc.unsupported(format!("Python objects through {other:?}"))),
+        Some(other) => return Err(doc.unsupported(format!("the encoding {other:?} of Python objects"))),
+        None => return Err(doc.unsupported("Python objects without a filter that encodes them")),
     })
 }
 

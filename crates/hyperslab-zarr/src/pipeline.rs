@@ -256,7 +256,7 @@ impl Sharding {
         let total = product(&counts).ok_or_else(|| place.corrupt("the number of inner chunks overflows"))?;
         let range = self.index.range(total, stored.len() as u64, place)?;
         let raw = Bytes::copy_from_slice(&stored[range.start as usize..range.end as usize]);
-        let index = ShardIndex::parse(raw, self.index, place)?;
+        let index = ShardIndex::parse(raw, self.index, stored.len() as u64, place)?;
         let inner = product(&self.chunk_shape).and_then(|cells| usize::try_from(cells).ok());
         let inner = inner.and_then(|inner| inner.checked_mul(cells.item)).filter(|bytes| *bytes <= out.len());
         let mut scratch =

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Blob, BlobPart, Budget, Capabilities, Content, Error, Externals, FormatDriver, FormatInfo, Glimpse,
-    Locations, MemoryBlob, ObjectRange, ObjectStat, OpenContext, Place, Recognition, Result, Storage,
-    StorageEntry, Store,
+    Blob, BlobPart, Budget, Capabilities, Content, Error, ExternalFiles, Externals, FormatDriver, FormatInfo,
+    Glimpse, Locations, MemoryBlob, ObjectRange, ObjectStat, OpenContext, Place, Recognition, Result,
+    Storage, StorageEntry, Store,
 };
 use serde_json::{Map, Value};
 
@@ -117,6 +117,7 @@ pub(crate) struct ReferenceStorage {
     references: Arc<dyn ReferenceTable>,
     externals: Arc<dyn Externals>,
     locations: Option<Arc<dyn Locations>>,
+    rule: ExternalFiles,
     opened: Mutex<HashMap<Arc<str>, Arc<dyn Blob>>>,
     /// Are there targets on other machines?
     remote: bool,
@@ -130,7 +131,8 @@ impl ReferenceStorage {
     ) -> Result<Self> {
         let remote = references.is_remote()?;
         let (externals, locations) = (context.externals(), context.locations.clone());
-        Ok(Self { name, references, externals, locations, opened: Mutex::default(), remote })
+        let (rule, opened) = (context.external, Mutex::default());
+        Ok(Self { name, references, externals, locations, rule, opened, remote })
     }
 
     /// The file of a reference, opened once.
@@ -144,17 +146,29 @@ impl ReferenceStorage {
             (None, Some(locations)) => locations.open(url)?,
             (None, None) => None,
         };
-        let missing = || {
-            let what = format!("the target {url}, by the rule for external files (none, beside or any)");
-            Error::not_found(Arc::clone(&self.name), what)
-        };
-        let blob = found.ok_or_else(missing)?;
+        let blob = found.ok_or_else(|| self.no_target(url))?;
         opened().insert(Arc::clone(url), Arc::clone(&blob));
         Ok(blob)
     }
 }
 
 impl ReferenceStorage {
+    fn no_target(&self, url: &str) -> Error {
+        match self.rule {
+            ExternalFiles::None => {
+                let what = format!("{url} may not be opened: references to other files are not followed");
+                Error::invalid(format!("{}: {what}", self.name))
+            }
+            ExternalFiles::Beside => {
+                let what = format!(
+                    "the target {url} is not there, or may not be opened because it is not in the folder of the references"
+                );
+                Error::invalid(format!("{}: {what}", self.name))
+            }
+            ExternalFiles::Any => Error::not_found(Arc::clone(&self.name), format!("the target {url}")),
+        }
+    }
+
     /// Refuses a range that its file is too short for.
     fn check_range(&self, key: &str, url: &str, target: &dyn Blob, offset: u64, length: u64) -> Result<()> {
         let size = target.len()?;

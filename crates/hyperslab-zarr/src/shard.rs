@@ -80,8 +80,9 @@ pub(crate) struct ShardIndex {
 }
 
 impl ShardIndex {
-    /// Parses the bytes in [`IndexFormat::range`].
-    pub(crate) fn parse(raw: Bytes, format: IndexFormat, place: Place<'_>) -> Result<Self> {
+    /// Parses the bytes in [`IndexFormat::range`] of an object of `length` bytes. Entries that share bytes would make a small
+    /// shard as large as it likes, so together they may refer to no more than there are.
+    pub(crate) fn parse(raw: Bytes, format: IndexFormat, length: u64, place: Place<'_>) -> Result<Self> {
         let mut entries = raw;
         if format.checksum {
             let Some((body, stored)) = entries.split_last_chunk::<4>() else {
@@ -95,7 +96,27 @@ impl ShardIndex {
             }
             entries.truncate(entries.len() - 4);
         }
-        Ok(Self { entries, big: format.big })
+        let index = Self { entries, big: format.big };
+        let sizes = index.entries.chunks_exact(16).map(|raw| index.words(raw));
+        let stored = sizes
+            .filter(|entry| *entry != (MISSING, MISSING))
+            .fold(0, |sum: u64, (_, size)| sum.saturating_add(size));
+        if stored > length {
+            return Err(place.corrupt(format!(
+                "the index refers to {stored} bytes, but the shard has {length}: inner chunks overlap"
+            )));
+        }
+        Ok(index)
+    }
+
+    /// The offset and size in an entry.
+    fn words(&self, raw: &[u8]) -> (u64, u64) {
+        let word = |half: usize| {
+            let mut word = [0; 8];
+            word.copy_from_slice(&raw[8 * half..8 * half + 8]);
+            if self.big { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) }
+        };
+        (word(0), word(1))
     }
 
     /// Encodes entries (offset and length, or `None`) in the usual format.
@@ -127,12 +148,7 @@ impl ShardIndex {
         let Some((raw, _)) = raw else {
             return Err(place.corrupt(format!("no index entry {number}")));
         };
-        let word = |half: usize| {
-            let mut word = [0; 8];
-            word.copy_from_slice(&raw[8 * half..8 * half + 8]);
-            if self.big { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) }
-        };
-        let (offset, size) = (word(0), word(1));
+        let (offset, size) = self.words(raw);
         if offset == MISSING && size == MISSING {
             return Ok(None);
         }
@@ -155,7 +171,7 @@ mod tests {
     fn entries_come_back_and_damage_is_seen() -> Result<()> {
         let encoded = ShardIndex::encode(&[Some((0, 5)), None, Some((5, 7))]);
         assert_eq!(IndexFormat::USUAL.range(3, 64, PLACE)?, 12..64);
-        let index = ShardIndex::parse(encoded.clone().into(), IndexFormat::USUAL, PLACE)?;
+        let index = ShardIndex::parse(encoded.clone().into(), IndexFormat::USUAL, 64, PLACE)?;
         assert_eq!(index.len(), 3);
         assert_eq!(index.entry(0, 64, PLACE)?, Some(0..5));
         assert_eq!(index.entry(1, 64, PLACE)?, None);
@@ -163,10 +179,14 @@ mod tests {
         assert!(index.entry(2, 11, PLACE).unwrap_err().is_corrupt());
         assert!(index.entry(3, 64, PLACE).is_err());
         assert!(IndexFormat::USUAL.range(u64::MAX, 64, PLACE).is_err());
+        let shared = ShardIndex::encode(&[Some((0, 40)), Some((0, 40))]);
+        assert!(ShardIndex::parse(shared.into(), IndexFormat::USUAL, 64, PLACE).unwrap_err().is_corrupt());
         for at in 0..encoded.len() {
             let mut damaged = encoded.clone();
             damaged[at] ^= 1;
-            assert!(ShardIndex::parse(damaged.into(), IndexFormat::USUAL, PLACE).unwrap_err().is_corrupt());
+            assert!(
+                ShardIndex::parse(damaged.into(), IndexFormat::USUAL, 64, PLACE).unwrap_err().is_corrupt()
+            );
         }
         Ok(())
     }

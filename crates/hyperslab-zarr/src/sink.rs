@@ -389,6 +389,18 @@ impl Sink for ZarrSink {
         self.document(&document, &content)
     }
 
+    fn changes(&self) -> Vec<(String, String)> {
+        let change = |array: &Arc<ZarrArraySink>| {
+            let plan = array.plan();
+            let what = attributes::changed_marker_in_v3(&plan.spec.attributes, &plan.spec.dtype)?;
+            Some((plan.name.strip_prefix(&*self.name)?.to_owned(), what.to_owned()))
+        };
+        match self.options.format {
+            ZarrFormat::V2 => Vec::new(),
+            ZarrFormat::V3 => self.arrays.iter().filter_map(change).collect(),
+        }
+    }
+
     fn commit(mut self: Box<Self>) -> Result<()> {
         self.settle()?;
         if self.options.consolidated {
@@ -638,10 +650,8 @@ impl ArrayPlan {
         let named = |step: &&Step| !matches!(step, Step::Narrow { .. });
         let mut filters: Vec<Value> = self.pipeline.steps.iter().filter(named).map(Step::to_v2).collect();
         let compressor = filters.pop().unwrap_or(Value::Null);
-        match &self.spec.dtype {
-            DType::Bytes => filters.insert(0, json!({"id": "vlen-bytes"})),
-            fixed if !fixed.is_fixed() => filters.insert(0, json!({"id": "vlen-utf8"})),
-            _ => {}
+        if let Some(filter) = dtype::object_filter(&self.spec.dtype) {
+            filters.insert(0, filter);
         }
         json!({
             "zarr_format": 2, "shape": self.spec.grid.shape(), "chunks": self.spec.grid.chunk_shape(),

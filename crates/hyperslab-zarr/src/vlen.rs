@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use hyperslab_core::{CellOrder, Data, Elements, Extents, Fields, Place, Result, product};
+use hyperslab_core::{CellOrder, DType, Data, Elements, Extents, Fields, Place, Result, product};
 
 use crate::codec::Number;
 
@@ -46,6 +46,32 @@ pub(crate) fn decode(
 ) -> Result<Elements> {
     let spans = spans(bytes, place)?;
     gather(spans.len(), |cell| &bytes[spans[cell].clone()], shape, region, order, place)
+}
+
+/// Makes lists of elements whose bytes are those of their items, back to back.
+pub(crate) fn into_lists(elements: Elements, base: &DType, place: Place<'_>) -> Result<Elements> {
+    let Data::Variable { mut offsets, bytes } = elements.data else { return Ok(elements) };
+    let item = base.size().filter(|size| *size > 0).unwrap_or(1) as u64;
+    for offset in &mut offsets {
+        if !offset.is_multiple_of(item) {
+            return Err(place.corrupt(format!("a list of {base} that ends inside an item of {item} bytes")));
+        }
+        *offset /= item;
+    }
+    let items = Box::new(Elements::fixed(bytes));
+    Ok(Elements { data: Data::List { offsets, items }, validity: elements.validity })
+}
+
+/// The bytes of one element: a text, or the items of a list.
+pub(crate) fn element_bytes<'a>(elements: &'a Elements, dtype: &DType, index: usize) -> Option<&'a [u8]> {
+    match (&elements.data, dtype) {
+        (Data::List { offsets, items }, DType::List(base)) if !elements.is_missing(index) => {
+            let (item, bytes) = (base.size()?, items.as_fixed()?);
+            let at = |index: usize| usize::try_from(*offsets.get(index)?).ok()?.checked_mul(item);
+            bytes.get(at(index)?..at(index + 1)?)
+        }
+        _ => elements.variable_at(index),
+    }
 }
 
 /// The elements of a chunk of `shape` cells that are inside `region`, in C order.
@@ -151,6 +177,25 @@ mod tests {
         assert_eq!(elements, Elements::variable(["a", "", "d", "ee"]));
         let elements = decode(&bytes, &[2, 3], &[1, 3], &CellOrder::ColumnMajor, PLACE)?;
         assert_eq!(elements, Elements::variable(["a", "ccc", "ee"]));
+        Ok(())
+    }
+
+    #[test]
+    fn lists_are_whole_items() -> Result<()> {
+        let lists: [&[u8]; 3] = [&[1, 0, 2, 0], &[], &[3, 0]];
+        let bytes = encode(lists.iter().map(|list| Some(*list))).unwrap();
+        let decoded = |base: &DType| {
+            let elements = decode(&bytes, &[3], &[3], &CellOrder::RowMajor, PLACE)?;
+            into_lists(elements, base, PLACE)
+        };
+        let elements = decoded(&DType::Int16)?;
+        let items = Box::new(Elements::fixed(vec![1, 0, 2, 0, 3, 0]));
+        assert_eq!(elements.data, Data::List { offsets: vec![0, 2, 2, 3], items });
+        let dtype = DType::List(DType::Int16.into());
+        for (index, list) in lists.iter().enumerate() {
+            assert_eq!(element_bytes(&elements, &dtype, index), Some(*list));
+        }
+        assert!(decoded(&DType::Int32).unwrap_err().is_corrupt());
         Ok(())
     }
 

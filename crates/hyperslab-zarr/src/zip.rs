@@ -3,19 +3,23 @@
 //! Members that are stored as they are become parts of the archive, without a copy. Deflated ones are inflated when they are
 //! opened, to the size that the directory claims and no further.
 
+mod directory;
+
 use std::collections::BTreeMap;
 use std::io::Write;
+use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use bytes::Bytes;
 use hyperslab_codec::deflate;
 use hyperslab_core::storage::{StageOptions, StagedFile};
 use hyperslab_core::{
-    Blob, BlobPart, BlobReader, Error, LocalStorage, MemoryBlob, ObjectStat, Place, Result, Storage,
-    StorageEntry,
+    Blob, BlobPart, ByteRange, Error, FetchCost, LocalStorage, MemoryBlob, ObjectRange, ObjectStat, Place,
+    Result, Storage, StorageEntry,
 };
 use zip::write::SimpleFileOptions;
-use zip::{CompressionMethod, ZipArchive, ZipWriter};
+use zip::{CompressionMethod, ZipWriter};
 
 /// Inflating makes at most 1032 bytes of one.
 const MAX_INFLATION: u64 = 1040;
@@ -23,72 +27,136 @@ const MAX_INFLATION: u64 = 1040;
 /// The most that one deflated member may become.
 const MAX_INFLATED: u64 = 4 << 30;
 
+/// Headers may have so many bytes more than the directory says: writers put times into one and not the other.
+const HEADER_SLACK: u64 = 64;
+
+/// The most that a deflated document may become: documents describe nodes and are read whole.
+const MAX_DOCUMENT: u64 = 64 << 20;
+
 /// The members of a zip archive.
 #[derive(Debug)]
 pub(crate) struct ZipStorage {
     name: Arc<str>,
     blob: Arc<dyn Blob>,
+    length: u64,
     members: BTreeMap<String, Member>,
 }
 
 #[derive(Debug)]
 struct Member {
     deflated: bool,
-    offset: u64,
+    /// Where its header is, and how long the name and what follows it are in the directory.
+    header: u64,
+    extra: u64,
+    /// Where its bytes start, once the header has been read.
+    start: OnceLock<u64>,
     stored: u64,
     size: u64,
     checksum: u32,
+}
+
+impl Member {
+    /// Checks what the directory of an archive of this length says of a member.
+    fn new(entry: directory::Entry, length: u64, place: Place<'_>) -> Result<Self> {
+        let directory::Entry { name: key, method, is_encrypted, checksum, stored, size, header, extra } =
+            entry;
+        if !is_inside(&key) {
+            return Err(place.corrupt(format!("member {key:?} is not inside the archive")));
+        }
+        let deflated = match method {
+            0 => false,
+            8 => true,
+            other => return Err(place.unsupported(format!("member {key:?} with zip compression {other}"))),
+        };
+        if is_encrypted {
+            return Err(place.unsupported(format!("member {key:?}, which is encrypted")));
+        }
+        let end = header.checked_add(directory::LOCAL_HEADER).and_then(|end| end.checked_add(stored));
+        if end.is_none_or(|end| end > length) {
+            return Err(place.corrupt(format!("member {key:?} reaches past the end")));
+        }
+        let plausible =
+            if deflated { stored.saturating_mul(MAX_INFLATION).min(MAX_INFLATED) } else { stored };
+        if size > plausible || (!deflated && size != stored) {
+            return Err(place.corrupt(format!("member {key:?} of {size} bytes in {stored}")));
+        }
+        Ok(Self { deflated, header, extra, start: OnceLock::new(), stored, size, checksum })
+    }
 }
 
 impl ZipStorage {
     /// The archive in this blob. Where all members are in one folder, that folder is the store.
     pub(crate) fn open(blob: Arc<dyn Blob>) -> Result<Self> {
         let name = Arc::clone(blob.name());
-        let place = Place::new(&name, "zip directory", 0);
-        let wrong = |error: zip::result::ZipError| place.corrupt(error.to_string());
         let length = blob.len()?;
-        let mut archive = ZipArchive::new(BlobReader::new(Arc::clone(&blob))?).map_err(wrong)?;
         let (mut members, mut stored_in_all) = (BTreeMap::new(), 0_u64);
-        for index in 0..archive.len() {
-            let entry = archive.by_index_raw(index).map_err(wrong)?;
-            let key = entry.name().map_err(wrong)?.into_owned();
+        for entry in directory::read(&*blob)? {
+            let key = entry.name.clone();
             if key.ends_with('/') {
                 continue;
             }
-            if !is_inside(&key) {
-                return Err(place.corrupt(format!("member {key:?} is not inside the archive")));
-            }
-            let deflated = match entry.compression() {
-                CompressionMethod::Stored => false,
-                CompressionMethod::Deflated => true,
-                other => {
-                    return Err(place.unsupported(format!("member {key:?} with zip compression {other}")));
-                }
-            };
-            let offset = entry.data_start().ok_or_else(|| place.corrupt("a member without data"))?;
-            let (stored, size) = (entry.compressed_size(), entry.size());
-            if offset.checked_add(stored).is_none_or(|end| end > length) {
-                return Err(place.corrupt(format!("member {key:?} reaches past the end")));
-            }
+            let member = Member::new(entry, length, Place::new(&name, "zip directory", 0))?;
             // Members that share their bytes would make a small archive as large as it likes.
-            stored_in_all = stored_in_all.saturating_add(stored);
+            stored_in_all = stored_in_all.saturating_add(member.stored);
             if stored_in_all > length {
+                let place = Place::new(&name, "zip directory", 0);
                 return Err(place.corrupt(format!("member {key:?} overlaps another")));
             }
-            let plausible =
-                if deflated { stored.saturating_mul(MAX_INFLATION).min(MAX_INFLATED) } else { stored };
-            if size > plausible || (!deflated && size != stored) {
-                return Err(place.corrupt(format!("member {key:?} of {size} bytes in {stored}")));
-            }
-            members.insert(key, Member { deflated, offset, stored, size, checksum: entry.crc32() });
+            members.insert(key, member);
         }
-        Ok(Self { name, blob, members: without_common_folder(members) })
+        Ok(Self { name, blob, length, members: without_common_folder(members) })
+    }
+
+    /// Where the bytes of a member start. Reads its header, once.
+    fn start_of(&self, member: &Member) -> Result<u64> {
+        if let Some(start) = member.start.get() {
+            return Ok(*start);
+        }
+        let header = self.blob.read_at(member.header, directory::LOCAL_HEADER)?;
+        self.note_start(member, &header)
+    }
+
+    /// Takes the start of a member's bytes from its header.
+    fn note_start(&self, member: &Member, header: &[u8]) -> Result<u64> {
+        let place = Place::new(&self.name, "zip member", member.header);
+        let start = directory::start_of(header, place)?;
+        if start.checked_add(member.stored).is_none_or(|end| end > self.length) {
+            return Err(place.corrupt("the member reaches past the end"));
+        }
+        Ok(*member.start.get_or_init(|| start))
+    }
+
+    /// The header and the bytes of a member: a few more than that where the header has not been read.
+    fn whole_of(&self, member: &Member) -> Range<u64> {
+        match member.start.get() {
+            Some(start) => *start..start + member.stored,
+            None => {
+                let most = directory::LOCAL_HEADER + member.extra + HEADER_SLACK + member.stored;
+                member.header..member.header.saturating_add(most).min(self.length)
+            }
+        }
+    }
+
+    /// The ranges that answer requests for whole members that are not compressed.
+    fn plain_members<'a>(&self, requests: &[ObjectRange<'a>]) -> Vec<Option<(&Member, Range<u64>)>> {
+        let of = |request: &ObjectRange<'a>| {
+            let member = self.members.get(request.key).filter(|member| !member.deflated)?;
+            (request.range == ByteRange::Whole).then(|| (member, self.whole_of(member)))
+        };
+        requests.iter().map(of).collect()
     }
 
     fn inflate(&self, key: &str, member: &Member) -> Result<Arc<dyn Blob>> {
         let name = format!("{}/{key}", self.name);
-        let place = Place::new(&name, "member", member.offset);
-        let stored = self.blob.read_at(member.offset, member.stored)?;
+        let start = self.start_of(member)?;
+        let place = Place::new(&name, "member", start);
+        if is_document(key) && member.size > MAX_DOCUMENT {
+            return Err(place.corrupt(format!(
+                "a document of {} bytes, but deflated documents may have at most {MAX_DOCUMENT}",
+                member.size
+            )));
+        }
+        let stored = self.blob.read_at(start, member.stored)?;
         let limit =
             usize::try_from(member.size).map_err(|_| place.corrupt("more bytes than memory holds"))?;
         let mut bytes = Vec::new();
@@ -105,6 +173,11 @@ impl ZipStorage {
         }
         Ok(Arc::new(MemoryBlob::new(name.as_str(), bytes)))
     }
+}
+
+/// Does the archive in this blob have a member with the name of a Zarr document, whatever else is in it?
+pub(crate) fn names_a_store(blob: &dyn Blob) -> bool {
+    directory::read(blob).is_ok_and(|entries| entries.iter().any(|entry| is_document(&entry.name)))
 }
 
 /// Is this key a path below the archive, in its plainest form?
@@ -135,8 +208,51 @@ impl Storage for ZipStorage {
             return self.inflate(key, member).map(Some);
         }
         let name = format!("{}/{key}", self.name);
-        let part = BlobPart::new(name, Arc::clone(&self.blob), member.offset, member.stored)?;
+        let part = BlobPart::new(name, Arc::clone(&self.blob), self.start_of(member)?, member.stored)?;
         Ok(Some(Arc::new(part)))
+    }
+
+    fn is_remote(&self) -> bool {
+        self.blob.is_remote()
+    }
+
+    fn prefetch(&self, requests: &[ObjectRange<'_>]) {
+        let members = requests.iter().filter_map(|request| self.members.get(request.key));
+        self.blob.prefetch(&members.map(|member| self.whole_of(member)).collect::<Vec<_>>());
+    }
+
+    fn read_cost(&self, requests: &[ObjectRange<'_>]) -> FetchCost {
+        let ranges: Vec<_> =
+            self.plain_members(requests).into_iter().flatten().map(|(_, range)| range).collect();
+        let mut cost = self.blob.read_cost(&ranges);
+        cost.requests += (requests.len() - ranges.len()) as u64;
+        cost
+    }
+
+    /// Headers and bytes of whole members are read together.
+    fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
+        if !self.is_remote() {
+            return requests.iter().map(|request| self.read_one(request)).collect();
+        }
+        let members = self.plain_members(requests);
+        let ranges: Vec<_> = members.iter().flatten().map(|(_, range)| range.clone()).collect();
+        let mut fetched = self.blob.read(&ranges)?.into_iter();
+        let each = requests.iter().zip(members).map(|(request, member)| {
+            let Some((member, range)) = member else { return self.read_one(request) };
+            let bytes = fetched.next().unwrap_or_default();
+            let start = match member.start.get() {
+                Some(start) => *start,
+                None => self.note_start(member, &bytes)?,
+            };
+            // Another request may have read the header in the meantime.
+            let from = usize::try_from(start.saturating_sub(range.start)).unwrap_or(usize::MAX);
+            let to = from.saturating_add(member.stored as usize);
+            if start >= range.start && to <= bytes.len() {
+                return Ok(Some(bytes.slice(from..to)));
+            }
+            self.blob.read_at(start, member.stored).map(Some)
+        });
+        each.collect()
     }
 
     fn stat(&self, key: &str) -> Result<Option<ObjectStat>> {
@@ -236,6 +352,16 @@ mod tests {
             let error = ZipStorage::open(blob).unwrap_err();
             assert!(error.is_corrupt(), "{name}: {error}");
         }
+        // Such an archive is still one of Zarr's, so that it is refused by the name of the member.
+        let blob = archive(&[("zarr.json", b"{}"), ("../x", b"1")], CompressionMethod::Stored);
+        assert!(
+            names_a_store(&*blob) && !names_a_store(&*archive(&[("a.npy", b"1")], CompressionMethod::Stored))
+        );
+        // A document that takes more memory than one may.
+        let document = vec![b' '; usize::try_from(MAX_DOCUMENT).unwrap() + 1];
+        let blob = archive(&[("zarr.json", &document), ("c", b"1")], CompressionMethod::Deflated);
+        let error = ZipStorage::open(blob).unwrap().open("zarr.json").unwrap_err();
+        assert!(error.is_corrupt() && error.to_string().contains("document"), "{error}");
         // A size that no deflated bytes can have, claimed in the directory.
         let blob = archive(&[("zarr.json", &[7; 64])], CompressionMethod::Deflated);
         let mut bytes = blob.read_range(0..blob.len().unwrap()).unwrap().to_vec();

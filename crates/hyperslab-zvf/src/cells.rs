@@ -1,30 +1,41 @@
 //! Chunk-grid arrays: one byte string per chunk.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use bytes::Bytes;
-use hyperslab_core::{Array, ChunkCoord, DType, Error, Result};
+use hyperslab_core::{Array, ChunkCoord, DType, Error, Positions, Result, Store, read_serial};
 use hyperslab_zarr::{ZarrArray, ZarrStore};
 use serde_json::{Map, Value};
 
-use crate::coord::{Coord, parse_dotted};
+use crate::coord::{Coord, dotted, parse_dotted};
 use crate::manifests::ChunkBox;
 use crate::meta::{corrupt, dtype};
 
 /// Cells kept decoded, per array.
 pub(crate) const KEPT_BYTES: usize = 64 << 20;
 
-/// An array whose cell `(i, j, k)` holds the array's data for chunk `origin + (i, j, k)`.
+/// An array with one byte string for each chunk of space.
 #[derive(Debug)]
 pub(crate) struct CellArray {
-    array: ZarrArray,
-    origin: Coord,
+    name: String,
+    cells: Cells,
     pub(crate) attributes: Map<String, Value>,
     /// Non-empty cells, in numeric order.
     chunks: OnceLock<Vec<Coord>>,
     kept: Mutex<Kept>,
+}
+
+/// Where the cells of an array are.
+#[derive(Debug)]
+enum Cells {
+    /// In one array, whose cell `(i, j, k)` belongs to the chunk `origin + (i, j, k)`.
+    Grid { array: Box<ZarrArray>, origin: Coord },
+    /// In one array of bytes for each chunk, named by its coordinate: the layout before 0.9.
+    PerChunk { zarr: Arc<ZarrStore>, path: String, stored: Vec<Coord> },
+    /// In memory, because the cells are stored in another form.
+    Memory(BTreeMap<Coord, Bytes>),
 }
 
 #[derive(Debug, Default)]
@@ -35,10 +46,10 @@ struct Kept {
 
 impl CellArray {
     /// The array at a path; `None` if there is none.
-    pub(crate) fn open(zarr: &ZarrStore, path: &str) -> Result<Option<Self>> {
+    pub(crate) fn open(zarr: &Arc<ZarrStore>, path: &str) -> Result<Option<Self>> {
         let array = match zarr.array(path) {
             Ok(array) => array,
-            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) if error.is_not_found() => return Self::open_per_chunk(zarr, path),
             Err(error) => return Err(error),
         };
         let schema = array.schema();
@@ -61,30 +72,70 @@ impl CellArray {
                 origin.ok_or_else(|| corrupt(array.name(), "zarr.json", "chunk_grid_origin"))?
             }
         };
+        let name = array.name().to_owned();
+        Self::new(name, Cells::Grid { array: Box::new(array), origin }, attributes).map(Some)
+    }
+
+    /// The group at a path with one array per chunk; `None` if there is none.
+    fn open_per_chunk(zarr: &Arc<ZarrStore>, path: &str) -> Result<Option<Self>> {
+        let Some(attributes) = zarr.group(path)? else { return Ok(None) };
+        let names = zarr.children(path)?;
+        let rank = names.first().map_or(0, |name| name.split('.').count());
+        let stored = names.iter().filter_map(|name| parse_dotted(name, rank)).collect();
+        let cells = Cells::PerChunk { zarr: Arc::clone(zarr), path: path.to_owned(), stored };
+        Self::new(format!("{}{path}", zarr.name()), cells, attributes.to_json()).map(Some)
+    }
+
+    /// Cells that are held in memory.
+    pub(crate) fn in_memory(
+        name: String,
+        cells: BTreeMap<Coord, Bytes>,
+        attributes: Map<String, Value>,
+    ) -> Result<Self> {
+        Self::new(name, Cells::Memory(cells), attributes)
+    }
+
+    fn new(name: String, cells: Cells, attributes: Map<String, Value>) -> Result<Self> {
         if let Some(encoding) = attributes.get("encoding").and_then(Value::as_str)
             && !["raw", "fragment_index_v1", "dictionary"].contains(&encoding)
         {
-            return Err(Error::unsupported(array.name(), format!("the encoding {encoding:?}")));
+            return Err(Error::unsupported(name, format!("the encoding {encoding:?}")));
         }
-        Ok(Some(Self { array, origin, attributes, chunks: OnceLock::new(), kept: Mutex::default() }))
+        Ok(Self { name, cells, attributes, chunks: OnceLock::new(), kept: Mutex::default() })
     }
 
     pub(crate) fn name(&self) -> &str {
-        self.array.name()
+        &self.name
     }
 
     /// Returns true if cells are stored as they are.
     pub(crate) fn is_raw(&self) -> bool {
-        self.array.schema().filters.is_empty()
+        match &self.cells {
+            Cells::Grid { array, .. } => array.schema().filters.is_empty(),
+            Cells::PerChunk { .. } | Cells::Memory(_) => true,
+        }
     }
 
+    /// Returns true for the layout before 0.9: one array for each chunk.
+    pub(crate) const fn is_per_chunk(&self) -> bool {
+        matches!(self.cells, Cells::PerChunk { .. })
+    }
+
+    /// The number of dimensions of the grid; 0 if nothing is stored in the layout before 0.9.
     pub(crate) fn rank(&self) -> usize {
-        self.origin.len()
+        match &self.cells {
+            Cells::Grid { origin, .. } => origin.len(),
+            Cells::PerChunk { stored, .. } => stored.first().map_or(0, |chunk| chunk.len()),
+            Cells::Memory(cells) => cells.keys().next().map_or(0, |chunk| chunk.len()),
+        }
     }
 
     /// The chunks that can have a cell.
     pub(crate) fn chunk_box(&self) -> ChunkBox {
-        ChunkBox::new(self.origin.clone(), self.array.schema().shape())
+        match &self.cells {
+            Cells::Grid { array, origin } => ChunkBox::new(origin.clone(), array.schema().shape()),
+            Cells::PerChunk { .. } | Cells::Memory(_) => ChunkBox::none(self.rank()),
+        }
     }
 
     /// The type given by the attribute `dtype`; 32-bit floats by default.
@@ -115,23 +166,19 @@ impl CellArray {
 
     /// Like `cell`, without caching it.
     pub(crate) fn read_cell(&self, chunk: &Coord) -> Result<Option<Bytes>> {
-        let Some(at) = self.index(chunk) else { return Ok(None) };
-        Ok(self.array.single_element(&at)?.filter(|cell| !cell.is_empty()))
+        let cell = match &self.cells {
+            Cells::Grid { array, origin } => match index(array, origin, chunk) {
+                Some(at) => array.single_element(&at)?,
+                None => None,
+            },
+            Cells::PerChunk { zarr, path, .. } => byte_array(zarr, &format!("{path}/{}", dotted(chunk)))?,
+            Cells::Memory(cells) => cells.get(chunk).cloned(),
+        };
+        Ok(cell.filter(|cell| !cell.is_empty()))
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The cell's position in the array.
-    fn index(&self, chunk: &Coord) -> Option<ChunkCoord> {
-        if chunk.len() != self.origin.len() {
-            return None;
-        }
-        let at =
-            chunk.iter().zip(&self.origin).map(|(at, origin)| u64::try_from(at.checked_sub(*origin)?).ok());
-        let at: ChunkCoord = at.collect::<Option<_>>()?;
-        self.array.schema().grid.contains(&at).then_some(at)
     }
 
     /// The chunks that the array lists as non-empty, in numeric order; if it has no list, those that are stored.
@@ -148,8 +195,11 @@ impl CellArray {
         Ok(self.chunks.get_or_init(|| chunks))
     }
 
-    /// The content of `nonempty_chunks`.
+    /// The content of `nonempty_chunks`. Without a grid, the names of the arrays are the list.
     pub(crate) fn listed(&self) -> Result<Option<Vec<Coord>>> {
+        if !matches!(self.cells, Cells::Grid { .. }) {
+            return self.stored().map(Some);
+        }
         let Some(listed) = self.attributes.get("nonempty_chunks") else { return Ok(None) };
         let wrong = || corrupt(self.name(), "zarr.json", "nonempty_chunks");
         let listed = listed.as_array().ok_or_else(wrong)?;
@@ -159,9 +209,14 @@ impl CellArray {
 
     /// The cells that have an object or a shard entry.
     pub(crate) fn stored(&self) -> Result<Vec<Coord>> {
+        let (array, origin) = match &self.cells {
+            Cells::Grid { array, origin } => (array, origin),
+            Cells::PerChunk { stored, .. } => return Ok(stored.clone()),
+            Cells::Memory(cells) => return Ok(cells.keys().cloned().collect()),
+        };
         let mut stored = Vec::new();
-        self.array.visit_chunks(&mut |at, _| {
-            let chunk = at.iter().zip(&self.origin).map(|(at, origin)| (*at as i64).saturating_add(*origin));
+        array.visit_chunks(&mut |at, _| {
+            let chunk = at.iter().zip(origin).map(|(at, origin)| (*at as i64).saturating_add(*origin));
             stored.push(chunk.collect());
             Ok(ControlFlow::Continue(()))
         })?;
@@ -178,4 +233,31 @@ impl CellArray {
         let shape = self.attributes.get("row_shape")?.as_array()?;
         shape.iter().map(Value::as_u64).try_fold(1_u64, |all, own| all.checked_mul(own?))
     }
+}
+
+/// The position of a chunk's cell in the array.
+fn index(array: &ZarrArray, origin: &Coord, chunk: &Coord) -> Option<ChunkCoord> {
+    if chunk.len() != origin.len() {
+        return None;
+    }
+    let at = chunk.iter().zip(origin).map(|(at, origin)| u64::try_from(at.checked_sub(*origin)?).ok());
+    let at: ChunkCoord = at.collect::<Option<_>>()?;
+    array.schema().grid.contains(&at).then_some(at)
+}
+
+/// The content of an array of bytes, as stores before 0.9 keep their blobs; `None` if there is no such array.
+pub(crate) fn byte_array(zarr: &ZarrStore, path: &str) -> Result<Option<Bytes>> {
+    let array = match zarr.array(path) {
+        Ok(array) => array,
+        Err(error) if error.is_not_found() => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let schema = array.schema();
+    if schema.dtype != DType::UInt8 || schema.grid.rank() != 1 {
+        let feature =
+            format!("a blob stored as an array of {} of the shape {:?}", schema.dtype, schema.shape());
+        return Err(Error::unsupported(array.name(), feature));
+    }
+    let values = read_serial(&array, Positions::whole(schema.shape()))?;
+    Ok(values.elements.as_fixed().cloned())
 }

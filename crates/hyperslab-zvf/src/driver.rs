@@ -66,6 +66,10 @@ impl FormatDriver for ZvfDriver {
         Ok(Box::new(ZvfWriter::create(target, own, write_options(spec))?))
     }
 
+    fn append_geometry(&self, target: &Path, memory: u64) -> Result<Box<dyn GeometrySink>> {
+        Ok(Box::new(ZvfWriter::append(target, usize::try_from(memory).unwrap_or(usize::MAX))?))
+    }
+
     fn write_geometry(&self, target: &Path, spec: &GeometrySpec, data: &GeometryData) -> Result<()> {
         crate::write(target, kind(spec)?, data, &write_options(spec))
     }
@@ -78,7 +82,14 @@ impl GeometrySink for ZvfWriter {
         attributes: &[(String, Values)],
         objects: &[Option<i64>],
     ) -> Result<()> {
-        Self::vertices(self, vertices, attributes, objects)
+        // In a store with objects, vertices without any belong to none.
+        let rows = vertices.shape.first().copied().unwrap_or(0) as usize;
+        let nobody = vec![None; if objects.is_empty() && self.has_objects() { rows } else { 0 }];
+        Self::vertices(self, vertices, attributes, if nobody.is_empty() { objects } else { &nobody })
+    }
+
+    fn geometry(&mut self, data: &GeometryData, groups: &[Vec<i64>]) -> Result<()> {
+        self.add(data, groups)
     }
 
     fn links(&mut self, ends: &[u64]) -> Result<()> {

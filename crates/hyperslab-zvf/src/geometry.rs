@@ -7,8 +7,8 @@ use hyperslab_core::{
     Result,
 };
 
+use crate::chain;
 use crate::level::Level;
-use crate::query;
 use crate::store::Levels;
 
 /// A geometry of a Zarr Vectors store.
@@ -49,15 +49,14 @@ impl ZvfGeometry {
         Ok(Self { name, schema, levels: Arc::clone(levels), only })
     }
 
-    fn level(&self, wanted: Option<usize>) -> Result<&Level> {
+    /// The level that a query asks for, and those that it adds to.
+    fn chain(&self, wanted: Option<usize>) -> Result<Vec<&Level>> {
         match (self.only, wanted) {
-            (Some(only), None) => self.levels.level(only),
-            (Some(only), Some(wanted)) if wanted == only => self.levels.level(only),
-            (Some(only), Some(wanted)) => Err(Error::invalid(format!(
+            (Some(only), Some(wanted)) if wanted != only => Err(Error::invalid(format!(
                 "{}: the node is level {only} and has no level {wanted}",
                 self.name
             ))),
-            (None, wanted) => self.levels.level(wanted.unwrap_or(0)),
+            (only, wanted) => self.levels.chain(only.or(wanted).unwrap_or(0)),
         }
     }
 }
@@ -74,10 +73,10 @@ impl Geometry for ZvfGeometry {
     fn levels(&self) -> Result<Vec<GeometryLevel>> {
         let all = 0..self.levels.len();
         let numbers = all.filter(|number| self.only.is_none_or(|only| only == *number));
-        numbers.map(|number| self.levels.level(number)?.summary()).collect()
+        numbers.map(|number| chain::summary(&self.levels.chain(number)?)).collect()
     }
 
     fn query(&self, wanted: &GeometryQuery) -> Result<GeometryData> {
-        query::run(self.level(wanted.level)?, wanted)
+        chain::query(&self.chain(wanted.level)?, wanted)
     }
 }

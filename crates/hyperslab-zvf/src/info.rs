@@ -33,8 +33,7 @@ fn level_details(level: &Level) -> Result<Value> {
     let attributes: Vec<&str> = level.attributes()?.iter().map(|(name, _)| name.as_str()).collect();
     let link_attributes: Vec<&str> =
         level.link_attributes()?.iter().map(|attribute| attribute.name.as_str()).collect();
-    let cross: Vec<i64> =
-        Links::deltas(&level.zarr, &level.path)?.into_iter().filter(|delta| *delta != 0).collect();
+    let cross: Vec<i64> = Links::deltas(level)?.into_iter().filter(|delta| *delta != 0).collect();
     let groups = crate::objects::groups(&level.zarr, &level.path)?.len();
     let chunks = level.vertices.chunks()?;
     let mut shown = json!({

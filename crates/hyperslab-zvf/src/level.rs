@@ -23,6 +23,8 @@ pub(crate) struct Level {
     /// Its path: `/0`.
     pub(crate) path: String,
     pub(crate) metadata: Map<String, Value>,
+    /// Whether the next coarser level belongs to its content: what it stores is only what that level lacks.
+    pub(crate) adds: bool,
     pub(crate) chunk_shape: Vec<f64>,
     pub(crate) vertices: CellArray,
     pub(crate) fragments: Option<CellArray>,
@@ -50,26 +52,30 @@ impl Level {
             zarr.group(&path)?.ok_or_else(|| Error::not_found(Arc::clone(zarr.name()), path.as_str()))?;
         let metadata = attributes.to_json().shift_remove("zarr_vectors_level");
         let metadata = metadata.and_then(|own| own.as_object().cloned()).unwrap_or_default();
-        if let Some(refinement) = metadata.get("refinement") {
-            return Err(Error::unsupported(
-                Arc::clone(zarr.name()),
-                format!("the refinement {refinement} of {path}"),
-            ));
-        }
-        let vertices_path = format!("{path}/vertices");
-        let Some(vertices) = CellArray::open(zarr, &vertices_path)? else {
-            // Stores of 0.6 to 0.8 have a group of arrays here. The version text is no help, because writers never checked it.
-            if zarr.group(&vertices_path)?.is_some() {
-                let feature = format!("the layout of Zarr Vectors before 0.9 (a group at {vertices_path})");
+        let adds = match metadata.get("refinement").map(Value::as_str) {
+            None | Some(Some("replace")) => false,
+            Some(Some("add")) => true,
+            Some(_) => {
+                let refinement = &metadata["refinement"];
+                let feature = format!("the refinement {refinement} of {path}");
                 return Err(Error::unsupported(Arc::clone(zarr.name()), feature));
             }
-            return Err(Error::not_found(Arc::clone(zarr.name()), vertices_path.as_str()));
         };
+        let vertices_path = format!("{path}/vertices");
+        let missing = || Error::not_found(Arc::clone(zarr.name()), vertices_path.as_str());
+        let vertices = CellArray::open(zarr, &vertices_path)?.ok_or_else(missing)?;
         let chunk_shape = match metadata.get("chunk_shape") {
             None => root.chunk_shape.clone(),
             own => sizes(own, root.rank()).ok_or_else(|| corrupt(zarr.name(), &path[1..], "chunk_shape"))?,
         };
-        if vertices.rank() < root.rank() || vertices.rank() > root.rank() + 1 {
+        // The layout is told by what is stored: the version text is no help, because writers never checked it.
+        let older = vertices.is_per_chunk();
+        if older && zarr.group(&format!("{path}/vertex_group_offsets"))?.is_some() {
+            let feature = format!("the layout of Zarr Vectors before 0.6 (vertex_group_offsets in {path})");
+            return Err(Error::unsupported(Arc::clone(zarr.name()), feature));
+        }
+        let empty = older && vertices.rank() == 0;
+        if !empty && (vertices.rank() < root.rank() || vertices.rank() > root.rank() + 1) {
             let problem = format!("a grid of {} dimensions for {} axes", vertices.rank(), root.rank());
             return Err(corrupt(zarr.name(), &vertices_path[1..], problem));
         }
@@ -83,6 +89,7 @@ impl Level {
             root: Arc::clone(root),
             path,
             metadata,
+            adds,
             chunk_shape,
             vertices,
             fragments,
@@ -97,7 +104,12 @@ impl Level {
 
     /// The number of grid axes before those of space: one with attribute chunking.
     pub(crate) fn leading(&self) -> usize {
-        self.vertices.rank() - self.root.rank()
+        self.vertices.rank().saturating_sub(self.root.rank())
+    }
+
+    /// Returns true for the layout of 0.6 to 0.8.
+    pub(crate) const fn is_older(&self) -> bool {
+        self.vertices.is_per_chunk()
     }
 
     /// Bytes of one vertex.
@@ -163,6 +175,22 @@ impl Level {
         self.metadata.get("fragments_tile").and_then(Value::as_bool).unwrap_or(false)
     }
 
+    /// The names in the group at a path; none without the group. Stores before 0.9 have such folders without a document.
+    pub(crate) fn members(&self, path: &str) -> Result<Vec<String>> {
+        if self.is_older() {
+            let entries = match self.zarr.directory().list(&path[1..]) {
+                Err(error) if error.is_not_found() => Vec::new(),
+                found => found?,
+            };
+            return Ok(entries
+                .into_iter()
+                .filter(|entry| entry.is_directory)
+                .map(|entry| entry.name)
+                .collect());
+        }
+        if self.zarr.group(path)?.is_none() { Ok(Vec::new()) } else { self.zarr.children(path) }
+    }
+
     /// The vertex attributes, by name.
     pub(crate) fn attributes(&self) -> Result<&[(String, CellArray)]> {
         if let Some(attributes) = self.attributes.get() {
@@ -170,11 +198,9 @@ impl Level {
         }
         let family = format!("{}/vertex_attributes", self.path);
         let mut attributes = Vec::new();
-        if self.zarr.group(&family)?.is_some() {
-            for name in self.zarr.children(&family)? {
-                if let Some(cells) = CellArray::open(&self.zarr, &format!("{family}/{name}"))? {
-                    attributes.push((name, cells));
-                }
+        for name in self.members(&family)? {
+            if let Some(cells) = CellArray::open(&self.zarr, &format!("{family}/{name}"))? {
+                attributes.push((name, cells));
             }
         }
         Ok(self.attributes.get_or_init(|| attributes))
@@ -184,7 +210,7 @@ impl Level {
         if let Some(links) = self.links.get() {
             return Ok(links.as_ref());
         }
-        let links = Links::open(&self.zarr, &self.path, 0)?;
+        let links = Links::open(self, 0)?;
         Ok(self.links.get_or_init(|| links).as_ref())
     }
 
@@ -192,7 +218,7 @@ impl Level {
         if let Some(attributes) = self.link_attributes.get() {
             return Ok(attributes);
         }
-        let attributes = LinkAttribute::open_all(&self.zarr, &self.path)?;
+        let attributes = LinkAttribute::open_all(self)?;
         Ok(self.link_attributes.get_or_init(|| attributes))
     }
 
@@ -226,11 +252,11 @@ impl Level {
             }
         };
         let objects = self.objects()?.map_or(0, Objects::present);
-        let stored = self.links()?.and_then(|links| links.count).unwrap_or(0);
+        let stored = || self.links()?.map_or(Ok(0), Links::total);
         let shared = self.metadata.get("shared_fragments").and_then(Value::as_bool).unwrap_or(false);
         let links = match self.root.linking() {
             Linking::None => 0,
-            Linking::Stored => stored,
+            Linking::Stored => stored()?,
             // A path or tree has one link fewer than vertices.
             Linking::Path | Linking::Tree if !shared && objects > 0 => vertices.saturating_sub(objects),
             Linking::Path | Linking::Tree => self.count_path_links()?,

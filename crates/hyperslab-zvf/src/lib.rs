@@ -21,6 +21,8 @@
 //! | `cells` | arrays with one byte string per chunk |
 //! | `meta`, `coord` | documents; coordinates and their spelling |
 //! | `level`, `query` | one level, and queries of it |
+//! | `chain` | levels that add to the next coarser one |
+//! | `older` | the layouts of 0.6 and 0.7 |
 //! | `store`, `geometry` | [`ZvfStore`], [`ZvfGeometry`], [`FragmentStore`] |
 //! | `info`, `verify` | statistics of chunks and fragments; checks |
 //! | `write` | [`ZvfWriter`], [`write`]: new stores, in bounded memory, on all cores |
@@ -42,6 +44,7 @@
 #![forbid(unsafe_code)]
 
 mod cells;
+mod chain;
 mod coord;
 mod driver;
 mod fragment;
@@ -54,6 +57,7 @@ mod manifests;
 mod meta;
 mod numbers;
 mod objects;
+mod older;
 mod pyramid;
 mod query;
 mod store;

@@ -1,5 +1,7 @@
 //! Stored links: records of rows in one chunk or in several.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use hyperslab_core::{DType, Error, Fields, Place, Result, Store};
 use hyperslab_zarr::ZarrStore;
@@ -8,7 +10,9 @@ use serde_json::Value;
 use crate::cells::CellArray;
 use crate::coord::{Coord, parse_segment, segment_name};
 use crate::fragment::FragmentIndex;
+use crate::level::Level;
 use crate::meta::corrupt;
+use crate::older;
 
 /// The maximum number of endpoints of one link.
 const MAX_WIDTH: usize = 16;
@@ -35,9 +39,60 @@ pub(crate) struct Segment {
     /// The offsets from the first endpoint's chunk to the others.
     pub(crate) offsets: Vec<Coord>,
     permuted: bool,
+    /// How rows are stored.
+    integer: Integer,
+}
+
+/// A type of integers: its size in bytes, and whether it has a sign.
+#[derive(Debug, Clone, Copy)]
+struct Integer {
+    size: usize,
+    signed: bool,
+}
+
+impl Integer {
+    const INT64: Self = Self { size: 8, signed: true };
+
+    /// The type with this name, such as `uint32`.
+    fn named(name: &str) -> Option<Self> {
+        let dtype = crate::meta::dtype(name)?;
+        let signed = matches!(dtype, DType::Int8 | DType::Int16 | DType::Int32 | DType::Int64);
+        let unsigned = matches!(dtype, DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64);
+        if signed || unsigned { Some(Self { size: dtype.size()?, signed }) } else { None }
+    }
+
+    /// A little-endian number of this type.
+    fn read(self, word: &[u8]) -> i128 {
+        let negative = self.signed && word.last().is_some_and(|byte| *byte >= 0x80);
+        let mut wide = [if negative { 0xff } else { 0 }; 16];
+        wide[..word.len()].copy_from_slice(word);
+        i128::from_le_bytes(wide)
+    }
 }
 
 impl Segment {
+    /// Links with 64-bit rows in the order given to the writer.
+    pub(crate) const fn plain(cells: CellArray, offsets: Vec<Coord>) -> Self {
+        Self { cells, offsets, permuted: false, integer: Integer::INT64 }
+    }
+
+    /// Links whose rows are of the type that the cells name.
+    pub(crate) fn new(cells: CellArray, offsets: Vec<Coord>, permuted: bool) -> Result<Self> {
+        let integer = match cells.attributes.get("dtype") {
+            None => Integer::INT64,
+            Some(name) => name
+                .as_str()
+                .and_then(Integer::named)
+                .ok_or_else(|| Error::unsupported(cells.name(), format!("links of the type {name}")))?,
+        };
+        Ok(Self { cells, offsets, permuted, integer })
+    }
+
+    /// Bytes of one record of links with `width` endpoints.
+    const fn record_size(&self, width: usize) -> usize {
+        self.integer.size * (width + self.permuted as usize)
+    }
+
     /// The chunk of an endpoint of a record in the cell of `source`.
     pub(crate) fn chunk_of(&self, source: &Coord, end: usize) -> Coord {
         match end.checked_sub(1).and_then(|k| self.offsets.get(k)) {
@@ -53,26 +108,45 @@ impl Segment {
 }
 
 impl Links {
-    /// The relative levels to which links of the level with the group `level` lead; 0 is the level itself.
-    pub(crate) fn deltas(zarr: &ZarrStore, level: &str) -> Result<Vec<i64>> {
-        let family = format!("{level}/links");
-        if zarr.group(&family)?.is_none() {
-            return Ok(Vec::new());
-        }
-        Ok(zarr.children(&family)?.iter().filter_map(|name| name.parse().ok()).collect())
+    /// Links within a level, in cells that were arranged by the reader.
+    pub(crate) const fn arranged(width: usize, segments: Vec<Segment>, groups: Option<CellArray>) -> Self {
+        Self { delta: 0, width, directed: false, duplicate: false, count: None, segments, groups }
     }
 
-    /// The links of the level whose group is `level`; `None` if it has none.
-    pub(crate) fn open(zarr: &ZarrStore, level: &str, delta: i64) -> Result<Option<Self>> {
+    /// How many links there are: as declared, or else counted.
+    pub(crate) fn total(&self) -> Result<u64> {
+        if let Some(count) = self.count {
+            return Ok(count);
+        }
+        let mut total = 0;
+        for segment in &self.segments {
+            for chunk in segment.cells.chunks()? {
+                total += self.records(segment, chunk)?.len() as u64;
+            }
+        }
+        Ok(total)
+    }
+
+    /// The relative levels to which links of a level lead; 0 is the level itself.
+    pub(crate) fn deltas(level: &Level) -> Result<Vec<i64>> {
+        let names = level.members(&format!("{}/links", level.path))?;
+        Ok(names.iter().filter_map(|name| name.parse().ok()).collect())
+    }
+
+    /// The links of a level; `None` if it has none.
+    pub(crate) fn open(level: &Level, delta: i64) -> Result<Option<Self>> {
+        if level.is_older() {
+            return if delta == 0 { older::links(level) } else { Ok(None) };
+        }
+        let (zarr, level) = (&level.zarr, level.path.as_str());
         let name = if delta == 0 { "0".to_owned() } else { format!("{delta:+}") };
         let family = format!("{level}/links/{name}");
         let Some(attributes) = zarr.group(&family)? else { return Ok(None) };
         let attributes = attributes.to_json();
         let wrong = |problem: String| corrupt(zarr.name(), &family[1..], problem);
         let number = |key: &str| attributes.get(key).and_then(Value::as_u64);
-        let width = number("link_width").and_then(|width| usize::try_from(width).ok());
-        let width = width.filter(|width| (1..=MAX_WIDTH).contains(width));
-        let width = width.ok_or_else(|| wrong(format!("link_width {:?}", attributes.get("link_width"))))?;
+        let width = attributes.get("link_width");
+        let width = link_width(width).ok_or_else(|| wrong(format!("link_width {width:?}")))?;
         let directed = attributes.get("directed").and_then(Value::as_bool).unwrap_or(false);
         let duplicate = match attributes.get("store").and_then(Value::as_str) {
             None | Some("canonical") => false,
@@ -91,10 +165,7 @@ impl Links {
             if cells.attributes.get("has_perm").and_then(Value::as_bool).is_some_and(|own| own != permuted) {
                 return Err(wrong(format!("has_perm of {name:?} contradicts directed and store")));
             }
-            if cells.attributes.get("dtype").and_then(Value::as_str).is_some_and(|own| own != "int64") {
-                return Err(Error::unsupported(cells.name(), "links of another type than int64"));
-            }
-            segments.push(Segment { cells, offsets, permuted });
+            segments.push(Segment::new(cells, offsets, permuted)?);
         }
         let groups = match delta {
             0 => CellArray::open(zarr, &format!("{level}/link_fragments"))?,
@@ -109,7 +180,7 @@ impl Links {
         let Some(cell) = segment.cells.cell(chunk)? else { return Ok(Vec::new()) };
         let name = format!("{} chunk {}", segment.cells.name(), crate::coord::dotted(chunk));
         let place = Place::new(&name, "links", 0);
-        let row = 8 * (self.width + usize::from(segment.permuted));
+        let row = segment.record_size(self.width);
         let (data, kept) = if self.is_flat(segment) {
             let kept = self.local_rows(&cell, row, chunk)?;
             (cell.clone(), kept)
@@ -136,18 +207,18 @@ impl Links {
     }
 
     fn record(&self, segment: &Segment, bytes: &[u8], place: Place<'_>) -> Result<Record> {
-        let mut fields = Fields::new(bytes, place);
-        let code = if segment.permuted { fields.i64()? } else { 0 };
+        let mut numbers = bytes.chunks_exact(segment.integer.size).map(|word| segment.integer.read(word));
+        let code = if segment.permuted { numbers.next().unwrap_or(0) } else { 0 };
         let mut stored = Record::with_capacity(self.width);
-        for k in 0..self.width {
-            let row = fields.i64()?;
+        for (k, row) in numbers.enumerate() {
             let row = u64::try_from(row).map_err(|_| place.corrupt(format!("a link to row {row}")))?;
             stored.push((k, row));
         }
         if !segment.permuted {
             return Ok(stored);
         }
-        let order = lehmer(code, self.width).ok_or_else(|| place.corrupt(format!("permutation {code}")))?;
+        let order = i64::try_from(code).ok().and_then(|code| lehmer(code, self.width));
+        let order = order.ok_or_else(|| place.corrupt(format!("permutation {code}")))?;
         let mut original = stored.clone();
         for (i, place) in order.into_iter().enumerate() {
             original[place] = stored[i];
@@ -171,7 +242,7 @@ impl Links {
     /// The number of records in a cell, named or not.
     pub(crate) fn stored(&self, segment: &Segment, chunk: &Coord) -> Result<usize> {
         let Some(cell) = segment.cells.cell(chunk)? else { return Ok(0) };
-        let row = 8 * (self.width + usize::from(segment.permuted));
+        let row = segment.record_size(self.width);
         let place = Place::new(segment.cells.name(), "links", 0);
         let data = if self.is_flat(segment) { cell.len() } else { inline_data(&cell, place)?.len() };
         Ok(data / row)
@@ -212,8 +283,12 @@ pub(crate) struct LinkAttribute {
 }
 
 impl LinkAttribute {
-    /// All attributes of the links of the level whose group is `level`.
-    pub(crate) fn open_all(zarr: &ZarrStore, level: &str) -> Result<Vec<Self>> {
+    /// All attributes of the links of a level.
+    pub(crate) fn open_all(level: &Level) -> Result<Vec<Self>> {
+        if level.is_older() {
+            return older::link_attributes(level);
+        }
+        let (zarr, level): (&Arc<ZarrStore>, _) = (&level.zarr, level.path.as_str());
         let family = format!("{level}/link_attributes");
         let mut attributes = Vec::new();
         if zarr.group(&family)?.is_none() {
@@ -233,9 +308,20 @@ impl LinkAttribute {
             let Some((_, first)) = segments.first() else { continue };
             let shape = first.attributes.get("row_shape").and_then(Value::as_array);
             let width = if shape.is_none_or(Vec::is_empty) { None } else { first.row_width() };
-            attributes.push(Self { name, dtype: first.dtype()?, width, segments });
+            let dtype = first.dtype()?;
+            attributes.push(Self::new(name, dtype, width, segments));
         }
         Ok(attributes)
+    }
+
+    /// An attribute with these cells, by the name of the link array.
+    pub(crate) const fn new(
+        name: String,
+        dtype: DType,
+        width: Option<u64>,
+        segments: Vec<(String, CellArray)>,
+    ) -> Self {
+        Self { name, dtype, width, segments }
     }
 
     pub(crate) fn row_size(&self) -> usize {
@@ -254,6 +340,12 @@ impl LinkAttribute {
         }
         Ok(Some(cell))
     }
+}
+
+/// The number of endpoints that a family of links declares.
+pub(crate) fn link_width(declared: Option<&Value>) -> Option<usize> {
+    let width = declared.and_then(Value::as_u64).and_then(|width| usize::try_from(width).ok());
+    width.filter(|width| (1..=MAX_WIDTH).contains(width))
 }
 
 /// A link's endpoints: which chunk of its segment, which row there.
@@ -311,6 +403,17 @@ mod tests {
         let all: Vec<_> = (0..6).map(|code| lehmer(code, 3).unwrap()).collect();
         assert_eq!(all, [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]);
         assert_eq!((lehmer(6, 3), lehmer(-1, 3)), (None, None));
+    }
+
+    #[test]
+    fn rows_of_any_integer_type_are_read() {
+        let read = |name: &str, word: &[u8]| Integer::named(name).map(|integer| integer.read(word));
+        assert_eq!(read("int16", &[0xfe, 0xff]), Some(-2));
+        assert_eq!(read("uint16", &[0xfe, 0xff]), Some(0xfffe));
+        assert_eq!(read("int64", &[0xff; 8]), Some(-1));
+        assert_eq!(read("uint64", &[0xff; 8]), Some(i128::from(u64::MAX)));
+        assert_eq!(read("uint8", &[200]), Some(200));
+        assert_eq!((read("float32", &[0; 4]), read("bool", &[0])), (None, None));
     }
 
     #[test]

@@ -9,6 +9,9 @@ use serde_json::{Map, Value};
 /// The maximum number of dimensions.
 const MAX_RANK: usize = 16;
 
+/// The capability of stores with levels that add to the next coarser one.
+const ADDITIVE: &str = "additive_levels";
+
 /// An error about a document of a store.
 pub(crate) fn corrupt(store: &str, document: &str, problem: impl Into<String>) -> Error {
     Error::Corrupt(Box::new(Corrupt {
@@ -28,6 +31,8 @@ pub(crate) struct Root {
     pub(crate) kinds: Vec<String>,
     pub(crate) links_convention: String,
     pub(crate) identity_objects: bool,
+    /// Whether readers must know levels that add to the next coarser one.
+    pub(crate) requires_additive: bool,
     pub(crate) axes: Vec<String>,
     /// Added to stored positions to get world positions.
     pub(crate) offset: Option<Vec<f64>>,
@@ -58,7 +63,8 @@ impl Root {
         let own = attributes.get("zarr_vectors").and_then(Value::as_object);
         let own = own.ok_or_else(|| wrong("no attribute \"zarr_vectors\"".to_owned()))?;
         let required = own.get("required_capabilities").and_then(Value::as_array);
-        if let Some(token) = required.and_then(|required| required.first()) {
+        let mut required = required.into_iter().flatten();
+        if let Some(token) = required.find(|token| token.as_str() != Some(ADDITIVE)) {
             return Err(Error::unsupported(Arc::clone(store), format!("the required capability {token}")));
         }
         let scale = attributes.get("multiscales").and_then(|list| list.get(0));
@@ -98,6 +104,10 @@ impl Root {
             bounds,
             kinds,
             links_convention: text("links_convention", "implicit_sequential"),
+            requires_additive: own
+                .get("required_capabilities")
+                .and_then(Value::as_array)
+                .is_some_and(|required| !required.is_empty()),
             identity_objects: own.get("object_index_convention").and_then(Value::as_str) == Some("identity"),
             axes,
             offset: offset.filter(|offset| offset.iter().any(|part| *part != 0.0)),

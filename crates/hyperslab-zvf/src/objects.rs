@@ -3,15 +3,17 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+use bytes::Bytes;
 use hyperslab_core::{Array, DType, Elements, Error, Place, Positions, Result, Store, Values, read_serial};
 use hyperslab_zarr::{ZarrArray, ZarrStore};
 use serde_json::Value;
 
 use crate::coord::Coord;
 use crate::level::Level;
-use crate::manifest::{Block, Fragments};
+use crate::manifest::{self, Block, Fragments};
 use crate::manifests::{ChunkBox, Manifests};
 use crate::meta::corrupt;
+use crate::older::{self, Strings};
 
 /// The number of cached chunks of manifests.
 const KEPT_CHUNKS: usize = 16;
@@ -24,15 +26,23 @@ pub(crate) struct Objects {
     present: Option<u64>,
     /// The chunks that manifests may name.
     chunks: ChunkBox,
-    manifests: Option<ZarrArray>,
+    manifests: Source,
     /// Ids by row; `None` if an object's id is its row.
     ids: Option<ZarrArray>,
     table: OnceLock<Ids>,
     /// Decoded chunks of the manifests.
     kept: Mutex<HashMap<u64, Manifests>>,
     by_chunk: OnceLock<HashMap<Coord, Vec<Use>>>,
-    /// For the identity convention: the only chunk, whose fragment `i` is object `i`.
-    only: Option<Coord>,
+}
+
+/// Where the manifests are.
+#[derive(Debug)]
+enum Source {
+    Array(Box<ZarrArray>),
+    /// In one blob, as 0.6 stores them.
+    Strings(Strings),
+    /// Nowhere, by the identity convention: fragment `i` of this chunk is object `i`.
+    Only(Coord),
 }
 
 #[derive(Debug)]
@@ -61,6 +71,12 @@ impl Objects {
         let name = format!("{}{path}", zarr.name());
         let number = |key: &str| attributes.get(key).and_then(Value::as_u64);
         let layout = attributes.get("layout").and_then(Value::as_str);
+        let strings = if layout.is_none() { Strings::open(zarr, &path)? } else { None };
+        if let Some(strings) = strings {
+            let count = strings.len() as u64;
+            let source = Source::Strings(strings);
+            return Ok(Some(Self::new(name, count, chunks, source, None, None)));
+        }
         let with_ids = match layout {
             Some("vlen_manifests_v1") => false,
             Some("vlen_manifests_v2") => true,
@@ -98,34 +114,26 @@ impl Objects {
         {
             return Err(corrupt(&name, "object_ids", format!("not {count} int64")));
         }
-        Ok(Some(Self {
-            name,
-            count,
-            present: number("num_present"),
-            chunks,
-            manifests: Some(manifests),
-            ids,
-            table: OnceLock::new(),
-            kept: Mutex::default(),
-            by_chunk: OnceLock::new(),
-            only: None,
-        }))
+        let source = Source::Array(Box::new(manifests));
+        Ok(Some(Self::new(name, count, chunks, source, ids, number("num_present"))))
+    }
+
+    fn new(
+        name: String,
+        count: u64,
+        chunks: ChunkBox,
+        manifests: Source,
+        ids: Option<ZarrArray>,
+        present: Option<u64>,
+    ) -> Self {
+        let (table, kept, by_chunk) = (OnceLock::new(), Mutex::default(), OnceLock::new());
+        Self { name, count, present, chunks, manifests, ids, table, kept, by_chunk }
     }
 
     /// The convention without an index: object `i` is fragment `i` of the only chunk.
     pub(crate) fn identity(name: &str, chunk: Coord, fragments: u64) -> Self {
-        Self {
-            name: name.to_owned(),
-            count: fragments,
-            present: None,
-            chunks: ChunkBox::none(chunk.len()),
-            manifests: None,
-            ids: None,
-            table: OnceLock::new(),
-            kept: Mutex::default(),
-            by_chunk: OnceLock::new(),
-            only: Some(chunk),
-        }
+        let chunks = ChunkBox::none(chunk.len());
+        Self::new(name.to_owned(), fragments, chunks, Source::Only(chunk), None, None)
     }
 
     /// The number of rows of the index, including objects that are absent at this level.
@@ -177,12 +185,19 @@ impl Objects {
 
     /// The fragments of an object, in order.
     pub(crate) fn manifest(&self, row: u64) -> Result<Vec<Block>> {
-        if let Some(only) = &self.only {
-            return Ok(vec![Block { chunk: only.clone(), fragments: Fragments::One(row) }]);
-        }
-        let Some(array) = &self.manifests else { return Ok(Vec::new()) };
+        let store = || Ok::<_, Error>(format!("{} object {}", self.name, self.id(row)?));
+        let array = match &self.manifests {
+            Source::Array(array) => array,
+            Source::Only(only) => {
+                return Ok(vec![Block { chunk: only.clone(), fragments: Fragments::One(row) }]);
+            }
+            Source::Strings(strings) => {
+                let stored = strings.get(row as usize).unwrap_or_default();
+                return manifest::parse(&stored, self.chunks.rank(), Place::new(&store()?, "manifest", 0));
+            }
+        };
         let each = array.schema().grid.chunk_shape()[0];
-        let store = format!("{} object {}", self.name, self.id(row)?);
+        let store = store()?;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let number = row / each;
         let stream = || array.element_stream(&[number].as_slice().into());
@@ -219,19 +234,27 @@ impl Objects {
 pub(crate) fn attributes(level: &Level, ids: &[i64]) -> Result<Vec<(String, Values)>> {
     let family = format!("{}/object_attributes", level.path);
     let Some(objects) = level.objects()? else { return Ok(Vec::new()) };
-    if level.zarr.group(&family)?.is_none() {
+    let names = level.members(&family)?;
+    if names.is_empty() {
         return Ok(Vec::new());
     }
     let rows = ids.iter().map(|id| objects.row(*id)).collect::<Result<Vec<u64>>>()?;
     let mut attributes = Vec::new();
-    for name in level.zarr.children(&family)? {
-        let array = level.zarr.array(&format!("{family}/{name}"))?;
-        let shape = array.schema().shape().to_vec();
+    for name in names {
+        let path = format!("{family}/{name}");
+        let all = if level.is_older() { older::object_attribute(&level.zarr, &path)? } else { None };
+        let all = match all {
+            Some(all) => all,
+            None => {
+                let array = level.zarr.array(&path)?;
+                read_serial(&array, Positions::whole(array.schema().shape()))?
+            }
+        };
+        let shape = all.shape.to_vec();
         if shape.first().copied() != Some(objects.len()) || shape.len() > 2 {
             let problem = format!("{:?} rows for {} objects", shape, objects.len());
-            return Err(corrupt(array.name(), "object attribute", problem));
+            return Err(corrupt(&format!("{}{path}", level.zarr.name()), "object attribute", problem));
         }
-        let all = read_serial(&array, Positions::whole(&shape))?;
         let each = shape.get(1).copied().unwrap_or(1);
         let cells = rows.iter().flat_map(|row| (0..each).map(move |part| (0, (row * each + part) as usize)));
         let picks: Vec<(usize, usize)> = cells.collect();
@@ -242,47 +265,79 @@ pub(crate) fn attributes(level: &Level, ids: &[i64]) -> Result<Vec<(String, Valu
     Ok(attributes)
 }
 
-/// The array of groups; `None` if a level has none.
-fn group_array(zarr: &ZarrStore, level: &str) -> Result<Option<ZarrArray>> {
-    let array = match zarr.array(&format!("{level}/groups")) {
-        Ok(array) => array,
-        Err(error) if error.is_not_found() => return Ok(None),
-        Err(error) => return Err(error),
-    };
-    let schema = array.schema();
-    if schema.dtype != DType::Bytes || schema.grid.rank() != 1 {
-        return Err(corrupt(array.name(), "groups", format!("an array of {}", schema.dtype)));
+/// The groups of a level.
+enum Groups {
+    Array(Box<ZarrArray>),
+    /// In one blob, as 0.6 and 0.7 store them.
+    Strings(Strings),
+}
+
+impl Groups {
+    /// The groups of a level; `None` if it has none.
+    fn open(zarr: &ZarrStore, level: &str) -> Result<Option<Self>> {
+        let path = format!("{level}/groups");
+        let array = match zarr.array(&path) {
+            Ok(array) => array,
+            Err(error) if error.is_not_found() => {
+                return Ok(Strings::open(zarr, &path)?.map(Self::Strings));
+            }
+            Err(error) => return Err(error),
+        };
+        let schema = array.schema();
+        if schema.dtype != DType::Bytes || schema.grid.rank() != 1 {
+            return Err(corrupt(array.name(), "groups", format!("an array of {}", schema.dtype)));
+        }
+        Ok(Some(Self::Array(Box::new(array))))
     }
-    Ok(Some(array))
+
+    fn len(&self) -> u64 {
+        match self {
+            Self::Array(array) => array.schema().shape()[0],
+            Self::Strings(strings) => strings.len() as u64,
+        }
+    }
+
+    /// The range of ids that stands for a group.
+    fn range(&self, group: u64) -> Option<Value> {
+        let Self::Array(array) = self else { return None };
+        let attributes = array.schema().attributes.to_json();
+        attributes.get("group_ranges")?.get(group.to_string()).cloned()
+    }
+
+    fn stored(&self, group: u64) -> Result<Bytes> {
+        match self {
+            Self::Array(array) => {
+                let region = hyperslab_core::Region::new(&[group], &[1]);
+                let row = read_serial(&**array, Positions::region(&region))?;
+                Ok(Bytes::copy_from_slice(row.elements.variable_at(0).unwrap_or_default()))
+            }
+            Self::Strings(strings) => Ok(strings.get(group as usize).unwrap_or_default()),
+        }
+    }
 }
 
 /// The ids of all groups.
 pub(crate) fn groups(zarr: &ZarrStore, level: &str) -> Result<Vec<Vec<i64>>> {
-    let count = group_array(zarr, level)?.map_or(0, |array| array.schema().shape()[0]);
+    let count = Groups::open(zarr, level)?.map_or(0, |groups| groups.len());
     (0..count).map(|number| group(zarr, level, number)).collect()
 }
 
 /// The ids of the objects in a group.
 pub(crate) fn group(zarr: &ZarrStore, level: &str, group: u64) -> Result<Vec<i64>> {
     let missing = || Error::invalid(format!("{}{level}: there is no group {group}", zarr.name()));
-    let array = group_array(zarr, level)?.ok_or_else(missing)?;
-    let schema = array.schema();
-    let wrong = |problem: String| corrupt(array.name(), "groups", problem);
-    if group >= schema.shape()[0] {
+    let groups = Groups::open(zarr, level)?.ok_or_else(missing)?;
+    let wrong = |problem: String| corrupt(&format!("{}{level}", zarr.name()), "groups", problem);
+    if group >= groups.len() {
         return Err(missing());
     }
-    let attributes = schema.attributes.to_json();
-    let range = attributes.get("group_ranges").and_then(|ranges| ranges.get(group.to_string()));
-    if let Some(range) = range {
+    if let Some(range) = groups.range(group) {
         let end = |i: usize| range.get(i).and_then(Value::as_i64);
         return match (end(0), end(1)) {
             (Some(start), Some(stop)) if stop.saturating_sub(start) <= 1 << 32 => Ok((start..stop).collect()),
             _ => Err(wrong(format!("group_ranges of {group} is {range}"))),
         };
     }
-    let region = hyperslab_core::Region::new(&[group], &[1]);
-    let row = read_serial(&array, Positions::region(&region))?;
-    let bytes = row.elements.variable_at(0).unwrap_or_default();
+    let bytes = groups.stored(group)?;
     if bytes.len() % 8 != 0 {
         return Err(wrong(format!("group {group} has {} bytes", bytes.len())));
     }

@@ -84,6 +84,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
             compression: options.compression,
             shards: options.shards,
             folder: &temporary,
+            extras: None,
         };
         let coarsening = Coarsening { number, bin: &bins[number], options };
         let upward = coarsening.run(opened.levels(), &mut level)?;
@@ -97,6 +98,7 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
                 compression: options.compression,
                 shards: options.shards,
                 folder: &temporary_folder(folder),
+                extras: None,
             };
             if !prefix.is_empty() {
                 fine.group("", &Value::Null)?;
@@ -111,10 +113,9 @@ pub fn build_pyramid(store: impl AsRef<Path>, options: &PyramidOptions) -> Resul
     Ok(())
 }
 
-/// Adds coarser levels to a store whose finest level is settled and that is not committed.
-pub(crate) fn add_to(sink: &mut ZarrSink, options: &WriteOptions) -> Result<()> {
-    let folder = sink.folder().to_owned();
-    let own = PyramidOptions {
+/// The coarser levels that the options of a new store ask for.
+pub(crate) fn generated(options: &WriteOptions) -> PyramidOptions {
+    PyramidOptions {
         factors: options.factors.clone(),
         bin_shape: Some(options.first_bin()),
         shared_fragments: options.shared_fragments,
@@ -122,14 +123,19 @@ pub(crate) fn add_to(sink: &mut ZarrSink, options: &WriteOptions) -> Result<()> 
         compression: options.compression,
         memory: options.memory,
         shards: true,
-    };
+    }
+}
+
+/// Adds coarser levels to a store whose finest level is settled and that is not committed.
+pub(crate) fn add_to(sink: &mut ZarrSink, own: &PyramidOptions) -> Result<()> {
+    let folder = sink.folder().to_owned();
     let opened = store::open_path(&folder)?;
     let mut root = root_document(&folder)?;
-    let bins = bins(&opened, &root, &own)?;
+    let bins = bins(&opened, &root, own)?;
     for number in 1..bins.len() {
         let opened = store::open_path(&folder)?;
         let rank = opened.levels().level(number - 1)?.vertices.rank();
-        let coarsening = Coarsening { number, bin: &bins[number], options: &own };
+        let coarsening = Coarsening { number, bin: &bins[number], options: own };
         let mut level = LevelSink {
             sink,
             path: format!("/{number}"),
@@ -137,13 +143,14 @@ pub(crate) fn add_to(sink: &mut ZarrSink, options: &WriteOptions) -> Result<()> 
             compression: own.compression,
             shards: own.shards,
             folder: &folder,
+            extras: None,
         };
         let upward = coarsening.run(opened.levels(), &mut level)?;
         if own.cross_level != CrossLevel::None {
             level.path = format!("/{}", number - 1);
             upward.write(&mut level, "links/+1")?;
         }
-        add_level(&mut root, number, &bins, &own);
+        add_level(&mut root, number, &bins, own);
         let attributes = root.get("attributes").cloned().unwrap_or_default();
         sink.rewrite_group("/", &json_attributes(&attributes))?;
         sink.settle()?;

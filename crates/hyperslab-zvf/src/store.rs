@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use hyperslab_core::{
     Attribute, Attributes, Blob, Depth, Error, LocalStorage, Node, Place, Report, Result, Storage, Store,
-    normal_path,
+    counted, normal_path,
 };
 use hyperslab_zarr::ZarrStore;
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::fragment::{FragmentIndex, MAGIC};
 use crate::geometry::ZvfGeometry;
 use crate::level::Level;
-use crate::meta::Root;
+use crate::meta::{Root, corrupt};
 use crate::verify;
 
 /// The levels of a store, opened when they are asked for.
@@ -45,6 +45,30 @@ impl Levels {
         }
         let level = Level::open(&self.zarr, &self.root, &self.root.levels[at])?;
         Ok(self.opened[at].get_or_init(|| level))
+    }
+
+    /// The levels whose content together is that of the level with this number, finest first. A level that adds needs the next
+    /// coarser one.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`](Error::Corrupt) if that is missing in a store that declares such levels. In others, a level that has nothing to
+    /// add to is complete.
+    pub(crate) fn chain(&self, number: usize) -> Result<Vec<&Level>> {
+        let mut chain = vec![self.level(number)?];
+        let mut next = number;
+        while chain.last().is_some_and(|level| level.adds) {
+            next += 1;
+            if self.root.levels.iter().any(|name| name.parse() == Ok(next)) {
+                chain.push(self.level(next)?);
+            } else if self.root.requires_additive {
+                let problem = format!("level {} adds to level {next}, which is not there", next - 1);
+                return Err(corrupt(self.zarr.directory().name(), "zarr.json", problem));
+            } else {
+                break;
+            }
+        }
+        Ok(chain)
     }
 }
 
@@ -213,7 +237,7 @@ impl Store for FragmentStore {
 
     fn verify(&self, _: Depth, report: &mut Report) -> Result<()> {
         // Opening has checked everything that can be checked without the chunk.
-        report.passed("fragment_index", format!("{} fragments", self.index.len()));
+        report.passed("fragment_index", counted(self.index.len() as u64, "fragment"));
         Ok(())
     }
 }

@@ -79,6 +79,13 @@ impl<'a> Failures<'a> {
 
 fn check_level(levels: &Levels, level: &Level, report: &mut Report) {
     let node = level.path.clone();
+    if level.adds {
+        let mut failures = Failures::new(report, "refinement", &node);
+        if let Err(error) = check_additive(levels, level, &mut failures) {
+            failures.add(&error);
+        }
+        failures.end("adds to the next coarser level".to_owned());
+    }
     let mut listing = Failures::new(report, "nonempty_chunks", &node);
     if let Err(error) = check_listing(level, &mut listing) {
         listing.add(&error);
@@ -125,6 +132,32 @@ fn check_listing(level: &Level, failures: &mut Failures<'_>) -> Result<()> {
     for chunk in level.vertices.stored()? {
         if listed.binary_search(&chunk).is_err() && level.vertices.cell(&chunk)?.is_some() {
             failures.add(&wrong(format!("chunk {} is stored but not in nonempty_chunks", dotted(&chunk))));
+        }
+    }
+    Ok(())
+}
+
+/// A level that adds to the next coarser one: that is there, the store tells readers, and no object is stored at both.
+fn check_additive(levels: &Levels, level: &Level, failures: &mut Failures<'_>) -> Result<()> {
+    let store = levels.zarr.directory().name();
+    let wrong = |problem: String| corrupt(store, "zarr.json", problem);
+    if !levels.root.requires_additive {
+        let problem =
+            "required_capabilities lack \"additive_levels\": other readers take the level for complete";
+        failures.add(&wrong(problem.to_owned()));
+    }
+    let number: usize = level.path[1..].parse().unwrap_or(0);
+    let chain = levels.chain(number)?;
+    let [_, coarser, ..] = chain.as_slice() else {
+        failures.add(&wrong(format!("level {number} adds to level {}, which is not there", number + 1)));
+        return Ok(());
+    };
+    let (Some(own), Some(other)) = (level.objects()?, coarser.objects()?) else { return Ok(()) };
+    for row in 0..own.len() {
+        let id = own.id(row)?;
+        let Ok(there) = other.row(id) else { continue };
+        if !own.manifest(row)?.is_empty() && !other.manifest(there)?.is_empty() {
+            failures.add(&wrong(format!("object {id} of {} is also in {}", level.path, coarser.path)));
         }
     }
     Ok(())

@@ -6,7 +6,9 @@
 //! | each chunk: order of rows, fragments, cells | `arrange`, `finish` |
 //! | objects: the fragments of all chunks, by object | `objects` |
 //! | links: from vertices to rows, then to arrays | `links`, `segments` |
+//! | a store that exists: read, and written anew with more | `append` |
 
+pub(crate) mod append;
 pub(crate) mod arrange;
 pub(crate) mod buckets;
 pub(crate) mod cells;

@@ -4,7 +4,6 @@ Every vertex has an attribute `n`, its number in the input. Answers are made fro
 own queries: {store, level, box, objects, groups, vertices: [n …], links: [[n, …] …], paths: {id: [n …]}}.
 """
 
-import json
 import pathlib
 import sys
 import warnings
@@ -13,6 +12,8 @@ import numpy as np
 import zarr_vectors
 
 warnings.simplefilter("ignore")
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+from truth import Cases  # noqa: E402
 from zarr_vectors.multiresolution.coarsen import build_pyramid  # noqa: E402
 from zarr_vectors.types.graphs import write_graph  # noqa: E402
 from zarr_vectors.types.lines import write_lines  # noqa: E402
@@ -21,58 +22,6 @@ from zarr_vectors.types.points import read_points, write_points  # noqa: E402
 from zarr_vectors.types.polylines import write_polylines  # noqa: E402
 
 assert zarr_vectors.__version__ == "0.9.2", zarr_vectors.__version__
-
-
-class Cases:
-    def __init__(self, folder, boxes):
-        self.folder = pathlib.Path(folder)
-        self.folder.mkdir(parents=True, exist_ok=True)
-        self.cases, self.boxes = [], boxes
-
-    def path(self, name):
-        return str(self.folder / name)
-
-    def add(self, name, positions, links=None, objects=None, groups=None, ordered=True, ids_of_group=None):
-        """All queries over one store. `objects`: id -> numbers of vertices in order."""
-        rng = np.random.default_rng(len(name))
-        positions = np.asarray(positions, dtype="f8")
-        low, high = positions.min(0), positions.max(0)
-        queries = [dict()]
-        for _ in range(self.boxes):
-            a, b = rng.uniform(low, high), rng.uniform(low, high)
-            queries.append({"box": [np.minimum(a, b).tolist(), np.maximum(a, b).tolist()]})
-        # A box whose borders are vertices, one without any, and one around all.
-        queries.append({"box": [positions[0].tolist(), positions[0].tolist()]})
-        queries.append({"box": [(high + 1).tolist(), (high + 2).tolist()]})
-        queries.append({"box": [(low - 1e6).tolist(), (high + 1e6).tolist()]})
-        if objects:
-            some = list(objects)[:: max(1, len(objects) // 3)]
-            queries += [{"objects": [some[0]]}, {"objects": some[::-1]}, {"objects": some, "box": queries[1]["box"]}]
-        if groups:
-            queries += [{"groups": [g]} for g in groups]
-        for query in queries:
-            chosen = list(query.get("objects", []))
-            for group in query.get("groups", []):
-                chosen += groups[group]
-            if chosen:
-                mask = np.zeros(len(positions), bool)
-                for one in chosen:
-                    mask[objects[one]] = True
-            else:
-                mask = np.ones(len(positions), bool)
-            if "box" in query:
-                mask &= ((positions >= query["box"][0]) & (positions <= query["box"][1])).all(1)
-            case = {"store": name, "level": 0, "ordered": ordered} | query
-            case["vertices"] = np.flatnonzero(mask).tolist()
-            if links is not None:
-                case["links"] = [list(map(int, link)) for link in links if mask[list(link)].all()]
-            if objects is not None:
-                paths = {str(i): [int(n) for n in rows if mask[n]] for i, rows in objects.items() if not chosen or i in chosen}
-                case["paths"] = {i: rows for i, rows in paths.items() if rows or chosen}
-            self.cases.append(case)
-
-    def finish(self):
-        (self.folder / "cases.json").write_text(json.dumps(self.cases))
 
 
 def points(cases, rng, n, more, d):
@@ -117,6 +66,21 @@ def paths(cases, rng, count, more, d):
     cases.add("lines", ends.reshape(-1, d), number.tolist(), {i: row.tolist() for i, row in enumerate(number)})
 
 
+def write_graph_of(dtype, *arguments, **options):
+    """As `write_graph`, with the rows of links in another type: the functions below it take one, it does not."""
+    import zarr_vectors.core.arrays as arrays
+    import zarr_vectors.types.graphs as graphs
+
+    kept = arrays.create_links_array, arrays.write_links, graphs.create_links_array, graphs.write_links
+    create = lambda *a, **k: kept[0](*a, **k | {"dtype": dtype})  # noqa: E731
+    write = lambda *a, **k: kept[1](*a, **k | {"dtype": np.dtype(dtype)})  # noqa: E731
+    arrays.create_links_array, arrays.write_links, graphs.create_links_array, graphs.write_links = create, write, create, write
+    try:
+        graphs.write_graph(*arguments, **options)
+    finally:
+        arrays.create_links_array, arrays.write_links, graphs.create_links_array, graphs.write_links = kept
+
+
 def linked(cases, rng, n, more, d):
     positions = rng.uniform(0, 100, (n, d)).astype("f4")
     number = {"n": np.arange(n)}
@@ -132,6 +96,9 @@ def linked(cases, rng, n, more, d):
     parents = np.array([(i, rng.integers(max(0, i - 4), i)) for i in range(1, n)])
     write_graph(cases.path("skeleton"), positions, parents, kind="skeleton", vertex_attributes=number, **chunk)
     cases.add("skeleton", positions, parents, whole, ordered=False)
+    for dtype in ["int32", "uint64", "int16"][: 3 if more else 1]:
+        write_graph_of(dtype, cases.path(f"graph_{dtype}"), positions, edges, vertex_attributes=number, **chunk)
+        cases.add(f"graph_{dtype}", positions, edges, whole, ordered=False)
     if more:
         write_graph(cases.path("graph_shards"), positions, edges, vertex_attributes=number, shard_shape=2, **chunk)
         cases.add("graph_shards", positions, edges, whole, ordered=False)

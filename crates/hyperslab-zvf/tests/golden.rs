@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use hyperslab_core::{Depth, Geometry, GeometryQuery, MemoryStorage, Node, Report, Store};
+use hyperslab_zvf::ZvfWriter;
 
 fn stores() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores")
@@ -20,6 +21,72 @@ fn golden_stores_are_answered_by_the_truth() {
     for case in &cases {
         support::check(&folder, case);
     }
+}
+
+/// The layouts of 0.6 and 0.7, as zarr-vectors wrote them then.
+#[test]
+fn older_layouts_are_answered_by_the_truth() {
+    for (version, least) in [("0.6.0", 20), ("0.7.0", 40)] {
+        let folder = stores().with_file_name("older").join(version);
+        let cases = support::cases(&folder);
+        assert!(cases.len() > least, "{version}: {}", cases.len());
+        cases.iter().for_each(|case| support::check(&folder, case));
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if !path.is_dir() {
+                continue;
+            }
+            let store = hyperslab_zvf::open_path(&path).unwrap();
+            let mut report = Report::default();
+            store.verify(Depth::Deep, &mut report).unwrap();
+            assert!(report.findings.iter().all(|finding| finding.ok), "{}: {report:?}", path.display());
+            let whole = store.geometry().unwrap().query(&GeometryQuery::default()).unwrap();
+            let levels = store.geometry().unwrap().levels().unwrap();
+            assert_eq!(levels[0].vertices, whole.vertices.shape[0], "{}", path.display());
+            assert_eq!(levels[0].links, whole.links.map_or(0, |links| links.shape[0]), "{}", path.display());
+            assert_eq!(store.details().unwrap()["zv_version"], version);
+        }
+        let store = hyperslab_zvf::open_path(folder.join("points_ids")).unwrap();
+        let query = GeometryQuery { objects: vec![3, 1], ..Default::default() };
+        let data = store.geometry().unwrap().query(&query).unwrap();
+        assert_eq!(data.object_attributes[0].1.to_json(), serde_json::json!([4.5, 1.5]));
+        let Err(refused) = ZvfWriter::append(folder.join("points_ids"), 1 << 20) else { panic!("added to") };
+        assert!(refused.is_unsupported() && refused.to_string().contains("before 0.9"), "{refused}");
+    }
+}
+
+/// That version stored the attributes of links within a chunk only.
+#[test]
+fn older_links_have_the_attributes_that_were_stored() {
+    let store = hyperslab_zvf::open_path(stores().with_file_name("older").join("0.7.0/graph")).unwrap();
+    let data = store.geometry().unwrap().query(&GeometryQuery::default()).unwrap();
+    let (name, weights) = &data.link_attributes[0];
+    let present = weights.to_json().as_array().unwrap().iter().filter(|weight| !weight.is_null()).count();
+    assert_eq!(name, "w");
+    assert!(present > 0 && present < weights.len(), "{present} of {}", weights.len());
+}
+
+/// Links of other types than 64-bit integers, and of types that are no integers.
+#[test]
+fn links_of_any_integer_type_are_read() {
+    let mut files = BTreeMap::new();
+    load(&stores().join("graph_int32"), "", &mut files);
+    let local = "0/links/0/0.0/zarr.json";
+    let with = |to: &str| {
+        let mut files = files.clone();
+        let text = String::from_utf8(files[local].clone()).unwrap();
+        assert!(text.contains("\"int32\""), "{text}");
+        files.insert(local.to_owned(), text.replacen("\"int32\"", to, 1).into_bytes());
+        let store = hyperslab_zvf::open(Arc::new(MemoryStorage::new("m", files))).unwrap();
+        let mut report = Report::default();
+        store.verify(Depth::Deep, &mut report).unwrap();
+        (store.geometry().unwrap().query(&GeometryQuery::default()), report.ok())
+    };
+    assert!(with("\"int32\"").0.is_ok_and(|data| data.links.unwrap().shape[0] > 20));
+    assert!(with("\"uint32\"").1);
+    assert!(with("\"int64\"").0.is_err());
+    let error = with("\"float32\"").0.unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("float32"), "{error}");
 }
 
 #[test]
@@ -75,15 +142,19 @@ fn what_we_cannot_read_is_refused_by_name() {
     assert!(error.is_unsupported() && error.to_string().contains("draco"), "{error}");
     // Without the list of chunks, which other readers need, the stored ones are found.
     assert_eq!(edit("0/vertices/zarr.json", "nonempty_chunks", "other_chunks").unwrap(), 60);
-    // The layout before 0.9: a group where the array is.
+    let error =
+        edit("0/zarr.json", "\"object_sparsity\"", "\"refinement\": \"multiply\", \"object_sparsity\"")
+            .unwrap_err();
+    assert!(error.is_unsupported() && error.to_string().contains("multiply"), "{error}");
+    // The layout before 0.6: offsets where the fragments are.
     let mut old = files;
-    old.insert(
-        "0/vertices/zarr.json".to_owned(),
-        br#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#.to_vec(),
-    );
+    let group = br#"{"zarr_format": 3, "node_type": "group", "attributes": {}}"#;
+    for name in ["0/vertices/zarr.json", "0/vertex_group_offsets/zarr.json"] {
+        old.insert(name.to_owned(), group.to_vec());
+    }
     let store = hyperslab_zvf::open(Arc::new(MemoryStorage::new("m", old))).unwrap();
     let error = store.geometry().unwrap().query(&GeometryQuery::default()).unwrap_err();
-    assert!(error.is_unsupported() && error.to_string().contains("before 0.9"), "{error}");
+    assert!(error.is_unsupported() && error.to_string().contains("before 0.6"), "{error}");
 }
 
 #[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
@@ -128,11 +199,11 @@ fn damaged_stores_fail_well() {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) as usize % below.max(1)
     };
-    for entry in std::fs::read_dir(stores()).unwrap() {
-        let path = entry.unwrap().path();
-        if !path.is_dir() {
-            continue;
-        }
+    let older = stores().with_file_name("older");
+    let mut paths: Vec<PathBuf> =
+        std::fs::read_dir(stores()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    paths.extend([older.join("0.6.0/points_ids"), older.join("0.7.0/graph")]);
+    for path in paths.into_iter().filter(|path| path.is_dir()) {
         let mut files = BTreeMap::new();
         load(&path, "", &mut files);
         let names: Vec<String> = files.keys().cloned().collect();

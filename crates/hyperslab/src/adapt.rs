@@ -2,15 +2,18 @@
 //!
 //! An adapted array is an [`Array`] like any other, so reads, queries and conversions need no special case for it.
 
+mod forward;
+
 use std::fmt::Debug;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, ChunkStatistics, Coverage, Data, Elements,
-    Error, Layer, PartialOutput, PlannedChunk, Result, Span, StoredForm, Usage, with_scratch,
+    Array, ArraySchema, ChunkCoord, ChunkRef, Data, Elements, Error, Layer, Result, StoredForm, with_scratch,
 };
+
+pub(crate) use forward::forward_to;
 
 /// The same bytes under another schema: another element type of the same size, or text as characters along an extra axis.
 #[derive(Debug)]
@@ -33,20 +36,14 @@ impl Relabelled {
 }
 
 impl Array for Relabelled {
+    forward_to!(inner: name, blob, visits_every_chunk, usage, fetch);
+
     fn schema(&self) -> &ArraySchema {
         &self.schema
     }
 
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         self.inner.locate(&chunks.iter().map(|chunk| self.own(chunk)).collect::<Vec<_>>())
-    }
-
-    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
-        self.inner.blob(key)
     }
 
     fn decode(
@@ -59,6 +56,10 @@ impl Array for Relabelled {
         self.inner.decode(&self.own(chunk), reference, stored, out)
     }
 
+    fn verify_checksum(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Result<()> {
+        self.inner.verify_checksum(&self.own(chunk), reference)
+    }
+
     fn visit_chunks(
         &self,
         visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
@@ -68,22 +69,6 @@ impl Array for Relabelled {
             chunk.resize(rank, 0);
             visit(chunk, reference)
         })
-    }
-
-    fn visits_every_chunk(&self) -> bool {
-        self.inner.visits_every_chunk()
-    }
-
-    fn usage(&self) -> Result<Usage> {
-        self.inner.usage()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
-        self.inner.fetch(spans)
     }
 }
 
@@ -102,84 +87,13 @@ impl Described {
 }
 
 impl Array for Described {
+    forward_to!(
+        inner: name, locate, blob, decode, decode_partial, decode_elements, visit_chunks, visits_every_chunk, usage,
+        verify_checksum, statistics, statistics_are_hints, stored_form, fetch,
+    );
+
     fn schema(&self) -> &ArraySchema {
         &self.schema
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
-    }
-
-    fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
-        self.inner.locate(chunks)
-    }
-
-    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
-        self.inner.blob(key)
-    }
-
-    fn decode(
-        &self,
-        chunk: &ChunkCoord,
-        reference: &ChunkRef,
-        stored: &[Bytes],
-        out: &mut [u8],
-    ) -> Result<()> {
-        self.inner.decode(chunk, reference, stored, out)
-    }
-
-    fn decode_partial(
-        &self,
-        wanted: &PlannedChunk,
-        reference: &ChunkRef,
-        stored: &[Bytes],
-        out: PartialOutput<'_, '_>,
-    ) -> Result<Coverage> {
-        self.inner.decode_partial(wanted, reference, stored, out)
-    }
-
-    fn decode_elements(
-        &self,
-        chunk: &ChunkCoord,
-        reference: &ChunkRef,
-        stored: &[Bytes],
-    ) -> Result<Elements> {
-        self.inner.decode_elements(chunk, reference, stored)
-    }
-
-    fn visit_chunks(
-        &self,
-        visit: &mut dyn FnMut(ChunkCoord, ChunkRef) -> Result<ControlFlow<()>>,
-    ) -> Result<()> {
-        self.inner.visit_chunks(visit)
-    }
-
-    fn visits_every_chunk(&self) -> bool {
-        self.inner.visits_every_chunk()
-    }
-
-    fn usage(&self) -> Result<Usage> {
-        self.inner.usage()
-    }
-
-    fn statistics(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkStatistics>>> {
-        self.inner.statistics(chunks)
-    }
-
-    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
-        self.inner.stored_form(chunk, reference)
-    }
-
-    fn statistics_are_hints(&self) -> bool {
-        self.inner.statistics_are_hints()
-    }
-
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
-        self.inner.fetch(spans)
     }
 }
 
@@ -232,21 +146,15 @@ fn unmark(reference: &ChunkRef) -> ChunkRef {
 }
 
 impl<M: ElementMap> Array for Mapped<M> {
+    forward_to!(inner: name, blob, visits_every_chunk, usage, fetch);
+
     fn schema(&self) -> &ArraySchema {
         &self.schema
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
     }
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
         let references = self.inner.locate(chunks)?;
         Ok(references.into_iter().map(|reference| reference.map(mark)).collect())
-    }
-
-    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
-        self.inner.blob(key)
     }
 
     fn decode(
@@ -300,23 +208,7 @@ impl<M: ElementMap> Array for Mapped<M> {
         self.inner.visit_chunks(&mut |chunk, reference| visit(chunk, mark(reference)))
     }
 
-    fn visits_every_chunk(&self) -> bool {
-        self.inner.visits_every_chunk()
-    }
-
-    fn usage(&self) -> Result<Usage> {
-        self.inner.usage()
-    }
-
     fn stored_form(&self, _chunk: &ChunkCoord, _reference: &ChunkRef) -> Option<StoredForm> {
         None
-    }
-
-    fn is_remote(&self) -> bool {
-        self.inner.is_remote()
-    }
-
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
-        self.inner.fetch(spans)
     }
 }

@@ -202,6 +202,9 @@ fn array_json(object: &mut Map<String, Value>, array: &dyn Array, usage: Option<
     object.insert("shape".into(), shape);
     let chunk_shape = if schema.chunked { json!(schema.grid.chunk_shape()) } else { Value::Null };
     object.insert("chunk_shape".into(), chunk_shape);
+    if let Some(shard_shape) = &schema.stored.shard_shape {
+        object.insert("shard_shape".into(), json!(shard_shape));
+    }
     let fixed = schema.shape().iter().map(|extent| Some(*extent)).eq(schema.max_shape.iter().copied());
     if !fixed {
         object.insert("max_shape".into(), json!(schema.max_shape));

@@ -71,14 +71,19 @@ pub struct Combination {
 /// Opens several stores as one, joined along a dimension.
 ///
 /// The stores are sorted by the dimension's coordinate. Without a coordinate they stay in the given order. Arrays without the
-/// dimension must be equal in all stores.
+/// dimension must be equal in all stores. Units of time and differing attributes are those of the earliest store.
 ///
 /// # Errors
 ///
 /// [`Invalid`](Error::Invalid) if the stores disagree; the message names the store and the difference. Otherwise any error from
 /// opening and reading them.
 pub fn combine(paths: &[PathBuf], dimension: &str, options: &CombineOptions) -> Result<Combination> {
-    joined(paths, dimension, options, false).map(|joined| joined.0)
+    let (found, _) = joined(paths, dimension, options, false)?;
+    if found.order.first() == paths.first() {
+        return Ok(found);
+    }
+    // The earliest store gives units and attributes, in whatever order the stores are named.
+    joined(&found.order, dimension, options, false).map(|joined| joined.0)
 }
 
 /// Like [`combine`]. With `first_stays`, the first store stays in front whatever its coordinate, and the others must follow it.

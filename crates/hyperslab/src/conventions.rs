@@ -48,7 +48,8 @@ impl Interpretation {
     #[must_use]
     pub fn of(schema: &ArraySchema) -> Self {
         let mut own = Self { unit: text(&schema.attributes, "units"), ..Self::default() };
-        if !schema.dtype.is_integer() && !schema.dtype.is_float() {
+        let numbers = number_type(&schema.dtype);
+        if !numbers.is_integer() && !numbers.is_float() {
             return own;
         }
         own.unsigned = reinterpreted(&schema.attributes, &schema.dtype);
@@ -98,7 +99,7 @@ impl Interpretation {
 
     /// The type of the stored values before unpacking.
     fn stored<'a>(&'a self, schema: &'a ArraySchema) -> &'a DType {
-        self.unsigned.as_ref().unwrap_or(&schema.dtype)
+        self.unsigned.as_ref().unwrap_or_else(|| number_type(&schema.dtype))
     }
 
     /// The type of decoded values, as xarray chooses it.
@@ -235,6 +236,14 @@ impl Interpretation {
         const USED: [&str; 5] = ["_FillValue", "missing_value", "scale_factor", "add_offset", "_Unsigned"];
         let kept = attributes.iter().filter(|(name, _)| !USED.contains(name));
         kept.map(|(name, value)| (name, value.clone())).collect()
+    }
+}
+
+/// The type of the numbers that are stored: enumerations are integers with names.
+fn number_type(dtype: &DType) -> &DType {
+    match dtype {
+        DType::Enum(named) => &named.base,
+        other => other,
     }
 }
 

@@ -27,11 +27,14 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hyperslab_core::storage::StageOptions;
-use hyperslab_core::{Attribute, Attributes, Error, Filter, Node, Result, Selection, Sink};
+use hyperslab_core::{
+    Attribute, Attributes, Error, Fill, Filter, Node, Result, Selection, Sink, normal_path,
+};
 
 pub(crate) use blocks::{block_grid, cut};
 pub(crate) use copy::{at_once, encode_and_write};
 pub use geometry::GeometryOptions;
+pub(crate) use geometry::append as append_geometry;
 pub use hyperslab_core::Progress;
 pub use multiscale::{Downsample, convert_multiscale};
 pub use provenance::PROVENANCE;
@@ -94,6 +97,8 @@ pub struct ConvertOptions {
     /// Bytes before the content of the target, in formats that have such (HDF5's user block); empty for none. When left out,
     /// those of a source of the same format are kept.
     pub preamble: Option<bytes::Bytes>,
+    /// Write stored values to files of rows that otherwise take decoded ones ([`takes_decoded`](crate::rows::takes_decoded)).
+    pub raw: bool,
     /// Copy the values of virtual arrays, instead of keeping them virtual where the target can.
     pub materialise: bool,
     /// Note in an attribute of the root where the content came from.
@@ -132,6 +137,7 @@ hyperslab_core::option_setters! { ConvertOptions {
     with_append = append: bool,
     with_strict = strict: bool,
     with_variant = variant: into Option<Variant>,
+    with_raw = raw: bool,
     with_materialise = materialise: bool,
     with_provenance = provenance: bool,
     with_rename = rename: Vec<(String, String)>,
@@ -164,6 +170,7 @@ impl Default for ConvertOptions {
             variant: None,
             page_size: None,
             preamble: None,
+            raw: false,
             materialise: false,
             provenance: false,
             rename: Vec::new(),
@@ -303,6 +310,7 @@ pub fn convert(
     if let Some(url) = crate::location::remote_url(target) {
         return upload::convert_to(source, url, format, options, progress);
     }
+    let target = &*crate::location::local_path(target);
     if same_file(source.path(), target) {
         return Err(Error::invalid(format!("{} is the source itself, or holds it", target.display())));
     }
@@ -332,6 +340,13 @@ fn convert_with(
     if let Some((view, options)) = chosen::view(source, options)? {
         return convert_with(&view, target, format, &options, progress, sink);
     }
+    if let Some(node) = &options.node {
+        let listed = crate::fields::listed_path(source, node);
+        if listed != normal_path(node) {
+            let options = ConvertOptions { node: Some(listed), ..options.clone() };
+            return convert_with(source, target, format, &options, progress, sink);
+        }
+    }
     let same_format = source.format() == format.name();
     let whole = options.node.is_none() && options.selection == Selection::all();
     // Content that stands in another form stands in the same form there.
@@ -360,13 +375,14 @@ fn convert_with(
     let holds_several = format.info().capabilities.several_arrays;
     let subset = Subset::new(source, options.node.as_deref(), &options.selection, holds_several)?;
     let by_identity = keeps_links.then(|| nodes::by_identity(source, &subset.only)).transpose()?;
-    let Items { items: mut nodes, paths } = match by_identity.flatten() {
+    let Items { items: mut nodes, paths, renamed } = match by_identity.flatten() {
         Some(items) => items,
         None => nodes::by_path(source, &subset.only)?,
     };
     let own_variant = source.inner().variant().filter(|_| same_format);
     // The same store once more: the format's own bookkeeping is kept as it is.
     let verbatim = !paths.is_empty()
+        && !renamed
         && options.keep_bookkeeping
         && whole
         && options
@@ -396,8 +412,16 @@ fn convert_with(
         source.driver().filter(|_| !same_format).and_then(|format| format.info().generated_dimension);
     let variant = create_options.variant;
     let labels = PlacedLabels::new(&mut nodes, format, same_format, &mut report)?;
-    let (nodes, mut refused) = forms::planned(nodes, (format, variant), !several, &mut report)?;
+    let (mut nodes, mut refused) = forms::planned(nodes, (format, variant), !several, &mut report)?;
+    let flat = format.info().capabilities.no_groups;
+    if let (true, Some(group)) = (flat, &options.node)
+        && matches!(source.node(group)?, Node::Group(_))
+    {
+        forms::place_in_root(&mut nodes, group);
+    }
+    let mut left_out: Option<String> = None;
     let mut sink = sink(&create_options)?;
+    let packing = spec::Packing::new(options, format, same_format);
     let (mut copies, mut tables, mut filters) = (Vec::new(), Vec::new(), Vec::new());
     let stored = Stored {
         source,
@@ -421,10 +445,24 @@ fn convert_with(
             refused.is_none()
         });
         stored.attributes(path, &mut kept, report);
+        if forms::needs_netcdf4_types(variant, verbatim) {
+            let changed: Vec<_> = kept
+                .iter()
+                .filter_map(|(name, value)| Some((name.to_owned(), netcdf::adapted_attribute(value)?)))
+                .collect();
+            for (name, (value, change)) in changed {
+                report.change(path, format!("attribute {name:?} {change}"));
+                kept.set(name, value);
+            }
+        }
         if options.provenance { provenance::noted(&kept, path, source, format) } else { kept }
     };
     // All nodes are declared before the first chunk is written: formats lay out their directories then.
     for Planned { path, origin, item } in &nodes {
+        // A group is left out with everything in it.
+        if left_out.as_ref().is_some_and(|group| path.starts_with(group.as_str())) {
+            continue;
+        }
         let node = match item {
             Item::Node(node) => node,
             Item::Link(link) => {
@@ -438,6 +476,12 @@ fn convert_with(
             }
         };
         match node {
+            Node::Group(_) if flat && path != "/" => {
+                let why = Error::unsupported(target.display().to_string(), "a group below the root");
+                report.drop(path, format!("not converted, with everything in it: {why}"));
+                refused.get_or_insert(why);
+                left_out = Some(format!("{path}/"));
+            }
             Node::Group(attributes) => {
                 let attributes = attributes_of(path, attributes, &mut report);
                 if same_format {
@@ -462,6 +506,12 @@ fn convert_with(
                 let reader = source.reader(array);
                 let positions = subset.positions(origin, reader.schema())?;
                 let mut copy = Copy::new(reader, positions, options, same_format)?;
+                if let Some(note) = spec::other_rank(&copy.spec, options) {
+                    report.change(path, note);
+                }
+                if forms::needs_netcdf4_types(variant, verbatim) && !netcdf::has_fill(&copy.spec.dtype) {
+                    copy.spec.fill = Fill::Zero;
+                }
                 subset.name_scalars(
                     origin,
                     copy.reader.schema(),
@@ -475,13 +525,13 @@ fn convert_with(
                 copy.spec.attributes = attributes_of(path, &copy.spec.attributes, &mut report);
                 stored.array(path, &mut copy.spec, &mut report);
                 if !keeps_links && copy.reader.schema().stored.no_space {
-                    report.change(path, "it has no dataspace: an array of no elements is written");
+                    report.change(path, "it is empty (null dataspace); written as a zero-length array");
                 }
-                let (own, wanted) = (&copy.reader.schema().filters, options.filters.as_deref());
-                let mut created = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters);
+                let own = &copy.reader.schema().filters;
+                let mut created = spec::create(&mut *sink, path, &mut copy.spec, own, packing, &mut filters);
                 if stored.is_virtual(&copy.spec) && created.as_ref().is_err_and(Error::is_unsupported) {
                     stored.materialise(path, &mut copy.spec, &mut report);
-                    created = spec::create(&mut *sink, path, &mut copy.spec, own, wanted, &mut filters);
+                    created = spec::create(&mut *sink, path, &mut copy.spec, own, packing, &mut filters);
                 }
                 match created {
                     // Its elements are those of other arrays.
@@ -506,6 +556,7 @@ fn convert_with(
                 let declaration = Declaration {
                     holds: &Holds::new(&holds, format.info().capabilities),
                     options,
+                    packing,
                     filters: &mut filters,
                     report: &mut report,
                 };
@@ -521,17 +572,13 @@ fn convert_with(
             Node::Type(dtype, attributes) if keeps_links => {
                 let attributes = attributes_of(path, attributes, &mut report);
                 let Some(named) = source.inner().stored_type(path)? else {
-                    report.drop(
-                        path,
-                        "named types have no place in the target; arrays keep their element types",
-                    );
+                    report.drop(path, "the target has no named types; arrays keep their element types");
                     continue;
                 };
                 sink.named_type(path, dtype, &attributes, &named)?;
             }
             Node::Type(..) => {
-                report
-                    .change(path, "a named type has no place in the target; arrays keep their element types");
+                report.change(path, "the target has no named types; arrays keep their element types");
             }
             other => report.drop(
                 path,

@@ -10,12 +10,13 @@ pub(crate) mod view;
 use std::path::Path;
 
 use hyperslab_core::{
-    Attribute, Attributes, CreateOptions, DType, Error, Node, Result, child_path, did_you_mean, normal_path,
+    Attribute, Attributes, CreateOptions, DType, Elements, Error, Node, Result, Values, did_you_mean,
+    normal_path,
 };
 
 pub use value::parse_attribute;
 
-use crate::convert::{ConvertOptions, Progress, convert_into};
+use crate::convert::{ConvertOptions, Progress, convert_into, portable_attributes};
 use crate::{Format, OpenOptions, OpenStore, create, open_with};
 use view::{AttributeEdit, Changes};
 
@@ -51,6 +52,13 @@ pub enum Edit {
         /// The node.
         node: String,
     },
+}
+
+impl Edit {
+    /// Whether it changes an attribute, and no node.
+    const fn is_of_attribute(&self) -> bool {
+        matches!(self, Self::SetAttribute { .. } | Self::DeleteAttribute { .. })
+    }
 }
 
 /// Options for an edit.
@@ -94,8 +102,16 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
     let format = store
         .driver()
         .ok_or_else(|| Error::unsupported(name.as_str(), "editing a store of an unknown format"))?;
+    if !format.info().capabilities.attributes && edits.iter().any(Edit::is_of_attribute) {
+        return Err(Error::invalid(format!(
+            "{name}: {} has no attributes; convert it to another format first",
+            format.name()
+        )));
+    }
+    let edits = edits.iter().map(|edit| like_existing(&store, edit)).collect::<Result<Vec<Edit>>>()?;
+    let edits = &edits[..];
     let changes = Changes::new(&store, edits)?;
-    let mut report = EditReport { changes: described(edits), ..EditReport::default() };
+    let mut report = EditReport { changes: described(edits, options.dry_run), ..EditReport::default() };
     let read_only =
         target.metadata().map_err(|source| Error::io(name.as_str(), source))?.permissions().readonly();
     if read_only {
@@ -106,7 +122,7 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
     if !format.info().capabilities.append && !format.info().capabilities.create {
         return Err(format.driver().unsupported(path, "editing"));
     }
-    match in_place(&target, format, &store, edits, options.dry_run) {
+    match in_place(&target, format, edits, options.dry_run) {
         Ok(()) => report.in_place = true,
         Err(why) if why.is_unsupported() => rewrite(&target, format, &store, changes, options, progress)?,
         Err(why) => return Err(why),
@@ -115,24 +131,40 @@ pub fn edit(path: &Path, edits: &[Edit], options: &EditOptions, progress: &Progr
     Ok(report)
 }
 
-fn described(edits: &[Edit]) -> Vec<(String, String)> {
+fn described(edits: &[Edit], dry_run: bool) -> Vec<(String, String)> {
+    let would = if dry_run { "would be " } else { "" };
     edits
         .iter()
         .map(|edit| match edit {
             Edit::SetAttribute { node, name, value } => {
                 (normal_path(node), format!("{name} = {}", value.to_json()))
             }
-            Edit::DeleteAttribute { node, name } => (normal_path(node), format!("{name} deleted")),
+            Edit::DeleteAttribute { node, name } => (normal_path(node), format!("{name} {would}deleted")),
             Edit::Rename { from, to } => {
-                (normal_path(from), format!("renamed to {}", view::new_path(from, to)))
+                (normal_path(from), format!("{would}renamed to {}", view::new_path(from, to)))
             }
-            Edit::Remove { node } => (normal_path(node), "removed".to_owned()),
+            Edit::Remove { node } => (normal_path(node), format!("{would}removed")),
         })
         .collect()
 }
 
+/// The same edit, with a text in the form of the text that it replaces: characters of a fixed number stay such, which NetCDF
+/// distinguishes from strings. Other texts than ASCII have no such form.
+fn like_existing(store: &OpenStore, edit: &Edit) -> Result<Edit> {
+    let Edit::SetAttribute { node, name, value } = edit else { return Ok(edit.clone()) };
+    let attributes = attributes_of(store, node)?;
+    let (Some(Attribute::Values(old)), Some(text)) = (attributes.get(name), value.as_text()) else {
+        return Ok(edit.clone());
+    };
+    if !matches!(old.dtype, DType::FixedBytes(_)) || old.len() != 1 || !text.is_ascii() {
+        return Ok(edit.clone());
+    }
+    let values = Values::new(DType::FixedBytes(text.len()), &old.shape, Elements::fixed(text.into_bytes()))?;
+    Ok(Edit::SetAttribute { node: node.clone(), name: name.clone(), value: values.into() })
+}
+
 /// Changes the store in place. Fails with [`Unsupported`](Error::Unsupported), leaving it unchanged, if the format cannot.
-fn in_place(target: &Path, format: Format, store: &OpenStore, edits: &[Edit], dry_run: bool) -> Result<()> {
+fn in_place(target: &Path, format: Format, edits: &[Edit], dry_run: bool) -> Result<()> {
     if !format.info().capabilities.append {
         return Err(format.driver().unsupported(target, "editing in place"));
     }
@@ -142,24 +174,16 @@ fn in_place(target: &Path, format: Format, store: &OpenStore, edits: &[Edit], dr
             Edit::SetAttribute { node, name, value } => {
                 let mut attributes = Attributes::new();
                 attributes.set(name.as_str(), value.clone());
-                sink.attributes(&stored_path(store, node)?, &attributes)?;
+                sink.attributes(&normal_path(node), &attributes)?;
             }
             Edit::DeleteAttribute { node, name } => {
-                sink.delete_attributes(&stored_path(store, node)?, &[name.as_str()])?;
+                sink.delete_attributes(&normal_path(node), &[name.as_str()])?;
             }
             Edit::Rename { from, to } => sink.rename(&normal_path(from), &view::new_path(from, to))?,
             Edit::Remove { node } => sink.remove(&normal_path(node))?,
         }
     }
     if dry_run { Ok(()) } else { sink.commit() }
-}
-
-/// The format's own path of a node that may be the field of an array with the same name.
-fn stored_path(store: &OpenStore, node: &str) -> Result<String> {
-    let path = normal_path(node);
-    let own = crate::fields::own_field(store, &path, &store.node(&path)?)?;
-    let name = path.rsplit('/').next().unwrap_or_default();
-    Ok(if own.is_some() { child_path(&path, name) } else { path })
 }
 
 /// Rewrites the store with the changes.
@@ -173,8 +197,17 @@ fn rewrite(
 ) -> Result<()> {
     let info = format.info();
     if !info.capabilities.create || info.capabilities.fragments || info.capabilities.history {
-        // Rewriting would lose the store's history.
-        return Err(format.driver().unsupported(target, "this change to a store of"));
+        let loss = match (info.capabilities.history, info.capabilities.fragments) {
+            (true, _) => "its history",
+            (_, true) => "its earlier versions",
+            _ => return Err(format.driver().unsupported(target, "editing")),
+        };
+        return Err(Error::invalid(format!(
+            "{}: this change to a {} store cannot be made in place, and rewriting the store would lose {loss}; convert it to a \
+             new store instead",
+            target.display(),
+            info.name
+        )));
     }
     if options.dry_run {
         return Ok(());
@@ -188,12 +221,23 @@ fn rewrite(
         ..ConvertOptions::default()
     };
     let permissions = target.metadata().ok().map(|metadata| metadata.permissions());
-    convert_into(&edited, target, format, &convert_options, progress)?;
+    convert_into(&edited, target, format, &convert_options, progress).map_err(with_advice)?;
     if let Some(permissions) = permissions.filter(|_| target.is_file()) {
         // The content is in place, so failing to restore the permissions is not reported as a failure.
         let _ = std::fs::set_permissions(target, permissions);
     }
     Ok(())
+}
+
+/// Adds to the error about a reference to a node that was renamed or removed how to make the change.
+fn with_advice(why: Error) -> Error {
+    match why {
+        Error::Invalid(message) if message.contains("a reference to") => Error::invalid(format!(
+            "{message}. References do not follow a node that is renamed or removed; remove the array or attribute with the \
+             reference first"
+        )),
+        other => other,
+    }
 }
 
 /// The attributes of a node, for inspection before a change.
@@ -203,17 +247,23 @@ fn rewrite(
 /// [`NotFound`](Error::NotFound) if there is no such node, [`Unsupported`](Error::Unsupported) for one without attributes.
 pub fn attributes_of(store: &OpenStore, node: &str) -> Result<Attributes> {
     let path = normal_path(node);
-    let found = store.node(&path)?;
-    Ok(match (crate::fields::own_field(store, &path, &found)?, found) {
-        (Some(Node::Array(array)), _) | (None, Node::Array(array)) => array.schema().attributes.clone(),
-        (_, Node::Group(attributes) | Node::Type(_, attributes)) => attributes,
-        (_, Node::Table(table)) => table.schema().attributes.clone(),
-        (_, Node::Geometry(geometry)) => geometry.schema().attributes.clone(),
-        (_, other) => {
+    let found = store.find(&path)?;
+    Ok(match found {
+        Node::Array(array) => array.schema().attributes.clone(),
+        Node::Group(attributes) | Node::Type(_, attributes) => attributes,
+        Node::Table(table) => table.schema().attributes.clone(),
+        Node::Geometry(geometry) => geometry.schema().attributes.clone(),
+        other => {
             let what = format!("attributes of {}", other.kind().one());
             return Err(Error::unsupported(store.path().display().to_string(), what));
         }
     })
+}
+
+/// The attributes that users set: all but a format's bookkeeping.
+#[must_use]
+pub fn user_attributes(attributes: &Attributes) -> Vec<(&str, &Attribute)> {
+    portable_attributes(attributes, false)
 }
 
 /// The type for the numbers of an attribute: the named type, else that of the existing attribute, else that of the array for
@@ -255,18 +305,17 @@ pub fn attribute_type(
     // CF gives these the type of the values.
     let of_values = ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"].contains(&name);
     let path = normal_path(node);
-    let found = store.node(&path)?;
-    Ok(match (crate::fields::own_field(store, &path, &found)?, found) {
-        (Some(Node::Array(array)), _) | (None, Node::Array(array)) if of_values => {
-            Some(array.schema().dtype.clone())
-        }
+    let found = store.find(&path)?;
+    Ok(match found {
+        Node::Array(array) if of_values => Some(array.schema().dtype.clone()),
         _ => None,
     })
 }
 
 /// The error for a missing attribute.
 fn no_attribute(store: &OpenStore, node: &str, name: &str, attributes: &Attributes) -> Error {
-    let names: Vec<&str> = attributes.iter().map(|(name, _)| name).collect();
+    // Bookkeeping attributes of the format are not for users.
+    let names: Vec<&str> = user_attributes(attributes).into_iter().map(|(name, _)| name).collect();
     let hint = did_you_mean(name, names.iter().copied());
     Error::invalid(format!("{}: {node} has no attribute {name:?}{hint}", store.path().display()))
 }

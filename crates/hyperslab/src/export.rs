@@ -20,6 +20,7 @@ pub fn write(values: &Values, path: &Path, replace: bool) -> Result<()> {
 
 /// Like [`write`], with all staging options.
 pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) -> Result<()> {
+    let path = &*crate::location::local_path(path);
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase();
     let form = match ending.as_str() {
         "npy" => write_npy,
@@ -27,8 +28,10 @@ pub(crate) fn write_staged(values: &Values, path: &Path, options: StageOptions) 
         "csv" => write_csv,
         _ => {
             return Err(Error::invalid(format!(
-                "{}: cannot infer the format from the extension; use .npy, .json or .csv",
-                path.display()
+                "{}: cannot infer the format from the extension{}; use one of .{}",
+                crate::location_name(path),
+                crate::formats::extension_hint(path),
+                crate::rows::ENDINGS.join(", .")
             )));
         }
     };

@@ -8,7 +8,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use hyperslab_core::{
     Content, CreateOptions, Error, FileBlob, FormatDriver, FormatInfo, Glimpse, LocalStorage, Recognition,
-    Result, Sink, StoreForm, TableSink, TableSpec, Variant, did_you_mean,
+    Result, Sink, StoreForm, TableSink, TableSpec, Variant, closest, did_you_mean,
 };
 
 /// The drivers of this build, in the order in which they are asked to recognise a store.
@@ -93,7 +93,8 @@ impl Format {
     /// The format that a file name's extension means.
     #[must_use]
     pub fn from_extension(path: &Path) -> Option<Self> {
-        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        let name = crate::location_name(path);
+        let extension = Path::new(&name).extension()?.to_str()?.to_ascii_lowercase();
         Self::all().into_iter().find(|format| format.info().extensions.contains(&extension.as_str()))
     }
 
@@ -153,9 +154,11 @@ impl FromStr for Format {
 
     fn from_str(name: &str) -> Result<Self> {
         Self::from_name(name).ok_or_else(|| {
-            let all = Self::all();
-            let variants = all.iter().flat_map(|format| format.info().variants).map(|variant| variant.name);
-            let names: Vec<&str> = all.iter().map(|format| format.name()).chain(variants).collect();
+            let named = |format: Self| {
+                let variants = format.info().variants.iter().map(|variant| variant.name);
+                std::iter::once(format.name()).chain(variants).collect::<Vec<&str>>()
+            };
+            let names: Vec<&str> = Self::all().into_iter().flat_map(named).collect();
             Error::invalid(format!("no format {name}{}", did_you_mean(name, names.iter().copied())))
         })
     }
@@ -208,6 +211,57 @@ pub fn format_of_extension(path: &Path) -> Option<(Format, Option<Variant>)> {
     let variants = format.info().variants;
     let own = variants.iter().find(|variant| variant.extensions.contains(&extension.as_str()));
     Some((format, own.and_then(|variant| format.info().variant(variant.name))))
+}
+
+/// The end of a message about a file whose extension means no format: the extension that was probably meant, if there is one.
+#[must_use]
+pub fn extension_hint(path: &Path) -> String {
+    let Some(extension) = path.extension().and_then(|extension| extension.to_str()) else {
+        return String::new();
+    };
+    let formats = Format::all();
+    let known = formats.iter().flat_map(|format| {
+        let info = format.info();
+        info.extensions.iter().chain(info.variants.iter().flat_map(|variant| variant.extensions))
+    });
+    let files = crate::rows::ENDINGS.iter().chain(crate::geometry::ENDINGS);
+    match closest(extension, known.chain(files).copied()) {
+        Some(meant) => format!("; did you mean .{meant}?"),
+        None => String::new(),
+    }
+}
+
+/// The format and variant of a new or existing target: those of this name, or else those that its extension means. A name that
+/// the extension's format completes means that format: `zarr2` in a file that ends in `.zip` is `zarr2-zip`. A store that exists
+/// and is added to is recognised if its extension means nothing. `None` if nothing tells.
+///
+/// # Errors
+///
+/// As [`format_named`].
+pub fn format_of_target(
+    target: &Path,
+    name: Option<&str>,
+    appends: bool,
+) -> Result<Option<(Format, Option<Variant>)>> {
+    let by_extension = format_of_extension(target);
+    let Some(name) = name else {
+        let existing = || {
+            let store = appends.then(|| crate::open(target).ok()).flatten()?;
+            store.driver().map(|format| (format, None))
+        };
+        return Ok(by_extension.or_else(existing));
+    };
+    let named = format_named(name)?;
+    let completes = |full: &str| full.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
+    let Some((format, _)) = by_extension.filter(|(format, _)| *format != named.0) else {
+        return Ok(Some(named));
+    };
+    let variant = format.info().variants.iter().find(|variant| completes(variant.name));
+    Ok(Some(match variant {
+        Some(variant) => (format, format.info().variant(variant.name)),
+        None if completes(format.name()) => (format, None),
+        None => named,
+    }))
 }
 
 /// The format of this content. A driver that is certain is preferred over one that sees a container.
@@ -366,6 +420,7 @@ pub fn create_table(
 /// [`Invalid`](Error::Invalid) when the target exists and may not be replaced; [`Unsupported`](Error::Unsupported) when the
 /// format cannot be written or added to; [`Io`](Error::Io) when its folder cannot be written.
 pub fn create(target: &Path, format: Format, options: &CreateOptions) -> Result<Box<dyn Sink>> {
+    let target = &*crate::location::local_path(target);
     crate::location::check_local(target, "writing to")?;
     let exists = target.symlink_metadata().is_ok();
     if !options.replace && !options.append && exists {

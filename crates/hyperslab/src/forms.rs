@@ -31,7 +31,7 @@ use columns::RestoredTable;
 pub(crate) use element::Form;
 use element::Leaf;
 pub(crate) use geometry::stored_geometry;
-pub(crate) use labels::{HeldLabels, MadeCoordinates, labels_of};
+pub(crate) use labels::{DimensionLabels, HeldLabels, MadeCoordinates, labels_of};
 pub(crate) use restore::restored;
 pub(crate) use sink::formed;
 pub(crate) use types::parse_type;

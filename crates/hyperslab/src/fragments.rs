@@ -97,7 +97,9 @@ pub fn parse_field(text: &str) -> Result<FieldSpec> {
     let (name, rest) = text.split_once(':').ok_or_else(|| wrong("a field is a name and a type"))?;
     let (kind, fill) = rest.split_once('=').map_or((rest, None), |(kind, fill)| (kind, Some(fill)));
     let (kind, nullable) = kind.strip_suffix('?').map_or((kind, false), |kind| (kind, true));
-    let dtype = crate::forms::parse_type(kind.trim()).ok_or_else(|| wrong("no such type"))?;
+    let dtype = crate::forms::parse_type(kind.trim()).ok_or_else(|| {
+        Error::invalid(format!("no type {}; write quality:int16 or note:string?", kind.trim()))
+    })?;
     let fill = fill.map(|fill| field_fill(fill, &dtype)).transpose()?;
     Ok(FieldSpec { name: name.trim().to_owned(), dtype, nullable, fill, filters: Vec::new() })
 }

@@ -116,8 +116,9 @@ fn positions(
         Labels::Texts(texts) => by_text(texts, dimension, ends),
         Labels::Domain { first, dtype } => by_domain(*first, dtype, extent, dimension, ends),
         Labels::Node(path) => {
-            let (values, times) = coordinate(store, path, extent, dimension)?;
-            by_value(&values, times, dimension, ends)
+            let own = coordinate(store, path, extent, dimension)?;
+            [ends.from, ends.to].into_iter().flatten().try_for_each(|label| own.check(label, dimension))?;
+            by_value(&own.values, own.times, dimension, ends)
         }
     }
 }
@@ -126,8 +127,9 @@ fn positions(
 fn nearest(labels: &Labels, extent: u64, dimension: &str, label: &str, store: &dyn Store) -> Result<i64> {
     let (numbers, target) = match labels {
         Labels::Node(path) => {
-            let (values, times) = coordinate(store, path, extent, dimension)?;
-            let numbers = numbers_of(&values);
+            let own = coordinate(store, path, extent, dimension)?;
+            own.check(label, dimension)?;
+            let (numbers, times) = (numbers_of(&own.values), own.times);
             let numbers = numbers
                 .ok_or_else(|| Error::invalid(format!("dimension {dimension} has no numeric labels")))?;
             let date = times.and_then(|times| Some((times, times.calendar().span(label)?)));
@@ -167,17 +169,36 @@ pub(crate) fn time_axis(schema: &ArraySchema) -> Option<TimeAxis> {
     TimeAxis::parse(&text("units")?, &text("calendar").unwrap_or_default())
 }
 
-/// The values of a coordinate array, and its time axis, if it counts time.
-fn coordinate(
-    store: &dyn Store,
-    path: &str,
-    extent: u64,
-    dimension: &str,
-) -> Result<(Values, Option<TimeAxis>)> {
+/// A coordinate array.
+struct Coordinate {
+    values: Values,
+    /// Its time axis, if it counts time.
+    times: Option<TimeAxis>,
+    /// Units that look like those of a time axis and are none.
+    unknown_units: Option<String>,
+}
+
+impl Coordinate {
+    /// Refuses labels that are no numbers along times in unknown units.
+    fn check(&self, label: &str, dimension: &str) -> Result<()> {
+        match &self.unknown_units {
+            Some(units) if label.parse::<f64>().is_err() => Err(Error::invalid(format!(
+                "dimension {dimension} has units '{units}', which are not a CF time; select by number"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The coordinate array at a path.
+fn coordinate(store: &dyn Store, path: &str, extent: u64, dimension: &str) -> Result<Coordinate> {
     match store.node(path)? {
         Node::Array(array) if array.schema().shape() == [extent] => {
             let times = time_axis(array.schema());
-            Ok((read_serial(&*array, Positions::whole(&[extent]))?, times))
+            let units = array.schema().attributes.get("units").and_then(|value| value.as_text());
+            let unknown_units = units.filter(|units| times.is_none() && units.contains(" since "));
+            let values = read_serial(&*array, Positions::whole(&[extent]))?;
+            Ok(Coordinate { values, times, unknown_units })
         }
         _ => Err(Error::invalid(format!("dimension {dimension}: {path} does not hold its labels"))),
     }
@@ -203,8 +224,8 @@ pub(crate) fn values_along(
             Values::new(dtype, &[extent], Elements::fixed(ticks.collect::<Vec<u8>>())).map(Some)
         }
         Labels::Node(path) => match coordinate(store, path, extent, dimension) {
-            Ok((values, Some(times))) => dates(&values, times).map(Some),
-            Ok((values, None)) => Ok(Some(values)),
+            Ok(Coordinate { values, times: Some(times), .. }) => dates(&values, times).map(Some),
+            Ok(Coordinate { values, .. }) => Ok(Some(values)),
             // An array that does not hold the labels is not a coordinate.
             Err(Error::Invalid(_)) => Ok(None),
             Err(error) => Err(error),
@@ -250,6 +271,21 @@ fn dates(values: &Values, times: TimeAxis) -> Result<Values> {
     )
 }
 
+/// Values of an array that counts time, as the texts of dates; `None` if it does not.
+pub(crate) fn date_texts(schema: &ArraySchema, values: &Values) -> Option<Values> {
+    let times = time_axis(schema)?;
+    let is_missing = |index: usize| values.elements.is_missing(index);
+    let number = |index: usize| element_to_json(&values.dtype, &values.elements, index).as_f64();
+    let texts: Option<Vec<String>> =
+        (0..values.len())
+            .map(|index| {
+                if is_missing(index) { Some(String::new()) } else { number(index).map(|own| times.text(own)) }
+            })
+            .collect();
+    let elements = Elements::variable(texts?).with_validity(values.elements.validity.clone());
+    Values::new(DType::String, &values.shape, elements).ok()
+}
+
 /// The numbers of a coordinate; `None` if it is not numeric.
 pub(crate) fn numbers_of(values: &Values) -> Option<Vec<f64>> {
     let number = |index| element_to_json(&values.dtype, &values.elements, index).as_f64();
@@ -257,7 +293,8 @@ pub(crate) fn numbers_of(values: &Values) -> Option<Vec<f64>> {
 }
 
 fn not_a(dimension: &str, label: &str, kind: &str) -> Error {
-    Error::invalid(format!("dimension {dimension}: {label} is not a {kind}"))
+    let hint = if label.contains('=') { "; give each selection as its own argument" } else { "" };
+    Error::invalid(format!("dimension {dimension}: {label} is not a {kind}{hint}"))
 }
 
 /// By exact text; if all labels are numbers, by number.
@@ -410,9 +447,12 @@ fn no_label(numbers: &[f64], times: Option<TimeAxis>, dimension: &str, label: &s
     let below = numbers.iter().copied().filter(|number| is_below(*number)).max_by(f64::total_cmp);
     let above = numbers.iter().copied().filter(|number| !is_below(*number)).min_by(f64::total_cmp);
     let near: Vec<String> = below.into_iter().chain(above).map(text).collect();
+    let near = match &near[..] {
+        [only] => format!("the nearest is {only}"),
+        several => format!("its neighbours are {}", several.join(" and ")),
+    };
     Error::invalid(format!(
-        "dimension {dimension} has no label {label}; its neighbours are {}. Use {dimension}~{label} for the nearest",
-        near.join(" and ")
+        "dimension {dimension} has no label {label}; {near}. Use {dimension}~{label} for the nearest"
     ))
 }
 

@@ -87,7 +87,10 @@ pub mod zarr_view;
 
 pub use catalog::{Catalog, CatalogDimension, CatalogNode, NodeFacts, SortBy, Total};
 pub use folder::stores_in;
-pub use formats::{Format, create, create_table, format_named, format_of_extension, register};
+pub use formats::{
+    Format, create, create_table, extension_hint, format_named, format_of_extension, format_of_target,
+    register,
+};
 pub use hyperslab_core::{
     ArraySchema, ArraySink, ArraySpec, Attribute, Attributes, AxisSelection, Batch, Batches, Bound, Bounds,
     Calendar, Capabilities, ChunkCoord, Column, CreateOptions, DType, Data, Depth, Element, Elements,
@@ -99,7 +102,7 @@ pub use hyperslab_core::{
 pub use hyperslab_npy as npy;
 #[cfg(feature = "remote")]
 pub use hyperslab_remote::{Meter, RemoteOptions, Traffic, interrupt_reads};
-pub use location::{absolute_location, is_remote};
+pub use location::{absolute_location, is_remote, location_name};
 pub use open::{OpenOptions, OpenStore, detect, open, open_with};
 pub use read::{ArrayReader, AxisPick};
 pub use region::{RegionWriter, extend};

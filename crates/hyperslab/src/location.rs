@@ -113,21 +113,56 @@ pub(crate) fn check_local(location: &Path, operation: &str) -> Result<()> {
     }
 }
 
-/// A URL without its query and user, for messages.
+/// A location for messages: a URL without its user and, of a web server, without its query, both of which may be secret.
+///
+/// ```
+/// use std::path::Path;
+/// let url = Path::new("https://me:secret@host/x.h5?signature=abc");
+/// assert_eq!(hyperslab::location_name(url), "https://host/x.h5");
+/// assert_eq!(hyperslab::location_name(Path::new("data/what?.h5")), "data/what?.h5");
+/// ```
+#[must_use]
+pub fn location_name(location: &Path) -> String {
+    remote_url(location).map_or_else(|| location.display().to_string(), url_name)
+}
+
+/// A URL without secrets.
 pub(crate) fn url_name(url: &str) -> String {
     let (scheme, rest) = url.split_once("://").unwrap_or(("", url));
-    let rest = rest.split('?').next().unwrap_or(rest);
+    // In the key of a bucket a question mark is a character like any other.
+    let rest = if scheme.starts_with("http") { rest.split('?').next().unwrap_or(rest) } else { rest };
     let authority = rest.find('/').unwrap_or(rest.len());
     let rest = rest[..authority].rfind('@').map_or(rest, |user| &rest[user + 1..]);
     format!("{scheme}://{rest}")
 }
 
 /// The path of a `file://` URL, or the path itself.
-fn local_path(location: &Path) -> PathBuf {
+pub(crate) fn local_path(location: &Path) -> PathBuf {
     match location.to_str().and_then(|text| text.strip_prefix("file://")) {
-        Some(path) => PathBuf::from(path),
+        // `file://localhost/data` and `file:///data` are the same.
+        Some(path) => PathBuf::from(percent_decoded(path.strip_prefix("localhost").unwrap_or(path))),
         None => location.to_owned(),
     }
+}
+
+/// The text with `%20` and the like decoded; unchanged if that is not UTF-8.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let code = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
+        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(byte) if *first == b'%' => {
+                bytes.push(byte);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 fn find_local(path: &Path, options: &OpenOptions) -> Result<FoundStore> {
@@ -181,8 +216,6 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
     let name = remote.url();
     let named = Format::from_extension(Path::new(&name));
     let expected = options.format.or(named).map(|format| format.info().forms);
-    // A location with the extension of a file format is never probed as a directory, which would take several requests.
-    let only_file = options.format.or(named).is_some_and(|format| format.info().forms == [StoreForm::File]);
     let file_first = !url.ends_with('/') && expected.is_none_or(|forms| forms.contains(&StoreForm::File));
     let file = || -> Result<Option<FoundStore>> {
         let Some((storage, key)) = remote.beside() else { return Ok(None) };
@@ -208,15 +241,25 @@ fn find_remote(url: &str, options: &OpenOptions) -> Result<FoundStore> {
             |format| FoundStore { content, format, path: None, beside: None, name: PathBuf::from(&name) };
         Ok(format.map(found))
     };
-    let found = match file_first {
-        true if only_file => file()?,
-        true => file()?.map_or_else(directory, |found| Ok(Some(found)))?,
-        false => directory()?,
+    // What is refused under one form may be found under the other: a web server denies access to a folder.
+    let mut refused = None;
+    let mut attempt = |attempted: Result<Option<FoundStore>>| match attempted {
+        Err(error) if is_denied(&error) => {
+            refused.get_or_insert(error);
+            Ok(None)
+        }
+        attempted => attempted,
     };
-    let found = match found {
-        None if !file_first => file()?,
-        found => found,
+    let found = match file_first {
+        true => attempt(file())?.map_or_else(|| attempt(directory()), |found| Ok(Some(found)))?,
+        false => attempt(directory())?.map_or_else(|| attempt(file()), |found| Ok(Some(found)))?,
     };
     let missing = || std::io::Error::new(std::io::ErrorKind::NotFound, "not found: there is no store here");
-    found.ok_or_else(|| Error::io(name.as_str(), missing()))
+    found.ok_or_else(|| refused.unwrap_or_else(|| Error::io(name.as_str(), missing())))
+}
+
+/// Did the server refuse access?
+#[cfg(feature = "remote")]
+fn is_denied(error: &Error) -> bool {
+    matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::PermissionDenied)
 }

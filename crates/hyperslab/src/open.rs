@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Array, Capabilities, Error, ExternalFiles, Node, OpenContext, Report, Result, Store, Threads, child_path,
-    is_child_path, normal_path,
+    did_you_mean, is_child_path, normal_path,
 };
 #[cfg(feature = "remote")]
 use hyperslab_remote::RemoteOptions;
@@ -16,6 +16,9 @@ use crate::geometry::GeometryReader;
 use crate::memory::process_memory;
 use crate::{ArrayReader, Format, TableReader, location};
 use hyperslab_core::{Depth, EncryptionKey};
+
+/// The number of names in a group that are considered for suggestions.
+const MOST_NAMES: usize = 256;
 
 /// Options for opening a store.
 #[derive(Debug, Clone)]
@@ -166,11 +169,12 @@ impl OpenStore {
         &self.path
     }
 
-    /// The same store with its nodes as they are stored. Content stored in another form (such as a mask beside the values) is not
-    /// reassembled.
+    /// The same store with its nodes as they are stored, under the names that they have in the file. Content stored in another
+    /// form (such as a mask beside the values) is not reassembled.
     #[must_use]
     pub fn as_stored(&self) -> Self {
-        Self { store: Arc::clone(&self.stored), ..self.clone() }
+        let store = self.stored.as_stored().unwrap_or_else(|| Arc::clone(&self.stored));
+        Self { store, ..self.clone() }
     }
 
     /// The underlying store, as implemented by its format.
@@ -197,6 +201,50 @@ impl OpenStore {
         self.store.node(&normal_path(path))
     }
 
+    /// Like [`node`](Self::node), for a path that a user has named: the error suggests the closest name.
+    ///
+    /// # Errors
+    ///
+    /// As [`node`](Self::node).
+    pub fn find(&self, path: &str) -> Result<Node> {
+        let path = normal_path(path);
+        self.store.node(&path).map_err(|why| match self.hint(&path, &why) {
+            Some(hint) => Error::NotFound { store: Arc::clone(self.name()), what: path.clone(), hint },
+            None => why,
+        })
+    }
+
+    /// The end of the message about a node that cannot be opened; `None` if it exists or nothing is known about it.
+    fn hint(&self, path: &str, why: &Error) -> Option<String> {
+        if !why.is_not_found() && !why.is_corrupt() {
+            return None;
+        }
+        let mut above = path;
+        let node = loop {
+            above = match above.rsplit_once('/')? {
+                ("", "") => return None,
+                ("", _) => "/",
+                (above, _) => above,
+            };
+            if let Ok(node) = self.store.node(above) {
+                break node;
+            }
+        };
+        if !matches!(node, Node::Group(_)) {
+            return Some(format!("; {above} is {}, not a group", node.kind().one()));
+        }
+        if !why.is_not_found() {
+            return None;
+        }
+        let names = self.store.children(above).ok()?.into_iter().map(|name| child_path(above, &name));
+        let is_shown = |path: &String| match self.store.node(path) {
+            Ok(Node::Array(array)) => !array.schema().is_dimension,
+            _ => true,
+        };
+        let names: Vec<String> = names.take(MOST_NAMES).filter(is_shown).collect();
+        Some(did_you_mean(path, names.iter().map(String::as_str)))
+    }
+
     /// The array at a path.
     ///
     /// # Errors
@@ -204,11 +252,13 @@ impl OpenStore {
     /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if it is not an
     /// array.
     pub fn array(&self, path: &str) -> Result<ArrayReader> {
-        match self.node(path)? {
+        match self.find(path)? {
             Node::Array(array) => Ok(self.reader(array)),
-            other => {
-                Err(Error::invalid(format!("{}: {} is a {}, not an array", self.name(), path, other.kind())))
-            }
+            other => Err(Error::invalid(format!(
+                "{}: {path} is {}, not an array",
+                self.name(),
+                other.kind().one()
+            ))),
         }
     }
 
@@ -224,7 +274,7 @@ impl OpenStore {
     ///
     /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if it is not a table.
     pub fn table(&self, path: &str) -> Result<TableReader> {
-        match self.node(path)? {
+        match self.find(path)? {
             Node::Table(table) => Ok(TableReader::new(table)),
             other => Err(self.not_a(path, &other, "table")),
         }
@@ -236,7 +286,7 @@ impl OpenStore {
     ///
     /// [`NotFound`](Error::NotFound) if there is no such node, [`Invalid`](Error::Invalid) if it is not a geometry.
     pub fn geometry(&self, path: &str) -> Result<GeometryReader> {
-        match self.node(path)? {
+        match self.find(path)? {
             Node::Geometry(geometry) => Ok(GeometryReader::new(geometry)),
             other => Err(self.not_a(path, &other, "geometry")),
         }
@@ -250,7 +300,7 @@ impl OpenStore {
     }
 
     fn not_a(&self, path: &str, node: &Node, wanted: &str) -> Error {
-        Error::invalid(format!("{}: {path} is a {}, not a {wanted}", self.name(), node.kind()))
+        Error::invalid(format!("{}: {path} is {}, not a {wanted}", self.name(), node.kind().one()))
     }
 
     /// Every node with its shape, type, filters and attributes.

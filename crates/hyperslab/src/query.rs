@@ -51,6 +51,7 @@ mod operations;
 mod order;
 mod pairs;
 mod plan;
+mod remote;
 mod rows;
 mod run;
 mod serial;

@@ -11,8 +11,8 @@ use bytes::Bytes;
 
 use hyperslab_core::{
     Array, ArraySchema, Buffer, Chunk, ChunkList, Context, Element, Elements, Error, Fill, LOCATE_BATCH,
-    OutputSlots, Plan, Positions, Progress, Result, Selection, Store, Threads, Values, gather_elements,
-    locate, needs_elements, prefetch_index, result_bytes, visit_chunks,
+    Number, OutputSlots, Plan, Positions, Progress, Result, Selection, Store, Threads, Validity, Values,
+    gather_elements, locate, needs_elements, prefetch_index, result_bytes, visit_chunks,
 };
 
 pub use points::AxisPick;
@@ -47,6 +47,8 @@ pub struct ArrayReader {
     context: Context,
     /// Whether values were decoded by the file's conventions, so that NaN marks a missing one.
     decoded: bool,
+    /// The bytes of stored integers that mark missing values, if values keep their integer type.
+    markers: Arc<[Vec<u8>]>,
 }
 
 impl ArrayReader {
@@ -56,7 +58,12 @@ impl ArrayReader {
         if array.is_remote() && chunk <= SMALL_CHUNK {
             context.threads = Threads::for_remote();
         }
-        Self { array, store, context, decoded: false }
+        Self { array, store, context, decoded: false, markers: Arc::default() }
+    }
+
+    /// The same reader of another array with the same cells.
+    pub(crate) fn with_array(&self, array: Arc<dyn Array>) -> Self {
+        Self { array, ..self.clone() }
     }
 
     /// Sets the threads for reads and queries.
@@ -111,6 +118,50 @@ impl ArrayReader {
         self.decoded_by(&self.interpretation(), true)
     }
 
+    /// Like [`decoded`](Self::decoded), for results that can mark missing elements: integers that are not packed keep their type.
+    /// [`mark_missing`](Self::mark_missing) marks the missing values.
+    ///
+    /// # Errors
+    ///
+    /// As [`decoded`](Self::decoded).
+    pub fn decoded_nullable(&self) -> Result<Self> {
+        let mut interpretation = self.interpretation();
+        if interpretation.is_packed() || !self.schema().dtype.is_integer() {
+            return self.decoded();
+        }
+        let size = self.schema().dtype.size().unwrap_or(0);
+        let missing = std::mem::take(&mut interpretation.missing);
+        let markers = missing.iter().filter_map(|number| match number {
+            Number::Integer(value) => Some(integer_bytes(*value, size)),
+            Number::Float(_) => None,
+        });
+        Ok(Self { markers: markers.collect(), ..self.decoded_by(&interpretation, false)? })
+    }
+
+    /// Marks the values that the file's conventions declare missing, if the reader is
+    /// [decoded](Self::decoded_nullable).
+    #[must_use]
+    pub fn mark_missing(&self, mut values: Values) -> Values {
+        if self.decoded {
+            return values.with_nan_missing();
+        }
+        let (Some(bytes), Some(size)) = (values.elements.as_fixed(), self.markers.first().map(Vec::len))
+        else {
+            return values;
+        };
+        let present = bytes.chunks_exact(size.max(1)).enumerate().map(|(index, element)| {
+            !values.elements.is_missing(index) && !self.markers.iter().any(|marker| marker == element)
+        });
+        values.elements.validity = Some(Validity::from_flags(present));
+        values
+    }
+
+    /// Returns true if [`mark_missing`](Self::mark_missing) may mark values.
+    #[must_use]
+    pub fn may_mark_missing(&self) -> bool {
+        self.decoded || !self.markers.is_empty()
+    }
+
     fn decoded_by(&self, interpretation: &Interpretation, valid_only: bool) -> Result<Self> {
         Ok(match interpretation.decode(&self.array, valid_only)? {
             Some(array) => Self { decoded: array.schema().dtype.is_float(), array, ..self.clone() },
@@ -122,6 +173,13 @@ impl ArrayReader {
     #[must_use]
     pub const fn is_decoded(&self) -> bool {
         self.decoded
+    }
+
+    /// Values that were read from this array as the texts of dates, if it counts time by its attributes `units` and `calendar`.
+    /// `None` otherwise.
+    #[must_use]
+    pub fn dates(&self, values: &Values) -> Option<Values> {
+        crate::labels::date_texts(self.schema(), values)
     }
 
     /// The array's schema.
@@ -330,6 +388,13 @@ impl ArrayReader {
         }
         Ok(bytes)
     }
+}
+
+/// The bytes of an integer of this size in memory.
+fn integer_bytes(value: i128, size: usize) -> Vec<u8> {
+    let bytes = value.to_ne_bytes();
+    let part = if cfg!(target_endian = "little") { bytes.get(..size) } else { bytes.get(16 - size..) };
+    part.unwrap_or_default().to_vec()
 }
 
 fn too_large(name: &str, bytes: u64, limit: u64) -> Error {

@@ -15,7 +15,7 @@ use std::io::Write;
 use std::path::Path;
 
 use hyperslab_core::storage::{StageOptions, StagedFile};
-use hyperslab_core::{Error, Node, Result};
+use hyperslab_core::{Attributes, Error, Node, Result};
 use hyperslab_zarr::{ExportOptions, Reference, array_references, group_references, references_to_json};
 use serde_json::Value;
 
@@ -55,8 +55,15 @@ pub fn references(store: &OpenStore, options: &Options) -> Result<BTreeMap<Strin
         let key = path.trim_matches('/');
         let prefix = if key.is_empty() { String::new() } else { format!("{key}/") };
         match node? {
-            Node::Group(attributes) => found.extend(group_references(&prefix, &attributes)),
-            Node::Array(array) => found.extend(array_references(&*array, &prefix, &export)?),
+            Node::Group(attributes) => {
+                found.extend(group_references(&prefix, &user_attributes(&attributes)));
+            }
+            // A dimension without a variable has no values; the arrays along it name it.
+            Node::Array(array) if array.schema().is_dimension => {}
+            Node::Array(array) => {
+                let attributes = user_attributes(&array.schema().attributes);
+                found.extend(array_references(&*array, &attributes, &prefix, &export)?);
+            }
             other => {
                 let what = format!("references to a {} ({path})", other.kind());
                 return Err(Error::unsupported(store.path().display().to_string(), what));
@@ -65,6 +72,12 @@ pub fn references(store: &OpenStore, options: &Options) -> Result<BTreeMap<Strin
         Ok(())
     })?;
     Ok(found)
+}
+
+/// The attributes without any format's bookkeeping.
+fn user_attributes(attributes: &Attributes) -> Attributes {
+    let user = crate::convert::portable_attributes(attributes, false);
+    user.into_iter().map(|(name, value)| (name, value.clone())).collect()
 }
 
 /// The references as kerchunk's JSON document, version 1.

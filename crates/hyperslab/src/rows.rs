@@ -5,7 +5,7 @@
 //! |---|---|
 //! | a table | its own, dimensions first |
 //! | an array of structs | one per member; preceded by one per dimension if there are several |
-//! | any other array | one per dimension (its labels, or positions if it has none), then `value` |
+//! | any other array | one per dimension (its labels, or positions if it has none), then `value`; decoded values in `.csv`, `.arrow` and `.parquet` |
 //! | a geometry | one per axis, one per attribute, then `object` |
 
 mod array;
@@ -22,7 +22,7 @@ pub(crate) use array::run;
 pub use csv::write_csv;
 pub use json::write_json;
 pub use npy::write_npy;
-pub use write::{ENDINGS, as_rows, takes_elements, write, writes};
+pub use write::{ENDINGS, as_rows, takes_decoded, takes_elements, write, writes};
 pub(crate) use write::{ending, write_staged};
 
 /// Rows of named columns, in batches.

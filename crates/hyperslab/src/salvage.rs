@@ -22,8 +22,11 @@ use view::SalvagedStore;
 pub struct Lost {
     /// The node.
     pub node: String,
-    /// The chunk's coordinate; `None` if the whole node is lost.
+    /// The chunk's coordinate; `None` if the whole node or its end is lost.
     pub chunk: Option<Vec<u64>>,
+    /// The positions along the first axis that are lost at the end, where the saved array is shorter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub positions: Option<Range<u64>>,
     /// Why it cannot be read.
     pub reason: String,
 }
@@ -47,8 +50,14 @@ impl Losses {
         let chunk = chunk.map(<[u64]>::to_vec);
         // Nodes and chunks are read more than once.
         if !lost.iter().any(|known| known.node == node && known.chunk == chunk) {
-            lost.push(Lost { node: node.to_owned(), chunk, reason: reason.to_string() });
+            lost.push(Lost { node: node.to_owned(), chunk, positions: None, reason: reason.to_string() });
         }
+    }
+
+    fn note_cut(&self, node: String, positions: Range<u64>) {
+        let mut lost = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let reason = format!("records {} to {} are not in the file", positions.start, positions.end - 1);
+        lost.push(Lost { node, chunk: None, positions: Some(positions), reason });
     }
 
     fn sorted(&self) -> Vec<Lost> {
@@ -83,12 +92,18 @@ pub fn salvage(
         StoreForm::Directory => Err(Error::unsupported(path.display().to_string(), "a folder as one file")),
     };
     let own = driver.open(found.content.clone(), &context);
-    let stores: Vec<Arc<dyn Store>> = match (own, longer) {
-        (Ok(own), longer) => std::iter::once(own).chain(longer.ok()).collect(),
-        (Err(_), Ok(longer)) => vec![longer],
-        (Err(why), Err(_)) => return Err(why),
-    };
+    // An intact part that the format knows is preferred to chunks that are read one by one.
+    let intact = driver.open_damaged(found.content.clone(), &context).ok().flatten();
     let losses = Losses::default();
+    let mut stores: Vec<Arc<dyn Store>> = Vec::new();
+    if let Some(intact) = intact {
+        intact.cut.into_iter().for_each(|(node, positions)| losses.note_cut(node, positions));
+        stores.push(intact.store);
+    }
+    match (own, longer) {
+        (Err(why), Err(_)) if stores.is_empty() => return Err(why),
+        (own, longer) => stores.extend(own.ok().into_iter().chain(longer.ok())),
+    }
     let view = SalvagedStore::new(stores, losses.clone())?;
     let source = OpenStore::from_store(Arc::new(view), path);
     let format = format.unwrap_or(found.format);

@@ -21,8 +21,8 @@ use std::sync::Arc;
 #[cfg(all(feature = "arrow", feature = "zarr"))]
 pub(crate) use columnar::open_parquet;
 use hyperslab_core::{
-    Attributes, Batch, Batches, Content, Depth, Elements, Error, FormatDriver, FormatInfo, Glimpse, Node,
-    OpenContext, Recognition, Report, Result, Scan, Store, Table, TableSchema,
+    Attributes, Batch, Batches, Column, Content, Depth, Elements, Error, FormatDriver, FormatInfo, Glimpse,
+    Node, OpenContext, Recognition, Report, Result, Scan, Store, Table, TableSchema,
 };
 
 /// A source of rows.
@@ -149,18 +149,33 @@ impl Store for SourceStore {
 
 /// The content of an opened file of rows.
 pub(crate) struct Opened {
-    pub(crate) columns: Vec<hyperslab_core::Column>,
+    pub(crate) columns: Vec<Column>,
     rows: u64,
     pub(crate) source: Box<dyn RowSource>,
 }
 
+impl Opened {
+    pub(crate) const fn new(columns: Vec<Column>, rows: u64, source: Box<dyn RowSource>) -> Self {
+        Self { columns, rows, source }
+    }
+
+    fn into_table(self, name: Arc<str>, attributes: Attributes) -> SourceTable {
+        let Self { columns, rows, source } = self;
+        let schema = TableSchema { columns, attributes, stored: Default::default() };
+        // If a name occurs twice, the first one wins.
+        let names = schema.columns.iter().enumerate().rev();
+        let places = names.map(|(place, column)| (column.name.clone(), place)).collect();
+        SourceTable { name, schema, places, rows, source }
+    }
+}
+
+/// A table of these rows.
+pub(crate) fn table(opened: Opened, name: Arc<str>, attributes: Attributes) -> Arc<dyn Table> {
+    Arc::new(opened.into_table(name, attributes))
+}
+
 fn store(info: &'static FormatInfo, name: Arc<str>, opened: Opened) -> Arc<dyn Store> {
-    let Opened { columns, rows, source } = opened;
-    let schema = TableSchema { columns, attributes: Attributes::new(), stored: Default::default() };
-    // If a name occurs twice, the first one wins.
-    let names = schema.columns.iter().enumerate().rev();
-    let places = names.map(|(place, column)| (column.name.clone(), place)).collect();
-    let table = Arc::new(SourceTable { name: Arc::clone(&name), schema, places, rows, source });
+    let table = Arc::new(opened.into_table(Arc::clone(&name), Attributes::new()));
     Arc::new(SourceStore { format: info.name, name, table })
 }
 

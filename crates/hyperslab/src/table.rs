@@ -4,6 +4,7 @@ mod bounds;
 mod condition;
 mod groups;
 mod query;
+mod structs;
 
 use std::sync::Arc;
 
@@ -85,22 +86,63 @@ impl TableReader {
         columns: Option<&[String]>,
         condition: Option<&RowCondition>,
     ) -> Result<Scan> {
-        let mut scan = self.scan(selection, columns)?;
+        self.narrow(&Scan::default(), selection, columns, condition)
+    }
+
+    /// Narrows a scan: a row must lie inside both selections and meet both conditions. Without names, the columns stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`scan_where`](Self::scan_where); also [`Invalid`](Error::Invalid) for a column that the scan does not read.
+    pub fn narrow(
+        &self,
+        within: &Scan,
+        selection: &Selection,
+        columns: Option<&[String]>,
+        condition: Option<&RowCondition>,
+    ) -> Result<Scan> {
+        let mut scan = within.clone();
+        let own = self.scan(selection, columns)?;
+        for (name, bounds) in own.region {
+            narrow_region(&mut scan, &name, bounds);
+        }
+        if let Some(names) = own.columns {
+            let readable = self.columns_of(within)?;
+            if let Some(name) = names.iter().find(|name| !readable.iter().any(|column| column.name == **name))
+            {
+                return Err(no_column(name, &readable));
+            }
+            scan.columns = Some(names);
+        }
         let Some(condition) = condition else { return Ok(scan) };
         let schema = self.schema();
         let filter = condition.bind(&schema.columns)?;
         for column in schema.columns.iter().filter(|column| column.dimension) {
             let bounds = filter.bounds(&column.name);
-            if bounds == Bounds::default() {
-                continue;
-            }
-            match scan.region.iter_mut().find(|(name, _)| *name == column.name) {
-                Some((_, own)) => *own = std::mem::take(own).intersect(bounds),
-                None => scan.region.push((column.name.clone(), bounds)),
+            if bounds != Bounds::default() {
+                narrow_region(&mut scan, &column.name, bounds);
             }
         }
-        scan.filter = Some(filter);
+        scan.filter = Some(match scan.filter.take() {
+            Some(earlier) => earlier.and(filter),
+            None => filter,
+        });
         Ok(scan)
+    }
+
+    /// The number of rows of a scan. Rows of a part of the table are read and counted.
+    ///
+    /// # Errors
+    ///
+    /// As [`rows_of`](Self::rows_of).
+    pub fn count(&self, scan: &Scan) -> Result<u64> {
+        if scan.region.is_empty() && scan.filter.is_none() {
+            return self.table.rows();
+        }
+        // Rows are counted by their dimensions, which a scan of a region reads in any case.
+        let first = self.schema().columns.first().map(|column| column.name.clone());
+        let scan = Scan { columns: first.map(|name| vec![name]), ..scan.clone() };
+        self.rows_of(&scan)?.batches.try_fold(0, |rows, batch| Ok(rows + batch?.rows as u64))
     }
 
     /// The rows inside a selection, with all columns or the named ones in that order.
@@ -118,17 +160,7 @@ impl TableReader {
     ///
     /// As [`Table::scan`].
     pub fn rows_of(&self, scan: &Scan) -> Result<Rows<'_>> {
-        let schema = self.schema();
-        let columns: Vec<Column> = match &scan.columns {
-            None => schema.columns.clone(),
-            Some(names) => names
-                .iter()
-                .map(|name| {
-                    let found = schema.columns.iter().find(|column| column.name == *name).cloned();
-                    found.ok_or_else(|| no_column(name, &schema.columns))
-                })
-                .collect::<Result<_>>()?,
-        };
+        let columns = self.columns_of(scan)?;
         let (expected, name) = (columns.len(), self.table.name().to_owned());
         let batches = self.table.scan(scan)?.map(move |batch| {
             let batch = batch?;
@@ -141,6 +173,17 @@ impl TableReader {
             )))
         });
         Ok(Rows { columns, batches: Box::new(batches) })
+    }
+
+    /// The columns that a scan reads, in its order.
+    fn columns_of(&self, scan: &Scan) -> Result<Vec<Column>> {
+        let columns = &self.schema().columns;
+        let Some(names) = &scan.columns else { return Ok(columns.clone()) };
+        let column = |name: &String| {
+            let found = columns.iter().find(|column| column.name == *name).cloned();
+            found.ok_or_else(|| no_column(name, columns))
+        };
+        names.iter().map(column).collect()
     }
 
     fn dimension(&self, name: &str) -> Result<&Column> {
@@ -157,6 +200,13 @@ impl TableReader {
         Error::invalid(format!(
             "the rows of a table have no positions; select by value, as in '{name}=FIRST..LAST'"
         ))
+    }
+}
+
+fn narrow_region(scan: &mut Scan, dimension: &str, bounds: Bounds) {
+    match scan.region.iter_mut().find(|(name, _)| name == dimension) {
+        Some((_, own)) => *own = std::mem::take(own).intersect(bounds),
+        None => scan.region.push((dimension.to_owned(), bounds)),
     }
 }
 

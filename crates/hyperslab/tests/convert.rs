@@ -124,7 +124,7 @@ fn filters_are_carried_as_far_as_the_target_has_them() {
         (folder.path().join("a.zarr"), folder.path().join("a.tet"), folder.path().join("a.tiledb"));
     to(&source, &zarr, &chunked(named(&["shuffle", "gzip"]))).unwrap();
     let report = to(&zarr, &tet, &ConvertOptions::default()).unwrap();
-    assert_eq!(report.notes(), ["/: filter shuffle, gzip not carried over: zstd instead"]);
+    assert_eq!(report.notes(), ["/: filters shuffle and gzip not carried over: zstd instead"]);
     assert_eq!(filters_of(&tet), ["zstd"]);
     let report = to(&zarr, &tiledb, &ConvertOptions::default()).unwrap();
     assert_eq!(report.notes(), [""; 0]);

@@ -5,6 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
+use hyperslab::combine::{AppendOptions, append_along};
 use hyperslab::convert::{
     ConvertOptions, ConvertReport, GeometryOptions, Progress, convert, convert_to_rows,
 };
@@ -146,6 +147,74 @@ fn faces_become_a_mesh_and_false_ones_are_refused() {
         assert!(refused.to_string().contains("/faces"), "{refused}");
         assert!(!target.exists());
     }
+}
+
+/// Points of two files in one store: converted with `append`, and along `vertex`.
+#[test]
+fn points_are_added_to_a_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, from: u64, to: u64| {
+        let positions: Vec<f32> = (from..to).flat_map(place).collect();
+        let weights: Vec<f64> = (from..to).map(|point| point as f64 / 2.0).collect();
+        let parts = vec![
+            ("vertices", DType::Float32, vec![to - from, 3], bytes(&positions)),
+            ("weight", DType::Float64, vec![to - from], bytes(&weights)),
+        ];
+        arrays(folder.path(), name, parts)
+    };
+    let target = folder.path().join("all.zv");
+    to(&file("1.npz", 0, 2000), &target, &geometry(None, 1)).unwrap();
+    let more = ConvertOptions::default().with_append(true);
+    assert_eq!(to(&file("2.npz", 2000, 3000), &target, &more).unwrap().rows, 1000);
+    let sources = [file("3.npz", 3000, 4500), file("4.npz", 4500, POINTS)];
+    let options = AppendOptions::default();
+    let along = |dimension: &str, options: &AppendOptions| {
+        append_along(&target, &sources, dimension, options, &Progress::default())
+    };
+    assert!(along("time", &options).unwrap_err().to_string().contains("vertex"));
+    let report = along("vertex", &options.clone().with_dry_run(true)).unwrap();
+    assert_eq!((report.before, report.after), (3000, POINTS));
+    assert_eq!(found(&target, &GeometryQuery::default()).len(), 3000);
+    along("vertex", &options).unwrap();
+    assert_eq!(found(&target, &GeometryQuery::default()), expected(|_| true));
+    let region = Some([vec![10.0; 3], vec![60.0; 3]]);
+    let inside = |point: u64| place(point).iter().all(|at| (10.0..=60.0).contains(at));
+    assert_eq!(found(&target, &GeometryQuery { region, ..Default::default() }), expected(inside));
+    let store = hyperslab::open(&target).unwrap();
+    assert!(store.verify(Depth::Deep).unwrap().ok());
+    assert_eq!(store.geometry("/").unwrap().inner().levels().unwrap().len(), 2);
+    // A store keeps its chunks, levels and kind.
+    for wrong in [geometry(None, 1), geometry(Some("mesh"), 0)] {
+        assert!(to(&sources[0], &target, &wrong.with_append(true)).is_err());
+    }
+    // Links count the vertices that come with them.
+    let mesh = |name: &str, first: u64| {
+        let positions: Vec<f32> = (first..first + 3).flat_map(place).collect();
+        let parts = vec![
+            ("vertices", DType::Float32, vec![3, 3], bytes(&positions)),
+            ("faces", DType::Int64, vec![1, 3], bytes(&[2_i64, 0, 1])),
+        ];
+        arrays(folder.path(), name, parts)
+    };
+    let target = folder.path().join("mesh.zv");
+    to(&mesh("a.npz", 0), &target, &geometry(None, 0)).unwrap();
+    to(&mesh("b.npz", 3), &target, &more).unwrap();
+    let store = hyperslab::open(&target).unwrap();
+    let data = store.geometry("/").unwrap().query(&GeometryQuery::default()).unwrap().data;
+    let positions = data.vertices.as_slice::<f32>().unwrap();
+    let ends = data.links.unwrap().to_vec::<u64>().unwrap();
+    let mut faces: Vec<Vec<u32>> = ends
+        .chunks_exact(3)
+        .map(|face| {
+            face.iter().flat_map(|row| &positions[3 * *row as usize..][..3]).map(|at| *at as u32).collect()
+        })
+        .collect();
+    let mut wanted: Vec<Vec<u32>> = [0, 3]
+        .map(|first| [2, 0, 1].iter().flat_map(|row| place(first + row)).map(|at| at as u32).collect())
+        .into();
+    faces.sort();
+    wanted.sort();
+    assert_eq!(faces, wanted);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn dates_select_what_xarray_selects() {
             // xarray raises where there is no such label.
             None => {
                 let why = found.expect_err(&answer.to_string()).to_string();
-                assert!(why.contains("has no label") && why.contains("neighbours"), "{why}");
+                assert!(why.contains("has no label") && why.contains("nearest"), "{why}");
             }
         }
     }

@@ -126,7 +126,7 @@ fn what_no_checksum_protects_is_named() {
     python(MAKE, folder.path());
     let of = |name: &str| told(&verified(&folder.path().join(name)), "no_checksum").join("");
     assert_eq!(of("f.h5"), "of 3 arrays, 2 have chunks without a checksum: /part, /plain");
-    assert_eq!(of("c.nc3"), "of 1 arrays, 1 have chunks without a checksum: /v");
+    assert_eq!(of("c.nc3"), "of 1 array, 1 has chunks without a checksum: /v");
     let zarr = of("v3.zarr");
     assert!(zarr.contains("/a") && zarr.contains("/sharded") && !zarr.contains("/checked"), "{zarr}");
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use hyperslab::convert::{ConvertOptions, Progress, convert};
 use hyperslab::diff::{DiffOptions, diff};
-use hyperslab::query::{Operation, Query};
+use hyperslab::query::{Axis, Operation, Query};
 use hyperslab::{
     DType, Depth, Elements, Format, OpenOptions, OpenStore, RemoteOptions, Result, Selection, Values, export,
     open, open_with,
@@ -230,5 +230,81 @@ fn a_fault_at_any_request_is_survived_or_named() {
             assert_eq!(read(&store, "[2]").unwrap(), expected, "{name} {behaviour:?}");
         }
         remote.server.behave(Behaviour::default());
+    }
+}
+
+/// Requests of a second process, to open a store and list it: those that say that nothing has changed.
+#[test]
+fn a_cache_on_disk_saves_the_requests_of_the_first_run() {
+    let remote = Remote::new();
+    let cache = remote.folder.path().join("cache");
+    let list = |name: &str| {
+        let options = RemoteOptions::default()
+            .with_option("endpoint_url", remote.server.endpoint())
+            .with_anonymous(true)
+            .with_cache_folder(&cache);
+        let options = OpenOptions::default().with_remote(options);
+        let store = open_with(format!("s3://bucket/{name}"), &options).unwrap();
+        store.catalog().unwrap().to_json()
+    };
+    let found = STORES.map(|name| {
+        let (first, requests, _) = remote.count(|| list(name));
+        let (second, again, _) = remote.count(|| list(name));
+        assert_eq!(first, second, "{name}");
+        (name, requests, again)
+    });
+    // A file is asked once whether it is the same; of a folder, each document, the listings and what it lacks.
+    for (name, requests, again) in found {
+        let file = !name.ends_with("zarr") && name != "x.tiledb";
+        assert!(if file { again == 1 && requests > 1 } else { again <= requests }, "{found:?}");
+    }
+    // What changed is read again.
+    let mut bytes = std::fs::read(remote.local("x.h5")).unwrap();
+    bytes.extend_from_slice(b"trailing");
+    std::fs::write(remote.local("x.h5"), bytes).unwrap();
+    let (_, requests, _) = remote.count(|| list("x.h5"));
+    assert!(requests > 1, "{requests}");
+    // Nothing is kept of an array's values.
+    let cached: u64 = walk(&cache).iter().map(|path| std::fs::metadata(path).unwrap().len()).sum();
+    assert!(cached > 0 && cached < 512 << 10, "{cached}");
+}
+
+/// The files below a folder.
+fn walk(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { walk(&path) } else { vec![path] }).collect()
+}
+
+/// What `explain` says is what the run then requests.
+#[test]
+fn explained_requests_are_those_of_the_run() {
+    let remote = Remote::new();
+    for name in STORES {
+        for selection in ["[:]", "[3]", "[:, 5, 7]", "[::3, 10:50, 1]"] {
+            for over in [vec![Axis::Number(0)], vec![]] {
+                // The gap is fixed, or measurements between the two would change it.
+                let options = RemoteOptions::default()
+                    .with_option("endpoint_url", remote.server.endpoint())
+                    .with_option("merge_gap", "100000")
+                    .with_anonymous(true);
+                let options = OpenOptions::default().with_remote(options);
+                let store = open_with(format!("s3://bucket/{name}"), &options).unwrap();
+                let array = store.array(&store.only_node().unwrap()).unwrap();
+                let mut query = Query::new(Operation::Max);
+                query.selection = selection.parse().unwrap();
+                query.over = over.clone();
+                let plan = query.plan(&array).unwrap();
+                let told = plan.explain(&array).unwrap();
+                let (_, requests, bytes) = remote.count(|| plan.run(&array).unwrap());
+                assert_eq!(told.requests, requests as u64, "{name} {selection} {over:?}");
+                assert!(told.rounds <= told.requests && (told.rounds > 0) == (requests > 0));
+                // The size of a whole object is known only when it arrives.
+                if name.contains("zarr") && name != "sharded.zarr" {
+                    assert!(told.stored_bytes >= bytes, "{name} {selection}");
+                } else {
+                    assert_eq!(told.stored_bytes, bytes, "{name} {selection} {over:?}");
+                }
+            }
+        }
     }
 }

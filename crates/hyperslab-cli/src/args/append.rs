@@ -11,13 +11,14 @@ use super::StorageArgs;
 Examples:
   tet append month2.nc all.zarr --along time
   tet append 'data/2021-*.nc' all.zarr --along time
-  tet append month2.nc all.zarr --along time --dry-run")]
+  tet append month2.nc all.zarr --along time --dry-run
+  tet append more.npz points.zv --along vertex")]
 pub(crate) struct AppendArgs {
     /// Files to add, then the store to add them to; quoted patterns such as 'data/*.nc' are expanded
     #[arg(value_name = "PATH", num_args = 2.., required = true, value_hint = ValueHint::AnyPath)]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// Dimension to append along; every array that has it grows
+    /// Dimension to append along; every array that has it grows. Geometry grows along `vertex`
     #[arg(long, value_name = "DIMENSION")]
     pub(crate) along: String,
 

@@ -33,7 +33,7 @@ pub(crate) struct ConvertArgs {
     /// Join all inputs along this dimension, in the order of its coordinate
     ///
     /// Arrays without the dimension must be equal in all inputs. Times that count from different dates are converted to the
-    /// units of the first input. Gaps are reported; overlaps and other disagreements are errors.
+    /// units of the earliest input. Gaps are reported; overlaps and other disagreements are errors.
     #[arg(long, value_name = "DIMENSION")]
     pub(crate) concat: Option<String>,
 
@@ -53,7 +53,7 @@ pub(crate) struct ConvertArgs {
     #[arg(long, value_name = "NODE", value_delimiter = ',', conflicts_with = "node")]
     pub(crate) keep: Vec<String>,
 
-    /// Output format, such as hdf5, netcdf4, netcdf3, zarr2, zarr3 or tiledb
+    /// Output format: hdf5, hdf5-earliest, hdf5-2.0, netcdf4, netcdf3, 64-bit-offset, cdf5, zarr2, zarr3, tiledb, tet, npy, npz
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<String>,
 
@@ -137,7 +137,8 @@ pub(crate) struct ConvertArgs {
     #[arg(long)]
     pub(crate) sync: bool,
 
-    /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays, or more rows)
+    /// Add to OUT if it exists (.tet, HDF5, Zarr: new arrays; TileDB: a new fragment over the same arrays, or more rows;
+    /// Zarr Vectors: more vertices, objects and links)
     #[arg(long, conflicts_with = "force")]
     pub(crate) append: bool,
 
@@ -148,6 +149,10 @@ pub(crate) struct ConvertArgs {
     /// Exit with 0 even if the output format cannot hold everything
     #[arg(long, conflicts_with = "strict")]
     pub(crate) skip_unsupported: bool,
+
+    /// Write stored values to .csv, .arrow and .parquet, which otherwise get values decoded by the file's conventions
+    #[arg(long)]
+    pub(crate) raw: bool,
 
     /// Copy the values of virtual arrays instead of keeping them virtual
     #[arg(long)]

@@ -43,7 +43,8 @@ pub(crate) struct DeleteArgs {
     #[command(flatten)]
     pub(crate) open: OpenArgs,
 
-    /// Delete rows that meet this condition; if repeated, all must hold
+    /// Delete rows that meet this condition; if repeated, all must hold. A date means the whole day (or month, or year):
+    /// "t == '2020-01-05'" deletes that day
     #[arg(long = "where", value_name = "CONDITION", required = true, allow_hyphen_values = true)]
     pub(crate) conditions: Vec<String>,
 

@@ -169,7 +169,11 @@ impl Reductions {
 
 impl clap::FromArgMatches for Reductions {
     fn from_arg_matches(matches: &clap::ArgMatches) -> Result<Self, clap::Error> {
-        let axes = |info: &'static OperationInfo| Some((info, matches.get_one::<String>(info.flag)?.clone()));
+        // An option that is repeated is one option with all the names.
+        let axes = |info: &'static OperationInfo| {
+            let given = matches.get_many::<String>(info.flag)?.map(String::as_str);
+            Some((info, given.filter(|names| !names.is_empty()).collect::<Vec<_>>().join(",")))
+        };
         Ok(Self(Self::options().filter_map(axes).collect()))
     }
 
@@ -183,7 +187,7 @@ impl ClapArgs for Reductions {
     fn augment_args(command: clap::Command) -> clap::Command {
         Self::options().fold(command, |command, info| {
             let option = clap::Arg::new(info.flag).long(info.flag).value_name("AXES").help(info.summary);
-            command.arg(option.num_args(0..=1).default_missing_value(""))
+            command.arg(option.action(clap::ArgAction::Append).num_args(0..=1).default_missing_value(""))
         })
     }
 

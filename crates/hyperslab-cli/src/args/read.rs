@@ -29,7 +29,8 @@ pub(crate) struct ReadArgs {
     #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) columns: Option<Vec<String>>,
 
-    /// Table: read only rows that meet a condition, such as "count > 50 and type in ('NK', 'B')"; repeatable
+    /// Table: read only rows that meet a condition, such as "count > 50 and type in ('NK', 'B')"; repeatable. A date
+    /// means the whole day (or month, or year): "t <= '2020-01-05'" includes that day
     #[arg(long = "where", value_name = "CONDITION", allow_hyphen_values = true)]
     pub(crate) conditions: Vec<String>,
 
@@ -57,9 +58,14 @@ pub(crate) struct ReadArgs {
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Decode values by the file's conventions: scale_factor, add_offset, missing values
+    /// Decode values by the file's conventions: scale_factor, add_offset, missing values, dates [default for .csv, .arrow and
+    /// .parquet]
     #[arg(long)]
     pub(crate) decode: bool,
+
+    /// Write stored values to .csv, .arrow and .parquet
+    #[arg(long, conflicts_with = "decode")]
+    pub(crate) raw: bool,
 
     /// Print all values instead of a summary
     #[arg(long)]
@@ -75,6 +81,12 @@ pub(crate) struct ReadArgs {
 }
 
 impl ReadArgs {
+    /// Returns true if values are decoded by the file's conventions.
+    pub(crate) fn decodes(&self) -> bool {
+        let output = self.output.as_deref();
+        self.decode || !self.raw && output.is_some_and(hyperslab::rows::takes_decoded)
+    }
+
     /// Returns true if an option was given that only applies to a geometry.
     pub(crate) const fn is_geometric(&self) -> bool {
         self.region.is_some() || !self.object.is_empty() || !self.group.is_empty()

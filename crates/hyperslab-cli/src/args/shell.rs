@@ -1,4 +1,4 @@
-//! Arguments of `tet completions`.
+//! Arguments of `tet completions` and `tet man`.
 
 use clap::Args as ClapArgs;
 use clap_complete::Shell;
@@ -11,4 +11,15 @@ Examples:
 pub(crate) struct CompletionsArgs {
     /// Shell
     pub(crate) shell: Shell,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(before_help = "\
+Examples:
+  tet man | man -l -
+  tet man convert | man -l -")]
+pub(crate) struct ManArgs {
+    /// Command, such as info or convert [default: all of them, in short]
+    #[arg(value_name = "COMMAND")]
+    pub(crate) command: Option<String>,
 }

@@ -8,7 +8,7 @@ use hyperslab::convert::{
     AUTO_CHUNK_BYTES, ConvertOptions, TableOptions, convert, convert_multiscale, convert_to_rows,
     is_file_of_rows,
 };
-use hyperslab::{Error, Filter, Format, Result, Selection, format_named, format_of_extension};
+use hyperslab::{Error, Filter, Format, Result, Selection, extension_hint, format_of_target};
 use serde_json::json;
 
 use crate::args::ConvertArgs;
@@ -16,21 +16,18 @@ use crate::{Answer, output, paint, pretty, progress};
 
 pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     let to_rows = args.to.is_none() && is_file_of_rows(&args.out);
-    let (format, variant) = match (&args.to, to_rows) {
-        (Some(name), _) => {
-            let (format, variant) = format_named(name)?;
-            (Some(format), variant)
-        }
-        (None, true) => (None, None),
-        (None, false) => {
-            let (format, variant) = format_of_extension(&args.out).ok_or_else(|| {
-                Error::invalid(format!(
-                    "{}: cannot infer the format from the extension; use --to",
-                    args.out.display()
-                ))
-            })?;
-            (Some(format), variant)
-        }
+    let (format, variant) = if to_rows {
+        (None, None)
+    } else {
+        let found = format_of_target(&args.out, args.to.as_deref(), args.append)?;
+        let (format, variant) = found.ok_or_else(|| {
+            Error::invalid(format!(
+                "{}: cannot infer the format from the extension{}; use --to",
+                hyperslab::location_name(&args.out),
+                extension_hint(&args.out)
+            ))
+        })?;
+        (Some(format), variant)
     };
     let mut options = ConvertOptions::default()
         .with_node(args.node.clone())
@@ -41,6 +38,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
         .with_append(args.append)
         .with_strict(args.strict)
         .with_variant(variant)
+        .with_raw(args.raw)
         .with_materialise(args.materialise)
         .with_provenance(args.provenance)
         .with_sync(args.sync)
@@ -130,10 +128,9 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
     }
     output::report(|out| {
         let arrays = match (report.rows, report.arrays) {
-            (0, 1) => "1 array".to_owned(),
-            (0, arrays) => format!("{arrays} arrays"),
+            (0, arrays) => pretty::counted(arrays, "array"),
             (rows, _) if writes_geometry => format!("{rows} vertices"),
-            (rows, _) => format!("{rows} rows"),
+            (rows, _) => pretty::counted(rows, "row"),
         };
         let speed = pretty::bytes((report.bytes as f64 / started.elapsed().as_secs_f64().max(1e-9)) as u64);
         let about = format!("{arrays}, {}, {speed}/s", pretty::bytes(report.bytes));
@@ -145,7 +142,7 @@ pub(crate) fn run(args: &ConvertArgs) -> Result<Answer> {
             writeln!(out, "{} {loss}", paint::doubtful("!"))?;
         }
         if !complete {
-            writeln!(out, "the source has more than {form} holds; --skip-unsupported accepts that")?;
+            writeln!(out, "some content was not converted; use --skip-unsupported to accept this")?;
         }
         Ok(())
     })?;

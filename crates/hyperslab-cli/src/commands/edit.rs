@@ -1,9 +1,12 @@
 //! `tet attrs`, `tet rename` and `tet rm`: changes to an existing store.
 
-use hyperslab::edit::{Edit, EditOptions, attribute_type, attributes_of, edit, parse_attribute};
+use hyperslab::edit::{
+    Edit, EditOptions, attribute_type, attributes_of, edit, parse_attribute, user_attributes,
+};
 use hyperslab::{Error, Result};
 use serde_json::{Value, json};
 
+use super::info::attribute_text;
 use crate::args::{AttrsArgs, ChangeArgs, OpenArgs, RenameArgs, RmArgs};
 use crate::{Answer, output, paint, progress};
 
@@ -36,12 +39,8 @@ fn show(args: &AttrsArgs) -> Result<Answer> {
         return Ok(Answer::Yes);
     }
     output::print(|out| {
-        for (name, value) in attributes.iter() {
-            let text = match value.to_json() {
-                Value::String(text) => text,
-                other => other.to_string(),
-            };
-            writeln!(out, "{} {text}", paint::dim(format!("{name}:")))?;
+        for (name, value) in user_attributes(&attributes) {
+            writeln!(out, "{} {}", paint::dim(format!("{name}:")), attribute_text(value))?;
         }
         Ok(())
     })?;
@@ -77,7 +76,7 @@ fn apply(open: &OpenArgs, edits: &[Edit], change: &ChangeArgs) -> Result<Answer>
         }
         let how = match (report.applied, report.in_place) {
             (true, true) => "changed in place",
-            (true, false) => "written anew",
+            (true, false) => "rewritten",
             (false, true) => "nothing was changed; without --dry-run, it is changed in place",
             (false, false) => "nothing was changed; without --dry-run, the file is rewritten",
         };

@@ -18,7 +18,7 @@ pub(crate) fn run(args: &HashArgs) -> Result<Answer> {
             .map(|(path, hash)| json!({ "path": path, "hash": hash.to_hex().as_str() }))
             .collect();
         output::print_json(&json!({
-            "path": args.open.path.display().to_string(), "hash": all.to_hex().as_str(), "nodes": nodes,
+            "path": hyperslab::location_name(&args.open.path), "hash": all.to_hex().as_str(), "nodes": nodes,
         }))?;
         return Ok(Answer::Yes);
     }
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &HashArgs) -> Result<Answer> {
                 writeln!(out, "{}  {}", paint::dim(hash.to_hex()), path)?;
             }
         }
-        writeln!(out, "{}  {}", all.to_hex(), args.open.path.display())
+        writeln!(out, "{}  {}", all.to_hex(), hyperslab::location_name(&args.open.path))
     })?;
     Ok(Answer::Yes)
 }

@@ -251,7 +251,7 @@ fn attributes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<(
 }
 
 /// An attribute in readable form: `-9e33`, not the nearest `float64` of a `float32`; a single value without brackets.
-fn attribute_text(attribute: &Attribute) -> String {
+pub(super) fn attribute_text(attribute: &Attribute) -> String {
     match attribute {
         Attribute::Values(values) if values.len() == 1 => element_to_text(&values.dtype, &values.elements, 0),
         Attribute::Values(values) if values.shape.len() == 1 && values.dtype.size().is_some() => {
@@ -283,7 +283,7 @@ fn chunk_tables(catalog: &Catalog, most: u64) -> Result<()> {
                 out,
                 "\n  {}  {}",
                 paint::strong(&node.path),
-                paint::dim(format!("{index}, {stored} chunks"))
+                paint::dim(format!("{index}, {}", pretty::counted(stored, "chunk")))
             )?;
             table.write(out)?;
             if stored > most {

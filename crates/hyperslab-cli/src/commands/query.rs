@@ -6,7 +6,7 @@ use hyperslab::query::document::Document;
 use hyperslab::query::{
     self, Answer as Found, Axis, Explanation, Group, Operation, Pad, Parameters, Query, Window,
 };
-use hyperslab::{ArrayReader, DType, Error, Node, Result, Values, export, rows};
+use hyperslab::{ArrayReader, DType, Error, Node, Result, Selection, Values, export, rows};
 use serde_json::{Value, json};
 
 use crate::args::{OpenOptionsArgs, OperationArgs, QueryArgs};
@@ -24,9 +24,16 @@ pub(crate) fn run(args: &QueryArgs) -> Result<Answer> {
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
-    if matches!(store.node(&node)?, Node::Table(_)) {
-        table::run(args, &store.table(&node)?, selection)?;
-        return Ok(Answer::Yes);
+    match store.find(&node)? {
+        Node::Table(_) => {
+            table::run(args, &store.table(&node)?, selection)?;
+            return Ok(Answer::Yes);
+        }
+        Node::Array(array) if table::is_of_columns(args, array.schema()) => {
+            table::run(args, &store.reader(array).table(&selection)?, Selection::all())?;
+            return Ok(Answer::Yes);
+        }
+        _ => {}
     }
     if !args.by.is_empty() {
         return Err(Error::invalid(format!(
@@ -307,6 +314,7 @@ fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<A
             ">stored",
             ">decoded",
             ">requests",
+            ">rounds",
             ">tasks",
             ">memory",
             "answer",
@@ -320,6 +328,7 @@ fn explain(args: &QueryArgs, queries: &[Query], array: &ArrayReader) -> Result<A
                 pretty::bytes(told.stored_bytes),
                 pretty::bytes(told.decoded_bytes),
                 told.requests.to_string(),
+                told.rounds.to_string(),
                 told.tasks.to_string(),
                 pretty::bytes(told.memory),
                 pretty::shape(&told.shape),

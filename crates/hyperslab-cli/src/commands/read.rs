@@ -2,7 +2,9 @@
 
 mod geometry;
 
-use hyperslab::{ArrayReader, Error, Node, Result, Selection, Values, export, rows};
+use std::sync::Arc;
+
+use hyperslab::{ArrayReader, DType, Error, Node, Result, Selection, TableReader, Values, export, rows};
 
 use super::rows::Target;
 use crate::args::ReadArgs;
@@ -16,37 +18,49 @@ pub(crate) fn run(args: &ReadArgs) -> Result<Answer> {
     }
     let store = hyperslab::open_with(&args.open.path, &options)?;
     let (node, selection) = address::chosen_level(&store, (node, selection), args.level)?;
-    let found = store.node(&node)?;
+    let found = store.find(&node)?;
     if !matches!(found, Node::Geometry(_)) && args.is_geometric() {
         return Err(Error::invalid(format!(
-            "{node} is a {}; --box, --object and --group only apply to a geometry",
-            found.kind()
+            "{node} is {}; --box, --object and --group only apply to a geometry",
+            found.kind().one()
         )));
     }
+    if let (Node::Array(array), false) = (&found, args.conditions.is_empty())
+        && matches!(array.schema().dtype, DType::Struct(_))
+    {
+        read_rows(args, &store.reader(Arc::clone(array)).table(&selection)?, &Selection::all())?;
+        return Ok(Answer::Yes);
+    }
     if !matches!(found, Node::Table(_)) && !args.conditions.is_empty() {
-        return Err(Error::invalid(format!("{node} is a {}; --where only applies to tables", found.kind())));
+        return Err(Error::invalid(format!(
+            "{node} is {}; --where only applies to tables and arrays of structs",
+            found.kind().one()
+        )));
     }
     match found {
         Node::Array(array) => {
             let stored = store.reader(array);
-            let reader = if args.decode { stored.decoded()? } else { stored };
+            let reader = reader(args, stored)?;
             read_array(args, &reader, &selection)?;
         }
         Node::Table(_) => {
-            let table = store.table(&node)?;
-            let condition = super::rows::condition(&args.conditions)?;
-            let scan = table.scan_where(&selection, args.columns.as_deref(), condition.as_ref())?;
-            super::rows::put(table.rows_of(&scan)?, target(args))?;
+            read_rows(args, &store.table(&node)?, &selection)?;
         }
         Node::Geometry(_) => geometry::put(&store.geometry(&node)?, args, &selection)?,
         other => {
             return Err(Error::invalid(format!(
-                "{node} is a {}, which has no values of its own",
-                other.kind()
+                "{node} is {}, which has no values of its own",
+                other.kind().one()
             )));
         }
     }
     Ok(Answer::Yes)
+}
+
+fn read_rows(args: &ReadArgs, table: &TableReader, selection: &Selection) -> Result<()> {
+    let condition = super::rows::condition(&args.conditions)?;
+    let scan = table.scan_where(selection, args.columns.as_deref(), condition.as_ref())?;
+    super::rows::put(table.rows_of(&scan)?, target(args))
 }
 
 /// Where the rows go.
@@ -62,16 +76,31 @@ fn read_array(args: &ReadArgs, reader: &ArrayReader, selection: &Selection) -> R
         return rows::write(reader.rows(selection)?, path, args.force);
     }
     let mut values = reader.read(selection)?;
-    // NumPy files have no missing elements; NaN marks them.
-    let is_npy = args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == "npy");
-    if reader.is_decoded() && !is_npy {
-        values = values.with_nan_missing();
+    if !is_npy(args) {
+        values = reader.mark_missing(values);
+        if args.decode {
+            values = reader.dates(&values).unwrap_or(values);
+        }
     }
     match &args.output {
         Some(path) => export::write(&values, path, args.force),
         None if args.json => output::print_through(|out| export::write_json(&values, &mut &mut *out)),
         None => show(&values, args.full),
     }
+}
+
+/// The array as it is read: stored, or decoded by the file's conventions.
+fn reader(args: &ReadArgs, stored: ArrayReader) -> Result<ArrayReader> {
+    match args.output.as_deref() {
+        _ if !args.decodes() => Ok(stored),
+        Some(path) if rows::takes_decoded(path) => stored.decoded_nullable(),
+        _ => stored.decoded(),
+    }
+}
+
+/// NumPy files have no missing elements; NaN marks them.
+fn is_npy(args: &ReadArgs) -> bool {
+    args.output.as_ref().and_then(|path| path.extension()).is_some_and(|ending| ending == "npy")
 }
 
 fn show(values: &Values, full: bool) -> Result<()> {

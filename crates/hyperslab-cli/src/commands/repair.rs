@@ -77,14 +77,29 @@ fn save(args: &RepairArgs, target: &Path) -> Result<Answer> {
         for loss in &report.written.losses {
             writeln!(out, "  {} {loss}", paint::doubtful("!"))?;
         }
-        let arrays =
-            if report.written.arrays == 1 { "1 array" } else { &format!("{} arrays", report.written.arrays) };
+        let arrays = pretty::counted(report.written.arrays, "array");
         let sign = if complete { paint::good("✓") } else { paint::doubtful("!") };
         let about =
-            format!("{arrays}, {} saved, {} lost", pretty::bytes(report.written.bytes), report.lost.len());
+            format!("{arrays}, {} saved, {}", pretty::bytes(report.written.bytes), told_losses(&report.lost));
         writeln!(out, "{sign} {}  {}", target.display(), paint::dim(about))
     })?;
     Ok(answer)
+}
+
+/// The number of losses, by kind: `12 chunks lost`.
+fn told_losses(lost: &[Lost]) -> String {
+    let chunks = lost.iter().filter(|own| own.chunk.is_some()).count();
+    let shorter = lost.iter().filter(|own| own.positions.is_some()).count();
+    let told: Vec<String> = [
+        (lost.len() - chunks - shorter, "node", "lost"),
+        (shorter, "array", "shortened"),
+        (chunks, "chunk", "lost"),
+    ]
+    .into_iter()
+    .filter(|(number, ..)| *number > 0)
+    .map(|(number, thing, what)| format!("{} {what}", pretty::counted(number as u64, thing)))
+    .collect();
+    if told.is_empty() { "nothing lost".to_owned() } else { told.join(", ") }
 }
 
 fn lost_of_node(lost: &[Lost], out: &mut dyn std::io::Write) -> std::io::Result<()> {

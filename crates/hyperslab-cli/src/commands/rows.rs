@@ -76,8 +76,9 @@ pub(super) fn show(rows: Rows<'_>, full: bool) -> Result<()> {
     head.into_iter().for_each(|row| table.row(row));
     output::print(|out| {
         table.write(out)?;
-        let rows = if count == 1 { "1 row".to_owned() } else { format!("{count} rows") };
-        writeln!(out, "{}", paint::dim(format!("{rows} × {} columns", columns.len())))
+        let rows = pretty::counted(count as u64, "row");
+        let columns = pretty::counted(columns.len() as u64, "column");
+        writeln!(out, "{}", paint::dim(format!("{rows} × {columns}")))
     })
 }
 

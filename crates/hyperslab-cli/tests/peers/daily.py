@@ -4,6 +4,10 @@
     daily.py same FOLDER STORE FILES  is the store what xarray's concat makes of the files?
     daily.py attrs FOLDER             a small store in every format that has attributes
     daily.py attr PATH NODE NAME      the attribute, as the format's own library reads it
+    daily.py kinds FOLDER             files with packed values, named types, structs, shards and many records
+    daily.py types PATH               the named types and the types of text attributes that netCDF4 sees
+    daily.py packed FOLDER            are the tables of packed values what xarray makes of them?
+    daily.py records PATH             the number of records, and whether their values are those written
 """
 
 import json
@@ -113,6 +117,85 @@ def attr(path, node, name):
     return zarr.open(str(path), mode="r")[node.strip("/")].attrs.get(name)
 
 
+def kinds(folder):
+    import zarr
+
+    with netCDF4.Dataset(folder / "packed.nc", "w") as file:
+        for name, length in (("time", 2), ("x", 3)):
+            file.createDimension(name, length)
+        time = file.createVariable("time", "i4", ("time",))
+        time.units, time[:] = "days since 2001-01-01", [0, 1]
+        t = file.createVariable("t", "i2", ("time", "x"), fill_value=numpy.int16(-999))
+        t.scale_factor, t.add_offset, t.units = 0.5, 10.0, "K"
+        t.set_auto_maskandscale(False)
+        t[:] = [[0, 1, -999], [3, 4, 5]]
+        n = file.createVariable("n", "i8", ("time",), fill_value=numpy.int64(-1))
+        n.set_auto_mask(False)
+        n[:] = [2**60 + 1, -1]
+    with netCDF4.Dataset(folder / "types.nc", "w") as file:
+        file.createDimension("x", 3)
+        point = file.createCompoundType(numpy.dtype([("a", "i4"), ("b", "f4")]), "point_t")
+        state = file.createEnumType("i1", "state_t", {"low": 0, "high": 1})
+        ragged = file.createVLType("i4", "ragged_t")
+        file.createVariable("c", point, ("x",))[:] = numpy.zeros(3, point.dtype)
+        file.createVariable("e", state, ("x",))[:] = 1
+        variable = file.createVariable("w", ragged, ("x",))
+        for row in range(3):
+            variable[row] = numpy.arange(row + 1, dtype="i4")
+        file.createVariable("q", "f4", ("x",)).units = "K"
+    with netCDF4.Dataset(folder / "records.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 50)
+        time = file.createVariable("time", "f8", ("time",))
+        t = file.createVariable("t", "f4", ("time", "x"))
+        time[:] = numpy.arange(400)
+        t[:] = numpy.arange(400 * 50, dtype="f4").reshape(400, 50)
+    with h5py.File(folder / "cells.h5", "w") as file:
+        rows = [(1, b"NK", 1.5), (2, b"B", 2.0), (3, b"NK", 4.5), (4, b"NK", 9.0)]
+        dtype = [("x", "i4"), ("type", "S2"), ("score", "f8")]
+        file["cells"] = numpy.array(rows, dtype)
+        file["temperature"] = numpy.arange(1000, dtype="f8")
+    root = zarr.create_group(folder / "shards.zarr")
+    root.create_array("t", shape=(64, 64), chunks=(8, 8), shards=(32, 32), dtype="f4")
+    numpy.savez(folder / "some.npz", a=numpy.arange(5), b=numpy.arange(3.0))
+
+
+def types(path):
+    with netCDF4.Dataset(path) as file:
+        names = [*file.cmptypes, *file.enumtypes, *file.vltypes]
+        used = {name: variable.datatype.name for name, variable in file.variables.items() if name in "cew"}
+        units = file["q"].getncattr("units") if "q" in file.variables else None
+    with h5py.File(path) as file:
+        text = file["q"].attrs.get_id("units").get_type().is_variable_str() if "q" in file else None
+    return {"names": names, "used": used, "units": units, "variable": text}
+
+
+def packed(folder):
+    import pandas
+
+    expected = xarray.open_dataset(folder / "packed.nc")["t"].to_dataframe().reset_index()
+    for name, read in (("t.csv", pandas.read_csv), ("t.parquet", pandas.read_parquet)):
+        found = read(folder / name)
+        assert list(found.columns) == ["time", "x", "value"], found.columns
+        assert pandas.to_datetime(found.time).tolist() == expected.time.tolist()
+        numpy.testing.assert_allclose(found.value.to_numpy("f8"), expected.t.to_numpy("f8"))
+    raw = pandas.read_csv(folder / "raw.csv")
+    assert raw.value.tolist() == [0, 1, -999, 3, 4, 5], raw
+    one = pandas.read_csv(folder / "one.csv")
+    assert list(one.columns) == ["time", "x", "value"], one
+    assert set(pandas.to_datetime(one.time)) == {pandas.Timestamp("2001-01-02")}, one
+    numbers = [line.split(",")[1] for line in (folder / "n.csv").read_text().split()]
+    assert numbers == ["value", str(2**60 + 1), ""], numbers
+
+
+def records(path):
+    with netCDF4.Dataset(path) as file:
+        time, t = file["time"][:], file["t"][:]
+        numpy.testing.assert_array_equal(time, numpy.arange(time.size))
+        numpy.testing.assert_array_equal(t, numpy.arange(t.size).reshape(t.shape))
+        return len(file.dimensions["time"])
+
+
 if __name__ == "__main__":
     command, folder, *rest = sys.argv[1:]
     folder = pathlib.Path(folder)
@@ -122,6 +205,14 @@ if __name__ == "__main__":
         same(folder, rest[0], rest[1:])
     elif command == "attrs":
         attrs(folder)
+    elif command == "kinds":
+        kinds(folder)
+    elif command == "types":
+        print(json.dumps(types(folder)))
+    elif command == "packed":
+        packed(folder)
+    elif command == "records":
+        print(records(folder))
     elif command == "attr":
         value = attr(folder, *rest)
         print(json.dumps(value.item() if hasattr(value, "item") else value))

@@ -12,6 +12,9 @@ use super::pool::{self, Pooled};
 use super::{Blob, past_end};
 use crate::{Buffer, Error, Result};
 
+/// Parts of up to this many bytes are read without asking for the file's size first.
+const SMALL: usize = 64 << 10;
+
 /// An open file, read by position. Nothing is mapped, so a file that shrinks gives an error and not a signal.
 #[derive(Debug)]
 pub struct FileBlob {
@@ -39,6 +42,25 @@ impl FileBlob {
     pub(crate) const fn new(name: Arc<str>, file: File) -> Self {
         Self { name, file }
     }
+
+    fn read_one(&self, range: &Range<u64>) -> Result<Bytes> {
+        let past_end = |total| past_end(&self.name, range, total);
+        let Some(length) = range.end.checked_sub(range.start).and_then(|length| usize::try_from(length).ok())
+        else {
+            return Err(past_end(self.len()?));
+        };
+        // Memory for large parts must be proportional to the file's size. Small parts save a system call.
+        if !(1..=SMALL).contains(&length) {
+            let total = self.len()?;
+            if range.end > total {
+                return Err(past_end(total));
+            }
+        }
+        read_part(&self.file, range.start, length).map_err(|source| match self.len() {
+            Ok(total) if range.end > total => past_end(total),
+            _ => Error::io(Arc::clone(&self.name), source),
+        })
+    }
 }
 
 impl Blob for FileBlob {
@@ -52,18 +74,7 @@ impl Blob for FileBlob {
     }
 
     fn read(&self, ranges: &[Range<u64>]) -> Result<Vec<Bytes>> {
-        let length = self.len()?;
-        let mut parts = Vec::with_capacity(ranges.len());
-        for range in ranges {
-            if range.start > range.end || range.end > length {
-                return Err(past_end(&self.name, range, length));
-            }
-            // The range is inside the file, so the memory is proportional to the file size.
-            let part = read_part(&self.file, range.start, (range.end - range.start) as usize)
-                .map_err(|source| Error::io(Arc::clone(&self.name), source))?;
-            parts.push(part);
-        }
-        Ok(parts)
+        ranges.iter().map(|range| self.read_one(range)).collect()
     }
 }
 

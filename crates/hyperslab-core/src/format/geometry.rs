@@ -2,7 +2,7 @@
 
 use std::fmt::Debug;
 
-use crate::{DType, Result, Values};
+use crate::{DType, Error, GeometryData, Result, Values};
 
 /// The geometry to write and its options.
 #[derive(Debug, Clone)]
@@ -68,6 +68,16 @@ pub trait GeometrySink: Send + Debug {
     ///
     /// As [`vertices`](Self::vertices).
     fn links(&mut self, ends: &[u64]) -> Result<()>;
+
+    /// Adds a geometry that is in memory, with its objects and their groups. Its links and objects refer to its own vertices.
+    ///
+    /// # Errors
+    ///
+    /// As [`vertices`](Self::vertices).
+    fn geometry(&mut self, data: &GeometryData, groups: &[Vec<i64>]) -> Result<()> {
+        let _ = (data, groups);
+        Err(Error::invalid("this writer takes vertices and links in batches, not whole geometries"))
+    }
 
     /// Makes everything visible at once.
     ///

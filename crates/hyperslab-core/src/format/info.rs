@@ -32,6 +32,9 @@ pub struct FormatInfo {
     pub geometry_kinds: &'static [&'static str],
     /// The names of the filters that can be written, other formats' names for them included; none where any is tried.
     pub filters: &'static [&'static str],
+    /// The filters that every library of the format reads; none where all are alike. A conversion from another format uses no
+    /// others unless they are asked for.
+    pub standard_filters: &'static [&'static str],
     /// Objects of a directory by which it is recognised: those on remote storage are requested together.
     pub probe_keys: &'static [&'static str],
     /// The first parts of the keys by which a directory becomes a store: in a bucket they are written last, in this order.
@@ -56,6 +59,7 @@ impl FormatInfo {
             capabilities: Capabilities::NONE,
             geometry_kinds: &[],
             filters: &[],
+            standard_filters: &[],
             probe_keys: &[],
             visible_last: &[],
             built_on: None,
@@ -126,6 +130,8 @@ pub struct Capabilities {
     pub multiscales: bool,
     /// An array has at least one dimension.
     pub no_scalars: bool,
+    /// All arrays are in the root: there are no groups below it.
+    pub no_groups: bool,
     /// An array has at least one element.
     pub no_empty: bool,
     /// The axes of an array count from any integer or date ([`Labels::Domain`](crate::Labels::Domain)).
@@ -155,6 +161,7 @@ impl Capabilities {
         unlimited: false,
         multiscales: false,
         no_scalars: false,
+        no_groups: false,
         no_empty: false,
         domains: false,
         label_texts: false,

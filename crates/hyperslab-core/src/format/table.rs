@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::{Attributes, Batch, Bound, Column, Error, Result};
 
@@ -22,6 +23,8 @@ pub struct TableSpec {
     pub extents: Vec<Option<Bound>>,
     /// Rows that are stored together; the format's own number when left out.
     pub capacity: Option<u64>,
+    /// The description of its source in the encoding of the source's format.
+    pub encoded: Option<Arc<[u8]>>,
     /// Memory for rows that are not written yet, in bytes.
     pub memory: u64,
 }

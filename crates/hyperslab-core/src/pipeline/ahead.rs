@@ -69,6 +69,21 @@ pub(super) fn visit(
     })
 }
 
+/// Tells the visitor what [`visit`] would fetch.
+pub(super) fn list_spans(
+    array: &dyn Array,
+    list: &impl ChunkList,
+    located: &Located<'_>,
+    visitor: &mut impl ChunkVisitor,
+) -> Result<()> {
+    for (number, reference) in located.numbers.iter().zip(located.references) {
+        if let Some(reference) = reference {
+            visitor.would_fetch(spans_of(array, &list.wanted(*number), reference)?);
+        }
+    }
+    Ok(())
+}
+
 /// Divides the located chunks into groups of about this many stored bytes.
 fn groups(array: &dyn Array, list: &impl ChunkList, located: &Located<'_>, most: u64) -> Result<Vec<Group>> {
     let mut groups: Vec<Group> = Vec::new();

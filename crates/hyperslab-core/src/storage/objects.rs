@@ -12,7 +12,7 @@ use bytes::Bytes;
 pub use local::{LocalStorage, MAPPED_FROM};
 pub use memory::MemoryStorage;
 
-use crate::{Blob, BlobKey, Error, Result, Span};
+use crate::{Blob, BlobKey, Error, FetchCost, Result, Span};
 
 /// The objects at a location: the files of a folder, the objects of a bucket under a prefix.
 ///
@@ -77,6 +77,18 @@ pub trait Storage: Send + Sync + Debug {
     /// As [`open`](Self::open); [`Corrupt`](crate::Error::Corrupt) when a range reaches past the end.
     fn read_many(&self, requests: &[ObjectRange<'_>]) -> Result<Vec<Option<Bytes>>> {
         requests.iter().map(|request| self.read_one(request)).collect()
+    }
+
+    /// What [`read_many`](Self::read_many) would request.
+    fn read_cost(&self, requests: &[ObjectRange<'_>]) -> FetchCost {
+        let mut cost = FetchCost::default();
+        for of_one in requests.chunk_by(|a, b| a.key == b.key) {
+            let bounded = of_one.iter().filter_map(|request| request.range.bounds());
+            let ranges: Vec<Range<u64>> = bounded.collect();
+            cost += FetchCost::of_runs(&ranges);
+            cost.requests += (of_one.len() - ranges.len()) as u64;
+        }
+        cost
     }
 
     /// Says that these ranges will be read soon. Remote storage requests them all at once and keeps them; local storage
@@ -204,21 +216,25 @@ impl<'a> ObjectRange<'a> {
 ///
 /// As [`Storage::read_many`]; [`Invalid`](crate::Error::Invalid) for a span of the store's main file.
 pub fn read_spans(storage: &dyn Storage, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
-    let request = |span: &&Span| match &span.blob {
+    storage.read_many(&requests_of(storage, spans)?)
+}
+
+/// What [`read_spans`] would request.
+///
+/// # Errors
+///
+/// [`Invalid`](crate::Error::Invalid) for a span of the main file, which a directory does not have.
+pub fn read_spans_cost(storage: &dyn Storage, spans: &[&Span]) -> Result<FetchCost> {
+    Ok(storage.read_cost(&requests_of(storage, spans)?))
+}
+
+fn requests_of<'a>(storage: &dyn Storage, spans: &[&'a Span]) -> Result<Vec<ObjectRange<'a>>> {
+    let request = |span: &&'a Span| match &span.blob {
         BlobKey::Main => Err(Error::invalid(format!("{}: a directory has no main file", storage.name()))),
-        BlobKey::Named(_) if span.is_whole() => Ok(ByteRange::Whole),
-        BlobKey::Named(_) => Ok(ByteRange::Bounded(span.offset..span.offset.saturating_add(span.length))),
+        BlobKey::Named(key) if span.is_whole() => Ok(ObjectRange::whole(key)),
+        BlobKey::Named(key) => Ok(ObjectRange { key, range: ByteRange::Bounded(span.range()) }),
     };
-    let ranges: Vec<ByteRange> = spans.iter().map(request).collect::<Result<_>>()?;
-    let requests: Vec<ObjectRange<'_>> = spans
-        .iter()
-        .zip(ranges)
-        .filter_map(|(span, range)| match &span.blob {
-            BlobKey::Named(key) => Some(ObjectRange { key, range }),
-            BlobKey::Main => None,
-        })
-        .collect();
-    storage.read_many(&requests)
+    spans.iter().map(request).collect()
 }
 
 /// Which bytes of an object.
@@ -230,6 +246,17 @@ pub enum ByteRange {
     Bounded(Range<u64>),
     /// The last bytes, at most this many.
     Suffix(u64),
+}
+
+impl ByteRange {
+    /// Its first byte and its end, if they do not depend on the size of the object.
+    #[must_use]
+    pub fn bounds(&self) -> Option<Range<u64>> {
+        match self {
+            Self::Bounded(range) => Some(range.clone()),
+            Self::Whole | Self::Suffix(_) => None,
+        }
+    }
 }
 
 #[cfg(test)]

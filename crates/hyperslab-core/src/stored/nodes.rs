@@ -55,8 +55,12 @@ pub struct StoredArray {
     pub filters: Vec<StoredFilter>,
     /// The shape that is stored, where dimensions that it shares with other arrays have grown beyond it.
     pub extent: Option<Vec<u64>>,
+    /// The shape of the shards that hold its chunks, where the format has them.
+    pub shard_shape: Option<Vec<u64>>,
     /// The document that describes it, in formats that have one, without its attributes.
     pub document: Option<Arc<serde_json::Value>>,
+    /// Its description in the format's own encoding, for a writer of the same format.
+    pub encoded: Option<Arc<[u8]>>,
     /// The types of its dimensions' coordinates, where the format gives them types; else none.
     pub dimension_types: Vec<crate::DType>,
     /// Arrays of the store that hold labels along an axis, besides those in the schema: axis and path.
@@ -191,6 +195,8 @@ pub struct Link {
     pub utf8: bool,
     /// Where it leads.
     pub target: LinkTarget,
+    /// Does the file have another name for it? ([`Store::as_stored`](crate::Store::as_stored) shows that one.)
+    pub renamed: bool,
 }
 
 /// Where a link leads. `N` names an object of the store: by identity when it is read, by path when it is made.

@@ -1,10 +1,27 @@
 //! Converts user-facing filters to pipeline messages: the inverse of describing.
 
-use hyperslab_core::{DType, Error, Filter, Result};
+use hyperslab_core::{DType, Error, Filter, Result, closest};
 use serde_json::Value;
 
 use super::{encode, id};
 use crate::message::pipeline::FilterSpec;
+
+/// The names of the filters that can be written.
+const NAMES: [&str; 13] = [
+    "gzip",
+    "deflate",
+    "zlib",
+    "shuffle",
+    "fletcher32",
+    "bzip2",
+    "bz2",
+    "lzf",
+    "zstd",
+    "lz4",
+    "bitshuffle",
+    "blosc",
+    "scaleoffset",
+];
 
 /// The properties of chunks that filters need.
 #[derive(Debug, Clone)]
@@ -85,12 +102,40 @@ pub(crate) fn choose(filter: &Filter, chunks: &Chunks<'_>) -> Result<FilterSpec>
             scale_offset(filter, chunks, whole, signed("scale_factor", number("scale_factor", 0)?)?)?,
         ),
         other => {
-            return Err(Error::unsupported("hdf5", format!("writing with the filter {other}")));
+            let hint = closest(other, NAMES).map(|name| format!(" (did you mean {name}?)"));
+            let feature = format!("writing with the filter {other}{}", hint.unwrap_or_default());
+            return Err(Error::unsupported("hdf5", feature));
         }
     };
     let spec = FilterSpec::new(id, name.to_owned(), values);
     encode::check(&spec)?;
     Ok(spec)
+}
+
+/// A filter of other chunks with the parameters that it needs for these: some filters keep the size of a chunk in them. `None`
+/// if it cannot be applied to such chunks.
+pub(crate) fn refitted(filter: FilterSpec, chunks: &Chunks<'_>, chunk_shape: &[u64]) -> Option<FilterSpec> {
+    let bytes = chunks.cells.saturating_mul(chunks.element as u64);
+    let (index, value) = match filter.id {
+        id::SCALE_OFFSET | id::NBIT => (2, chunks.cells),
+        id::LZF => (2, bytes),
+        id::BLOSC => (3, bytes),
+        id::SZIP => (3, scanline(u64::from(*filter.values.get(1)?), chunks.cells, chunk_shape)?),
+        _ => return Some(filter),
+    };
+    let mut filter = filter;
+    if let Some(parameter) = filter.values.get_mut(index) {
+        *parameter = u32::try_from(value).ok()?;
+    }
+    Some(filter)
+}
+
+/// Pixels of a scanline of szip, as libhdf5 chooses them; `None` for chunks smaller than a block.
+fn scanline(block: u64, cells: u64, chunk_shape: &[u64]) -> Option<u64> {
+    const BLOCKS_PER_SCANLINE: u64 = 128;
+    let row = chunk_shape.last().copied().unwrap_or(1);
+    let pixels = if row < block { cells } else { row };
+    (cells >= block).then(|| pixels.min(block * BLOCKS_PER_SCANLINE))
 }
 
 fn wrong(filter: &Filter, parameter: &str) -> Error {

@@ -76,7 +76,7 @@ fn encode(spec: &FilterSpec, raw: &[u8]) -> Result<Vec<u8>> {
         }
         _ => return Err(unsupported(spec)),
     };
-    done.map_err(|error: CodecError| Error::invalid(format!("{}: {error}", name_of(spec))))?;
+    done.map_err(|error: CodecError| Error::invalid(error.to_string()))?;
     Ok(out)
 }
 

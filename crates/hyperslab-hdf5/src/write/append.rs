@@ -18,7 +18,7 @@ use super::attributes::{NewAttribute, check_attribute, values_of};
 use super::extend;
 use super::grow::GrownArray;
 use super::index::Patch;
-use super::node::{NewKind, checked_attributes};
+use super::node::{NewKind, array_attributes, checked_attributes};
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
@@ -27,6 +27,7 @@ use super::record::Recorder;
 use super::scales;
 use super::space::FileSpace;
 use super::tree::Tree;
+use crate::dimensions::stored_path;
 use crate::file::{File, lock};
 use crate::store::{Found, Hdf5Store, find};
 use crate::superblock::Superblock;
@@ -189,7 +190,7 @@ impl Hdf5Append {
 
     /// Where the header of an object of this file is.
     fn address(&self, path: &str) -> Result<u64> {
-        match find(&self.file, path)? {
+        match find(&self.file, &stored_path(&self.file, path))? {
             Found::Object(object) if Arc::ptr_eq(&object.file, &self.file) => Ok(object.address),
             Found::Object(_) => Err(self.file.unsupported("adding to other files through their links")),
             Found::Dangling(_) => Err(Error::not_found(Arc::clone(&self.file.name), path)),
@@ -260,7 +261,7 @@ impl Hdf5Append {
     /// [`NotFound`](Error::NotFound) when there is no such node; [`Invalid`](Error::Invalid) for what an attribute
     /// cannot hold. [`close`](Self::close) answers [`Unsupported`](Error::Unsupported) for one that is shared in the file.
     pub fn attribute(&mut self, path: &str, name: &str, value: impl Into<Attribute>) -> Result<()> {
-        let path = normal_path(path);
+        let path = self.file.operation(|| Ok(stored_path(&self.file, &normal_path(path))))?;
         let values = values_of(name, &value.into())?;
         let new = NewAttribute { name: name.to_owned(), values, stored: None };
         check_attribute(&new, self.shared.style, self.shared.sizes)?;
@@ -328,7 +329,7 @@ impl Sink for Hdf5Append {
             self.tree.check(path)?;
             return self.tree.add(path, NewKind::Group { made: true }, new).map(|_| ());
         }
-        let known = match (Hdf5Store { file: Arc::clone(&self.file) }).node(path) {
+        let known = match Hdf5Store::new(Arc::clone(&self.file)).node(path) {
             Ok(Node::Group(known)) => known,
             Ok(_) => return Err(Error::invalid(format!("{path} is there, and no group"))),
             Err(error) => return Err(error),
@@ -349,12 +350,12 @@ impl Sink for Hdf5Append {
             path => path,
         };
         if self.adopt(path)? {
-            return Err(Error::invalid(format!("{path} is there already")));
+            return Err(Error::invalid(format!("{path} already exists")));
         }
         self.tree.check(path)?;
         let name = format!("{}{path}", self.file.name);
         let plan = Plan::new(name, spec, &self.options, &self.shared)?;
-        let attributes = checked_attributes(&spec.attributes, false, &self.shared)?;
+        let attributes = array_attributes(spec, false, &self.shared)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         Ok(array)

@@ -50,6 +50,17 @@ impl Shared {
             all_declared: false,
         }
     }
+
+    /// Lets all references to a node lead to the path that it has now.
+    pub(crate) fn move_node(&self, from: &str, to: &str) {
+        let mut names = lock(&self.names);
+        names.declare(to);
+        names.alias(from, to);
+        let mut stubs = lock(&self.stubs);
+        if let Some(address) = stubs.remove(from) {
+            stubs.insert(to.to_owned(), address);
+        }
+    }
 }
 
 /// A dataset that is being written.

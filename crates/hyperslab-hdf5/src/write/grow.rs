@@ -35,7 +35,7 @@ impl GrownArray {
         // As it is read: a variable of NetCDF-4 is as long as its dimension.
         let old = dataset.schema().grid.clone();
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
-            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+            return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));
         }
         for (axis, (extent, most)) in shape.iter().zip(&spec.max_shape).enumerate() {
             if let Some(most) = most.filter(|most| extent > most) {

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use hyperslab_core::{Attributes, Error, Result, StoredGroup};
+use hyperslab_core::{ArraySpec, Attributes, DType, Error, Extents, Result, StoredGroup, Values};
+use serde_json::Value;
 
 use super::array::{NewArray, Shared};
 use super::attributes::{NewAttribute, check_attribute, set_by_people, values_of};
@@ -68,6 +69,32 @@ pub(crate) enum NewKind {
     Type(Arc<Type>),
     /// It was in the file before.
     Existing,
+}
+
+/// The attributes of an array as they will be stored. The missing-value marker of text has the type of the array, without which
+/// the NetCDF-4 library fails on it.
+pub(crate) fn array_attributes(
+    spec: &ArraySpec,
+    verbatim: bool,
+    shared: &Shared,
+) -> Result<Vec<NewAttribute>> {
+    const MARKER: &str = "_FillValue";
+    let own = spec.attributes.get(MARKER).filter(|_| !verbatim && spec.attributes.stored(MARKER).is_none());
+    let text = own.and_then(|marker| match marker.to_json() {
+        Value::String(text) => Some(text),
+        Value::Array(items) if items.len() == 1 => items[0].as_str().map(str::to_owned),
+        _ => None,
+    });
+    let Some(mut marker) = text.and_then(|text| Values::text_of_type(&text, &spec.dtype)) else {
+        return checked_attributes(&spec.attributes, verbatim, shared);
+    };
+    // A single character is a text of one byte; any other text is a list of one.
+    if marker.dtype != DType::FixedBytes(1) {
+        marker.shape = Extents::from_slice(&[1]);
+    }
+    let mut attributes = spec.attributes.clone();
+    attributes.set(MARKER, marker);
+    checked_attributes(&attributes, verbatim, shared)
 }
 
 /// The attributes of a node as they will be stored.

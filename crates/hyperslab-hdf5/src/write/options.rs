@@ -46,6 +46,9 @@ pub struct Hdf5Options {
     pub dimension_scales: bool,
     /// Commit the types of enumerations, structs and complex numbers, without which the NetCDF-4 library does not know them.
     pub commit_types: bool,
+    /// Store an array with the name of a dimension that it does not lie on first under another name, as the NetCDF-4 library
+    /// does. Otherwise such a dimension has no scale, which needs the name.
+    pub netcdf_names: bool,
     /// Attributes come with HDF5's own bookkeeping (dimension scales, NetCDF-4's numbers) and are written as they are.
     pub verbatim: bool,
     /// All nodes are made before the first chunk is written: a reference to any other is null, and told.
@@ -67,6 +70,7 @@ impl Default for Hdf5Options {
             allocate_early: false,
             dimension_scales: true,
             commit_types: false,
+            netcdf_names: false,
             verbatim: false,
             all_declared: false,
             user_block: bytes::Bytes::new(),

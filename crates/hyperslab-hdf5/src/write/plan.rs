@@ -12,7 +12,7 @@ use super::options::{Compatibility, DatasetLayout, Hdf5Options};
 use super::types::{file_type, fitting};
 use crate::conversion::{Element, utf8_of};
 use crate::file::Sizes;
-use crate::filters::choose::{Chunks, choose};
+use crate::filters::choose::{Chunks, choose, refitted};
 use crate::filters::{Pipeline, check, describe};
 use crate::header::{SHARED, kind};
 use crate::message::datatype::{DatatypeMessage, Type};
@@ -232,7 +232,7 @@ fn filters_of(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Resul
     if spec.filters.len() > 32 {
         return Err(Error::invalid(format!("{} filters, HDF5 has at most 32", spec.filters.len())));
     }
-    if let Some(kept) = kept_filters(spec) {
+    if let Some(kept) = kept_filters(spec, &chunks) {
         return Ok(Pipeline::new(kept));
     }
     let specs = spec.filters.iter().map(|filter| choose(filter, &chunks)).collect::<Result<Vec<_>>>()?;
@@ -240,13 +240,20 @@ fn filters_of(spec: &ArraySpec, element: &Element, fill: Option<&[u8]>) -> Resul
 }
 
 /// The filters with all of their parameters, where those of the file that it comes from are wanted and can be applied.
-fn kept_filters(spec: &ArraySpec) -> Option<Vec<FilterSpec>> {
+fn kept_filters(spec: &ArraySpec, chunks: &Chunks<'_>) -> Option<Vec<FilterSpec>> {
     let kept: Vec<_> = spec.stored.filters.iter().map(FilterSpec::from_stored).collect::<Option<_>>()?;
     let wanted = kept.len() == spec.filters.len()
         && kept.iter().map(describe).zip(&spec.filters).all(|(own, wanted)| own == *wanted);
     // Unsupported filters are kept with the chunks that went through them.
     let taken = spec.stored.layout == Some(StoredLayout::Chunked);
-    (wanted && (taken || kept.iter().all(|filter| check(filter).is_ok()))).then_some(kept)
+    if !wanted || taken {
+        return wanted.then_some(kept);
+    }
+    let kept: Vec<_> = kept
+        .into_iter()
+        .map(|filter| refitted(filter, chunks, spec.grid.chunk_shape()))
+        .collect::<Option<_>>()?;
+    kept.iter().all(|filter| check(filter).is_ok()).then_some(kept)
 }
 
 /// Larger datasets are never contiguous, which would take room for every element, written or not.

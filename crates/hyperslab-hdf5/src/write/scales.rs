@@ -12,7 +12,7 @@ use super::plan::Plan;
 use super::tree::{Tree, group_of, upwards};
 use super::types::file_type;
 use crate::conversion::Keeper;
-use crate::dimensions::NO_VARIABLE;
+use crate::dimensions::{NO_VARIABLE, non_coordinate_path};
 use crate::encode::Encoder;
 use crate::file::Sizes;
 use crate::message::attribute::Content;
@@ -30,6 +30,8 @@ pub(crate) enum ScaleAttribute {
     Number(usize),
     /// The scales of a dataset's dimensions, by node.
     List(Vec<usize>),
+    /// NetCDF-4's numbers of the dimensions of a scale that has several.
+    Coordinates(Vec<usize>),
     /// The datasets and dimensions that a scale serves.
     References(Vec<(usize, usize)>),
     /// Only names, where there can be no scale.
@@ -48,10 +50,15 @@ impl ScaleAttribute {
             Self::Class => ("CLASS".to_owned(), c_text("DIMENSION_SCALE")),
             Self::Name(name) => ("NAME".to_owned(), c_text(name)),
             Self::Number(number) => {
-                let number = i32::try_from(*number)
-                    .map_err(|_| Error::invalid(format!("{number} dimensions are too many for NetCDF-4")))?;
-                let values = Values::new(DType::Int32, &[], Elements::fixed(number.to_ne_bytes().to_vec()))?;
+                let values = Values::new(DType::Int32, &[], Elements::fixed(dimension_number(*number)?))?;
                 ("_Netcdf4Dimid".to_owned(), content(&values, sizes, keeper)?)
+            }
+            Self::Coordinates(numbers) => {
+                let bytes =
+                    numbers.iter().map(|number| dimension_number(*number)).collect::<Result<Vec<_>>>()?;
+                let values =
+                    Values::new(DType::Int32, &[numbers.len() as u64], Elements::fixed(bytes.concat()))?;
+                ("_Netcdf4Coordinates".to_owned(), content(&values, sizes, keeper)?)
             }
             Self::List(scales) => {
                 let mut data = Encoder::new(sizes);
@@ -88,6 +95,13 @@ impl ScaleAttribute {
     }
 }
 
+/// NetCDF-4's number of a dimension.
+fn dimension_number(number: usize) -> Result<Vec<u8>> {
+    let number = i32::try_from(number)
+        .map_err(|_| Error::invalid(format!("{number} dimensions are too many for NetCDF-4")))?;
+    Ok(number.to_ne_bytes().to_vec())
+}
+
 /// Attaches dimension scales to every dataset with named dimensions, creating missing scales.
 pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options) -> Result<()> {
     let arrays: Vec<(usize, Arc<NewArray>)> = tree
@@ -108,6 +122,7 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
         }
     }
     let mut users: Vec<(usize, Vec<(usize, usize)>)> = Vec::new();
+    let mut coordinates: Vec<(usize, Vec<usize>)> = Vec::new();
     for (index, array) in arrays {
         let spec = &array.plan.spec;
         let names: Vec<String> =
@@ -125,17 +140,20 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
             tree.nodes[index].scales.push(ScaleAttribute::Labels(names));
             continue;
         }
+        // A scale lists no scales of its own, and is in no list of theirs.
+        let is_scale = scales.first() == Some(&index);
         for (axis, scale) in scales.iter().enumerate() {
-            let own = (index, axis);
+            let own = (!is_scale).then_some((index, axis));
             match users.iter_mut().find(|(known, _)| known == scale) {
-                Some((_, users)) if *scale != index => users.push(own),
-                Some(_) => {}
-                None => users.push((*scale, if *scale == index { Vec::new() } else { vec![own] })),
+                Some((_, users)) => users.extend(own),
+                None => users.push((*scale, own.into_iter().collect())),
             }
         }
-        // A scale of one dimension is its own coordinate and needs nothing more.
-        if scales != [index] {
-            tree.nodes[index].scales.push(ScaleAttribute::List(scales));
+        match scales.len() {
+            // It is its own coordinate and needs nothing more.
+            1 if is_scale => {}
+            _ if is_scale => coordinates.push((index, scales)),
+            _ => tree.nodes[index].scales.push(ScaleAttribute::List(scales)),
         }
     }
     // Declared dimensions that no array uses.
@@ -144,6 +162,11 @@ pub(crate) fn plan(tree: &mut Tree, shared: &Arc<Shared>, options: &Hdf5Options)
         if !users.iter().any(|(scale, _)| *scale == index) {
             users.push((index, Vec::new()));
         }
+    }
+    let number_of = |scale: &usize| users.iter().position(|(known, _)| known == scale);
+    for (index, scales) in coordinates {
+        let numbers = scales.iter().filter_map(number_of).collect();
+        tree.nodes[index].scales.push(ScaleAttribute::Coordinates(numbers));
     }
     for (number, (scale, users)) in users.into_iter().enumerate() {
         mark(tree, scale, number, users);
@@ -185,27 +208,39 @@ fn find_or_make(
     let (extent, most) = (spec.grid.shape()[axis], spec.max_shape[axis]);
     let name = spec.dimensions[axis].clone().unwrap_or_default();
     let group = group_of(&tree.nodes[user].path).to_owned();
-    let fits = |tree: &Tree, path: &str| {
-        // Along an unlimited dimension a dataset may be shorter than its scale.
-        let fits = |spec: &ArraySpec| match (spec.grid.shape(), &spec.max_shape[..]) {
-            ([own], [limit]) => *own == extent || limit.is_none() && most.is_none(),
-            _ => false,
-        };
+    // A scale lies on its dimension first.
+    let lies_on_it =
+        |spec: &ArraySpec| spec.dimensions.first().is_some_and(|own| own.as_ref() == Some(&name));
+    // Along an unlimited dimension a dataset may be shorter than its scale.
+    let is_as_long = |spec: &ArraySpec| match (spec.grid.shape(), &spec.max_shape[..]) {
+        ([own, ..], [limit, ..]) => *own == extent || limit.is_none() && most.is_none(),
+        _ => false,
+    };
+    let find = |tree: &Tree, path: &str, fits: &dyn Fn(&ArraySpec) -> bool| {
+        let fits = |spec: &ArraySpec| is_as_long(spec) && fits(spec);
         tree.array(path).filter(|(_, array)| fits(&array.plan.spec)).map(|(index, _)| index)
     };
     if let Labels::Node(path) = &spec.labels[axis]
-        && let Some(found) = fits(tree, path)
+        && let Some(found) = find(tree, path, &|spec| spec.grid.rank() == 1 || lies_on_it(spec))
     {
         return Ok(Some(found));
     }
+    let is_unnamed = |spec: &ArraySpec| matches!(spec.dimensions[..], [None]);
     for path in upwards(&group, &name) {
-        if let Some(found) = fits(tree, &path) {
+        if let Some(found) = find(tree, &path, &|spec| is_unnamed(spec) || lies_on_it(spec)) {
             return Ok(Some(found));
         }
     }
     let path = child_path(&group, &name);
     if tree.is_taken(&path) {
-        return Ok(None);
+        let variable = tree.array(&path).filter(|(_, array)| !lies_on_it(&array.plan.spec));
+        match (variable.map(|(index, _)| index), non_coordinate_path(&path)) {
+            (Some(variable), Some(other)) if options.netcdf_names && !tree.is_taken(&other) => {
+                shared.move_node(&path, &other);
+                tree.move_node(variable, other);
+            }
+            _ => return Ok(None),
+        }
     }
     make_bare(tree, &path, extent, most, shared, options).map(Some)
 }

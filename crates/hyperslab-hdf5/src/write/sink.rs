@@ -10,7 +10,7 @@ use hyperslab_core::{
 };
 
 use super::array::{NewArray, Shared};
-use super::node::{ChildTarget, NewKind, checked_attributes};
+use super::node::{ChildTarget, NewKind, array_attributes, checked_attributes};
 use super::object::Style;
 use super::options::{Compatibility, Hdf5Options};
 use super::output::Output;
@@ -58,7 +58,7 @@ pub struct Hdf5Sink {
     shared: Arc<Shared>,
     tree: Tree,
     options: Hdf5Options,
-    /// Types that were committed for datasets, and their paths.
+    /// Committed types and their paths.
     committed: Vec<(Type, String)>,
     /// Is everything written?
     finished: bool,
@@ -120,7 +120,7 @@ impl Hdf5Sink {
         if self.options.commit_types && plan.named_type.is_none() {
             plan.named_type = self.committed(path, &spec.dtype, &plan.dtype)?;
         }
-        let attributes = checked_attributes(&spec.attributes, self.options.verbatim, &self.shared)?;
+        let attributes = array_attributes(spec, self.options.verbatim, &self.shared)?;
         let array = Arc::new(NewArray::new(plan, &self.shared)?);
         let index = self.tree.add(path, NewKind::Array(Arc::clone(&array)), attributes)?;
         self.tree.nodes[index].stored.object.clone_from(&spec.stored.object);
@@ -237,6 +237,8 @@ impl Sink for Hdf5Sink {
             Some((own, _)) => own,
             None => file_type(dtype, self.shared.sizes)?,
         };
+        // Datasets of this type need no other. NetCDF-C stores a copy of a committed type with each variable.
+        self.committed.push((own.clone(), path.to_owned()));
         let index = self.tree.add(path, NewKind::Type(own.into()), attributes)?;
         let node = &mut self.tree.nodes[index];
         node.stored.object.clone_from(&stored.object);

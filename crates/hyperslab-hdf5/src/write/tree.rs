@@ -188,6 +188,25 @@ impl Tree {
         })
     }
 
+    /// Gives a node another path in its group.
+    pub(crate) fn move_node(&mut self, index: usize, path: String) {
+        let old = std::mem::replace(&mut self.nodes[index].path, path.clone());
+        self.paths.remove(&old);
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        let last = old.rsplit('/').next().unwrap_or_default();
+        if let Some(group) = self.get(group_of(&path)) {
+            let is_it = |child: &&mut Child| {
+                child.name == last && matches!(child.target, ChildTarget::Node(own) if own == index)
+            };
+            self.nodes[group]
+                .children
+                .iter_mut()
+                .filter(is_it)
+                .for_each(|child| child.name.clone_from(&name));
+        }
+        self.paths.insert(path, index);
+    }
+
     /// Makes a link. [`check`](Self::check) came before.
     pub(crate) fn link(&mut self, path: &str, target: ChildTarget) -> Result<()> {
         let path = normal_path(path);

@@ -83,7 +83,13 @@ def array_text(array: Array) -> str:
 
 def table_text(table: Table) -> str:
     """One line: path and columns."""
-    return f"<hyperslab.Table {table.path!r} {_number(lambda: len(table))} rows: {_few(table.columns)}>"
+    return f"<hyperslab.Table {table.path!r} {_table_rows(table)}: {_few(table.columns)}>"
+
+
+def _table_rows(table: Table) -> str:
+    """The number of rows. The rows of a selection are not counted, because that reads them."""
+    rows = _number(table._all_rows)
+    return f"selection of {rows} rows" if table._is_part() else f"{rows} rows"
 
 
 def geometry_text(geometry: Geometry) -> str:
@@ -139,7 +145,7 @@ def node_words(node: Any) -> str:
         chunks = "" if node.chunks is None else f"chunks {_crossed(node.chunks)}"
         return "  ".join(part for part in (str(node.dtype), _shape(node), chunks, _filters(node)) if part)
     if isinstance(node, Table):
-        return f"table  {_number(lambda: len(node))} rows, {len(node.columns)} columns"
+        return f"table  {_table_rows(node)}, {len(node.columns)} columns"
     if isinstance(node, Geometry):
         return f"{', '.join(node.kinds)}  {_vertices(node)} vertices"
     return "group" if hasattr(node, "walk") else str(node)
@@ -223,7 +229,7 @@ def _fill(array: Array) -> str:
 
 def table_html(table: Table) -> str:
     """Columns with types, and the first rows."""
-    facts = f"{_number(lambda: len(table))} rows, {len(table.columns)} columns"
+    facts = f"{_table_rows(table)}, {len(table.columns)} columns"
     return _page(_head("table", table.path, facts) + _table_body(table, rows=True))
 
 
@@ -239,7 +245,7 @@ def _table_body(table: Table, rows: bool) -> str:
     first = ""
     if rows:
         try:
-            first = _rows_table(table.head(MOST_ROWS), len(table) > MOST_ROWS)
+            first = _rows_table(table.head(MOST_ROWS + 1), MOST_ROWS)
         except HyperslabError as error:
             first = f"<p>{_text(error)}</p>"
     return first + columns + _attributes(table.attrs)
@@ -247,16 +253,16 @@ def _table_body(table: Table, rows: bool) -> str:
 
 def rows_html(rows: Rows) -> str:
     """The first rows."""
-    return _page(f'<div class="hs-head"><b>{len(rows):,} rows</b></div>' + _rows_table(rows, False))
+    return _page(f'<div class="hs-head"><b>{len(rows):,} rows</b></div>' + _rows_table(rows, 4 * MOST_ROWS))
 
 
-def _rows_table(rows: Rows, more: bool) -> str:
+def _rows_table(rows: Rows, most: int) -> str:
     names = rows.columns[:MOST_COLUMNS]
     values = rows.to_pydict()
-    shown = min(len(rows), 4 * MOST_ROWS)
+    shown = min(len(rows), most)
     head = "".join(f"<th>{_text(name)}</th>" for name in names)
     body = ["<tr>" + "".join(f"<td>{_text(values[name][row])}</td>" for name in names) + "</tr>" for row in range(shown)]
-    if more or shown < len(rows):
+    if shown < len(rows):
         body.append("<tr><td class='hs-dim'>…</td></tr>")
     return f"<table><tr>{head}</tr>{''.join(body)}</table>"
 

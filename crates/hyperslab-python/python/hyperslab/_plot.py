@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 #: Longer axes are thinned before they are drawn: no screen has more pixels.
 MOST_CELLS = 4096
 
+#: Seconds of the units in which times count.
+UNITS = {"days": 86400, "hours": 3600, "minutes": 60, "seconds": 1}
+
 
 def _axes(ax: Any, **options: Any) -> Any:
     if ax is not None:
@@ -40,23 +43,24 @@ def array(array: Array, selection: tuple[Any, ...], ax: Any, decode: bool, optio
     """Draw one dimension as a line, two as an image, and the first slice of more as an image."""
     options = dict(options or {})
     source = array.decoded if decode else array
-    kept, values = _selected(source, selection)
+    kept, values, places = _selected(source, selection)
     while values.ndim > 2:
         axis = next((number for number in range(values.ndim) if values.shape[number] == 1), 0)
         values = np.take(values, 0, axis=axis)
         kept.pop(axis)
     if values.ndim == 0 or values.dtype.kind not in "biufc" or 0 in values.shape:
         raise InvalidError(f"{array.path}: {values.dtype} of shape {values.shape} cannot be drawn; choose numbers along one axis or two")
+    label = _unit(array)
     if values.dtype.kind == "c":
-        values = np.abs(values)
+        values, label = np.abs(values), f"magnitude of {label}"
     ax = _axes(ax)
-    title = ", ".join(str(part) for part in selection) if selection else ""
+    title = ", ".join(_place(array, axis, at) if isinstance(at, int) else at for axis, at in sorted(places.items()) if axis not in kept)
     if title:
         ax.set_title(title)
     if values.ndim == 1:
         ax.plot(_labels(array, kept[0], len(values)), values, **options)
         ax.set_xlabel(_axis_name(array, kept[0]))
-        ax.set_ylabel(_unit(array))
+        ax.set_ylabel(label)
         return ax
     options.setdefault("cmap", "viridis")
     options.setdefault("origin", "lower" if _rises(array, kept[0], values.shape[0]) else "upper")
@@ -70,17 +74,22 @@ def array(array: Array, selection: tuple[Any, ...], ax: Any, decode: bool, optio
     image = ax.imshow(values, **options)
     ax.set_xlabel(_axis_name(array, kept[1]))
     ax.set_ylabel(_axis_name(array, kept[0]))
-    ax.figure.colorbar(image, ax=ax, label=_unit(array))
+    ax.figure.colorbar(image, ax=ax, label=label)
     return ax
 
 
-def _selected(source: Array, selection: tuple[Any, ...]) -> tuple[list[int], NDArray[Any]]:
-    """The axes that are left of a selection, and its values: of axes that nobody chose from, the first cell and thinned."""
+def _selected(source: Array, selection: tuple[Any, ...]) -> tuple[list[int], NDArray[Any], dict[int, int | str]]:
+    """The axes that are left of a selection, its values, and where it begins along each axis.
+
+    Of axes that nobody chose from, the first cell is taken, and the last two are thinned.
+    """
     if selection and all(isinstance(part, str) for part in selection):
         values = np.asarray(np.ma.filled(_nan(source[selection]), np.nan))
         names = [str(part).split("=")[0].split("[")[0].split("~")[0].strip() for part in selection]
         kept = [axis for axis, name in enumerate(source.dims) if name not in names or values.ndim == source.ndim]
-        return (kept if len(kept) == values.ndim else list(range(values.ndim))), values
+        kept = kept if len(kept) == values.ndim else list(range(values.ndim))
+        chosen = {name: str(part) for name, part in zip(names, selection, strict=True)}
+        return kept, values, {axis: chosen.get(name) or 0 for axis, name in enumerate(source.dims) if name is not None}
     key = list(selection[0] if len(selection) == 1 and isinstance(selection[0], tuple) else selection)
     if Ellipsis in [part for part in key if isinstance(part, type(Ellipsis))]:
         at = key.index(Ellipsis)
@@ -94,7 +103,53 @@ def _selected(source: Array, selection: tuple[Any, ...]) -> tuple[list[int], NDA
         if key[axis] == slice(None) and source.shape[axis] > MOST_CELLS:
             key[axis] = slice(None, None, -(-source.shape[axis] // MOST_CELLS))
     kept = [axis for axis, part in enumerate(key) if not isinstance(part, int | np.integer)]
-    return kept, np.asarray(np.ma.filled(_nan(source[tuple(key)]), np.nan))
+    places: dict[int, int | str] = {axis: _first(part, source.shape[axis]) for axis, part in enumerate(key) if source.shape[axis] > 1}
+    return kept, np.asarray(np.ma.filled(_nan(source[tuple(key)]), np.nan)), places
+
+
+def _first(part: Any, extent: int) -> int | str:
+    """Where a part of a selection begins."""
+    if isinstance(part, int | np.integer):
+        return int(part) % extent
+    if isinstance(part, slice):
+        return next(iter(range(*part.indices(extent))), 0)
+    return str(part)
+
+
+def _place(array: Array, axis: int, at: int) -> str:
+    """The position along an axis as `tet plot` tells it: `time = 2020-01-08`."""
+    name = array.dims[axis] or f"axis {axis}"
+    labels = _coordinate(array, axis)
+    if labels is None or labels.dtype.kind not in "biufMUSOT":
+        return f"{name} = {at}"
+    value = np.asarray(labels[at]).reshape(-1)[0]
+    if labels.dtype.kind == "M":
+        return f"{name} = {_short(value)}"
+    attrs = labels.attrs.readable() if hasattr(labels, "attrs") else {}
+    date = _date(value, str(attrs.get("units") or ""), str(attrs.get("calendar") or "standard"))
+    text = f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
+    return f"{name} = {date or text}"
+
+
+def _date(value: Any, units: str, calendar: str) -> str | None:
+    """The date that a number stands for; none in calendars that NumPy does not have."""
+    unit, _, since = units.partition(" since ")
+    seconds = UNITS.get(f"{unit.strip().removesuffix('s')}s")
+    if seconds is None or not since or calendar not in ("standard", "gregorian", "proleptic_gregorian"):
+        return None
+    try:
+        origin = np.datetime64(since.strip().replace(" ", "T"), "s")
+    except ValueError:
+        return None
+    date = origin + np.timedelta64(round(float(value) * seconds), "s")
+    return _short(date) if min(date, origin) >= np.datetime64("1582-10-15") else None
+
+
+def _short(date: Any) -> str:
+    """A date without the zeros of midnight."""
+    text = str(date)
+    day, _, time = text.partition("T")
+    return day if not time.strip("0:.") else f"{day}T{time.removesuffix(':00')}"
 
 
 def _nan(values: Any) -> Any:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from hyperslab import _native
 from hyperslab._errors import InvalidError
 
-if TYPE_CHECKING:
-    import os
-
-#: A mapping from the user, or the pairs stored in a pickle.
-StorageOptions: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]]
+#: A mapping from the user, the pairs stored in a pickle, or a store of obstore.
+StorageOptions: TypeAlias = Mapping[str, Any] | Iterable[tuple[str, Any]] | Any
 
 
 def flat(options: StorageOptions | None) -> list[tuple[str, str]]:
@@ -29,6 +27,39 @@ def flat(options: StorageOptions | None) -> list[tuple[str, str]]:
             if setting is not None:
                 found[own] = _text(own, setting)
     return sorted(found.items())
+
+
+def located(
+    location: str | os.PathLike[str], options: StorageOptions | None
+) -> tuple[str, StorageOptions | None]:
+    """The location and its options. A store of obstore in the place of options is where a relative location starts.
+
+    >>> located("x.zarr", {"anon": True})
+    ('x.zarr', {'anon': True})
+    """
+    path = os.fspath(location)
+    kind = type(options)
+    if kind.__module__.partition(".")[0] != "obstore":
+        return path, options
+    store: Any = options
+    if getattr(store, "credential_provider", None) is not None:
+        raise InvalidError("an obstore store with a credential provider is not supported; pass the credentials")
+    settings = dict(getattr(store, "config", None) or {}) | dict(getattr(store, "client_options", None) or {})
+    prefix = str(getattr(store, "prefix", None) or "")
+    match kind.__name__:
+        case "S3Store":
+            root = f"s3://{settings.pop('bucket')}/{prefix}"
+        case "GCSStore":
+            root = f"gs://{settings.pop('bucket')}/{prefix}"
+        case "AzureStore":
+            root = f"az://{settings.pop('container_name')}/{prefix}"
+        case "HTTPStore":
+            root = str(store.url)
+        case "LocalStore":
+            root, settings = prefix, {}
+        case other:
+            raise InvalidError(f"an obstore {other} is not supported")
+    return f"{root.rstrip('/')}/{path}".rstrip("/"), settings
 
 
 def _text(name: str, value: Any) -> str:

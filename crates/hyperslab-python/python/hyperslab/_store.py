@@ -12,7 +12,7 @@ from hyperslab import _native
 from hyperslab._errors import HyperslabError, InvalidError, NotFoundError
 from hyperslab._native import Array
 from hyperslab._native import Store as _NativeStore
-from hyperslab._storage import check_remote, flat, new_opening
+from hyperslab._storage import check_remote, flat, located, new_opening
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,13 +81,7 @@ class Group(Mapping[str, Any]):
     def __contains__(self, name: object) -> bool:
         if not isinstance(name, str):
             return False
-        try:
-            self._native.node(_join(self._path, name))
-        except NotFoundError:
-            return False
-        except HyperslabError:
-            return True  # damaged, but there
-        return True
+        return self._native.has_node(_join(self._path, name))
 
     def groups(self) -> Iterator[tuple[str, Group]]:
         """The groups directly below."""
@@ -203,10 +197,11 @@ class Store(Group):
         _opening: str | None = None,
     ) -> None:
         times = (0, at) if isinstance(at, int) else at
+        path, storage_options = located(path, storage_options)
         settings = flat(storage_options)
         check_remote(settings, anonymous, path)
         native = _native.Store(
-            os.fspath(path),
+            path,
             format=format,
             mapped=mapped,
             views=views,
@@ -325,7 +320,8 @@ def open(
     the 32 bytes of an encryption key; it is taken from ``HYPERSLAB_KEY`` otherwise, and is never pickled. ``external``: which
     other files an HDF5 file may lead to, ``"none"``, those ``"beside"`` it or ``"any"``.
 
-    ``storage_options`` says how remote storage is reached, in the words of fsspec: for S3 ``key``, ``secret``, ``token``,
+    ``storage_options`` says how remote storage is reached: a store of obstore, in which ``path`` is a key, or a mapping in the
+    words of fsspec: for S3 ``key``, ``secret``, ``token``,
     ``profile``, ``endpoint_url``, ``region``, ``anon``, also inside ``client_kwargs``; an unknown word is refused, and the error
     lists the known ones. Without them, credentials come from the environment (``AWS_ACCESS_KEY_ID`` …) and the profile files
     of the AWS tools; ``anonymous=True`` sends none. Pickles carry the options that were given, never those of the environment.
@@ -452,11 +448,10 @@ def _reopen_table(
     path: str,
     node: str,
     options: dict[str, Any],
-    selection: str | None,
-    columns: list[str] | None,
-    where: str | None = None,
+    steps: list[tuple[str | None, list[str] | None, str | None]],
 ) -> _native.Table:
     """A selection of a table that was open in another process."""
     table: _native.Table = _reopen(path, node, options)
-    chosen = (selection, columns, where)
-    return table if chosen == (None, None, None) else table.select(selection, columns, where)
+    for selection, columns, where in steps:
+        table = table.select(selection, columns, where)
+    return table

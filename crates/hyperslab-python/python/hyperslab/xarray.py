@@ -7,6 +7,7 @@ takes them.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +20,20 @@ from xarray.core import indexing
 
 from hyperslab import _native
 from hyperslab._errors import InvalidError
-from hyperslab._storage import check_remote, flat, new_opening
+from hyperslab._storage import check_remote, flat, located, new_opening
 from hyperslab._store import Group, Store, _node, _open_cached
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from hyperslab._attributes import Attributes
+    from hyperslab._storage import StorageOptions
 
 #: What NetCDF-4 and Zarr writers keep for themselves.
 _HIDDEN = frozenset(
     "CLASS NAME DIMENSION_LIST REFERENCE_LIST DIMENSION_LABELS _Netcdf4Dimid _Netcdf4Coordinates _nc3_strict "
     "_NCProperties _ARRAY_DIMENSIONS".split()
 )
-#: What NetCDF puts before the name of a variable that is called like a dimension and is not its coordinate.
-_NOT_A_COORDINATE = "_nc4_non_coord_"
 _ONLY_DIMENSION = "This is a netCDF dimension but not a netCDF variable"
 #: Formats of the NetCDF library.
 _NETCDF = frozenset({"hdf5", "netcdf3"})
@@ -51,6 +51,15 @@ class HyperslabArray(BackendArray):
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> Any:
         return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER, self._read)
+
+    async def async_getitem(self, key: indexing.ExplicitIndexer) -> Any:
+        return await indexing.async_explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER, self._read_elsewhere
+        )
+
+    async def _read_elsewhere(self, key: tuple[Any, ...]) -> Any:
+        # Reading releases the GIL, so that other requests of the event loop go on.
+        return await asyncio.to_thread(self._read, key)
 
     def _read(self, key: tuple[Any, ...]) -> Any:
         values = self.native.oindex[key]
@@ -133,7 +142,7 @@ class HyperslabDataStore(AbstractDataStore):
             if array.is_dimension or str(array.attrs.readable().get("NAME", "")).startswith(_ONLY_DIMENSION):
                 continue
             dims = _dimensions(array, sizes)
-            variables[name.removeprefix(_NOT_A_COORDINATE)] = self._variable(array, dims)
+            variables[name] = self._variable(array, dims)
         for array in arrays.values():
             _add_labels(variables, array)
         return variables
@@ -256,11 +265,11 @@ class HyperslabEntrypoint(BackendEntrypoint):
         mapped: bool = True,
         threads: int | None = None,
         external: str = "beside",
-        storage_options: Mapping[str, Any] | None = None,
+        storage_options: StorageOptions | None = None,
         anonymous: bool = False,
     ) -> Dataset:
-        path = os.fspath(filename_or_obj)
-        opening = _options(path, format, mapped, threads, external, storage_options, anonymous)
+        path, settings = located(filename_or_obj, storage_options)
+        opening = _options(path, format, mapped, threads, external, settings, anonymous)
         return StoreBackendEntrypoint().open_dataset(
             HyperslabDataStore(path, group, opening),
             mask_and_scale=mask_and_scale,
@@ -277,7 +286,7 @@ class HyperslabEntrypoint(BackendEntrypoint):
     ) -> dict[str, Dataset]:
         """Every group with arrays of its own or below, by its path."""
         opening = {name: options.pop(name) for name in _OPENING if name in options}
-        location = os.fspath(filename_or_obj)
+        location, opening["storage_options"] = located(filename_or_obj, opening.get("storage_options"))
         # One opening for all groups.
         opening = _options(location, **opening)
         store = HyperslabDataStore(location, group, opening)
@@ -310,7 +319,7 @@ def _options(
     mapped: bool = True,
     threads: int | None = None,
     external: str = "beside",
-    storage_options: Mapping[str, Any] | None = None,
+    storage_options: StorageOptions | None = None,
     anonymous: bool = False,
 ) -> dict[str, Any]:
     """The options that differ from the default, such that they can be compared."""

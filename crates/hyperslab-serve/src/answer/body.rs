@@ -1,17 +1,18 @@
 //! Bodies that hold memory until they are sent, and bodies that are generated while they are sent.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
 
 use axum::body::Body;
 use bytes::Bytes;
+use futures_util::future::{Either, select};
 use futures_util::stream;
 use http_body::{Frame, SizeHint};
-use hyperslab::{Progress, Result};
+use hyperslab::{Error, Progress, Result};
+use tokio::sync::mpsc;
 
-use crate::work::{Held, Job};
+use crate::work::{Held, Job, StopOnDrop, Work};
 
 /// Bytes, and the memory accounted for them.
 pub(crate) struct HeldBody {
@@ -55,33 +56,63 @@ type NextBlock = dyn FnMut(&Arc<Progress>) -> Option<Result<Bytes>> + Send;
 /// The blocks of a large response. Each is generated while the previous one is being sent.
 pub(crate) struct Blocks {
     next: Box<NextBlock>,
+    /// The size of the largest block.
+    largest: u64,
 }
 
 impl Blocks {
-    pub(crate) fn new(next: impl FnMut(&Arc<Progress>) -> Option<Result<Bytes>> + Send + 'static) -> Self {
-        Self { next: Box::new(next) }
+    pub(crate) fn new(
+        largest: u64,
+        next: impl FnMut(&Arc<Progress>) -> Option<Result<Bytes>> + Send + 'static,
+    ) -> Self {
+        Self { next: Box::new(next), largest }
     }
 
-    /// A body filled by a thread. It ends early, and the connection with it, if a block fails or the client stalls for too long.
-    pub(crate) fn pump(mut self, job: Job, held: Option<Held>) -> Body {
-        let (sender, receiver) = tokio::sync::mpsc::channel::<Result<Bytes>>(1);
-        // The job's own flag is set when the request is answered, which happens now.
-        let progress = Arc::new(Progress::default());
-        let (handle, timeout, slot) = job.into_parts();
-        let on = handle.clone();
-        handle.spawn_blocking(move || {
-            while let Some(block) = (self.next)(&progress) {
-                let failed = block.is_err();
-                let sent = on.block_on(async { tokio::time::timeout(timeout, sender.send(block)).await });
-                if failed || !matches!(sent, Ok(Ok(()))) {
-                    progress.stop.store(true, Ordering::Relaxed);
-                    break;
-                }
-            }
-            drop((slot, held));
-        });
+    /// A body that is generated block by block. It ends early, and the connection with it, if a block fails or the client reads
+    /// too slowly.
+    pub(crate) fn pump(self, job: Job) -> Body {
+        let (sender, receiver) = mpsc::channel(1);
+        let (handle, work) = job.into_parts();
+        handle.spawn(self.send_all(work, sender));
         Body::from_stream(stream::unfold(receiver, |mut receiver| async {
             receiver.recv().await.map(|block| (block, receiver))
         }))
+    }
+
+    /// Sends all blocks. A thread is occupied only while a block is generated, memory until the last one is sent.
+    async fn send_all(self, work: Arc<Work>, sender: mpsc::Sender<Result<Bytes>>) {
+        let late = || Err(Error::io("stream", std::io::ErrorKind::TimedOut.into()));
+        // One block is being sent, one is waiting.
+        let Some(_held) = work.reserve_stream(self.largest * 2).await else {
+            let _ = sender.send(late()).await;
+            return;
+        };
+        let progress = Arc::new(Progress::default());
+        let _stop = StopOnDrop(Arc::clone(&progress));
+        let mut next = self.next;
+        loop {
+            let time = work.time_to_read(self.largest);
+            let Ok(Ok(place)) = tokio::time::timeout(time, sender.reserve()).await else { return };
+            let Some(slot) = work.slot().await else { return place.send(late()) };
+            let own = Arc::clone(&progress);
+            let making = tokio::task::spawn_blocking(move || {
+                let block = next(&own);
+                drop(slot);
+                (next, block)
+            });
+            let made = match select(making, pin!(sender.closed())).await {
+                Either::Left((Ok((following, Some(block))), _)) => {
+                    next = following;
+                    block
+                }
+                // It was the last one, or the client disconnected.
+                _ => return,
+            };
+            let failed = made.is_err();
+            place.send(made);
+            if failed {
+                return;
+            }
+        }
     }
 }

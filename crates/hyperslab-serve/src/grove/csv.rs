@@ -4,10 +4,14 @@ use std::fmt::Write;
 
 use hyperslab::{DType, Values};
 
+use super::data::to_safe;
 use super::stats::numbers_of;
 use crate::answer::Failure;
 
 pub(crate) fn encode(values: &Values) -> Result<String, Failure> {
+    if values.dtype == DType::Float128 {
+        return encode(&to_safe(values.clone()));
+    }
     let each = match values.shape.as_slice() {
         [_] => 1,
         [_, columns] => *columns as usize,

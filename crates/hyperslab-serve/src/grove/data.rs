@@ -9,7 +9,7 @@ use hyperslab::{
     TableReader, Values, export,
 };
 
-use super::entity::{Entity, Links};
+use super::entity::Entity;
 use super::slabs::Slabs;
 use super::{csv, json, tiff};
 use crate::answer::{Answer, Blocks, Content, Failure};
@@ -67,7 +67,7 @@ struct Wish<'a> {
 
 pub(crate) fn data(parameters: &Parameters, opened: &Opened, job: &Job) -> Result<Answer, Failure> {
     let path = parameters.path();
-    let entity = Entity::find(opened, &path, Links::OnlyValid)?;
+    let entity = Entity::find_dataset(opened, &path)?;
     let safe = match parameters.get("dtype") {
         None | Some("origin") => false,
         Some("safe") => true,
@@ -330,7 +330,7 @@ fn is_numeric(dtype: &DType) -> bool {
 }
 
 /// Half precision as single precision, 80 bits as 64: what typed arrays of browsers hold.
-fn to_safe(values: Values) -> Values {
+pub(crate) fn to_safe(values: Values) -> Values {
     let converted: Option<(DType, Vec<u8>)> = match (&values.dtype, values.elements.as_fixed()) {
         (DType::Float16, Some(bytes)) => {
             let numbers = bytes.chunks_exact(2).map(bytemuck::pod_read_unaligned::<half::f16>);
@@ -395,7 +395,6 @@ fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<An
     let bytes = positions.cells().and_then(|cells| cells.checked_mul(item as u64));
     let Some(bytes) = bytes.filter(|bytes| *bytes > STREAM) else { return Ok(None) };
     let most = PIECE.min(job.limit() / 4);
-    let held = job.reserve(most * 2)?;
     let mut head = Vec::new();
     if wish.form == Form::Npy {
         let mut shape = positions.shape().to_vec();
@@ -409,7 +408,7 @@ fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<An
     let (reader, dtype) = (array.clone(), schema.dtype.clone());
     let mut pieces = Slabs::new(positions, item as u64, schema.grid.chunk_shape(), (STREAM.min(most), most));
     let mut head = Some(Bytes::from(head)).filter(|head| !head.is_empty());
-    let blocks = Blocks::new(move |progress| {
+    let blocks = Blocks::new(pieces.largest(item as u64), move |progress| {
         if let Some(head) = head.take() {
             return Some(Ok(head));
         }
@@ -420,7 +419,7 @@ fn streamed(array: &ArrayReader, wish: &Wish<'_>, job: &Job) -> Result<Option<An
             if big { swapped(&dtype, bytes) } else { bytes }
         }))
     });
-    let mut answer = Answer::new("application/octet-stream", Bytes::new()).held(held);
+    let mut answer = Answer::new("application/octet-stream", Bytes::new());
     answer.content = Content::Blocks(total, blocks);
     Ok(Some(if wish.form == Form::Npy { answer.saved_as("data.npy") } else { answer }))
 }

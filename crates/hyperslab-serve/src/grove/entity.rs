@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use hyperslab::driver::{Link, LinkTarget, StoredNamedType, child_path, normal_path};
+use hyperslab::driver::{Link, LinkTarget, ObjectId, StoredNamedType, child_path, normal_path};
 use hyperslab::geometry::GeometryReader;
 use hyperslab::{ArrayReader, Attributes, DType, GeometryQuery, Node, Progress, TableReader, Values};
 
@@ -11,6 +11,9 @@ use crate::stores::Opened;
 
 /// Paths that are listed at most.
 const MOST_PATHS: usize = 1 << 20;
+
+/// The name of the only member of a store whose root is an array or a table, which h5grove's clients expect in a group.
+pub(crate) const ROOT_MEMBER: &str = "data";
 
 /// Which links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +65,13 @@ impl Entity {
     /// What a path leads to.
     pub(crate) fn find(opened: &Opened, path: &str, links: Links) -> Result<Self, Failure> {
         let normal = normal_path(path);
+        if opened.has_leaf_root() {
+            return match normal.strip_prefix('/') {
+                Some("") => Ok(Self::Group(Attributes::new())),
+                Some(ROOT_MEMBER) => Self::root_member(opened),
+                _ => Err(Failure::no_path(path, &opened.name)),
+            };
+        }
         if normal == "/" {
             return Self::of_node(opened, &normal, opened.store.node("/")?);
         }
@@ -81,6 +91,18 @@ impl Entity {
         let link = link.and_then(|links| links.into_iter().find(|link| link.name == name));
         Self::of_link(opened, &normal, link.as_ref(), links)?
             .ok_or_else(|| Failure::no_path(path, &opened.name))
+    }
+
+    /// The dataset that a path leads to. The root of a store that is one dataset may be named by its own path too.
+    pub(crate) fn find_dataset(opened: &Opened, path: &str) -> Result<Self, Failure> {
+        if normal_path(path) == "/" && opened.has_leaf_root() {
+            return Self::root_member(opened);
+        }
+        Self::find(opened, path, Links::OnlyValid)
+    }
+
+    fn root_member(opened: &Opened) -> Result<Self, Failure> {
+        Self::of_node(opened, "/", opened.store.node("/")?)
     }
 
     /// The member of a group that a link names; `None` when there is no such node.
@@ -232,15 +254,18 @@ pub(crate) fn paths(opened: &Opened, base: &str, progress: &Progress) -> Result<
         return Err(Failure::query(format!("{base} is not a group")));
     }
     let (mut found, mut seen) = (vec![base.to_owned()], HashSet::new());
+    if opened.has_leaf_root() {
+        found.push(child_path("/", ROOT_MEMBER));
+        return Ok(found);
+    }
     seen.extend(opened.store.inner().identity(&normal_path(base))?);
-    let mut pending: Vec<(String, bool)> = below(opened, &normal_path(base))?;
-    while let Some((path, followed)) = pending.pop() {
+    let mut pending = below(opened, &normal_path(base))?;
+    while let Some(Below { path, followed, identity }) = pending.pop() {
         progress.check_cancelled()?;
         if found.len() >= MOST_PATHS {
             return Err(Failure::query(format!("more than {MOST_PATHS} paths")));
         }
         found.push(path.clone());
-        let identity = if followed { opened.store.inner().identity(&path).ok().flatten() } else { None };
         let is_new = identity.is_none_or(|identity| seen.insert(identity));
         if followed && is_new && matches!(opened.store.node(&path), Ok(Node::Group(_) | Node::Geometry(_))) {
             pending.extend(below(opened, &path)?);
@@ -249,24 +274,41 @@ pub(crate) fn paths(opened: &Opened, base: &str, progress: &Progress) -> Result<
     Ok(found)
 }
 
-/// The paths of a group's members, last first, and whether they are looked into: links are not followed.
-fn below(opened: &Opened, path: &str) -> Result<Vec<(String, bool)>, Failure> {
+/// A path below a group.
+struct Below {
+    path: String,
+    /// Is it looked into? Links are not followed.
+    followed: bool,
+    /// The identity of its object, in formats where objects have several paths.
+    identity: Option<ObjectId>,
+}
+
+/// The paths of a group's members, last first.
+fn below(opened: &Opened, path: &str) -> Result<Vec<Below>, Failure> {
     let mut paths = Vec::new();
-    for (name, link) in members(opened, path)?.into_iter().rev() {
+    let mut members = members(opened, path)?;
+    // h5py visits links by name, whatever the order of the group.
+    if members.iter().all(|(_, link)| link.is_some()) {
+        members.sort_by(|(a, _), (b, _)| a.cmp(b));
+    }
+    for (name, link) in members.into_iter().rev() {
         let below = child_path(path, &name);
         // A name such as "" or "." leads back to its group.
         if normal_path(&below) == below {
-            let followed =
-                link.is_none_or(|link| matches!(link.target, LinkTarget::Hard(_) | LinkTarget::Other(_)));
-            paths.push((below, followed));
+            let (followed, identity) = match link.map(|link| link.target) {
+                None | Some(LinkTarget::Other(_)) => (true, None),
+                Some(LinkTarget::Hard(object)) => (true, Some(object)),
+                Some(_) => (false, None),
+            };
+            paths.push(Below { path: below, followed, identity });
         }
     }
     if opened.has_geometry()
         && let Ok(geometry) = opened.store.geometry(path)
     {
-        paths.extend(
-            parts_of(opened, path, &geometry).iter().rev().map(|part| (child_path(path, part), false)),
-        );
+        let parts = parts_of(opened, path, &geometry);
+        let part = |name: &String| Below { path: child_path(path, name), followed: false, identity: None };
+        paths.extend(parts.iter().rev().map(part));
     }
     Ok(paths)
 }

@@ -5,7 +5,7 @@ use hyperslab::{Attribute, Attributes, Progress};
 use serde_json::{Value, json};
 
 use super::data::shown_dtype;
-use super::entity::{Entity, GeometryPart, Links, members, parts_of};
+use super::entity::{Entity, GeometryPart, Links, ROOT_MEMBER, members, parts_of};
 use super::{json as values, types};
 use crate::answer::Failure;
 use crate::stores::Opened;
@@ -21,6 +21,10 @@ pub(crate) fn of(
     let mut document = alone(path, entity)?;
     let mut children = Vec::new();
     match entity {
+        Entity::Group(_) if opened.has_leaf_root() => {
+            let below = child_path("/", ROOT_MEMBER);
+            children.push(alone(&below, &Entity::find(opened, &below, links)?)?);
+        }
         Entity::Group(_) | Entity::Geometry(_) => {
             let normal = hyperslab::driver::normal_path(path);
             for (name, link) in members(opened, &normal)? {

@@ -40,6 +40,11 @@ impl Slabs {
         let next = if counts.contains(&0) { None } else { Some(vec![0; counts.len()]) };
         Self { whole, each, next }
     }
+
+    /// The bytes of the largest piece.
+    pub(crate) fn largest(&self, item: u64) -> u64 {
+        self.each.iter().fold(item, |bytes, extent| bytes.saturating_mul(*extent))
+    }
 }
 
 impl Iterator for Slabs {

@@ -3,7 +3,7 @@
 use hyperslab::{ArrayReader, DType, Values};
 use serde_json::{Value, json};
 
-use super::data::{positions_of, selected_values};
+use super::data::{positions_of, selected_values, to_safe};
 use super::entity::Entity;
 use super::slabs::Slabs;
 use crate::answer::Failure;
@@ -70,8 +70,8 @@ pub(crate) fn of(path: &str, entity: &Entity, selection: Option<&str>, job: &Job
         }
         Entity::Array(array) => {
             let dtype = array.schema().dtype.clone();
-            if numbers_of(&dtype).is_none() {
-                return Err(Failure::query(format!("{path} contains {dtype}, not numbers")));
+            if numbers_of(&dtype).is_none() && dtype != DType::Float128 {
+                return Err(Failure::query(format!("statistics of {dtype} are not supported")));
             }
             fold(array, selection, job, &mut stats)?;
             dtype
@@ -95,7 +95,8 @@ fn fold(array: &ArrayReader, selection: Option<&str>, job: &Job, stats: &mut Sta
         Slabs::new(positions, item, array.schema().grid.chunk_shape(), (piece_bytes, piece_bytes * 2))
     {
         job.progress.check_cancelled()?;
-        add_all(&reader.read_positions(piece)?, stats)?;
+        let values = reader.read_positions(piece)?;
+        add_all(&if values.dtype == DType::Float128 { to_safe(values) } else { values }, stats)?;
     }
     Ok(())
 }

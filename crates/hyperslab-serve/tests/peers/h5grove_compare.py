@@ -40,6 +40,7 @@ def make(folder: pathlib.Path) -> None:
         numbers["singles"] = np.array([0.1, np.nan, 3.4e38, 1e-7, 16777217], dtype="f4")
         numbers["large"] = np.array([2**63 - 1, -(2**63)], dtype="i8")
         numbers["scalar"] = np.float64(2.5)
+        numbers["long"] = np.array([1.1, 2.2], np.longdouble)
         numbers["single"] = np.float32(0.1)
         numbers["truth"] = np.array([[True, False], [False, True]])
         numbers["complex64"] = (rng.standard_normal((2, 3)) + 1j * rng.standard_normal((2, 3))).astype("c8")
@@ -84,17 +85,42 @@ def make(folder: pathlib.Path) -> None:
         file["z/loop"] = file["z"]
         file["outside"] = h5py.ExternalLink("missing.h5", "/x")
         file.create_group("none")
+    with h5py.File(folder / "ordered.h5", "w", track_order=True) as file:
+        for name in "zbya":
+            file.create_group(name, track_order=True)["x"] = 1
+
+
+def make_sources(folder: pathlib.Path) -> None:
+    """A file that is made of others, which the server does not follow, and of itself."""
+    numbers = np.arange(12.0).reshape(3, 4)
+    with h5py.File(folder / "source.h5", "w") as file:
+        file.create_dataset("d", data=numbers, maxshape=(None, 4))
+    numbers.tofile(folder / "raw.bin")
+    with h5py.File(folder / "virtual.h5", "w") as file:
+        file["own"] = numbers
+        for name, source in [("elsewhere", ("source.h5", "d")), ("here", (".", "own"))]:
+            layout = h5py.VirtualLayout((3, 4), "f8")
+            layout[:] = h5py.VirtualSource(*source, shape=(3, 4))
+            file.create_virtual_dataset(name, layout, fillvalue=-1)
+        layout = h5py.VirtualLayout((3, 4), "f8", maxshape=(None, 4))
+        layout[: h5py.h5s.UNLIMITED] = h5py.VirtualSource("source.h5", "d", shape=(3, 4), maxshape=(None, 4))[: h5py.h5s.UNLIMITED]
+        file.create_virtual_dataset("grows", layout, fillvalue=-1)
+        file.create_dataset("raw", (3, 4), "f8", external=[("raw.bin", 0, h5py.h5f.UNLIMITED)])
+
+
+# Further paths to ask for.
+MORE = {"types.h5": ["/named"], "tree.h5": ["/soft", "/dangling", "/outside", "/z/loop/deep", "/a/", "/nope"]}
 
 
 def requests(folder: pathlib.Path):
     """Every request that is made of both servers."""
-    for name in ["types.h5", "tree.h5"]:
+    for name in ["types.h5", "tree.h5", "ordered.h5"]:
         paths = ["/"]
         with h5py.File(folder / name) as file:
             file.visit(paths.append)
             sets = [path for path in paths if isinstance(file[path], h5py.Dataset)]
         paths = ["/" + path.lstrip("/") for path in paths]
-        for path in paths + (["/soft", "/dangling", "/outside", "/z/loop/deep", "/a/", "/nope"] if name == "tree.h5" else ["/named"]):
+        for path in paths + MORE.get(name, []):
             yield "meta", {"file": name, "path": path}
             if path not in ("/dangling", "/outside"):
                 yield "attr", {"file": name, "path": path}
@@ -239,5 +265,7 @@ def is_object_bytes(endpoint: str, parameters: dict, folder: pathlib.Path) -> bo
 if __name__ == "__main__":
     if sys.argv[1] == "make":
         make(pathlib.Path(sys.argv[2]))
+    elif sys.argv[1] == "sources":
+        make_sources(pathlib.Path(sys.argv[2]))
     else:
         compare(pathlib.Path(sys.argv[2]), sys.argv[3])

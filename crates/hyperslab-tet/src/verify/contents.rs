@@ -1,15 +1,13 @@
 //! Checks the contents of chunks. Each is fetched once, on one of all cores, decoded, and compared with its checksum and its zone
 //! map.
 
-use std::ops::Range;
-
 use hyperslab_codec::checksum::{crc32c, crc32c_append};
 use hyperslab_core::{Array, Depth, Report, Result, check_in_order, chunk_weight, touch, with_scratch};
 
 use super::Findings;
 use super::zones::Zones;
 use crate::TetArray;
-use crate::checksums::combine;
+use crate::checksums::{Expected, combine, group};
 use crate::index::{Codec, Row};
 use crate::store::TetStore;
 use crate::zone::{Statistics, missing_bytes};
@@ -61,7 +59,7 @@ pub(super) fn check(
         let detail = format!("{count} of {all} chunks decoded; --deep decodes them all");
         report.warning("chunk_decode_skipped", detail);
     }
-    let expected = expected(store);
+    let expected = store.file.expected_checksums();
     let look = Look {
         store,
         datasets,
@@ -88,7 +86,7 @@ pub(super) fn check(
     );
     walked.err().iter().for_each(|error| findings.add_error(error));
     findings.end(|| Some(format!("{count} of {all} chunks decoded")));
-    compare(store, &expected, &checksums, report);
+    compare(store, expected, &checksums, report);
     if let Some(zones) = zones {
         zones.add(wrong);
     }
@@ -172,31 +170,6 @@ impl Look<'_> {
     }
 }
 
-/// The expected checksums of the rows.
-enum Expected {
-    /// None were stored.
-    Nothing,
-    /// They were stored for another index.
-    Stale,
-    Sums {
-        sums: Vec<u32>,
-        rows_each: usize,
-    },
-}
-
-/// Our table of checksums, if the file has one.
-fn expected(store: &TetStore) -> Expected {
-    let own = store.footer().and_then(|footer| footer.metadata.own.as_ref());
-    let Some(table) = own.and_then(|own| own.checksums.as_ref()) else { return Expected::Nothing };
-    let index = crc32c(store.file.index.bytes());
-    match table.sums(store.file.index.len()).filter(|_| table.index == index) {
-        Some(sums) => {
-            Expected::Sums { sums, rows_each: usize::try_from(table.rows_each).unwrap_or(usize::MAX) }
-        }
-        None => Expected::Stale,
-    }
-}
-
 /// Compares the checksums of the first rows with the expected ones. `None` if the row could not be fetched.
 fn compare(store: &TetStore, expected: &Expected, rows: &[Option<u32>], report: &mut Report) {
     let (sums, rows_each) = match expected {
@@ -228,11 +201,4 @@ fn compare(store: &TetStore, expected: &Expected, rows: &[Option<u32>], report: 
         }
     }
     findings.end(|| Some(format!("{compared} chunks match their checksums")));
-}
-
-/// The rows that share a checksum. The last group may be smaller.
-fn group(number: usize, rows_each: usize, rows: u64) -> Option<Range<usize>> {
-    let start = number.checked_mul(rows_each)?;
-    let end = start.saturating_add(rows_each).min(usize::try_from(rows).ok()?);
-    (start < end).then_some(start..end)
 }

@@ -1,10 +1,12 @@
 //! Enumerations: the values that an attribute's integers stand for.
 
-use hyperslab_core::{DType, Data, Elements, EnumType, Fields, Place, Result, Values, element_to_json};
+use hyperslab_core::{
+    DType, Data, Elements, EnumType, Fields, Place, Result, Values, element_to_json, element_to_text,
+};
 use serde_json::{Value, json};
 
 use super::{put_text, text};
-use crate::datatype::{CellValues, Datatype};
+use crate::datatype::{CellValues, Datatype, Number};
 
 /// One enumeration.
 #[derive(Debug, Clone)]
@@ -48,32 +50,42 @@ impl Enumeration {
         Ok(Self { name, ordered, values: Values::new(dtype, &[count], elements)?, datatype })
     }
 
-    /// The type of an attribute whose integers are of this type; `None` where the values are no texts.
+    /// The type of an attribute whose integers are of this type: the names of its members are the values as text. `None` for
+    /// values that are neither texts nor numbers.
     pub(crate) fn dtype(&self, base: &DType) -> Option<DType> {
-        if !base.is_integer()
-            || !matches!(self.values.dtype, DType::String | DType::Bytes | DType::FixedBytes(_))
-        {
+        let dtype = &self.values.dtype;
+        let is_text = matches!(dtype, DType::String | DType::Bytes | DType::FixedBytes(_));
+        if !base.is_integer() || !(is_text || is_number(self.datatype) && dtype.size().is_some()) {
             return None;
         }
-        let name = |index| {
-            element_to_json(&self.values.dtype, &self.values.elements, index).as_str().map(str::to_owned)
-        };
-        let names = (0..self.values.len()).map(name).collect::<Option<Vec<_>>>()?;
-        Some(EnumType { base: base.clone(), members: names.into_iter().zip(0..).collect() }.into())
+        let names = (0..self.values.len()).map(|index| element_to_text(dtype, &self.values.elements, index));
+        Some(EnumType { base: base.clone(), members: names.zip(0..).collect() }.into())
     }
 
-    /// The payload of its generic tile.
+    /// The payload of its generic tile; `None` if a value is not of the type.
     pub(crate) fn encode(
         name: &str,
         file: &str,
         datatype: Datatype,
         ordered: bool,
         values: &[String],
-    ) -> Vec<u8> {
+    ) -> Option<Vec<u8>> {
         let mut out = 0_u32.to_le_bytes().to_vec();
         put_text(name, &mut out);
         put_text(file, &mut out);
         out.push(datatype.code());
+        if is_number(datatype) {
+            let numbers = values.iter().map(|value| number_bytes(datatype, value));
+            let numbers = numbers.collect::<Option<Vec<_>>>()?.concat();
+            out.extend(CellValues::Fixed(1).code().to_le_bytes());
+            out.push(u8::from(ordered));
+            out.extend((numbers.len() as u64).to_le_bytes());
+            out.extend(numbers);
+            return Some(out);
+        }
+        if !datatype.is_bytes() {
+            return None;
+        }
         out.extend(CellValues::VARIABLE.to_le_bytes());
         out.push(u8::from(ordered));
         let bytes: usize = values.iter().map(String::len).sum();
@@ -85,7 +97,15 @@ impl Enumeration {
             out.extend(offset.to_le_bytes());
             offset += value.len() as u64;
         }
-        out
+        Some(out)
+    }
+
+    /// The type of values with this name; UTF-8 text if there is none.
+    pub(crate) fn datatype_named(name: Option<&str>) -> Datatype {
+        let all = (0..=u8::MAX).filter_map(Datatype::from_code);
+        let named =
+            all.into_iter().find(|datatype| name.is_some() && type_name(*datatype).as_deref() == name);
+        named.unwrap_or(Datatype::StringUtf8)
     }
 
     /// As it is shown beside the attribute.
@@ -93,6 +113,64 @@ impl Enumeration {
         let labels: Vec<Value> = (0..self.values.len())
             .map(|index| element_to_json(&self.values.dtype, &self.values.elements, index))
             .collect();
-        json!({ "name": self.name, "ordered": self.ordered, "values": labels })
+        let mut shown = json!({ "name": self.name, "ordered": self.ordered, "values": labels });
+        if let Some(name) = type_name(self.datatype) {
+            shown["type"] = name.into();
+        }
+        shown
+    }
+}
+
+/// Is a value one number?
+const fn is_number(datatype: Datatype) -> bool {
+    use Datatype::{Float32, Float64, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64};
+    matches!(datatype, Int8 | Int16 | Int32 | Int64 | UInt8 | UInt16 | UInt32 | UInt64 | Float32 | Float64)
+}
+
+/// The name of a type other than UTF-8 text, by which an enumeration is written again.
+fn type_name(datatype: Datatype) -> Option<String> {
+    match datatype {
+        Datatype::StringAscii => Some("ascii".to_owned()),
+        Datatype::StringUtf8 => None,
+        other => Some(other.dtype(CellValues::Fixed(1)).to_string()),
+    }
+}
+
+/// The bytes of a number that is given as text.
+fn number_bytes(datatype: Datatype, text: &str) -> Option<Vec<u8>> {
+    let number = datatype.number();
+    Some(match number {
+        Number::F32 => text.parse::<f32>().ok()?.to_le_bytes().to_vec(),
+        Number::F64 => text.parse::<f64>().ok()?.to_le_bytes().to_vec(),
+        _ => {
+            let (least, most) = number.limits();
+            let value: i128 = text.parse().ok()?;
+            super::integer_bytes(number, Some(value).filter(|value| (least..=most).contains(value))?)
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_come_back_as_they_were() -> Result<()> {
+        let place = Place::new("x", "enumeration", 0);
+        for (datatype, texts) in [
+            (Datatype::Int64, vec!["-3", "10", "9007199254740993"]),
+            (Datatype::Float32, vec!["0.1", "NaN", "-1e30"]),
+            (Datatype::UInt8, vec!["0", "255"]),
+            (Datatype::StringAscii, vec!["a", "", "bc"]),
+        ] {
+            let texts: Vec<String> = texts.into_iter().map(str::to_owned).collect();
+            let payload = Enumeration::encode("e", "f", datatype, true, &texts).unwrap_or_default();
+            let read = Enumeration::parse(&payload, place)?;
+            let Some(DType::Enum(named)) = read.dtype(&DType::Int8) else { panic!("{datatype:?}") };
+            assert_eq!(named.members.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>(), texts);
+            assert_eq!(Enumeration::datatype_named(read.to_json()["type"].as_str()), datatype);
+        }
+        assert!(Enumeration::encode("e", "f", Datatype::UInt8, true, &["256".to_owned()]).is_none());
+        Ok(())
     }
 }

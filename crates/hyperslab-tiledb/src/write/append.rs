@@ -161,7 +161,7 @@ impl TileDbAppend {
             for index in 0..array.schema.attributes.len() {
                 let own = hyperslab_core::child_path(node, &TileDbStore::node_name(&array, index));
                 all.push((Arc::clone(&array), index));
-                if own == path {
+                if own == path || node == path && TileDbStore::is_single_field(&array, node) {
                     found = Some((Arc::clone(&array), index));
                 }
             }
@@ -205,7 +205,7 @@ impl TileDbAppend {
     }
 
     fn no_array(&self, path: &str) -> Error {
-        Error::not_found(self.name(), format!("an array {path} to add to"))
+        Error::invalid(format!("{}: there is no array {path} to add to", self.name()))
     }
 
     /// Where the files of the next attribute go.
@@ -296,13 +296,16 @@ impl Sink for TileDbAppend {
         let found = self.target(&path)?;
         let Some((key, array, index)) = found else {
             if self.store()?.is_there(&path)? {
-                return Err(Error::invalid(format!("{}: {path} is there, and no array", self.name())));
+                return Err(Error::invalid(format!(
+                    "{}: {path} already exists and is not an array",
+                    self.name()
+                )));
             }
             self.check_above(&path)?;
             return Ok(self.new.array(&path, spec, self.change.scratch(), &self.options)?);
         };
         if self.options.by_name {
-            return Err(Error::invalid(format!("{}: {path} is there already", self.name())));
+            return Err(Error::invalid(format!("{}: {path} already exists", self.name())));
         }
         check_kind(&array, index, spec)?;
         let cells = place(&array, spec)?;

@@ -94,9 +94,8 @@ impl Encoder<'_> {
             return Err(Error::unsupported("tiledb", format!("deleting by {column}")));
         }
         match test {
-            Test::Null => Err(Error::unsupported(
-                "tiledb",
-                "deleting by 'is null', after which the TileDB library cannot read the array",
+            Test::Null => Err(Error::invalid(
+                "cannot delete by 'is null': the TileDB library could not read the array afterwards",
             )),
             Test::Integers { low, high } => {
                 let (least, most) = number.limits();

@@ -8,13 +8,13 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use hyperslab_core::storage::StageWriter;
 use hyperslab_core::{
-    ArraySink, ArraySpec, Attributes, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents, Fields, Grid,
-    Labels, Layout, Place, Result, Validity, copy_box,
+    ArraySink, ArraySpec, Attributes, CellOrder, ChunkCoord, Data, Elements, EncodedChunk, Error, Extents,
+    Fields, Grid, Labels, Layout, Place, Result, Validity, copy_box,
 };
 
 use super::enumeration::NewEnumeration;
 use super::fragment::FieldFiles;
-use super::{FieldTile, TileStats, WriteOptions, types};
+use super::{FieldTile, TileStats, WriteOptions, template, types};
 use crate::datatype::{CellValues, Datatype};
 use crate::field::FieldCodecs;
 use crate::pipeline::{Filter, Pipeline};
@@ -85,8 +85,14 @@ impl DenseSink {
         // A domain has at least one cell, also along an axis without any: see `empty`.
         let tile_shape: Extents =
             shape.iter().zip(chunk).map(|(extent, chunk)| (*chunk).min(*extent).max(1)).collect();
+        let source = template::parse(spec.stored.encoded.as_deref());
+        let source = source.filter(|source| source.kind == ArrayKind::Dense);
+        let mut dimensions = dimensions(&spec, &tile_shape)?;
+        if let Some(source) = &source {
+            template::keep_attribute(&mut attribute, source, &spec.filters);
+            dimensions.iter_mut().for_each(|own| template::keep_dimension(own, source, None));
+        }
         types::set_image_size(&mut attribute, &tile_shape)?;
-        let dimensions = dimensions(&spec, &tile_shape)?;
         // TileDB refuses an attribute that is called like a dimension, as coordinates are. Its own converter of NetCDF files
         // adds the same ending.
         while dimensions.iter().any(|dimension| dimension.name == attribute.name) {
@@ -108,6 +114,12 @@ impl DenseSink {
             enumerations: Vec::new(),
             current_domain: None,
         };
+        if let Some(source) = &source {
+            template::keep_shared(&mut schema, source);
+            if spec.grid.rank() == source.dimensions.len() {
+                (schema.tile_order, schema.cell_order) = (source.tile_order, source.cell_order);
+            }
+        }
         if spec.max_shape.iter().zip(shape).any(|(max, extent)| *max != Some(*extent)) {
             let ranges = schema.dimensions.iter().zip(shape);
             let ranges = ranges.map(|(dimension, extent)| written_range(dimension, (*extent).max(1)));
@@ -127,24 +139,44 @@ impl DenseSink {
         self.locked().seen.is_empty()
     }
 
+    /// First and last tile along each dimension.
+    fn tiles(&self) -> Vec<(u64, u64)> {
+        self.spec.grid.extents().iter().map(|count| (0, count.saturating_sub(1))).collect()
+    }
+
+    /// The position of a tile in the files.
+    fn number(&self, chunk: &ChunkCoord) -> Result<u64> {
+        let outside = || Error::invalid(format!("chunk {chunk:?} is outside the grid"));
+        let number = self.spec.grid.linear(chunk).ok_or_else(outside)?;
+        if self.schema.tile_order != Order::ColumnMajor {
+            return Ok(number);
+        }
+        let tiles = self.tiles();
+        let reversed = chunk.iter().zip(&tiles).rev();
+        Ok(reversed.fold(0, |number, (at, (_, last))| number * (last + 1) + at))
+    }
+
     /// A clipped chunk in C order as a whole tile: what lies outside is zeros, and null.
     fn padded(&self, chunk: &[u64], elements: &Elements) -> Result<Elements> {
         let shape = self.spec.grid.region(chunk).shape;
-        if shape == self.tile_shape {
+        let order = self.schema.cell_order.cell_order();
+        let one_axis = self.tile_shape.iter().filter(|extent| **extent > 1).count() <= 1;
+        if shape == self.tile_shape && (order == CellOrder::RowMajor || one_axis) {
             return Ok(elements.clone());
         }
+        let strides = order.strides(&self.tile_shape);
         let cells = hyperslab_core::product(&self.tile_shape).unwrap_or(0) as usize;
         if let (Data::Fixed(bytes), Some(item), None) =
             (&elements.data, self.spec.dtype.size(), &elements.validity)
         {
             let mut tile = vec![0; cells * item];
-            let (from, to) = (Layout::packed(&shape, item), Layout::packed(&self.tile_shape, item));
+            let steps = strides.iter().map(|stride| *stride as isize * item as isize).collect();
+            let (from, to) = (Layout::packed(&shape, item), Layout { offset: 0, strides: steps });
             copy_box(bytes, &from, &mut tile, &to, &shape, item)?;
             return Ok(Elements::fixed(tile));
         }
         let zero = zero_cell(&self.attribute, &self.spec.dtype);
         let mut picks = vec![(1, 0); cells];
-        let strides = hyperslab_core::CellOrder::RowMajor.strides(&self.tile_shape);
         let mut cell = 0;
         visit(&shape, |at| {
             let to: u64 = at.iter().zip(&strides).map(|(at, stride)| at * stride).sum();
@@ -175,7 +207,7 @@ impl DenseSink {
             if !missing {
                 break;
             }
-            let chunk = self.spec.grid.coord(next);
+            let chunk = crate::dense::coord_in(&self.tiles(), next, self.schema.tile_order);
             let cells = self.spec.grid.region(&chunk).cells().unwrap_or(0) as usize;
             let fill = match self.attribute.fill() {
                 hyperslab_core::Fill::Element(element) => element,
@@ -326,8 +358,7 @@ impl ArraySink for DenseSink {
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
-        let number = self.spec.grid.linear(chunk);
-        let number = number.ok_or_else(|| Error::invalid(format!("chunk {chunk:?} is outside the grid")))?;
+        let number = self.number(chunk)?;
         let tile = from_parts(encoded.parts)?;
         let mut state = self.locked();
         if !state.seen.insert(number) {

@@ -1,4 +1,4 @@
-//! Enumerations of new arrays: the texts that an attribute's integers stand for.
+//! Enumerations of new arrays: the texts or numbers that an attribute's integers stand for.
 //!
 //! The values come from the type of the elements, or from an attribute `enumeration` where a format without enumerations kept
 //! them beside the integers. That attribute also has the enumeration's own name, and whether the order of its values counts.
@@ -22,6 +22,8 @@ pub(crate) const ATTRIBUTE: &str = "enumeration";
 pub(crate) struct NewEnumeration {
     pub(crate) name: String,
     ordered: bool,
+    datatype: Datatype,
+    /// The values as text.
     values: Vec<String>,
 }
 
@@ -37,7 +39,12 @@ impl NewEnumeration {
         let described = parsed.as_ref().and_then(Value::as_object);
         let field = |key: &str| described.and_then(|described| described.get(key));
         let texts = |values: &Value| -> Option<Vec<String>> {
-            values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
+            let text = |value: &Value| match value {
+                Value::String(text) => Some(text.clone()),
+                Value::Number(number) => Some(number.to_string()),
+                _ => None,
+            };
+            values.as_array()?.iter().map(text).collect()
         };
         let values = match dtype {
             DType::Enum(named) if named.is_numbered() => {
@@ -48,7 +55,11 @@ impl NewEnumeration {
         };
         let name = field("name").and_then(Value::as_str).filter(|name| !name.is_empty()).unwrap_or(name);
         let ordered = field("ordered").and_then(Value::as_bool).unwrap_or(false);
-        Some(Self { name: name.to_owned(), ordered, values })
+        let mut datatype = Enumeration::datatype_named(field("type").and_then(Value::as_str));
+        if Enumeration::encode(name, "", datatype, ordered, &values).is_none() {
+            datatype = Datatype::StringUtf8;
+        }
+        Some(Self { name: name.to_owned(), ordered, datatype, values })
     }
 
     /// As [`of`](Self::of), from the attributes of an array; and its attributes without it.
@@ -83,7 +94,7 @@ pub(crate) fn put<'a>(
         while schema.enumerations.iter().any(|(other, _)| *other == name) {
             name = format!("{}_{name}", schema.attributes[attribute].name);
         }
-        let file = put_file(folder, &name, Datatype::StringUtf8, own.ordered, &own.values, key)?;
+        let file = put_file(folder, &name, own.datatype, own.ordered, &own.values, key)?;
         schema.enumerations.push((name.clone(), file));
         schema.attributes[attribute].enumeration = Some(name.clone());
         written.push((name, own));
@@ -101,7 +112,8 @@ fn put_file(
     key: Option<&Key>,
 ) -> Result<String> {
     let file = format!("__{}_0", random::uuid()?);
-    let payload = Enumeration::encode(name, &file, datatype, ordered, values);
+    let payload = Enumeration::encode(name, &file, datatype, ordered, values)
+        .ok_or_else(|| Error::invalid(format!("enumeration {name} holds numbers; {values:?} are not")))?;
     folder.put(&format!("__schema/__enumerations/{file}"), &generic::encode(&payload, WRITTEN, key)?)?;
     Ok(file)
 }

@@ -76,7 +76,7 @@ impl<'a> Evolution<'a> {
         let dimension = schema.dimensions.iter().any(|own| own.name == *name);
         let label = schema.labels.iter().any(|own| own.name == *name);
         if schema.attribute(name).is_some() || dimension || label {
-            return Err(Error::invalid(format!("{}: {name} is there already", self.array.name)));
+            return Err(Error::invalid(format!("{}: attribute {name} already exists", self.array.name)));
         }
         if name.is_empty() || name.starts_with("__") {
             let why = "a name must not be empty, nor start with two underscores";

@@ -95,7 +95,7 @@ impl Growth {
         let schema = attribute.schema();
         let old = schema.grid.shape();
         if shape.len() != old.len() || shape.iter().zip(old).any(|(new, old)| new < old) {
-            return Err(Error::invalid(format!("{path}: {old:?} cannot become {shape:?}")));
+            return Err(hyperslab_core::cannot_grow(path, old, shape));
         }
         let names = array.schema.dimensions.iter().map(|dimension| &dimension.name);
         for (name, (extent, most)) in names.zip(shape.iter().zip(&schema.max_shape)) {

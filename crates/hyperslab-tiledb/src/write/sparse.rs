@@ -198,7 +198,7 @@ fn sorted_rows(
             .find_any(|pair| order.compare(&ordered, pair[0] as usize, &ordered, pair[1] as usize).is_eq());
         if let Some(pair) = twice {
             return Err(Error::invalid(format!(
-                "rows {} and {} have the same coordinates; allow duplicates to keep both",
+                "rows {} and {} have the same coordinates, but the array allows no duplicates",
                 before + pair[0] as usize,
                 before + pair[1] as usize
             )));

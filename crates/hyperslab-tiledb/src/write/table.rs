@@ -12,7 +12,7 @@ use super::fragment::Extra;
 use super::{
     FragmentWriter, WriteOptions, metadata, next_time, put_commit, put_schema, schema_to_write, sparse,
 };
-use super::{timed_name, types};
+use super::{template, timed_name, types};
 use crate::OpenOptions;
 use crate::array::OpenArray;
 use crate::datatype::{CellValues, Datatype};
@@ -290,7 +290,7 @@ fn schema_of(spec: &TableSpec) -> Result<Schema> {
         dimensions.push(dimension(column, domain, extent)?);
     }
     let attributes = spec.columns[rank..].iter().map(attribute).collect::<Result<Vec<_>>>()?;
-    Ok(Schema {
+    let mut schema = Schema {
         version: WRITTEN,
         allows_duplicates: spec.duplicates,
         kind: ArrayKind::Sparse,
@@ -305,7 +305,33 @@ fn schema_of(spec: &TableSpec) -> Result<Schema> {
         labels: Vec::new(),
         enumerations: Vec::new(),
         current_domain: None,
-    })
+    };
+    if let Some(source) = template::parse(spec.encoded.as_deref()) {
+        keep(&mut schema, &source, spec);
+    }
+    Ok(schema)
+}
+
+/// Takes over the properties of the source's schema that the spec does not set.
+fn keep(schema: &mut Schema, source: &Schema, spec: &TableSpec) {
+    template::keep_shared(schema, source);
+    if let Some(capacity) = spec.capacity {
+        schema.capacity = capacity;
+    }
+    if schema.cell_order == source.cell_order {
+        schema.tile_order = source.tile_order;
+    }
+    let rank = schema.dimensions.len();
+    for (own, column) in schema.dimensions.iter_mut().zip(&spec.columns) {
+        template::keep_dimension(own, source, Some(&column.filters));
+    }
+    for (own, column) in schema.attributes.iter_mut().zip(&spec.columns[rank..]) {
+        template::keep_attribute(own, source, &column.filters);
+    }
+    let same = |(own, other): (&Dimension, &Dimension)| own.name == other.name && own.domain == other.domain;
+    if rank == source.dimensions.len() && schema.dimensions.iter().zip(&source.dimensions).all(same) {
+        schema.current_domain.clone_from(&source.current_domain);
+    }
 }
 
 fn attribute(column: &Column) -> Result<Attribute> {
@@ -322,7 +348,7 @@ fn attribute(column: &Column) -> Result<Attribute> {
 
 fn dimension(column: &Column, domain: Option<&(Bound, Bound)>, extent: Option<&Bound>) -> Result<Dimension> {
     let refused = || {
-        Error::unsupported("tiledb", format!("a dimension of type {}; column {}", column.dtype, column.name))
+        Error::invalid(format!("column {}: TileDB has no dimensions of type {}", column.name, column.dtype))
     };
     let pipeline =
         if column.filters.is_empty() { Pipeline::default() } else { types::pipeline(&column.filters)? };

@@ -284,7 +284,9 @@ fn free_name(name: &str, taken: &mut BTreeSet<String>) -> String {
 /// Can these be attributes of one array?
 fn one_array(own: &[(String, Arc<DenseSink>)]) -> bool {
     let shape = |sink: &DenseSink| {
-        (sink.spec.grid.clone(), sink.spec.max_shape.clone(), sink.spec.dimensions.clone())
+        let spec = &sink.spec;
+        let orders = (sink.schema.tile_order, sink.schema.cell_order);
+        (spec.grid.clone(), spec.max_shape.clone(), spec.dimensions.clone(), orders)
     };
     own.windows(2)
         .all(|pair| shape(&pair[0].1) == shape(&pair[1].1) && pair[0].1.spec.labels == pair[1].1.spec.labels)

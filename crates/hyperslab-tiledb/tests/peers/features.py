@@ -93,7 +93,7 @@ def main(root):
         else:
             cases.expect(name, {
                 "/w": {"values": nested((np.arange(100) % 3)), "attributes": {"enumeration": {"name": "words", "ordered": True, "values": ["red", "green", "blü"]}}},
-                "/n": {"values": nested(np.arange(100) % 2), "attributes": {"enumeration": {"name": "numbers", "ordered": False, "values": [10, 20, 40]}}},
+                "/n": {"values": nested(np.arange(100) % 2), "attributes": {"enumeration": {"name": "numbers", "ordered": False, "values": [10, 20, 40], "type": "int32"}}},
             })
 
     # Attributes that come and go.

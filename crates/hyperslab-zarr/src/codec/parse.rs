@@ -2,7 +2,7 @@
 
 use hyperslab_codec::narrow::Narrow;
 use hyperslab_codec::{lzma, pcodec};
-use hyperslab_core::{DType, Result};
+use hyperslab_core::{DType, Result, closest};
 use serde_json::{Map, Value};
 
 use super::number::{NumberKind, no_number};
@@ -46,6 +46,26 @@ pub(crate) fn parse_v2(value: &Value, subject: Subject<'_>, doc: Doc<'_>) -> Res
     numcodec(doc.text(doc.field(object, "id")?, "a codec's id")?, object, subject, doc)
 }
 
+/// The names of codecs that users choose, for suggestions.
+const NAMES: [&str; 16] = [
+    "gzip",
+    "zlib",
+    "zstd",
+    "bz2",
+    "lz4",
+    "blosc",
+    "shuffle",
+    "crc32c",
+    "crc32",
+    "adler32",
+    "fletcher32",
+    "packbits",
+    "lzma",
+    "pcodec",
+    "delta",
+    "bitround",
+];
+
 /// A filter as users name it, with parameters in either spelling.
 pub(crate) fn parse_shown(
     filter: &hyperslab_core::Filter,
@@ -57,6 +77,14 @@ pub(crate) fn parse_shown(
         let size = parameters.get("element_size").cloned().unwrap_or_else(|| Value::from(subject.item));
         parameters.insert("elementsize".to_owned(), size);
     }
+    if filter.name == "blosc" {
+        // Its parameters have other names in HDF5.
+        for (other, own) in [("codec", "cname"), ("level", "clevel")] {
+            if let Some(value) = parameters.get(other).filter(|_| !parameters.contains_key(own)).cloned() {
+                parameters.insert(own.to_owned(), value);
+            }
+        }
+    }
     if let Some(kind) = Narrow::parse(&filter.name) {
         return Ok(Step::Narrow { kind, big: false });
     }
@@ -67,7 +95,10 @@ pub(crate) fn parse_shown(
         }
         name => name,
     };
-    numcodec(id, &parameters, subject, doc)
+    numcodec(id, &parameters, subject, doc).map_err(|why| match closest(id, NAMES) {
+        Some(name) if !NAMES.contains(&id) => doc.unsupported(format!("codec {id:?} (did you mean {name}?)")),
+        _ => why,
+    })
 }
 
 /// The codec `packbits`, of which numcodecs' is a special case.
@@ -198,9 +229,11 @@ fn numcodec(id: &str, parameters: &Map<String, Value>, subject: Subject<'_>, doc
         "lz4" => Step::Lz4,
         "blosc" => Step::Blosc(blosc(parameters, item, doc)?),
         "shuffle" => {
-            let size =
-                usize::try_from(integer("elementsize", 4)?).ok().filter(|size| (1..=1 << 20).contains(size));
-            Step::Shuffle { size: size.ok_or_else(|| doc.corrupt("elementsize of codec \"shuffle\""))? }
+            // numcodecs takes elements of no bytes for single bytes, and leaves both as they are.
+            let size = usize::try_from(integer("elementsize", 4)?).ok().filter(|size| *size <= 1 << 20);
+            Step::Shuffle {
+                size: size.ok_or_else(|| doc.corrupt("elementsize of codec \"shuffle\""))?.max(1),
+            }
         }
         "crc32c" => Step::Checksum { sum: Sum::Crc32c, at_start: at_start(false)? },
         "crc32" => Step::Checksum { sum: Sum::Crc32, at_start: at_start(true)? },

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hyperslab_core::{
-    Array, Attributes, BlobKey, ByteOrder, ChunkCoord, ChunkRef, DType, Elements, Error, Extents, Fill,
-    Layout, Positions, Region, Result, StoredClass, StoredStep, copy_box, product, read_serial, swap_bytes,
+    Array, Attributes, BlobKey, ByteOrder, ChunkCoord, ChunkRef, Elements, Error, Extents, Fill, Layout,
+    Positions, Region, Result, StoredClass, StoredStep, copy_box, product, read_serial, swap_bytes,
 };
 use serde_json::{Value, json};
 
@@ -64,23 +64,26 @@ fn document(prefix: &str, name: &str, value: &Value) -> (String, Reference) {
     (format!("{prefix}{name}"), Reference::Inline(text.into()))
 }
 
-/// The references of an array, whose keys begin with `prefix`.
+/// The references of an array with these attributes, whose keys begin with `prefix`.
 ///
 /// # Errors
 ///
 /// [`Unsupported`](Error::Unsupported) if more than the limit would have to be copied, or for elements that Zarr v2 lacks.
 pub fn array_references(
     array: &dyn Array,
+    attributes: &Attributes,
     prefix: &str,
     options: &ExportOptions,
 ) -> Result<BTreeMap<String, Reference>> {
+    let pieces = array.stored_pieces();
+    let array = pieces.as_deref().unwrap_or(array);
     let mut chunks = Vec::new();
     array.visit_chunks(&mut |coord, reference| {
         chunks.push((coord, reference));
         Ok(ControlFlow::Continue(()))
     })?;
     let export = Export::new(array, chunks, options)?;
-    export.references(prefix)
+    export.references(attributes, prefix)
 }
 
 /// An array on its way out.
@@ -248,7 +251,7 @@ impl<'a> Export<'a> {
         }
     }
 
-    fn references(self, prefix: &str) -> Result<BTreeMap<String, Reference>> {
+    fn references(self, attributes: &Attributes, prefix: &str) -> Result<BTreeMap<String, Reference>> {
         let schema = self.array.schema();
         let names: Vec<Option<String>> = (0..schema.grid.rank())
             .map(|axis| {
@@ -258,7 +261,7 @@ impl<'a> Export<'a> {
                 Some(last.unwrap_or_else(|| format!("{}_{axis}", own.unwrap_or("data"))))
             })
             .collect();
-        let (attributes, marker) = attributes::to_v2(&schema.attributes, &schema.dtype, &names);
+        let (attributes, marker) = attributes::to_v2(attributes, &schema.dtype, &names);
         let mut found = BTreeMap::from([
             document(prefix, ".zattrs", &Value::Object(attributes)),
             document(prefix, ".zarray", &self.zarray(marker)),
@@ -310,10 +313,8 @@ impl<'a> Export<'a> {
             *text = text.replace('<', ">");
         }
         let mut filters: Vec<Value> = self.steps.iter().map(Step::to_v2).collect();
-        match &schema.dtype {
-            DType::Bytes => filters.insert(0, json!({"id": "vlen-bytes"})),
-            dtype if !dtype.is_fixed() => filters.insert(0, json!({"id": "vlen-utf8"})),
-            _ => {}
+        if let Some(filter) = dtype::object_filter(&schema.dtype) {
+            filters.insert(0, filter);
         }
         json!({
             "zarr_format": 2, "shape": schema.shape(), "chunks": self.chunk_shape, "dtype": data_type,
@@ -367,8 +368,9 @@ impl<'a> Export<'a> {
             }
             _ => {
                 let places = padded_places(&self.chunk_shape, &region);
-                let element =
-                    |place: &Option<usize>| place.map_or(Some(&[][..]), |at| values.elements.variable_at(at));
+                let element = |place: &Option<usize>| {
+                    place.map_or(Some(&[][..]), |at| vlen::element_bytes(&values.elements, &schema.dtype, at))
+                };
                 vlen::encode(places.iter().map(element)).ok_or_else(too_large)?
             }
         };

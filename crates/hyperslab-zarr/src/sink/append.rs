@@ -280,7 +280,7 @@ impl Sink for ZarrAppend {
     fn array(&mut self, path: &str, spec: &ArraySpec) -> Result<Arc<dyn ArraySink>> {
         let key = NODE_NAMES.key(&self.new.name, path)?;
         if self.old.own_document(&key)?.is_some() {
-            return Err(Error::invalid(format!("{}: {path} is there already", self.new.name)));
+            return Err(Error::invalid(format!("{}: {path} already exists", self.new.name)));
         }
         self.check_above(&key)?;
         self.new.array(path, spec)
@@ -291,7 +291,7 @@ impl Sink for ZarrAppend {
         let array = self.old.array(path)?;
         let old = &array.schema().grid;
         if shape.len() != old.rank() || shape.iter().zip(old.shape()).any(|(new, old)| new < old) {
-            return Err(Error::invalid(format!("{path}: {:?} cannot become {shape:?}", old.shape())));
+            return Err(hyperslab_core::cannot_grow(path, old.shape(), shape));
         }
         let grid = Grid::new(shape, old.chunk_shape())?;
         let plan = ArrayPlan::existing(&array, grid.clone())?;

@@ -76,7 +76,7 @@ impl ArrayPlan {
                 place += left % region[axis] * strides[axis];
                 left /= region[axis];
             }
-            rows[place as usize] = elements.variable_at(index as usize);
+            rows[place as usize] = vlen::element_bytes(elements, &self.spec.dtype, index as usize);
         }
         let encoded = vlen::encode(rows.into_iter());
         let encoded = encoded

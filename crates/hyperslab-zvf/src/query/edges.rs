@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hyperslab_core::{Elements, Place, Result, Values};
+use hyperslab_core::{Elements, Place, Result, Validity, Values};
 
 use super::select::{Path, Selected};
 use crate::coord::{Coord, dotted};
@@ -87,7 +87,8 @@ pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option
     let level = selected.level;
     let Some(links) = level.links()? else { return Ok(None) };
     let wanted = if attributes { level.link_attributes()? } else { &[] };
-    let mut columns = vec![Vec::new(); wanted.len()];
+    // The bytes of each attribute, and which links have a value.
+    let mut columns = vec![(Vec::new(), Vec::new()); wanted.len()];
     let mut rows = Vec::new();
     for segment in &links.segments {
         for source in sources(selected, segment, false)? {
@@ -100,21 +101,26 @@ pub(crate) fn stored(selected: &Selected<'_>, attributes: bool) -> Result<Option
                 let Some(all) = all else { continue };
                 rows.extend(all);
                 for ((cell, attribute), column) in cells.iter().zip(wanted).zip(&mut columns) {
-                    let size = attribute.row_size();
+                    let ((bytes, there), size) = (column, attribute.row_size());
+                    there.push(cell.is_some());
                     match cell {
-                        Some(cell) => column.extend_from_slice(&cell[number * size..(number + 1) * size]),
-                        None => column.resize(column.len() + size, 0),
+                        Some(cell) => bytes.extend_from_slice(&cell[number * size..(number + 1) * size]),
+                        None => bytes.resize(bytes.len() + size, 0),
                     }
                 }
             }
         }
     }
     let count = (rows.len() / links.width) as u64;
-    let column = |(attribute, mut bytes): (&LinkAttribute, Vec<u8>)| {
+    let column = |(attribute, (mut bytes, there)): (&LinkAttribute, (Vec<u8>, Vec<bool>))| {
         turn_little(&attribute.dtype, &mut bytes);
         let shape: Vec<u64> = std::iter::once(count).chain(attribute.width).collect();
-        let values = Values::new(attribute.dtype.clone(), &shape, Elements::fixed(bytes))?;
-        Ok((attribute.name.clone(), values))
+        let each = attribute.width.unwrap_or(1) as usize;
+        let missing = there.contains(&false).then(|| {
+            Validity::from_flags(there.into_iter().flat_map(|there| std::iter::repeat_n(there, each)))
+        });
+        let elements = Elements::fixed(bytes).with_validity(missing);
+        Ok((attribute.name.clone(), Values::new(attribute.dtype.clone(), &shape, elements)?))
     };
     let attributes = wanted.iter().zip(columns).map(column).collect::<Result<_>>()?;
     Ok(Some(FoundLinks { width: links.width, rows, attributes }))

@@ -37,14 +37,11 @@ pub(super) fn check(level: &Level, chunks: &[Coord], failures: &mut Failures<'_>
 
 /// Attributes of fragments: one row for each fragment.
 fn others(level: &Level) -> Result<Vec<(String, CellArray)>> {
-    use hyperslab_core::Store;
     let family = format!("{}/fragment_attributes", level.path);
     let mut found = Vec::new();
-    if level.zarr.group(&family)?.is_some() {
-        for name in level.zarr.children(&family)? {
-            if let Some(cells) = CellArray::open(&level.zarr, &format!("{family}/{name}"))? {
-                found.push((name, cells));
-            }
+    for name in level.members(&family)? {
+        if let Some(cells) = CellArray::open(&level.zarr, &format!("{family}/{name}"))? {
+            found.push((name, cells));
         }
     }
     Ok(found)

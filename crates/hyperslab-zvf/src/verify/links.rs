@@ -14,8 +14,11 @@ use crate::store::Levels;
 /// Every link: its rows are there. How many there are.
 pub(super) fn check(levels: &Levels, level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
     let mut total = 0;
-    for delta in Links::deltas(&level.zarr, &level.path)? {
-        let Some(links) = Links::open(&level.zarr, &level.path, delta)? else { continue };
+    if level.is_older() {
+        return older(level, failures);
+    }
+    for delta in Links::deltas(level)? {
+        let Some(links) = Links::open(level, delta)? else { continue };
         let own: i64 = level.path[1..].parse().unwrap_or(0);
         let Some(target) = usize::try_from(own + delta).ok().and_then(|number| levels.level(number).ok())
         else {
@@ -26,6 +29,17 @@ pub(super) fn check(levels: &Levels, level: &Level, failures: &mut Failures<'_>)
         total += family(level, target, &links, failures)?;
     }
     Ok(total)
+}
+
+/// The links of a level in the layout before 0.9, where those to other levels are stored in another form.
+fn older(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
+    if Links::deltas(level)?.iter().any(|delta| *delta != 0) {
+        failures.warn("links to other levels are not checked in the layout before 0.9");
+    }
+    match level.links()? {
+        Some(links) => family(level, level, links, failures),
+        None => Ok(0),
+    }
 }
 
 fn family(level: &Level, target: &Level, links: &Links, failures: &mut Failures<'_>) -> Result<u64> {

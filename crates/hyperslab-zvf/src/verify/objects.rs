@@ -10,6 +10,7 @@ use crate::coord::{Coord, dotted};
 use crate::level::Level;
 use crate::meta::corrupt;
 use crate::objects::Objects;
+use crate::older;
 
 /// Every manifest: its chunks have vertices, its fragments are there. How many objects there are.
 pub(super) fn check(level: &Level, failures: &mut Failures<'_>) -> Result<u64> {
@@ -97,13 +98,19 @@ fn check_groups(level: &Level, ids: &HashSet<i64>, failures: &mut Failures<'_>) 
 /// One row for each object.
 fn check_attributes(level: &Level, objects: &Objects, failures: &mut Failures<'_>) {
     let family = format!("{}/object_attributes", level.path);
-    let Ok(Some(_)) = level.zarr.group(&family) else { return };
-    for name in level.zarr.children(&family).unwrap_or_default() {
-        match level.zarr.array(&format!("{family}/{name}")) {
+    for name in level.members(&family).unwrap_or_default() {
+        let path = format!("{family}/{name}");
+        let shape = if level.is_older() {
+            older::object_attribute(&level.zarr, &path)
+                .map(|own| own.map_or_else(Vec::new, |own| own.shape.to_vec()))
+        } else {
+            level.zarr.array(&path).map(|array| array.schema().shape().to_vec())
+        };
+        match shape {
             Err(error) => failures.add(&error),
-            Ok(array) if array.schema().shape().first() != Some(&objects.len()) => {
-                let problem = format!("{:?} rows for {} objects", array.schema().shape(), objects.len());
-                failures.add(&corrupt(array.name(), "object attribute", problem));
+            Ok(shape) if shape.first() != Some(&objects.len()) => {
+                let problem = format!("{shape:?} rows for {} objects", objects.len());
+                failures.add(&corrupt(&format!("{}{path}", level.zarr.name()), "object attribute", problem));
             }
             Ok(_) => {}
         }

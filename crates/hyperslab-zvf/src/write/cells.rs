@@ -10,6 +10,7 @@ use hyperslab_core::{
 use hyperslab_zarr::ZarrSink;
 use serde_json::{Value, json};
 
+use super::append::Extras;
 use crate::coord::{Coord, dotted};
 
 /// The maximum number of cells of a shard per axis.
@@ -72,11 +73,20 @@ pub(crate) struct LevelSink<'a> {
     pub(crate) shards: bool,
     /// The folder for data that does not fit in memory.
     pub(crate) folder: &'a Path,
+    /// More attributes of its arrays.
+    pub(crate) extras: Option<&'a Extras>,
 }
 
 impl LevelSink<'_> {
     pub(crate) fn filters(&self) -> Vec<Filter> {
         self.compression.map(|level| Filter::new("zstd").with("level", level)).into_iter().collect()
+    }
+
+    /// Adds the attributes that an array has besides those that are made for it.
+    pub(crate) fn add_extras(&self, name: &str, attributes: &mut Attributes) {
+        for (key, value) in self.extras.and_then(|extras| extras.get(name)).into_iter().flatten() {
+            attributes.set(key.as_str(), Attribute::Json(value.clone()));
+        }
     }
 
     pub(crate) fn group(&mut self, name: &str, attributes: &Value) -> Result<()> {
@@ -103,6 +113,7 @@ impl LevelSink<'_> {
         for (name, value) in own.as_object().into_iter().flatten() {
             attributes.set(name.as_str(), Attribute::Json(value.clone()));
         }
+        self.add_extras(name, &mut attributes);
         let mut spec = ArraySpec::new(DType::Bytes, Grid::new(&chunks.shape, &vec![1; chunks.shape.len()])?);
         spec.attributes = attributes;
         spec.filters = self.filters();

@@ -62,8 +62,12 @@ pub(crate) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(crate) fn new(specs: &[ColumnSpec], given: &'a [(String, Values)], rows: usize) -> Result<Self> {
-        if specs.len() != given.len() {
-            return Err(Error::invalid(format!("{} attributes, expected {}", given.len(), specs.len())));
+        if let Some((name, _)) = given.iter().find(|(name, _)| specs.iter().all(|spec| spec.name != *name)) {
+            let known: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+            return Err(Error::invalid(format!(
+                "the attribute {name:?} is not one of the store's: [{}]",
+                known.join(", ")
+            )));
         }
         let one = |spec: &ColumnSpec| {
             let values = given.iter().find(|(name, _)| *name == spec.name);

@@ -64,9 +64,23 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         starts: wants_places.then(|| std::sync::Mutex::new(spilling(8))),
         vertices: AtomicU64::new(0),
     };
-    let root = documents::root(&writer.document());
+    let document = writer.document();
+    let root = match &writer.kept {
+        Some(kept) => kept.root(&document.bounds),
+        None => documents::root(&document),
+    };
     let ZvfWriter {
-        mut sink, vertices, layout, spec, options, dtype, record, links, object_attributes, ..
+        mut sink,
+        vertices,
+        layout,
+        spec,
+        options,
+        dtype,
+        record,
+        links,
+        object_attributes,
+        kept,
+        ..
     } = writer;
     hyperslab_core::Sink::group(&mut sink, "/", &super::cells::json_attributes(&root))?;
     let mut level = LevelSink {
@@ -76,6 +90,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         compression: options.compression,
         shards: false,
         folder: &folder,
+        extras: kept.as_ref().map(|kept| &kept.extras),
     };
     let arrays = ChunkArrays::create(&mut level, &spec.attributes, &dtype, &chunks)?;
     let gathered = vertices.gathered();
@@ -121,7 +136,7 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         segments.write(&mut level, "links/0", &chunks, starts.as_ref())?;
     }
     objects::write_groups(&mut level, &options.groups)?;
-    write_object_attributes(&mut level, &object_attributes, ids.len())?;
+    write_object_attributes(&mut level, object_attributes, &ids)?;
     let document = LevelDocument {
         level: 0,
         vertices: leavings.vertices.into_inner(),
@@ -130,10 +145,12 @@ pub(super) fn finish(mut writer: ZvfWriter) -> Result<ZarrSink> {
         objects: has_objects.then_some(ids.len() as u64),
         ..LevelDocument::default()
     };
-    level.group("", &document.to_json())?;
-    if !options.factors.is_empty() {
+    let document = document.to_json();
+    level.group("", &kept.as_ref().map_or(document.clone(), |kept| kept.level(&document)))?;
+    let generated = (!options.factors.is_empty()).then(|| pyramid::generated(&options));
+    if let Some(pyramid) = generated.or(kept.and_then(|kept| kept.pyramid)) {
         sink.settle()?;
-        pyramid::add_to(&mut sink, &options)?;
+        pyramid::add_to(&mut sink, &pyramid)?;
     }
     Ok(sink)
 }
@@ -243,20 +260,15 @@ impl ChunkArrays {
 
 fn write_object_attributes(
     level: &mut LevelSink<'_>,
-    attributes: &[(String, hyperslab_core::Values)],
-    count: usize,
+    columns: Vec<objects::ObjectColumn>,
+    ids: &[i64],
 ) -> Result<()> {
-    if attributes.is_empty() {
+    if columns.is_empty() {
         return Ok(());
     }
     level.group("object_attributes", &Value::Null)?;
-    for (name, values) in attributes {
-        if values.shape.first().copied() != Some(count as u64) || values.shape.len() > 2 {
-            let problem =
-                format!("the object attribute {name:?} of the shape {:?} for {count} objects", values.shape);
-            return Err(Error::invalid(problem));
-        }
-        objects::write_attribute(level, name, values)?;
+    for (name, values) in objects::joined_columns(columns, ids)? {
+        objects::write_attribute(level, &name, &values)?;
     }
     Ok(())
 }

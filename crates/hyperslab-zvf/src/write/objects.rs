@@ -234,6 +234,7 @@ pub(crate) fn write_attribute(level: &mut LevelSink<'_>, name: &str, values: &Va
         "zv_array": "object_attribute", "name": name, "dtype": values.dtype.to_string(),
         "shape": values.shape.as_slice(), "fill_sentinel_meaning": "absent",
     }));
+    level.add_extras(&format!("object_attributes/{name}"), &mut spec.attributes);
     let array = level.sink.array(&format!("{}/object_attributes/{name}", level.path), &spec)?;
     let rows = values.shape.first().copied().unwrap_or(0);
     let bytes = values.elements.as_fixed();
@@ -249,9 +250,61 @@ pub(crate) fn write_attribute(level: &mut LevelSink<'_>, name: &str, values: &Va
     Ok(())
 }
 
+/// An attribute of some objects.
+#[derive(Debug)]
+pub(crate) struct ObjectColumn {
+    pub(crate) name: String,
+    /// The objects, in the order of the rows; `None` for all of them in ascending order of their ids.
+    pub(crate) ids: Option<Vec<i64>>,
+    pub(crate) values: Values,
+}
+
+/// The attributes of all objects. An object without a value has the one that marks absence.
+pub(crate) fn joined_columns(columns: Vec<ObjectColumn>, ids: &[i64]) -> Result<Vec<(String, Values)>> {
+    let mut joined: Vec<(String, Values)> = Vec::new();
+    for column in columns {
+        let ObjectColumn { name, ids: own, values } = column;
+        let own = own.as_deref().unwrap_or(ids);
+        let wrong = |problem: String| Error::invalid(format!("the object attribute {name:?} {problem}"));
+        if values.shape.first().copied() != Some(own.len() as u64) || values.shape.len() > 2 {
+            return Err(wrong(format!("of the shape {:?} for {} objects", values.shape, own.len())));
+        }
+        let before = joined.iter().position(|(other, _)| *other == name);
+        let mut shape = values.shape.clone();
+        shape[0] = ids.len() as u64;
+        if let Some((_, other)) = before.map(|at| &joined[at])
+            && (other.dtype != values.dtype || other.shape != shape)
+        {
+            return Err(wrong(format!(
+                "is {} in the store, and {} in what is added",
+                other.dtype, values.dtype
+            )));
+        }
+        let bytes = values.elements.as_fixed().filter(|_| values.elements.validity.is_none());
+        let bytes = bytes.ok_or_else(|| wrong(format!("of {}", values.dtype)))?;
+        let (item, size) = (values.dtype.size().unwrap_or(1), bytes.len() / own.len().max(1));
+        let mut all = match before {
+            Some(at) => joined.remove(at).1.elements.as_fixed().map_or_else(Vec::new, |all| all.to_vec()),
+            None => absent_bytes(&values.dtype)
+                .unwrap_or_else(|| vec![0; item])
+                .repeat(size / item.max(1) * ids.len()),
+        };
+        for (id, row) in own.iter().zip(bytes.chunks_exact(size.max(1))) {
+            let at = ids.binary_search(id).map_err(|_| wrong(format!("names the unknown object {id}")))?;
+            all[at * size..(at + 1) * size].copy_from_slice(row);
+        }
+        joined.push((name, Values::new(values.dtype, &shape, Elements::fixed(all))?));
+    }
+    Ok(joined)
+}
+
 /// The value that marks an absent attribute: NaN, the lowest signed or the highest unsigned number.
 fn absent(dtype: &DType) -> Fill {
-    let bytes: Vec<u8> = match dtype {
+    absent_bytes(dtype).map_or(Fill::Zero, |bytes| Fill::Element(Elements::fixed(bytes)))
+}
+
+fn absent_bytes(dtype: &DType) -> Option<Vec<u8>> {
+    Some(match dtype {
         DType::Float32 => f32::NAN.to_ne_bytes().to_vec(),
         DType::Float64 => f64::NAN.to_ne_bytes().to_vec(),
         DType::Int8 => vec![0x80],
@@ -259,7 +312,6 @@ fn absent(dtype: &DType) -> Fill {
         DType::Int32 => i32::MIN.to_ne_bytes().to_vec(),
         DType::Int64 => i64::MIN.to_ne_bytes().to_vec(),
         DType::UInt8 | DType::UInt16 | DType::UInt32 | DType::UInt64 => vec![0xff; dtype.size().unwrap_or(1)],
-        _ => return Fill::Zero,
-    };
-    Fill::Element(Elements::fixed(bytes))
+        _ => return None,
+    })
 }

@@ -40,30 +40,48 @@ pub fn write(
         },
         objects: !data.objects.is_empty() || kind.is_path(),
     };
-    let order = Order::new(kind, data, *rows)?;
     let mut writer = ZvfWriter::create(target, spec, options.clone())?;
+    add(&mut writer, data)?;
+    writer.commit()
+}
+
+/// Hands a geometry to a writer, whatever that has by then.
+pub(crate) fn add(writer: &mut ZvfWriter, data: &GeometryData) -> Result<()> {
+    let kind = writer.spec.kind;
+    let [rows, _] = *data.vertices.shape.as_slice() else {
+        return Err(Error::invalid("vertices need one row a vertex and one column an axis"));
+    };
+    if !data.objects.is_empty() && !writer.spec.objects {
+        return Err(Error::invalid("the vertices belong to objects, and the store has none"));
+    }
+    let first = writer.count - writer.base;
+    let order = Order::new(kind, data, rows)?;
     match &order {
-        None => writer.vertices(&data.vertices, &data.attributes, &[])?,
-        Some(order) => order.push(data, &mut writer)?,
+        None => {
+            let nobody = vec![None; if writer.spec.objects { rows as usize } else { 0 }];
+            writer.vertices(&data.vertices, &data.attributes, &nobody)?;
+        }
+        Some(order) => order.push(data, writer)?,
     }
     for (id, rows) in &data.objects {
         if rows.is_empty() {
             writer.object(*id)?;
         }
     }
-    if let Some(links) = links {
-        let mut numbers = link_rows(links, *rows)?;
+    if let Some(links) = data.links.as_ref().filter(|_| kind.stores_links()) {
+        let mut numbers = link_rows(links, rows)?;
         if let Some(order) = &order {
-            let places = order.places(*rows as usize);
+            let places = order.places(rows as usize);
             numbers.iter_mut().for_each(|row| *row = places[*row as usize]);
         }
-        let attributes = if data.link_attributes.is_empty() { &[][..] } else { &data.link_attributes };
-        writer.links(&numbers, attributes)?;
+        numbers.iter_mut().for_each(|row| *row += first);
+        writer.links(&numbers, &data.link_attributes)?;
     }
+    let ids: Vec<i64> = data.objects.iter().map(|(id, _)| *id).collect();
     for (name, values) in &data.object_attributes {
-        writer.object_attribute(name, by_id(data, values)?);
+        writer.attribute_of(name, ids.clone(), values.clone());
     }
-    writer.commit()
+    Ok(())
 }
 
 fn columns(attributes: &[(String, Values)], rows: u64) -> Result<Vec<ColumnSpec>> {
@@ -75,16 +93,6 @@ fn columns(attributes: &[(String, Values)], rows: u64) -> Result<Vec<ColumnSpec>
         ))),
     };
     attributes.iter().map(one).collect()
-}
-
-/// Rows of objects in ascending order of their ids.
-fn by_id(data: &GeometryData, values: &Values) -> Result<Values> {
-    if values.shape.first().copied() != Some(data.objects.len() as u64) {
-        return Err(Error::invalid(format!("{:?} rows for {} objects", values.shape, data.objects.len())));
-    }
-    let mut order: Vec<usize> = (0..data.objects.len()).collect();
-    order.sort_by_key(|at| data.objects[*at].0);
-    gathered(values, &order)
 }
 
 /// The rows with these numbers.

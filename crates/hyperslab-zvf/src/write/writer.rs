@@ -2,9 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use hyperslab_core::{DType, Error, Result, Sink, Values};
+use hyperslab_core::{DType, Error, GeometryData, Result, Sink, Values};
 use hyperslab_zarr::ZarrSink;
 
+use super::append::Kept;
 use super::arrange::{KEY, Layout, NOBODY};
 use super::buckets::Buckets;
 use super::chunks::ChunkNumbers;
@@ -12,7 +13,7 @@ use super::columns::{ColumnSpec, Positions, Rows};
 use super::documents::RootDocument;
 use super::finish;
 use super::links::LinkStream;
-use super::objects::ObjectIds;
+use super::objects::{ObjectColumn, ObjectIds};
 use super::{Kind, WriteOptions};
 
 /// What will be written: the columns of vertices and links.
@@ -53,16 +54,20 @@ pub struct ZvfWriter {
     pub(super) vertices: Buckets,
     pub(super) count: u64,
     pub(super) ids: ObjectIds,
-    pub(super) object_attributes: Vec<(String, Values)>,
+    pub(super) object_attributes: Vec<ObjectColumn>,
     pub(super) links: Option<LinkStream>,
     /// Links of a skeleton, which is walked as a whole.
     pub(super) tree: Vec<u32>,
-    path: Option<Visiting>,
+    pub(super) path: Option<Visiting>,
+    /// The number of vertices that were there before. The numbers of links count those after them.
+    pub(super) base: u64,
+    /// What stays of a store that gets more.
+    pub(super) kept: Option<Kept>,
 }
 
 /// The path to which the last vertex belongs.
 #[derive(Debug, Clone, Copy)]
-struct Visiting {
+pub(super) struct Visiting {
     id: i64,
     number: u32,
     visit: u64,
@@ -123,6 +128,8 @@ impl ZvfWriter {
             links,
             tree: Vec::new(),
             path: None,
+            base: 0,
+            kept: None,
         })
     }
 
@@ -207,7 +214,12 @@ impl ZvfWriter {
             _ => {
                 let (number, new) = self.ids.number(id)?;
                 if !new {
-                    return Err(Error::invalid(format!("the line {id} comes in pieces")));
+                    let problem = if self.base > 0 {
+                        "is there already, or comes in pieces"
+                    } else {
+                        "comes in pieces"
+                    };
+                    return Err(Error::invalid(format!("the line {id} {problem}")));
                 }
                 Visiting { id, number, visit: 0, chunk }
             }
@@ -236,21 +248,47 @@ impl ZvfWriter {
             return Err(Error::invalid(format!("{} ends of links of {width}", links.len())));
         }
         if self.spec.kind == Kind::Skeleton {
-            let rows = links.iter().map(|vertex| u32::try_from(*vertex));
+            let rows = links.iter().map(|vertex| u32::try_from(vertex.saturating_add(self.base)));
             let rows = rows.collect::<std::result::Result<Vec<_>, _>>();
             self.tree.extend(rows.map_err(|_| Error::invalid("a link past vertex 2^32"))?);
             return Ok(());
         }
         let rows = Rows::new(&self.spec.link_attributes, attributes, links.len() / width)?;
         match &mut self.links {
-            Some(stream) => stream.push(links, &rows),
+            Some(stream) if self.base == 0 => stream.push(links, &rows),
+            Some(stream) => {
+                let moved: Vec<u64> = links.iter().map(|vertex| vertex.saturating_add(self.base)).collect();
+                stream.push(&moved, &rows)
+            }
             None => Err(Error::invalid(format!("links in a {}", self.spec.kind.name()))),
         }
     }
 
+    /// Takes a geometry that is in memory, with its objects and their groups. Its links and objects refer to its own vertices.
+    ///
+    /// # Errors
+    ///
+    /// As [`vertices`](Self::vertices) and [`links`](Self::links).
+    pub fn add(&mut self, data: &GeometryData, groups: &[Vec<i64>]) -> Result<()> {
+        super::whole::add(self, data)?;
+        self.options.groups.extend_from_slice(groups);
+        Ok(())
+    }
+
+    /// Do vertices belong to objects?
+    #[must_use]
+    pub const fn has_objects(&self) -> bool {
+        self.spec.objects
+    }
+
     /// Takes an attribute of all objects, in ascending order of their ids.
     pub fn object_attribute(&mut self, name: &str, values: Values) {
-        self.object_attributes.push((name.to_owned(), values));
+        self.object_attributes.push(ObjectColumn { name: name.to_owned(), ids: None, values });
+    }
+
+    /// Takes an attribute of these objects. Objects without a value of it are marked as such.
+    pub(super) fn attribute_of(&mut self, name: &str, ids: Vec<i64>, values: Values) {
+        self.object_attributes.push(ObjectColumn { name: name.to_owned(), ids: Some(ids), values });
     }
 
     /// What the root will say.

@@ -1,5 +1,6 @@
 //! A catalog in CDL, the notation of `ncdump -h`.
 
+use std::collections::HashMap;
 use std::fmt::Write;
 
 use hyperslab_core::{
@@ -7,7 +8,7 @@ use hyperslab_core::{
 };
 use serde_json::Value;
 
-use super::{Catalog, CatalogNode};
+use super::{Catalog, CatalogDimension, CatalogNode};
 
 /// Significant digits of `float` and `double`, as `ncdump` prints them.
 const DIGITS: (usize, usize) = (7, 15);
@@ -24,7 +25,7 @@ impl Catalog {
         let root = root.ok_or_else(|| Error::invalid("CDL describes a group, not a single node"))?;
         let file = self.path.rsplit('/').find(|part| !part.is_empty()).unwrap_or("data");
         let stem = file.rsplit_once('.').map_or(file, |(stem, _)| stem);
-        let mut writer = Writer { catalog: self, out: String::new() };
+        let mut writer = Writer::new(self);
         writer.line(0, &format!("netcdf {} {{", name(if stem.is_empty() { file } else { stem })));
         writer.group(root, 0);
         writer.line(0, "}");
@@ -34,7 +35,12 @@ impl Catalog {
 
 /// The nodes of a catalog on their way to text.
 struct Writer<'a> {
-    catalog: &'a Catalog,
+    /// The nodes of each group, in the file's order.
+    members: HashMap<&'a str, Vec<(&'a str, &'a CatalogNode)>>,
+    /// The dimensions of each group, in the order of the arrays that name them.
+    dimensions: HashMap<String, Vec<CatalogDimension>>,
+    /// The named types and their names.
+    types: Vec<(&'a DType, &'a str)>,
     out: String,
 }
 
@@ -48,21 +54,45 @@ fn split(path: &str) -> (&str, &str) {
 }
 
 impl<'a> Writer<'a> {
+    fn new(catalog: &'a Catalog) -> Self {
+        let mut members: HashMap<&str, Vec<(&str, &CatalogNode)>> = HashMap::new();
+        // The first array and axis with each name of a dimension.
+        let mut places: HashMap<&str, (usize, usize)> = HashMap::new();
+        let mut types = Vec::new();
+        for (number, node) in catalog.nodes.iter().enumerate() {
+            let (group, own) = split(&node.path);
+            if node.path != "/" {
+                members.entry(group).or_default().push((own, node));
+            }
+            match &node.node {
+                Ok(Node::Array(array)) => {
+                    for (axis, name) in array.schema().dimensions.iter().enumerate() {
+                        if let Some(name) = name {
+                            places.entry(name).or_insert((number, axis));
+                        }
+                    }
+                }
+                Ok(Node::Type(dtype, _)) => types.push((dtype, own)),
+                _ => {}
+            }
+        }
+        let mut all = catalog.dimensions();
+        all.sort_by_key(|dimension| places.get(split(&dimension.path).1).copied());
+        let mut dimensions: HashMap<String, Vec<CatalogDimension>> = HashMap::new();
+        for dimension in all {
+            dimensions.entry(split(&dimension.path).0.to_owned()).or_default().push(dimension);
+        }
+        Self { members, dimensions, types, out: String::new() }
+    }
+
     fn line(&mut self, depth: usize, text: &str) {
         self.out.extend(std::iter::repeat_n("  ", depth));
         self.out.push_str(text);
         self.out.push('\n');
     }
 
-    /// The nodes of a group, in the file's order.
-    fn members(&self, group: &str) -> Vec<(&'a str, &'a CatalogNode)> {
-        let nodes = self.catalog.nodes.iter().filter(|node| node.path != "/");
-        let nodes = nodes.map(|node| (split(&node.path), node));
-        nodes.filter(|((own, _), _)| *own == group).map(|((_, name), node)| (name, node)).collect()
-    }
-
     fn group(&mut self, group: &'a CatalogNode, depth: usize) {
-        let members = self.members(&group.path);
+        let members = self.members.remove(&*group.path).unwrap_or_default();
         self.types(&members, depth);
         self.dimensions(&group.path, depth);
         let arrays: Vec<_> = members
@@ -156,33 +186,15 @@ impl<'a> Writer<'a> {
             DType::FixedBytes(1) => "char",
             DType::FixedBytes(_) | DType::FixedText(_) | DType::String => "string",
             other => {
-                let named = self
-                    .catalog
-                    .nodes
-                    .iter()
-                    .find(|node| matches!(&node.node, Ok(Node::Type(dtype, _)) if dtype == other));
-                return named.map_or_else(|| name(&other.to_string()), |node| name(split(&node.path).1));
+                let named = self.types.iter().find(|(dtype, _)| *dtype == other);
+                return named.map_or_else(|| name(&other.to_string()), |(_, own)| name(own));
             }
         };
         own.to_owned()
     }
 
-    /// The dimensions that belong to a group, in the order of the arrays that name them.
     fn dimensions(&mut self, group: &str, depth: usize) {
-        let all = self.catalog.dimensions();
-        let mut own: Vec<_> = all.iter().filter(|dimension| split(&dimension.path).0 == group).collect();
-        let place = |path: &str| {
-            let wanted = split(path).1;
-            self.catalog.nodes.iter().enumerate().find_map(|(number, node)| match &node.node {
-                Ok(Node::Array(array)) => {
-                    let names = &array.schema().dimensions;
-                    let axis = names.iter().position(|name| name.as_deref() == Some(wanted))?;
-                    Some((number, axis))
-                }
-                _ => None,
-            })
-        };
-        own.sort_by_key(|dimension| place(&dimension.path));
+        let own = self.dimensions.remove(group).unwrap_or_default();
         if !own.is_empty() {
             self.line(depth, "dimensions:");
         }

@@ -31,9 +31,9 @@ impl CatalogNode {
             }
             Ok(Node::Array(array)) => array_facts(array.schema()),
             Ok(Node::Table(table)) => {
-                let columns = table.schema().columns.len();
-                let rows = table.rows().map_or_else(|error| error.to_string(), |rows| format!("{rows} rows"));
-                facts("table", format!("{rows}, {columns} columns"))
+                let columns = counted(table.schema().columns.len() as u64, "column");
+                let rows = table.rows().map_or_else(|error| error.to_string(), |rows| counted(rows, "row"));
+                facts("table", format!("{rows}, {columns}"))
             }
             Ok(Node::Geometry(geometry)) => {
                 let finest = geometry.levels().map_or_else(
@@ -59,8 +59,25 @@ fn array_facts(schema: &ArraySchema) -> NodeFacts {
     NodeFacts {
         kind: schema.dtype.to_string(),
         shape: shape_text(schema),
-        chunks: if schema.chunked { crossed(schema.grid.chunk_shape()) } else { schema.chunk_index.clone() },
+        chunks: chunk_text(schema),
         filters: schema.filters.iter().map(Filter::short).collect::<Vec<_>>().join(" "),
+    }
+}
+
+/// A number of things: `1 row`, `2 rows`.
+fn counted(number: u64, thing: &str) -> String {
+    if number == 1 { format!("1 {thing}") } else { format!("{number} {thing}s") }
+}
+
+/// The chunks, and the shards that hold them: `8 × 8 (shards 64 × 64)`.
+fn chunk_text(schema: &ArraySchema) -> String {
+    if !schema.chunked {
+        return schema.chunk_index.clone();
+    }
+    let chunks = crossed(schema.grid.chunk_shape());
+    match &schema.stored.shard_shape {
+        Some(shards) => format!("{chunks} (shards {})", crossed(shards)),
+        None => chunks,
     }
 }
 

@@ -12,8 +12,8 @@ use hyperslab_core::{
 use super::array::JoinedArray;
 use super::store::CombinedStore;
 use super::{CombineOptions, joined};
-use crate::convert::{Progress, at_once, encode_and_write};
-use crate::create;
+use crate::convert::{ConvertOptions, Progress, at_once, encode_and_write};
+use crate::{Format, create};
 
 /// How stores are added to one that exists.
 #[derive(Debug, Clone)]
@@ -55,7 +55,7 @@ pub struct AppendReport {
 }
 
 /// Adds stores to the end of another, along a dimension. Every array of the target that has the dimension becomes longer, or
-/// none does. HDF5 and Zarr commit each array by itself: a kill during the commit can leave arrays of different lengths.
+/// none does. A geometry grows along `vertex`: it gets the vertices, objects and links of the stores. HDF5 and Zarr commit each array by itself: a kill during the commit can leave arrays of different lengths.
 ///
 /// # Errors
 ///
@@ -72,9 +72,53 @@ pub fn append_along(
     if let Some(url) = crate::location::remote_url(target) {
         return append_remote(url, sources, dimension, options, progress);
     }
+    if let Some(format) = geometry_format(target, options)? {
+        return append_geometry((target, format), sources, dimension, options, progress);
+    }
     append_with(target, sources, dimension, options, progress, |format, options| {
         create(target, format, options)
     })
+}
+
+/// The format of a target that is a geometry.
+fn geometry_format(target: &Path, options: &AppendOptions) -> Result<Option<Format>> {
+    let format = crate::open_with(target, &options.combine.open)?.driver();
+    Ok(format.filter(|format| format.writes_geometry()))
+}
+
+/// The names for the only dimension of a geometry.
+const VERTICES: [&str; 2] = ["vertex", "vertices"];
+
+/// As [`append_along`], to a geometry: more vertices, objects and links.
+fn append_geometry(
+    (target, format): (&Path, Format),
+    sources: &[PathBuf],
+    dimension: &str,
+    options: &AppendOptions,
+    progress: &Progress,
+) -> Result<AppendReport> {
+    if !VERTICES.contains(&dimension) {
+        let problem = format!("{} is a geometry, which grows along \"vertex\" only", target.display());
+        return Err(Error::invalid(problem));
+    }
+    check_sources(target, sources)?;
+    let open = |path: &PathBuf| crate::open_with(path, &options.combine.open);
+    let sources = sources.iter().map(open).collect::<Result<Vec<_>>>()?;
+    let converting = ConvertOptions::default().with_memory(options.memory);
+    let (before, done) =
+        crate::convert::append_geometry(target, format, &sources, (&converting, options.dry_run), progress)?;
+    let notes = done.losses.into_iter().map(|loss| (loss.path, loss.what)).collect();
+    Ok(AppendReport { arrays: done.arrays, bytes: done.bytes, before, after: before + done.rows, notes })
+}
+
+fn check_sources(target: &Path, sources: &[PathBuf]) -> Result<()> {
+    if let Some(path) = sources.iter().find(|path| crate::convert::same_file(path, target)) {
+        return Err(Error::invalid(format!("{} cannot be added to itself", path.display())));
+    }
+    if sources.is_empty() {
+        return Err(Error::invalid("nothing to add: no file matches"));
+    }
+    Ok(())
 }
 
 /// As [`append_along`], to a store at a URL.
@@ -112,14 +156,9 @@ fn append_with(
     dimension: &str,
     options: &AppendOptions,
     progress: &Progress,
-    sink: impl FnOnce(crate::Format, &CreateOptions) -> Result<Box<dyn Sink>>,
+    sink: impl FnOnce(Format, &CreateOptions) -> Result<Box<dyn Sink>>,
 ) -> Result<AppendReport> {
-    if let Some(path) = sources.iter().find(|path| crate::convert::same_file(path, target)) {
-        return Err(Error::invalid(format!("{} cannot be added to itself", path.display())));
-    }
-    if sources.is_empty() {
-        return Err(Error::invalid("nothing to add: no file matches"));
-    }
+    check_sources(target, sources)?;
     let mut paths = vec![target.to_owned()];
     paths.extend_from_slice(sources);
     let (combination, combined) = joined(&paths, dimension, &options.combine, true)?;

@@ -74,9 +74,8 @@ impl Parts {
         if let Some(array) = lock(&part.arrays).get(path) {
             return Ok(Arc::clone(array));
         }
-        let node = part.store.node(path)?;
-        let array = match (crate::fields::own_field(&part.store, path, &node)?, node) {
-            (Some(Node::Array(array)), _) | (None, Node::Array(array)) => array,
+        let array = match part.store.node(path)? {
+            Node::Array(array) => array,
             _ => return Err(Error::not_found(self.paths[number].display().to_string(), path)),
         };
         let array = match times {

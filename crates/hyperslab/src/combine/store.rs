@@ -175,9 +175,8 @@ impl Store for CombinedStore {
                 Ok(Node::Array(Arc::clone(array) as Arc<dyn hyperslab_core::Array>))
             }
             Some(Joined::Same(attributes)) => {
-                let node = self.first.node(path)?;
-                let array = match (crate::fields::own_field(&self.first, path, &node)?, node) {
-                    (Some(Node::Array(array)), _) | (None, Node::Array(array)) => array,
+                let array = match self.first.node(path)? {
+                    Node::Array(array) => array,
                     _ => return Err(Error::not_found(Arc::clone(&self.name), path)),
                 };
                 let mut schema = array.schema().clone();

@@ -90,7 +90,7 @@ fn typed(values: &Values) -> Option<Vec<Stated>> {
                 .collect::<Vec<Number>>()
         };
     }
-    let numbers = match values.dtype {
+    let numbers = match super::number_type(&values.dtype) {
         DType::Int8 => read!(i8, |value| Number::Integer(i128::from(value))),
         DType::Int16 => read!(i16, |value| Number::Integer(i128::from(value))),
         DType::Int32 => read!(i32, |value| Number::Integer(i128::from(value))),

@@ -1,6 +1,6 @@
 //! Chooses the nodes to convert, and their names.
 
-use hyperslab_core::{ArraySchema, Error, Node, Result, did_you_mean, normal_path};
+use hyperslab_core::{ArraySchema, Error, Node, Result, did_you_mean};
 
 use super::subset::Subset;
 use super::{ConvertOptions, nodes};
@@ -18,12 +18,11 @@ pub(super) fn view(
     let mut changes = Changes::default();
     if !options.keep.is_empty() {
         for node in &options.keep {
-            check_node(source, node)?;
+            source.find(node)?;
         }
         changes.keep(Subset::with_companions(source, &options.keep)?);
     }
     for node in &options.drop {
-        check_node(source, node)?;
         changes.remove(source, node)?;
     }
     for (from, to) in &options.rename {
@@ -42,20 +41,6 @@ pub(super) fn view(
         ..options.clone()
     };
     Ok(Some((edited(source, changes), left)))
-}
-
-/// Refuses a node that does not exist, and suggests a similar name.
-fn check_node(source: &OpenStore, node: &str) -> Result<()> {
-    let path = normal_path(node);
-    match source.node(&path) {
-        Err(why) if why.is_not_found() => {
-            let names: Vec<String> =
-                nodes::by_path(source, &[])?.into_nodes().into_iter().map(|(path, _)| path).collect();
-            let hint = did_you_mean(&path, names.iter().map(String::as_str).filter(|name| *name != "/"));
-            Err(Error::invalid(format!("{}: no node {path}{hint}", source.path().display())))
-        }
-        found => found.map(|_| ()),
-    }
 }
 
 /// Refuses a name that neither a node nor a dimension has.

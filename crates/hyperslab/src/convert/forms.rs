@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use hyperslab_core::{DType, Error, Node, Result};
+use hyperslab_core::{DType, Error, Node, Result, normal_path};
 
 use super::ConvertReport;
 use super::nodes::Item;
@@ -17,6 +17,27 @@ pub(super) struct Planned {
     /// The path of the source node that it represents.
     pub(super) origin: String,
     pub(super) item: Item,
+}
+
+/// Places the nodes of one group in the root, for a target without groups. Arrays of the groups above it that they need stay, unless
+/// the group has one of the same name.
+pub(super) fn place_in_root(nodes: &mut Vec<Planned>, group: &str) {
+    let group = normal_path(group);
+    let below = format!("{group}/");
+    let mut placed = HashSet::new();
+    for node in nodes.iter_mut() {
+        let path = match node.path.strip_prefix(&below) {
+            Some(inside) => format!("/{inside}"),
+            None if node.path == group => "/".to_owned(),
+            None => continue,
+        };
+        node.path.clone_from(&path);
+        placed.insert((path, node.origin.clone()));
+    }
+    let taken: HashSet<&str> = placed.iter().map(|(path, _)| path.as_str()).collect();
+    nodes.retain(|node| {
+        placed.contains(&(node.path.clone(), node.origin.clone())) || !taken.contains(node.path.as_str())
+    });
 }
 
 /// The nodes to create in the target, parents first. A node that the target cannot hold in any form is reported, and the first
@@ -87,6 +108,11 @@ pub(super) fn holds_as_is(dtype: &DType, format: Format, variant: Option<Variant
     format.driver().holds(dtype, variant) && !(netcdf && super::netcdf::adapts(dtype, classic))
 }
 
+/// Returns true if arrays and attributes must have types that the NetCDF-4 library knows.
+pub(super) fn needs_netcdf4_types(variant: Option<Variant>, verbatim: bool) -> bool {
+    !verbatim && variant.is_some_and(|variant| variant.info().netcdf_types)
+}
+
 /// The array in a form that NetCDF has, if the target is NetCDF.
 pub(super) fn netcdf_form(
     array: &Arc<dyn hyperslab_core::Array>,
@@ -96,7 +122,7 @@ pub(super) fn netcdf_form(
 ) -> Result<(Arc<dyn hyperslab_core::Array>, Option<&'static str>)> {
     match variant {
         _ if format.info().character_text => super::netcdf::adapted(array, true),
-        Some(variant) if variant.info().netcdf_types && !verbatim => super::netcdf::adapted(array, false),
+        _ if needs_netcdf4_types(variant, verbatim) => super::netcdf::adapted(array, false),
         _ => Ok((Arc::clone(array), None)),
     }
 }

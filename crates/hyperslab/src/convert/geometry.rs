@@ -14,8 +14,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use hyperslab_core::{
-    ArraySchema, Batch, Column, DType, Elements, Error, GeometryColumn, GeometryQuery, GeometrySpec, Node,
-    Result, Selection, Values,
+    ArraySchema, Batch, Column, DType, Elements, Error, GeometryColumn, GeometryQuery, GeometrySink,
+    GeometrySpec, Node, Result, Selection, Values,
 };
 
 use super::{ConvertOptions, ConvertReport, Progress};
@@ -60,31 +60,73 @@ pub(super) fn convert(
     options: &ConvertOptions,
     progress: &Progress,
 ) -> Result<ConvertReport> {
-    if options.shapes_arrays() || options.append || options.selection != Selection::all() {
+    if options.shapes_arrays() || options.selection != Selection::all() {
         return Err(Error::unsupported(
             target.display().to_string(),
-            "selecting, sharding, filtering or appending when writing geometry",
+            "selecting, sharding or filtering when writing geometry",
         ));
     }
-    let mut job = Job { target, format, options, progress, report: ConvertReport::default() };
-    let of_kind = |wanted: fn(&Node) -> bool| nodes.iter().filter(move |(_, node)| wanted(node));
-    let geometries: Vec<_> = of_kind(|node| matches!(node, Node::Geometry(_))).collect();
-    let tables: Vec<_> = of_kind(|node| matches!(node, Node::Table(_))).collect();
-    match (geometries.as_slice(), tables.as_slice()) {
-        ([(path, _), ..], _) => job.geometry(source, path)?,
-        ([], [(path, _)]) => job.table(&source.table(path)?)?,
-        ([], [_, _, ..]) => {
-            return Err(Error::invalid("the source has several tables; choose one by its path"));
-        }
-        ([], []) => {
-            let array = |(path, node): &(String, Node)| match node {
-                Node::Array(array) => Some((path.clone(), source.reader(std::sync::Arc::clone(array)))),
-                _ => None,
-            };
-            job.arrays(nodes.iter().filter_map(array).collect())?;
-        }
+    let mut job = Job::new(target, format, options, progress);
+    if options.append && target.exists() {
+        job.existing = Some(Existing::open(target, format, options)?);
+    }
+    job.add(source, nodes)?;
+    if let Some(existing) = job.existing {
+        existing.sink.commit()?;
     }
     Ok(job.report)
+}
+
+/// Adds the geometry, the arrays or the table of each source to a store of geometry: all of them or nothing. Returns how many
+/// vertices it had.
+pub(crate) fn append(
+    target: &Path,
+    format: Format,
+    sources: &[OpenStore],
+    (options, dry_run): (&ConvertOptions, bool),
+    progress: &Progress,
+) -> Result<(u64, ConvertReport)> {
+    let mut job = Job::new(target, format, options, progress);
+    let existing = Existing::open(target, format, options)?;
+    let before = existing.before;
+    job.existing = Some(existing);
+    for source in sources {
+        job.add(source, &super::nodes::by_path(source, &[])?.into_nodes())?;
+    }
+    if let Some(existing) = job.existing.filter(|_| !dry_run) {
+        existing.sink.commit()?;
+    }
+    Ok((before, job.report))
+}
+
+/// A store to which geometry is added.
+struct Existing {
+    sink: Box<dyn GeometrySink>,
+    kind: String,
+    /// How many vertices it had.
+    before: u64,
+    /// How many were added.
+    added: u64,
+}
+
+impl Existing {
+    fn open(target: &Path, format: Format, options: &ConvertOptions) -> Result<Self> {
+        let geometry = &options.geometry;
+        if geometry.chunk_shape.is_some() || geometry.levels > 0 {
+            return Err(Error::invalid(
+                "a store that is added to keeps its chunks and levels; leave them out",
+            ));
+        }
+        let store = crate::open(target)?;
+        let reader = store.geometry("/")?;
+        let kind = reader.schema().kinds.first().cloned().unwrap_or_default();
+        if let Some(wanted) = geometry.kind.as_ref().filter(|wanted| **wanted != kind) {
+            return Err(Error::invalid(format!("{} is a {kind}, not a {wanted}", target.display())));
+        }
+        let before = reader.inner().levels()?.first().map_or(0, |level| level.vertices);
+        let sink = format.driver().append_geometry(target, options.memory)?;
+        Ok(Self { sink, kind, before, added: 0 })
+    }
 }
 
 struct Job<'a> {
@@ -93,9 +135,56 @@ struct Job<'a> {
     options: &'a ConvertOptions,
     progress: &'a Progress,
     report: ConvertReport,
+    /// The store to which the geometry is added, unless it is a new one.
+    existing: Option<Existing>,
 }
 
-impl Job<'_> {
+impl<'a> Job<'a> {
+    fn new(target: &'a Path, format: Format, options: &'a ConvertOptions, progress: &'a Progress) -> Self {
+        Self { target, format, options, progress, report: ConvertReport::default(), existing: None }
+    }
+
+    /// Writes a source, or adds it to the store that is there.
+    fn add(&mut self, source: &OpenStore, nodes: &[(String, Node)]) -> Result<()> {
+        let of_kind = |wanted: fn(&Node) -> bool| nodes.iter().filter(move |(_, node)| wanted(node));
+        let geometries: Vec<_> = of_kind(|node| matches!(node, Node::Geometry(_))).collect();
+        let tables: Vec<_> = of_kind(|node| matches!(node, Node::Table(_))).collect();
+        match (geometries.as_slice(), tables.as_slice()) {
+            ([(path, _), ..], _) => self.geometry(source, path),
+            ([], [(path, _)]) => self.table(&source.table(path)?),
+            ([], [_, _, ..]) => Err(Error::invalid("the source has several tables; choose one by its path")),
+            ([], []) => {
+                let array = |(path, node): &(String, Node)| match node {
+                    Node::Array(array) => Some((path.clone(), source.reader(std::sync::Arc::clone(array)))),
+                    _ => None,
+                };
+                self.arrays(nodes.iter().filter_map(array).collect())
+            }
+        }
+    }
+
+    /// Writes `vertices` vertices and their links: into a new store, or into the one that is there. `write` gets the number of the
+    /// first vertex.
+    fn write(
+        &mut self,
+        spec: &GeometrySpec,
+        write: impl FnOnce(&mut Self, &mut dyn GeometrySink, u64) -> Result<u64>,
+    ) -> Result<()> {
+        let Some(mut existing) = self.existing.take() else {
+            let mut sink = self.format.driver().create_geometry(self.target, spec)?;
+            write(self, &mut *sink, 0)?;
+            return sink.commit();
+        };
+        existing.added += write(self, &mut *existing.sink, existing.added)?;
+        self.existing = Some(existing);
+        Ok(())
+    }
+
+    /// Are the bounds of the vertices needed, for chunks of a good size?
+    fn needs_bounds(&self) -> bool {
+        self.options.geometry.chunk_shape.is_none() && self.existing.is_none()
+    }
+
     fn leave_out(&mut self, path: &str, what: String) -> Result<()> {
         if self.options.strict {
             return Err(Error::invalid(format!("{path}: {what}; nothing was written")));
@@ -172,6 +261,13 @@ impl Job<'_> {
         let known = self.format.info().geometry_kinds;
         let own = schema.kinds.first().map(String::as_str).filter(|own| known.contains(own));
         let kind = self.kind(own.unwrap_or(POINTS))?;
+        if let Some(existing) = self.existing.as_ref().filter(|existing| existing.kind != kind) {
+            return Err(Error::invalid(format!(
+                "{}: a {kind} cannot be added to a {}",
+                source.path().display(),
+                existing.kind
+            )));
+        }
         let coarser = reader.inner().levels()?.len().saturating_sub(1);
         if coarser > 0 && self.options.geometry.levels == 0 {
             self.leave_out(
@@ -196,7 +292,13 @@ impl Job<'_> {
         spec.axes = Some(schema.axes.clone());
         spec.groups = groups(&reader)?;
         self.progress.check_cancelled()?;
-        self.format.driver().write_geometry(self.target, &spec, &data)?;
+        match &mut self.existing {
+            None => self.format.driver().write_geometry(self.target, &spec, &data)?,
+            Some(existing) => {
+                existing.sink.geometry(&data, &spec.groups)?;
+                existing.added += rows;
+            }
+        }
         self.done(rows, data.vertices.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64))
     }
 
@@ -245,7 +347,7 @@ impl Job<'_> {
         let item = vertices.schema().dtype.size().unwrap_or(8) as u64;
         self.progress.total.fetch_add(rows.saturating_mul(rank).saturating_mul(item), Ordering::Relaxed);
         let mut bounds = Bounds::new(rank as usize);
-        if self.options.geometry.chunk_shape.is_none() {
+        if self.needs_bounds() {
             for part in batches(rows) {
                 let values = vertices.read(&part)?;
                 bounds.add(&numbers(&values.dtype, &values.elements)?);
@@ -256,33 +358,28 @@ impl Job<'_> {
         spec.attributes = attributes.iter().map(|(column, _)| column.clone()).collect();
         spec.link_width = width;
         spec.objects = objects.is_some();
-        let mut writer = self.format.driver().create_geometry(self.target, &spec)?;
-        for part in batches(rows) {
-            let values = vertices.read(&part)?;
-            let owners = match &objects {
-                Some((_, objects)) => owners(&objects.read(&part)?)?,
-                None => Vec::new(),
-            };
-            let columns = attributes.iter().map(|(spec, array)| Ok((spec.name.clone(), array.read(&part)?)));
-            writer.vertices(&values, &columns.collect::<Result<Vec<_>>>()?, &owners)?;
-            let bytes = values.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64);
-            self.done(values.shape[0], bytes)?;
-        }
-        if let Some((path, links)) = &links {
-            for part in batches(links.schema().shape()[0]) {
-                let values = links.read(&part)?;
-                let ends = integers(&values.dtype, &values.elements)?;
-                let ends = ends.into_iter().map(|end| u64::try_from(end).ok().filter(|end| *end < rows));
-                let ends: Option<Vec<u64>> = ends.collect();
-                let ends = ends.ok_or_else(|| {
-                    Error::invalid(format!("{path}: a link refers to a vertex outside the {rows} vertices"))
-                })?;
-                writer.links(&ends)?;
-                self.progress.check_cancelled()?;
+        self.write(&spec, |job, writer, first| {
+            for part in batches(rows) {
+                let values = vertices.read(&part)?;
+                let owners = match &objects {
+                    Some((_, objects)) => owners(&objects.read(&part)?)?,
+                    None => Vec::new(),
+                };
+                let columns =
+                    attributes.iter().map(|(spec, array)| Ok((spec.name.clone(), array.read(&part)?)));
+                writer.vertices(&values, &columns.collect::<Result<Vec<_>>>()?, &owners)?;
+                let bytes = values.elements.as_fixed().map_or(0, |bytes| bytes.len() as u64);
+                job.done(values.shape[0], bytes)?;
             }
-        }
-        self.report.arrays = 1 + attributes.len() as u64 + u64::from(width.is_some());
-        writer.commit()
+            for part in links.iter().flat_map(|(_, links)| batches(links.schema().shape()[0])) {
+                let Some((path, links)) = &links else { continue };
+                writer.links(&ends(path, &links.read(&part)?, rows, first)?)?;
+                job.progress.check_cancelled()?;
+            }
+            Ok(rows)
+        })?;
+        self.report.arrays += 1 + attributes.len() as u64 + u64::from(width.is_some());
+        Ok(())
     }
 
     fn table(&mut self, table: &TableReader) -> Result<()> {
@@ -312,7 +409,7 @@ impl Job<'_> {
         let all = || table.rows(&Selection::all(), None);
         let mut bounds = Bounds::new(axes.len());
         let mut rows = 0;
-        if self.options.geometry.chunk_shape.is_none() {
+        if self.needs_bounds() {
             for batch in all()?.batches {
                 let batch = batch?;
                 rows += batch.rows as u64;
@@ -333,31 +430,43 @@ impl Job<'_> {
         spec.attributes = attributes.iter().map(column_of).collect();
         spec.objects = objects.is_some();
         spec.axes = Some(names);
-        let mut writer = self.format.driver().create_geometry(self.target, &spec)?;
-        for batch in all()?.batches {
-            let batch = batch?;
-            let positions = coordinates(&batch, columns, &axes)?;
-            let bytes: Vec<u8> = if single {
-                positions.iter().flat_map(|at| (*at as f32).to_ne_bytes()).collect()
-            } else {
-                positions.iter().flat_map(|at| at.to_ne_bytes()).collect()
-            };
-            let size = bytes.len() as u64;
-            let shape = [batch.rows as u64, axes.len() as u64];
-            let vertices = Values::new(spec.dtype.clone(), &shape, Elements::fixed(bytes))?;
-            let column = |at: usize| {
-                Values::new(columns[at].dtype.clone(), &[batch.rows as u64], batch.columns[at].clone())
-            };
-            let values = attributes.iter().map(|at| Ok((columns[*at].name.clone(), column(*at)?)));
-            let owners = match objects {
-                Some(at) => owners(&column(at)?)?,
-                None => Vec::new(),
-            };
-            writer.vertices(&vertices, &values.collect::<Result<Vec<_>>>()?, &owners)?;
-            self.done(batch.rows as u64, size)?;
-        }
-        writer.commit()
+        self.write(&spec, |job, writer, _| {
+            let mut rows = 0;
+            for batch in all()?.batches {
+                let batch = batch?;
+                let positions = coordinates(&batch, columns, &axes)?;
+                let bytes: Vec<u8> = if single {
+                    positions.iter().flat_map(|at| (*at as f32).to_ne_bytes()).collect()
+                } else {
+                    positions.iter().flat_map(|at| at.to_ne_bytes()).collect()
+                };
+                let size = bytes.len() as u64;
+                let shape = [batch.rows as u64, axes.len() as u64];
+                let vertices = Values::new(spec.dtype.clone(), &shape, Elements::fixed(bytes))?;
+                let column = |at: usize| {
+                    Values::new(columns[at].dtype.clone(), &[batch.rows as u64], batch.columns[at].clone())
+                };
+                let values = attributes.iter().map(|at| Ok((columns[*at].name.clone(), column(*at)?)));
+                let owners = match objects {
+                    Some(at) => owners(&column(at)?)?,
+                    None => Vec::new(),
+                };
+                writer.vertices(&vertices, &values.collect::<Result<Vec<_>>>()?, &owners)?;
+                rows += batch.rows as u64;
+                job.done(batch.rows as u64, size)?;
+            }
+            Ok(rows)
+        })
     }
+}
+
+/// The ends of links to `rows` vertices, of which the first has the number `first`.
+fn ends(path: &str, links: &Values, rows: u64, first: u64) -> Result<Vec<u64>> {
+    let ends = integers(&links.dtype, &links.elements)?.into_iter();
+    let ends = ends.map(|end| u64::try_from(end).ok().filter(|end| *end < rows)?.checked_add(first));
+    ends.collect::<Option<Vec<u64>>>().ok_or_else(|| {
+        Error::invalid(format!("{path}: a link refers to a vertex outside the {rows} vertices"))
+    })
 }
 
 /// The lowest and highest coordinates so far.

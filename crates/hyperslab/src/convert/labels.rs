@@ -2,19 +2,26 @@
 
 use std::collections::{HashMap, HashSet};
 
-use hyperslab_core::{ArraySchema, ArraySpec, Attribute, Labels, Node, Positions, Result};
+use hyperslab_core::{ArraySchema, ArraySpec, Attribute, DType, Labels, Node, Positions, Result, child_path};
 
 use super::ConvertReport;
 use super::nodes::Item;
 use super::subset::cut_labels;
 use crate::Format;
-use crate::forms::{HeldLabels, MadeCoordinates, labels_of};
+use crate::forms::{DimensionLabels, HeldLabels, MadeCoordinates, labels_of};
+
+/// CF's list of the labels of an array.
+const COORDINATES: &str = "coordinates";
 
 /// What becomes of labels.
 pub(super) struct PlacedLabels {
     made: MadeCoordinates,
     /// Coordinates of the source that are labels in the target.
     folded: HashMap<String, Labels>,
+    /// Arrays of the source that the target keeps as labels of a dimension, beside its other arrays.
+    kept: HashMap<String, DimensionLabels>,
+    /// The target states which array labels an axis, whatever its name.
+    names_labels: bool,
     same_format: bool,
 }
 
@@ -29,8 +36,9 @@ impl PlacedLabels {
         let capabilities = format.info().capabilities;
         let held = HeldLabels { domains: capabilities.domains, texts: capabilities.label_texts };
         let (mut made, mut folded) = (MadeCoordinates::default(), HashMap::new());
+        let (mut kept, names_labels) = (HashMap::new(), capabilities.label_texts);
         if same_format || !capabilities.several_arrays {
-            return Ok(Self { made, folded, same_format });
+            return Ok(Self { made, folded, kept, names_labels, same_format });
         }
         let taken: HashSet<String> = items.iter().map(|(path, _)| path.clone()).collect();
         let arrays = items.iter().filter_map(|(path, item)| match item.node() {
@@ -47,6 +55,12 @@ impl PlacedLabels {
                 _ => None,
             }));
         }
+        if held.domains {
+            let labels = |(path, array): (&String, &std::sync::Arc<dyn hyperslab_core::Array>)| {
+                Some((path.clone(), DimensionLabels::parse(array.schema())?))
+            };
+            kept.extend(arrays.clone().filter_map(labels));
+        }
         if held.domains || held.texts {
             for (path, array) in arrays.filter(|(path, _)| used.contains(path.as_str())) {
                 if let Some(labels) = labels_of(array, held)? {
@@ -59,7 +73,7 @@ impl PlacedLabels {
         for (path, what) in made.lost.drain(..) {
             report.drop(&path, what);
         }
-        Ok(Self { made, folded, same_format })
+        Ok(Self { made, folded, kept, names_labels, same_format })
     }
 
     /// Gives an array of the target its labels.
@@ -80,26 +94,84 @@ impl PlacedLabels {
                 *labels = cut_labels(own, axis);
             }
         }
-        if !self.same_format {
-            name_coordinates(spec);
+        if self.same_format {
+            return;
         }
+        if let Some(order) = spec.stored.label {
+            let dimension = spec.dimensions.first().cloned().flatten().unwrap_or_default();
+            let dtype = spec.stored.dimension_types.first().cloned();
+            let own = DimensionLabels { order, dimension, dtype };
+            own.set(&mut spec.attributes);
+        }
+        if let Some(own) = self.kept.get(path) {
+            let reversed = positions.axes.first().is_some_and(|axis| axis.step < 0);
+            spec.stored.label = Some(if reversed { own.order.reversed() } else { own.order });
+            spec.attributes = DimensionLabels::unset(&spec.attributes);
+        }
+        self.keep_dimension_types(path, spec);
+        self.forget_kept(path, spec);
+        self.name_coordinates(path, spec);
     }
-}
 
-/// Names labels that are not called like their dimension in the attribute `coordinates`, by which CF finds them.
-fn name_coordinates(spec: &mut ArraySpec) {
-    let known = spec.attributes.get("coordinates").and_then(Attribute::as_text).unwrap_or_default();
-    let mut names: Vec<&str> = known.split_whitespace().collect();
-    let before = names.len();
-    for (dimension, labels) in spec.dimensions.iter().zip(&spec.labels) {
-        let Labels::Node(path) = labels else { continue };
-        let name = path.rsplit('/').next().unwrap_or_default();
-        if dimension.as_deref() != Some(name) && !name.contains(' ') && !names.contains(&name) {
-            names.push(name);
+    /// The labels that the target keeps along a dimension of a group's arrays.
+    fn kept_along(&self, path: &str, dimension: &str) -> Option<&DimensionLabels> {
+        let group = path.rsplit_once('/').map_or("", |(group, _)| group);
+        let beside = |own: &str| own.rsplit_once('/').is_some_and(|(above, _)| above == group);
+        let along = |labels: &&DimensionLabels| labels.dimension == dimension;
+        self.kept.iter().filter(|(own, _)| beside(own)).map(|(_, labels)| labels).find(along)
+    }
+
+    /// Gives dimensions the types that their labels tell.
+    fn keep_dimension_types(&self, path: &str, spec: &mut ArraySpec) {
+        let told = |name: &Option<String>| self.kept_along(path, name.as_deref()?)?.dtype.clone();
+        let types: Vec<Option<DType>> = spec.dimensions.iter().map(told).collect();
+        if types.iter().any(Option::is_some) {
+            spec.stored.dimension_types =
+                types.into_iter().map(|dtype| dtype.unwrap_or(DType::Int64)).collect();
         }
     }
-    if names.len() > before {
-        let text = names.join(" ");
-        spec.attributes.set("coordinates", text.as_str());
+
+    /// Labels that the target keeps for an array need not be named by it.
+    fn forget_kept(&self, path: &str, spec: &mut ArraySpec) {
+        let Some(text) = spec.attributes.get(COORDINATES).and_then(Attribute::as_text) else { return };
+        let group =
+            path.rsplit_once('/').map_or("/", |(group, _)| if group.is_empty() { "/" } else { group });
+        let is_kept = |name: &&str| self.kept.contains_key(&child_path(group, name));
+        if !text.split_whitespace().any(|name| is_kept(&name)) {
+            return;
+        }
+        let left: Vec<&str> = text.split_whitespace().filter(|name| !is_kept(name)).collect();
+        if left.is_empty() {
+            spec.attributes = spec.attributes.filtered(|name, _| name != COORDINATES);
+        } else {
+            spec.attributes.set(COORDINATES, left.join(" ").as_str());
+        }
+    }
+
+    /// Names labels that are not called like their dimension in the attribute `coordinates`, by which CF finds them. Where a
+    /// label makes its name that of the dimension, the dimension keeps its own.
+    fn name_coordinates(&self, path: &str, spec: &mut ArraySpec) {
+        let known = spec.attributes.get(COORDINATES).and_then(Attribute::as_text).unwrap_or_default();
+        let mut names: Vec<&str> = known.split_whitespace().collect();
+        let before = names.len();
+        let mut unnamed = Vec::new();
+        for (axis, (dimension, labels)) in spec.dimensions.iter().zip(&spec.labels).enumerate() {
+            let Labels::Node(node) = labels else { continue };
+            let name = node.rsplit('/').next().unwrap_or_default();
+            if dimension.as_deref() == Some(name) || name.contains(' ') {
+                continue;
+            }
+            if dimension.is_some() && !self.names_labels {
+                unnamed.push(axis);
+            }
+            if node != path && !self.kept.contains_key(node) && !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        let text = (names.len() > before).then(|| names.join(" "));
+        unnamed.into_iter().for_each(|axis| spec.labels[axis] = Labels::None);
+        if let Some(text) = text {
+            spec.attributes.set(COORDINATES, text.as_str());
+        }
     }
 }

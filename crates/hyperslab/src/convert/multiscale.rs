@@ -14,7 +14,7 @@ use bytes::Bytes;
 use hyperslab_core::{
     Array, ArraySchema, Attribute, Attributes, AxisPositions, Blob, BlobKey, ChunkCoord, ChunkRef, Depth,
     Edges, Error, Extents, Grid, Labels, Layer, Layout, Node, Positions, Region, Report, Result, Selection,
-    Store, StoredArray, child_path, copy_box, normal_path, product, read_serial,
+    Store, StoredArray, child_path, copy_box, did_you_mean, normal_path, product, read_serial,
 };
 use serde_json::{Value, json};
 
@@ -47,7 +47,8 @@ impl FromStr for Downsample {
             "mode" => Ok(Self::Mode),
             "nearest" => Ok(Self::Nearest),
             other => {
-                Err(Error::invalid(format!("no way to downsample {other}; there are mean, mode and nearest")))
+                let hint = did_you_mean(other, ["mean", "mode", "nearest"]);
+                Err(Error::invalid(format!("unknown method {other}{hint}")))
             }
         }
     }
@@ -372,13 +373,7 @@ impl Array for LevelArray {
         self.blocks.is_none().then(|| self.source.stored_form(chunk, reference))?
     }
 
-    fn is_remote(&self) -> bool {
-        self.source.is_remote()
-    }
-
-    fn fetch(&self, spans: &[&hyperslab_core::Span]) -> Result<Vec<Option<Bytes>>> {
-        self.source.fetch(spans)
-    }
+    crate::adapt::forward_to!(source: fetch);
 }
 
 /// A box in pieces of at most so many cells.

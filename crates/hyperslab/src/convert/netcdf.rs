@@ -1,14 +1,18 @@
-//! Adapts arrays to NetCDF. Its library has no booleans, half floats or fixed-length text. The classic formats have no text and
-//! no enumerations at all.
+//! Adapts arrays and attributes to NetCDF. Its library has no booleans, half floats or fixed-length text. The classic formats have
+//! no text and no enumerations at all.
 
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySchema, CellOrder, DType, Elements, EnumType, Fill, Grid, Labels, Result, Values,
+    Array, ArraySchema, Attribute, Attributes, CellOrder, DType, Elements, EnumType, Extents, Fill, Grid,
+    Labels, Result, Values,
 };
 
 use super::characters::Characters;
-use crate::adapt::{ElementMap, Mapped, Relabelled};
+use crate::adapt::{Described, ElementMap, Mapped, Relabelled};
+
+/// The attributes that mark missing values.
+const MARKERS: [&str; 2] = ["_FillValue", "missing_value"];
 
 /// The array in a form that NetCDF-4 or NetCDF classic has, and a description of the change, if any.
 ///
@@ -24,7 +28,8 @@ pub(super) fn adapted(
     }
     match &own.dtype {
         DType::String | DType::Bytes | DType::FixedText(_) if classic => {
-            Ok((Arc::new(Characters::new(Arc::clone(array))?), None))
+            let (texts, change) = without_text_markers(array);
+            Ok((Arc::new(Characters::new(texts)?), change))
         }
         DType::Enum(named) if classic => {
             let schema = flags(own, named)?;
@@ -32,7 +37,9 @@ pub(super) fn adapted(
             Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), Some(change)))
         }
         DType::Bool => {
-            let mut schema = ArraySchema { dtype: DType::Int8, ..own.clone() };
+            // A marker would make every false or every true a missing value.
+            let attributes = without_markers(&own.attributes);
+            let mut schema = ArraySchema { dtype: DType::Int8, attributes, ..own.clone() };
             schema.attributes.set("dtype", "bool");
             Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), None))
         }
@@ -43,15 +50,26 @@ pub(super) fn adapted(
                 )),
                 other => other.clone(),
             };
-            let schema = ArraySchema { dtype: DType::Float32, fill, ..own.clone() };
+            let mut schema = ArraySchema { dtype: DType::Float32, fill, ..own.clone() };
+            for (name, value) in own.attributes.iter() {
+                if let Some(single) = single_precision(value) {
+                    schema.attributes.set(name, single);
+                }
+            }
             let mapped = Mapped::new(Arc::clone(array), schema, HalfToSingle);
             Ok((Arc::new(mapped), Some("float16 is stored as float32")))
         }
         DType::FixedBytes(length) if *length > 1 && own.order == CellOrder::RowMajor => {
-            match characters(own, *length)? {
-                Some(schema) => Ok((Arc::new(Relabelled::new(Arc::clone(array), schema)), None)),
+            let (texts, change) = without_text_markers(array);
+            match characters(texts.schema(), *length)? {
+                Some(schema) => Ok((Arc::new(Relabelled::new(texts, schema)), change)),
                 None => unchanged(),
             }
+        }
+        DType::Complex64 | DType::Complex128 if !classic && has_markers(&own.attributes) => {
+            let schema = ArraySchema { attributes: without_markers(&own.attributes), ..own.clone() };
+            let change = "the missing-value marker is left out: NetCDF has none for complex numbers";
+            Ok((Arc::new(Described::new(Arc::clone(array), schema)), Some(change)))
         }
         _ => unchanged(),
     }
@@ -65,6 +83,68 @@ pub(super) fn adapts(dtype: &DType, classic: bool) -> bool {
         DType::String | DType::Bytes | DType::FixedText(_) | DType::Enum(_) => classic,
         _ => false,
     }
+}
+
+/// Returns true if arrays of this type can have a fill value. The NetCDF-4 library crashes on that of fixed-length text; cells
+/// that hold it are written instead.
+pub(super) fn has_fill(dtype: &DType) -> bool {
+    !matches!(dtype, DType::FixedText(_)) && !matches!(dtype, DType::FixedBytes(length) if *length > 1)
+}
+
+/// An attribute in a form that the NetCDF-4 library has, and a description of the change; `None` if nothing changes.
+pub(super) fn adapted_attribute(attribute: &Attribute) -> Option<(Attribute, String)> {
+    let mut values = attribute.to_values()?;
+    let mut changes = Vec::new();
+    let is_document = matches!(attribute, Attribute::Json(document) if !document.is_string());
+    if is_document && values.dtype == DType::String && values.shape.is_empty() {
+        changes.push("is stored as the text of its JSON".to_owned());
+    }
+    if values.dtype == DType::Bool {
+        values.dtype = DType::Int8;
+        changes.push("is stored as int8".to_owned());
+    }
+    if let Some(single) = single_precision(&Attribute::Values(values.clone())) {
+        values = single;
+        changes.push("is stored as float32".to_owned());
+    }
+    // The library cannot list the attributes of a file with one of several dimensions.
+    if values.shape.len() > 1 {
+        changes.push(format!("of shape {:?} is stored as a plain list", values.shape.as_slice()));
+        values.shape = Extents::from_slice(&[values.len() as u64]);
+    }
+    let is_text = matches!(values.dtype, DType::String | DType::FixedBytes(_) | DType::FixedText(_));
+    let is_number = values.dtype.is_integer() || values.dtype.is_float();
+    if !is_text && !is_number || values.dtype == DType::Float128 {
+        changes.push(format!("of type {} is not shown by the NetCDF library", values.dtype));
+    }
+    (!changes.is_empty()).then(|| (Attribute::Values(values), changes.join(" and ")))
+}
+
+/// Half floats of an attribute as single floats; `None` if it has none.
+fn single_precision(attribute: &Attribute) -> Option<Values> {
+    let Attribute::Values(values) = attribute else { return None };
+    let halves = values.elements.as_fixed().filter(|_| values.dtype == DType::Float16)?;
+    Values::new(DType::Float32, &values.shape, Elements::fixed(HalfToSingle.mapped(halves))).ok()
+}
+
+fn has_markers(attributes: &Attributes) -> bool {
+    MARKERS.iter().any(|name| attributes.get(name).is_some())
+}
+
+fn without_markers(attributes: &Attributes) -> Attributes {
+    attributes.filtered(|name, _| !MARKERS.contains(&name))
+}
+
+/// An array of texts without missing-value markers, and a description of the change, if any. A marker of characters is one
+/// character, so it cannot stand for a text.
+fn without_text_markers(array: &Arc<dyn Array>) -> (Arc<dyn Array>, Option<&'static str>) {
+    let own = array.schema();
+    if !has_markers(&own.attributes) {
+        return (Arc::clone(array), None);
+    }
+    let schema = ArraySchema { attributes: without_markers(&own.attributes), ..own.clone() };
+    let change = "the missing-value marker is left out: NetCDF has none for texts of characters";
+    (Arc::new(Described::new(Arc::clone(array), schema)), Some(change))
 }
 
 /// Named integers in the form of the CF conventions.

@@ -34,6 +34,8 @@ pub(super) struct Items {
     pub(super) items: Vec<(String, Item)>,
     /// The first path to each object.
     pub(super) paths: HashMap<ObjectId, String>,
+    /// Does the source show some of them under other names than the file has?
+    pub(super) renamed: bool,
 }
 
 impl Items {
@@ -61,11 +63,11 @@ pub(super) fn by_path(source: &OpenStore, only: &[String]) -> Result<Items> {
     })?;
     let there: HashSet<&str> = nodes.iter().map(|(path, _)| path.as_str()).collect();
     if let Some(missing) = only.iter().find(|only| !there.contains(only.as_str())) {
+        source.find(missing)?;
         return Err(Error::not_found(source.path().display().to_string(), missing.as_str()));
     }
-    let nodes = crate::fields::folded(source, nodes)?;
     let items = nodes.into_iter().map(|(path, node)| (path, Item::Node(node))).collect();
-    Ok(Items { items, paths: HashMap::new() })
+    Ok(Items { items, ..Items::default() })
 }
 
 /// Like [`by_path`], but each object occurs once: other paths to it are links, and links are not followed. `None` if the source
@@ -110,6 +112,7 @@ pub(super) fn by_identity(source: &OpenStore, only: &[String]) -> Result<Option<
                     return Err(source.no_path(&below));
                 }
                 if is_chosen(&below, &only) || is_on_the_way(&below, &only) {
+                    found.renamed |= link.renamed;
                     pending.push((below, link.target));
                 }
             }

@@ -45,7 +45,7 @@ pub fn convert_to_rows(
     };
     let mut report = ConvertReport::default();
     let counted = Counted { progress, rows: AtomicU64::new(0), bytes: AtomicU64::new(0) };
-    match source.node(&node)? {
+    match source.find(&node)? {
         Node::Table(_) => {
             let table = source.table(&node)?;
             note_attributes(&node, &table.schema().attributes, options, &mut report)?;
@@ -58,8 +58,10 @@ pub fn convert_to_rows(
             let written = written_chunks(&**reader.inner(), options.memory / 4)?;
             check_dense(&reader, &positions, written.as_deref())?;
             note_attributes(&node, &reader.schema().attributes, options, &mut report)?;
+            let decode = rows::takes_decoded(target) && !options.raw;
+            let reader = if decode { reader.decoded_nullable()? } else { reader };
             if !rows::as_rows(target, &reader) {
-                let values = reader.read(&options.selection)?;
+                let values = reader.mark_missing(reader.read(&options.selection)?);
                 counted.add(values.len() as u64, &values.elements);
                 export::write_staged(&values, target, options.stage())?;
             } else {
@@ -79,7 +81,7 @@ pub fn convert_to_rows(
             geometry::write_staged(&selected, target, options.stage())?;
         }
         other => {
-            return Err(Error::invalid(format!("{node} is a {}, which has no rows", other.kind())));
+            return Err(Error::invalid(format!("{node} is {}, which has no rows", other.kind().one())));
         }
     }
     (report.rows, report.bytes) = (counted.rows.into_inner(), counted.bytes.into_inner());

@@ -155,6 +155,16 @@ pub(super) fn check_wanted<'a>(
     Ok(())
 }
 
+/// A note about an array of several dimensions that chunks of another number of dimensions do not apply to.
+pub(super) fn other_rank(spec: &ArraySpec, options: &ConvertOptions) -> Option<String> {
+    let wanted = options.chunk_shape.as_ref()?;
+    let rank = spec.grid.rank();
+    (rank > 1 && rank != wanted.len()).then(|| {
+        let text = wanted.iter().map(u64::to_string).collect::<Vec<_>>().join(",");
+        format!("chunks of {text} do not apply to its {rank} dimensions")
+    })
+}
+
 /// How far a dimension that no array describes may grow.
 pub(super) fn dimension_limit(
     path: &str,
@@ -213,6 +223,28 @@ fn chunk_shape_of(shape: &[u64], item: u64, bytes: u64) -> Vec<u64> {
     chunk
 }
 
+/// How the filters of an array are chosen.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Packing<'a> {
+    /// Those that were asked for.
+    wanted: Option<&'a [Filter]>,
+    /// Those that every library of the target's format reads. Empty if the source's own are kept.
+    standard: &'static [&'static str],
+    /// Does the source have the target's format?
+    same_format: bool,
+}
+
+impl<'a> Packing<'a> {
+    pub(super) fn new(options: &'a ConvertOptions, format: Format, same_format: bool) -> Self {
+        let standard = if same_format { &[] } else { format.info().standard_filters };
+        Self { wanted: options.filters.as_deref(), standard, same_format }
+    }
+
+    fn is_standard(&self, filter: &Filter) -> bool {
+        self.standard.is_empty() || self.standard.contains(&filter.name.as_str())
+    }
+}
+
 /// Creates the array with the filters that were asked for, or else with the source's own as far as the target has them.
 /// What it has not is told.
 pub(super) fn create(
@@ -220,36 +252,24 @@ pub(super) fn create(
     path: &str,
     spec: &mut ArraySpec,
     source: &[Filter],
-    wanted: Option<&[Filter]>,
+    packing: Packing<'_>,
     changed: &mut Vec<(String, String)>,
 ) -> Result<Arc<dyn ArraySink>> {
-    if let Some(wanted) = wanted {
+    if let Some(wanted) = packing.wanted {
         wanted.iter().try_for_each(Filter::check_level)?;
         spec.filters = wanted.to_vec();
         return sink.array(path, spec);
     }
+    let source = carried(source, packing);
+    let is_wide = spec.dtype.size().is_some_and(|size| size > 1);
     let mut refused = None;
-    for filters in candidates(source) {
+    for filters in candidates(&source, packing, is_wide) {
         spec.filters = filters;
         match sink.array(path, spec) {
             Ok(array) => {
-                let own: Vec<_> = spec.filters.iter().map(|filter| filter.name.as_str()).collect();
-                let lost: Vec<_> = carried(source)
-                    .iter()
-                    .map(|filter| filter.name.clone())
-                    .filter(|name| !own.contains(&name.as_str()))
-                    .collect();
-                if !lost.is_empty() {
-                    let instead = if own.is_empty() {
-                        "stored without".to_owned()
-                    } else {
-                        own.join(", ") + " instead"
-                    };
-                    changed.push((
-                        path.to_owned(),
-                        format!("filter {} not carried over: {instead}", lost.join(", ")),
-                    ));
-                }
+                changed.extend(
+                    lost_filters(&source, &spec.filters, packing).map(|lost| (path.to_owned(), lost)),
+                );
                 return Ok(array);
             }
             Err(why @ (Error::Unsupported { .. } | Error::Invalid(_) | Error::Corrupt(_))) => {
@@ -261,10 +281,39 @@ pub(super) fn create(
     Err(refused.unwrap_or_else(|| Error::invalid(format!("{path}: nothing was tried"))))
 }
 
-/// The source's filters by the names that other formats know them under, without what only lays cells out.
-fn carried(source: &[Filter]) -> Vec<Filter> {
+/// The filters of the source that the target lacks, and what it has instead, in words.
+fn lost_filters(source: &[Filter], own: &[Filter], packing: Packing<'_>) -> Option<String> {
+    let names = |filters: &[&Filter]| {
+        let names: Vec<&str> = filters.iter().map(|filter| filter.name.as_str()).collect();
+        match &names[..] {
+            [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+            names => names.concat(),
+        }
+    };
+    let is_own = |filter: &&Filter| own.iter().any(|other| other.name == filter.name);
+    let lost: Vec<&Filter> = source.iter().filter(|filter| !is_own(filter)).collect();
+    let new: Vec<&Filter> =
+        own.iter().filter(|filter| !source.iter().any(|other| other.name == filter.name)).collect();
+    let (last, words) = (lost.last()?, names(&lost));
+    let word = if lost.len() == 1 { "filter" } else { "filters" };
+    Some(if own.is_empty() {
+        format!("{word} {words} not carried over: stored without")
+    } else if !packing.is_standard(last) && !new.is_empty() {
+        format!("{word} {words} replaced by {}, which every library of the format reads", names(&new))
+    } else {
+        format!("{word} {words} not carried over: {} instead", names(&own.iter().collect::<Vec<_>>()))
+    })
+}
+
+/// Filters that add a checksum.
+const CHECKSUMS: [&str; 7] =
+    ["fletcher32", "crc32c", "crc32", "adler32", "jenkins_lookup3", "checksum_md5", "checksum_sha256"];
+
+/// The source's filters by the names that other formats know them under, without what only lays cells out. Outside their own
+/// format checksums come last: a shuffle expects whole elements, which a checksum before it would not leave.
+fn carried(source: &[Filter], packing: Packing<'_>) -> Vec<Filter> {
     let laid_out = ["transpose", "sharding_indexed", "noop"];
-    source
+    let mut carried: Vec<Filter> = source
         .iter()
         .filter(|filter| !laid_out.contains(&filter.name.as_str()))
         .map(|filter| {
@@ -276,22 +325,33 @@ fn carried(source: &[Filter]) -> Vec<Filter> {
             };
             Filter { name: name.to_owned(), parameters: filter.parameters.clone() }
         })
-        .collect()
+        .collect();
+    if !packing.same_format {
+        carried.sort_by_key(|filter| CHECKSUMS.contains(&filter.name.as_str()));
+    }
+    carried
 }
 
-/// The pipelines to try, the nearest to the source's first: all of it; its shuffle and compressor; Zstandard in the
-/// compressor's place; nothing.
-fn candidates(source: &[Filter]) -> Vec<Vec<Filter>> {
-    let all = carried(source);
-    let compressors = ["gzip", "zlib", "zstd", "lz4", "bz2", "blosc", "blosc2", "lzf", "szip"];
-    let shuffle = all.iter().find(|filter| filter.name == "shuffle").cloned();
-    let compressor = all.iter().find(|filter| compressors.contains(&filter.name.as_str())).cloned();
-    let zstd = compressor.as_ref().map(|_| Filter::new("zstd").with("level", 3));
-    let mut pipelines = vec![all];
-    for compressor in [compressor, zstd] {
+/// The pipelines to try, the nearest to the source's first: all of it; its shuffle and compressor; another compressor in its
+/// place (gzip if the target's libraries have no better one in common, else Zstandard); nothing. `is_wide` says that elements
+/// have several bytes to shuffle.
+fn candidates(source: &[Filter], packing: Packing<'_>, is_wide: bool) -> Vec<Vec<Filter>> {
+    let compressors = ["gzip", "zlib", "zstd", "lz4", "bz2", "blosc", "blosc2", "lzf", "szip", "bitshuffle"];
+    let mut shuffle = source.iter().find(|filter| filter.name == "shuffle").cloned();
+    let compressor = source.iter().find(|filter| compressors.contains(&filter.name.as_str())).cloned();
+    let zstd = Filter::new("zstd").with("level", 3);
+    let other = if packing.is_standard(&zstd) { zstd } else { Filter::new("gzip").with("level", 4) };
+    // gzip gains much from a shuffle, which some of the others have built in.
+    if compressor.as_ref().is_some_and(|own| !packing.is_standard(own)) && is_wide {
+        shuffle.get_or_insert_with(|| Filter::new("shuffle"));
+    }
+    let other = compressor.as_ref().map(|_| other);
+    let mut pipelines = vec![source.to_vec()];
+    for compressor in [compressor, other] {
         pipelines.push(shuffle.iter().chain(&compressor).cloned().collect());
         pipelines.push(compressor.into_iter().collect());
     }
+    pipelines.retain(|pipeline| pipeline.iter().all(|filter| packing.is_standard(filter)));
     pipelines.push(Vec::new());
     pipelines.dedup();
     pipelines
@@ -313,10 +373,13 @@ mod tests {
     fn the_nearest_pipeline_comes_first() {
         let source =
             [Filter::new("byteshuffle"), Filter::new("bzip2").with("level", 9), Filter::new("checksum_md5")];
-        let names: Vec<Vec<String>> = candidates(&source)
-            .iter()
-            .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
-            .collect();
+        let names = |source: &[Filter], packing: Packing<'_>| -> Vec<Vec<String>> {
+            candidates(&carried(source, packing), packing, true)
+                .iter()
+                .map(|filters| filters.iter().map(|filter| filter.name.clone()).collect())
+                .collect()
+        };
+        let any = Packing { wanted: None, standard: &[], same_format: true };
         let expected: &[&[&str]] = &[
             &["shuffle", "bz2", "checksum_md5"],
             &["shuffle", "bz2"],
@@ -325,7 +388,22 @@ mod tests {
             &["zstd"],
             &[],
         ];
-        assert_eq!(names, expected);
-        assert_eq!(candidates(&[]), [Vec::<Filter>::new()]);
+        assert_eq!(names(&source, any), expected);
+        assert_eq!(names(&[], any), [Vec::<String>::new()]);
+        // Checksums come last in another format, and filters that only some libraries have are replaced.
+        let other = Packing { standard: &["gzip", "shuffle", "fletcher32"], same_format: false, ..any };
+        let source = ["fletcher32", "shuffle", "gzip"].map(Filter::new);
+        assert_eq!(names(&source, other)[0], ["shuffle", "gzip", "fletcher32"]);
+        assert_eq!(names(&source, any)[0], ["fletcher32", "shuffle", "gzip"]);
+        let zstd = [Filter::new("zstd")];
+        assert_eq!(names(&zstd, other), [vec!["shuffle", "gzip"], vec!["gzip"], vec![]]);
+        let told = |source: &[Filter], own: &[&str], packing| {
+            lost_filters(source, &own.iter().copied().map(Filter::new).collect::<Vec<_>>(), packing)
+        };
+        let words = "filter zstd replaced by shuffle and gzip, which every library of the format reads";
+        assert_eq!(told(&zstd, &["shuffle", "gzip"], other).as_deref(), Some(words));
+        let words = "filters fletcher32 and shuffle not carried over: gzip instead";
+        assert_eq!(told(&source, &["gzip"], any).as_deref(), Some(words));
+        assert_eq!(told(&source, &["fletcher32", "shuffle", "gzip"], any), None);
     }
 }

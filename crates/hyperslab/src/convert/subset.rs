@@ -173,15 +173,11 @@ impl<'a> Subset<'a> {
     }
 
     fn array(&self, path: &str) -> Result<Option<Arc<dyn Array>>> {
-        let node = match self.source.node(path) {
-            Ok(node) => node,
-            Err(Error::NotFound { .. }) => return Ok(None),
-            Err(why) => return Err(why),
-        };
-        Ok(match (crate::fields::own_field(self.source, path, &node)?, node) {
-            (Some(Node::Array(array)), _) | (None, Node::Array(array)) => Some(array),
-            _ => None,
-        })
+        match self.source.node(path) {
+            Ok(Node::Array(array)) => Ok(Some(array)),
+            Ok(_) | Err(Error::NotFound { .. }) => Ok(None),
+            Err(why) => Err(why),
+        }
     }
 
     /// Converts a selection to selections along dimensions.

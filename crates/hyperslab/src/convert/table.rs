@@ -48,7 +48,7 @@ pub(super) fn table_of(source: &OpenStore, options: &ConvertOptions) -> Result<O
             Err(_) => return Ok(None),
         },
     };
-    match source.node(&node)? {
+    match source.find(&node)? {
         Node::Table(_) => source.table(&node).map(Some),
         _ => Ok(None),
     }
@@ -69,7 +69,10 @@ pub(super) fn convert(
     let names: Vec<String> = wanted.iter().map(|column| column.name.clone()).collect();
     let own = |name: &String| {
         let found = table.schema().columns.iter().find(|column| column.name == *name);
-        found.cloned().ok_or_else(|| no_column(name, &table.schema().columns))
+        found.cloned().ok_or_else(|| {
+            let why = no_column(name, &table.schema().columns);
+            Error::invalid(format!("{}: {why}; {} has this column", table.inner().name(), target.display()))
+        })
     };
     let own = names.iter().map(own).collect::<Result<Vec<Column>>>()?;
     let scan = table.scan(&options.selection, Some(&names))?;
@@ -145,6 +148,7 @@ fn new(
         domains,
         extents,
         capacity: schema.stored.capacity,
+        encoded: schema.stored.encoded.clone(),
         memory: options.memory,
     };
     let create = CreateOptions::default()
@@ -173,9 +177,10 @@ fn add_to(
         table.schema().columns.iter().find(|column| sink.columns().iter().all(|own| own.name != column.name))
     {
         return Err(Error::invalid(format!(
-            "{} has no column {}; it has {}",
+            "{} has no column {}, which {} has; it has {}",
             target.display(),
             more.name,
+            table.inner().name(),
             sink.columns().iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(", ")
         )));
     }

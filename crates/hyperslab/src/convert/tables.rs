@@ -10,7 +10,7 @@ use hyperslab_core::{
     Result, Scan, Sink, Values, child_path, product,
 };
 
-use super::spec::{create, default_chunk_shape};
+use super::spec::{Packing, create, default_chunk_shape};
 use super::{ConvertOptions, ConvertReport, Progress};
 use crate::TableReader;
 use crate::forms::{ArrayForm, COLUMN, DIMENSION, DUPLICATES, Form, Holds, KIND, ROW, TABLE};
@@ -44,6 +44,7 @@ struct PartCopy {
 pub(super) struct Declaration<'a, 'h> {
     pub(super) holds: &'a Holds<'h>,
     pub(super) options: &'a ConvertOptions,
+    pub(super) packing: Packing<'a>,
     pub(super) filters: &'a mut Vec<(String, String)>,
     pub(super) report: &'a mut ConvertReport,
 }
@@ -57,7 +58,7 @@ impl TableCopy {
         mut attributes: Attributes,
         declaration: Declaration<'_, '_>,
     ) -> Result<Self> {
-        let Declaration { holds, options, filters, report } = declaration;
+        let Declaration { holds, options, packing, filters, report } = declaration;
         let scan = reader.scan(&options.selection, None)?;
         let columns = reader.schema().columns.clone();
         let mut forms = Vec::with_capacity(columns.len());
@@ -114,14 +115,14 @@ impl TableCopy {
                 }
                 let marks = if members.is_empty() { marks.clone() } else { Attributes::new() };
                 let spec = spec(rows, leaf.dtype.clone(), leaf.axes(), leaf.axis_names(), marks, options)?;
-                parts.push(PartCopy::new(sink, &own, spec, column, options, filters)?);
+                parts.push(PartCopy::new(sink, &own, spec, column, packing, filters)?);
             }
             if form.masked {
                 let flags = Form::new(&DType::Bool, holds.dtype);
                 let flags = flags.and_then(|form| Some(form.leaves().first()?.1.dtype.clone()));
                 let flags = flags.ok_or_else(|| Error::unsupported(path, "a mask in the target"))?;
                 let spec = spec(rows, flags, Vec::new(), Vec::new(), Attributes::new(), options)?;
-                parts.push(PartCopy::new(sink, &mask, spec, column, options, filters)?);
+                parts.push(PartCopy::new(sink, &mask, spec, column, packing, filters)?);
             }
             declared.push(ColumnCopy { form, parts });
         }
@@ -179,10 +180,10 @@ impl PartCopy {
         path: &str,
         mut spec: ArraySpec,
         column: &Column,
-        options: &ConvertOptions,
+        packing: Packing<'_>,
         filters: &mut Vec<(String, String)>,
     ) -> Result<Self> {
-        let sink = create(sink, path, &mut spec, &column.filters, options.filters.as_deref(), filters)?;
+        let sink = create(sink, path, &mut spec, &column.filters, packing, filters)?;
         let each = product(&spec.grid.shape()[1..]).unwrap_or(1) as usize;
         Ok(Self { dtype: spec.dtype, sink, each, chunk: 0, waiting: Vec::new(), elements: 0 })
     }

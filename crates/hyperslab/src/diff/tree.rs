@@ -23,13 +23,11 @@ pub(crate) fn below(store: &OpenStore, root: &str) -> Result<BTreeMap<String, No
     let mut pending = vec![("/".to_owned(), Vec::new())];
     while let Some((path, above)) = pending.pop() {
         let full = join(root, &path);
-        let node = store.node(&full)?;
+        let node = store.find(&full)?;
         // Dimensions are compared through the arrays that name them.
         if matches!(&node, Node::Array(array) if array.schema().is_dimension) {
             continue;
         }
-        let field = if path == "/" { None } else { crate::fields::own_field(store, &full, &node)? };
-        let node = field.unwrap_or(node);
         if matches!(node, Node::Group(_)) {
             let own = store.inner().identity(&full)?;
             if own.is_none_or(|own| !above.contains(&own)) {
@@ -61,7 +59,7 @@ pub(super) fn below_once(store: &OpenStore, root: &str) -> Result<Option<Tree>> 
                 None => {
                     first.insert(id, path.clone());
                     let full = join(root, &path);
-                    let node = store.node(&full)?;
+                    let node = store.find(&full)?;
                     if matches!(node, Node::Group(_)) {
                         let Some(mut links) = store.inner().links(&full)? else { return Ok(None) };
                         links.sort_by(|one, other| other.name.cmp(&one.name));

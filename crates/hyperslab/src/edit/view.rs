@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyperslab_core::{
     Array, ArraySchema, Attribute, Attributes, Depth, Error, Labels, Link, LinkTarget, Node, ObjectId,
-    Report, Result, Store, StoredGroup, StoredNamedType, child_path, did_you_mean, normal_path,
+    Report, Result, Store, StoredGroup, StoredNamedType, child_path, normal_path,
 };
 use serde_json::{Map, Value};
 
@@ -84,7 +84,7 @@ impl Changes {
         if old == "/" || new == "/" {
             return Err(Error::invalid(format!("{name}: the root cannot be renamed")));
         }
-        let node = store.node(&old)?;
+        let node = store.find(&old)?;
         if is_below(&new, &old) && new != old {
             return Err(Error::invalid(format!("{name}: {old} cannot be put below itself")));
         }
@@ -127,7 +127,7 @@ impl Changes {
                 "{name}: the root cannot be removed; remove the file instead"
             )));
         }
-        store.node(&path).map_err(|why| missing(store, &path, why))?;
+        store.find(&path)?;
         self.removed.insert(path);
         Ok(())
     }
@@ -206,21 +206,6 @@ impl Changes {
         own.stored.coordinates.iter_mut().for_each(|(_, path)| *path = self.to_new(path));
         own
     }
-}
-
-/// A name that is not there, with what was probably meant.
-fn missing(store: &OpenStore, path: &str, why: Error) -> Error {
-    if !why.is_not_found() {
-        return why;
-    }
-    let mut names = Vec::new();
-    // A store that cannot be walked has no suggestions.
-    let _ = store.walk(&mut |path, _| {
-        names.push(path.to_owned());
-        Ok(())
-    });
-    let hint = did_you_mean(path, names.iter().map(String::as_str).filter(|name| *name != "/"));
-    Error::invalid(format!("{}: no node {path}{hint}", store.path().display()))
 }
 
 /// The store as it would be after the changes.

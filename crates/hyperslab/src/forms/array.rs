@@ -34,8 +34,9 @@ impl ArrayForm {
         }
         let form =
             Form::new(dtype, holds.dtype).filter(|form| form.is_identity() || type_text(dtype).is_some());
-        let form =
-            form.ok_or_else(|| Error::unsupported(name, format!("elements of type {dtype} in the target")))?;
+        let form = form.ok_or_else(|| {
+            Error::unsupported(name, format!("storing elements of type {dtype} in the target"))
+        })?;
         Ok(Some(Self { form, masked }))
     }
 

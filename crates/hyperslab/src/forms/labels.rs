@@ -4,18 +4,66 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use hyperslab_core::{
-    Array, ArraySchema, Attributes, DType, Elements, Error, Grid, Labels, Node, Positions, Region, Result,
-    child_path, read_serial,
+    Array, ArraySchema, Attributes, DType, Elements, Error, Grid, LabelOrder, Labels, Node, Positions,
+    Region, Result, child_path, read_serial,
 };
 
 use super::derived::{Cells, Derived};
 use super::text;
+use super::types::{parse_type, type_text};
 
 /// Set on a coordinate that stands for labels which its array states itself in other formats: `domain` or `texts`.
 pub(crate) const LABELS: &str = "hyperslab_labels";
 
+/// Set on an array that other formats keep as labels of its dimension: `increasing`, `decreasing` or `unordered`, and the type in
+/// which the dimension counts.
+const DIMENSION_LABEL: &str = "hyperslab_dimension_label";
+
 const DOMAIN: &str = "domain";
 const TEXTS: &str = "texts";
+
+/// The words for labels of a dimension that a format keeps beside its arrays, by their order.
+const ORDERS: [(LabelOrder, &str); 3] = [
+    (LabelOrder::Unordered, "unordered"),
+    (LabelOrder::Increasing, "increasing"),
+    (LabelOrder::Decreasing, "decreasing"),
+];
+
+/// Labels of a dimension that are an array of their own, which some formats keep apart from other arrays. Elsewhere an attribute
+/// says so: their order, and the type in which the dimension counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct DimensionLabels {
+    pub(crate) order: LabelOrder,
+    pub(crate) dimension: String,
+    pub(crate) dtype: Option<DType>,
+}
+
+impl DimensionLabels {
+    /// What the attributes of an array say.
+    pub(crate) fn parse(schema: &ArraySchema) -> Option<Self> {
+        let words = text(&schema.attributes, DIMENSION_LABEL)?;
+        let mut words = words.split(' ');
+        let own = words.next()?;
+        let (order, _) = ORDERS.iter().find(|(_, word)| *word == own)?;
+        let ([Some(dimension)], [_]) = (&schema.dimensions[..], schema.shape()) else { return None };
+        let dtype = words.next().and_then(parse_type).filter(counts);
+        Some(Self { order: *order, dimension: dimension.clone(), dtype })
+    }
+
+    /// Says it in the attributes.
+    pub(crate) fn set(&self, attributes: &mut Attributes) {
+        let order =
+            ORDERS.iter().find(|(order, _)| *order == self.order).map_or("unordered", |(_, word)| word);
+        let dtype = self.dtype.as_ref().and_then(type_text);
+        let words: Vec<&str> = [Some(order), dtype.as_deref()].into_iter().flatten().collect();
+        attributes.set(DIMENSION_LABEL, words.join(" ").as_str());
+    }
+
+    /// The attributes without it.
+    pub(crate) fn unset(attributes: &Attributes) -> Attributes {
+        attributes.filtered(|name, _| name != DIMENSION_LABEL)
+    }
+}
 
 /// Longer coordinates are not made: a domain may be as long as its type counts.
 const MOST_LABELS: u64 = 1 << 27;

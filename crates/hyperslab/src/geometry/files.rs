@@ -25,6 +25,7 @@ pub fn write(selected: &Selected, path: &Path, replace: bool) -> Result<()> {
 
 /// Like [`write`], with all staging options.
 pub(crate) fn write_staged(selected: &Selected, path: &Path, options: StageOptions) -> Result<()> {
+    let path = &*crate::location::local_path(path);
     let ending = rows::ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         if rows::writes(path) {
@@ -34,7 +35,7 @@ pub(crate) fn write_staged(selected: &Selected, path: &Path, options: StageOptio
             ENDINGS.iter().chain(rows::ENDINGS.iter().filter(|own| **own != "json")).copied().collect();
         return Err(Error::invalid(format!(
             "{}: cannot infer the format from the extension; use one of .{}",
-            path.display(),
+            crate::location_name(path),
             all.join(", .")
         )));
     }

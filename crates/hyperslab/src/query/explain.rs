@@ -1,14 +1,17 @@
 //! Explains the cost of a plan: a dry run that makes the same decisions and reads no values.
 
 use hyperslab_core::{
-    Array, ArraySchema, BlobKey, Chunk, ChunkCoord, ChunkList, ChunkStatistics, ChunkVisitor, Result,
+    Array, ArraySchema, BlobKey, Chunk, ChunkCoord, ChunkList, ChunkStatistics, ChunkVisitor, Result, Span,
     product, visit_chunks,
 };
 
 use super::accumulate::Accumulator;
+use super::fold::AnyFold;
 use super::operand::{Cell, Stored, for_stored};
-use super::plan::{Explanation, QueryPlan};
+use super::plan::{Explanation, Geometry, QueryPlan};
+use super::remote::Wave;
 use super::run::{ChunkFold, TileChunks};
+use super::unwritten::Written;
 use crate::ArrayReader;
 
 impl QueryPlan {
@@ -28,51 +31,107 @@ fn explain<C: Cell>(plan: &QueryPlan, reader: &ArrayReader) -> Result<Explanatio
     let geometry = plan.geometry(&fold)?;
     let mut explanation = Explanation {
         chunks: plan.plan.len(),
-        unwritten: 0,
-        skipped: 0,
-        stored_bytes: 0,
-        decoded_bytes: 0,
-        requests: 0,
         tasks: geometry.tiles * geometry.runs,
-        memory: 0,
         shape: plan.shape(),
+        ..Explanation::default()
     };
     let (mut plain, mut end) = (true, None);
     let written = plan.written(reader, &geometry)?;
-    for number in 0..geometry.tiles {
-        let tile = plan.tile(&geometry, number)?;
-        let all = 0..geometry.chunks;
-        let chunks = TileChunks::new(plan, &geometry, (number, &tile), all, written.as_ref());
-        let listed = chunks.listed();
-        explanation.unwritten += geometry.chunks - (listed.end - listed.start);
-        let mut into = Accumulator::new(&fold, tile.cells, plan.counted());
-        let mut dry_run = DryRun {
-            fold: ChunkFold::<C>::new(&chunks, &mut into),
-            chunks: &chunks,
-            schema: reader.schema(),
-            explanation: &mut explanation,
-            plain: &mut plain,
-            end: &mut end,
-        };
-        visit_chunks(&**reader.inner(), &chunks, listed, reader.context(), &mut dry_run)?;
+    let mut wave = Wave::new(reader);
+    for task in 0..explanation.tasks {
+        let mut dry_run =
+            DryRun { explanation: &mut explanation, plain: &mut plain, end: &mut end, spans: Vec::new() };
+        dry_run.task::<C>(plan, reader, (&fold, &geometry), task, written.as_ref())?;
+        let spans = dry_run.spans;
+        if let Some(full) = wave.add(task, spans) {
+            explanation.add_round(&full.spans, reader)?;
+        }
     }
+    explanation.add_round(&wave.spans, reader)?;
     explanation.memory = plan.memory_needed(&fold, plain)?;
     Ok(explanation)
 }
 
-/// Makes the same decisions about chunks as the fold, and adds up what it would fetch.
-struct DryRun<'a, C: Cell> {
-    fold: ChunkFold<'a, C>,
-    chunks: &'a TileChunks<'a>,
-    schema: &'a ArraySchema,
+/// The spans that one task of a plan fetches.
+pub(super) fn spans_of_task<C: Cell>(
+    plan: &QueryPlan,
+    reader: &ArrayReader,
+    (fold, geometry): (&AnyFold, &Geometry),
+    task: u64,
+    written: Option<&Written>,
+) -> Result<Vec<Span>> {
+    let (mut explanation, mut plain, mut end) = (Explanation::default(), true, None);
+    let mut dry_run =
+        DryRun { explanation: &mut explanation, plain: &mut plain, end: &mut end, spans: Vec::new() };
+    dry_run.task::<C>(plan, reader, (fold, geometry), task, written)?;
+    Ok(dry_run.spans)
+}
+
+impl Explanation {
+    /// Adds what is requested from remote storage at once.
+    fn add_round(&mut self, spans: &[Span], reader: &ArrayReader) -> Result<()> {
+        let cost = reader.inner().fetch_cost(&spans.iter().collect::<Vec<_>>())?;
+        self.rounds += u64::from(cost.requests > 0);
+        self.requests += cost.requests;
+        self.stored_bytes = self.stored_bytes.saturating_add(cost.bytes);
+        Ok(())
+    }
+}
+
+/// Adds up what tasks would fetch, or lists it where that is on another machine.
+struct DryRun<'a> {
     explanation: &'a mut Explanation,
     /// Whether everything is stored as is.
     plain: &'a mut bool,
     /// The end of the last request.
     end: &'a mut Option<(BlobKey, u64)>,
+    /// What would be fetched from another machine.
+    spans: Vec<Span>,
 }
 
-impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
+impl DryRun<'_> {
+    fn task<C: Cell>(
+        &mut self,
+        plan: &QueryPlan,
+        reader: &ArrayReader,
+        (fold, geometry): (&AnyFold, &Geometry),
+        task: u64,
+        written: Option<&Written>,
+    ) -> Result<()> {
+        // As in a run, nothing is fetched: the number of cells is implied by the geometry.
+        if reader.inner().is_remote() && matches!(fold, AnyFold::Count(_)) && !plan.counted() {
+            return Ok(());
+        }
+        let number = task / geometry.runs;
+        let tile = plan.tile(geometry, number)?;
+        let first = task % geometry.runs * geometry.run;
+        let all = first..(first + geometry.run).min(geometry.chunks);
+        let count = all.end - all.start;
+        let chunks = TileChunks::new(plan, geometry, (number, &tile), all, written);
+        let listed = chunks.listed();
+        self.explanation.unwritten += count - (listed.end - listed.start);
+        let mut into = Accumulator::new(fold, tile.cells, plan.counted());
+        let mut visitor = DryFold {
+            fold: ChunkFold::<C>::new(&chunks, &mut into),
+            chunks: &chunks,
+            schema: reader.schema(),
+            is_remote: reader.inner().is_remote(),
+            run: self,
+        };
+        visit_chunks(&**reader.inner(), &chunks, listed, reader.context(), &mut visitor)
+    }
+}
+
+/// Makes the same decisions about chunks as the fold.
+struct DryFold<'a, 'r, C: Cell> {
+    fold: ChunkFold<'a, C>,
+    chunks: &'a TileChunks<'a>,
+    schema: &'a ArraySchema,
+    is_remote: bool,
+    run: &'a mut DryRun<'r>,
+}
+
+impl<C: Cell> ChunkVisitor for DryFold<'_, '_, C> {
     fn statistics(
         &mut self,
         array: &dyn Array,
@@ -83,7 +142,7 @@ impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
 
     fn needs(&mut self, index: u64, chunk: &ChunkCoord, known: Option<&ChunkStatistics>) -> bool {
         let needed = self.fold.needs(index, chunk, known);
-        self.explanation.skipped += u64::from(!needed);
+        self.run.explanation.skipped += u64::from(!needed);
         needed
     }
 
@@ -91,33 +150,41 @@ impl<C: Cell> ChunkVisitor for DryRun<'_, C> {
         false
     }
 
+    fn would_fetch(&mut self, spans: Vec<Span>) {
+        self.run.spans.extend(spans);
+    }
+
     fn visit(&mut self, chunk: &mut Chunk<'_>) -> Result<()> {
+        let told = &mut *self.run.explanation;
         let Some(reference) = chunk.reference() else {
-            self.explanation.unwritten += 1;
+            told.unwritten += 1;
             return Ok(());
         };
         let wanted = self.chunks.wanted(chunk.index());
         if self.fold.can_skip(chunk, &wanted) {
-            self.explanation.skipped += 1;
+            told.skipped += 1;
             return Ok(());
         }
         let decoded = if reference.as_plain().is_some() {
             let item = self.schema.dtype.size().unwrap_or(0) as u64;
             product(&wanted.bounds().shape).unwrap_or(0).saturating_mul(item)
         } else {
-            *self.plain = false;
+            *self.run.plain = false;
             self.schema.decoded_bytes(chunk.coord()).unwrap_or(0) as u64
         };
-        let told = &mut *self.explanation;
         told.decoded_bytes = told.decoded_bytes.saturating_add(decoded);
         for span in chunk.requests(&wanted)? {
-            if self.end.as_ref().is_none_or(|(blob, end)| *blob != span.blob || *end != span.offset) {
+            if self.is_remote {
+                // An object of unknown size is most likely smaller than its decoded size.
+                told.stored_bytes =
+                    told.stored_bytes.saturating_add(if span.is_whole() { decoded } else { 0 });
+                continue;
+            }
+            if self.run.end.as_ref().is_none_or(|(blob, end)| *blob != span.blob || *end != span.offset) {
                 told.requests += 1;
             }
-            // An object of unknown size is most likely smaller than its decoded size.
-            let stored = if span.is_whole() { decoded } else { span.length };
-            told.stored_bytes = told.stored_bytes.saturating_add(stored);
-            *self.end = Some((span.blob, span.offset.saturating_add(span.length)));
+            told.stored_bytes = told.stored_bytes.saturating_add(span.length);
+            *self.run.end = Some((span.blob, span.offset.saturating_add(span.length)));
         }
         Ok(())
     }

@@ -63,8 +63,8 @@ impl GroupedFold {
             Operation::Median | Operation::Quantile(_) => AnyFold::Values(Values::new(true)),
             other => {
                 return Err(Error::invalid(format!(
-                    "{} is an operation on arrays, not on tables",
-                    other.name()
+                    "{} applies to arrays, not to tables",
+                    other.info().flag
                 )));
             }
         };

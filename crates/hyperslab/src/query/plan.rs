@@ -19,6 +19,8 @@ use crate::ArrayReader;
 /// The number of tasks to aim for. It is enough for many threads and independent of their number, so that the split never depends
 /// on it.
 const TASKS: u64 = 256;
+/// The maximum number of bins of a histogram.
+const MOST_BINS: usize = 1 << 20;
 /// With this many tiles, each tile is a task: one thread folds and finishes it, and nothing is merged.
 const TILES: u64 = 64;
 /// The minimum number of bytes that a task folds, if there are that many.
@@ -56,7 +58,7 @@ pub struct QueryPlan {
 }
 
 /// The cost of a plan, known before any values are read.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Explanation {
     /// The number of touched chunks.
     pub chunks: u64,
@@ -64,12 +66,15 @@ pub struct Explanation {
     pub unwritten: u64,
     /// The number of chunks that their statistics rule out.
     pub skipped: u64,
-    /// Stored bytes to fetch.
+    /// Stored bytes to fetch. From remote storage, also those between the wanted ones that are fetched in the same request. A
+    /// remote object whose size is unknown counts as its decoded size.
     pub stored_bytes: u64,
     /// Bytes after decoding.
     pub decoded_bytes: u64,
-    /// The number of byte ranges requested; adjacent ranges count once.
+    /// The number of requests to remote storage, or of byte ranges read from local storage, where adjacent ranges count once.
     pub requests: u64,
+    /// How often the run waits for remote storage. The requests of a round are sent at once; tasks wait at the same time.
+    pub rounds: u64,
     /// The number of tasks that can run in parallel.
     pub tasks: u64,
     /// The maximum memory for chunks, partial results and the answer.
@@ -198,14 +203,16 @@ impl QueryPlan {
                 return Err(Error::invalid(format!("a quantile must be between 0 and 1, not {q}")));
             }
             Operation::Histogram { bins, range, .. } => {
-                if bins == 0 || bins > 1 << 20 {
-                    return Err(Error::invalid(format!("a histogram cannot have {bins} bins")));
+                if bins == 0 || bins > MOST_BINS {
+                    return Err(Error::invalid(format!(
+                        "a histogram has 1 to {MOST_BINS} bins, but {bins} were asked for"
+                    )));
                 }
                 if let Some((low, high)) = range
                     && !(low < high && low.is_finite() && high.is_finite())
                 {
                     return Err(Error::invalid(format!(
-                        "the range of a histogram cannot be {low} to {high}"
+                        "the range {low} to {high} of a histogram is empty: LOW must be below HIGH"
                     )));
                 }
             }

@@ -89,8 +89,18 @@ impl QueryPlan {
         let fold = self.first_fold();
         let geometry = self.geometry(&fold)?;
         let written = self.written(array, &geometry)?;
-        let work = |task| Ok((task, self.task(array, &geometry, &fold, task, written.as_ref())?));
-        let tasks = in_parallel(array, self.tasks.clone(), work)?;
+        let run = |array: &ArrayReader, tasks: Range<u64>| {
+            let work = |task| Ok((task, self.task(array, &geometry, &fold, task, written.as_ref())?));
+            in_parallel(array, tasks, work)
+        };
+        if !array.inner().is_remote() {
+            return Ok(Partial { tasks: run(array, self.tasks.clone())? });
+        }
+        let mut tasks = Vec::new();
+        self.in_waves(array, (&fold, &geometry), self.tasks.clone(), written.as_ref(), |array, wave| {
+            tasks.extend(run(array, wave)?);
+            Ok(())
+        })?;
         Ok(Partial { tasks })
     }
 
@@ -191,27 +201,36 @@ impl QueryPlan {
         let written = self.written(array, &geometry)?;
         let mut result = self.empty_column()?;
         let mut merger = Merger { plan: self, geometry: &geometry, current: None };
-        let end = geometry.tiles * geometry.runs;
-        let mut start = 0;
-        while start < end {
-            let stop = end.min(start + wave);
-            let work = |task| {
-                let mut accumulator = self.task(array, &geometry, fold, task, written.as_ref())?;
-                if geometry.runs > 1 {
-                    return Ok(Done::Part(accumulator));
+        let all = geometry.tiles * geometry.runs;
+        // As many tasks at once as memory has room for their results.
+        let mut run = |array: &ArrayReader, tasks: Range<u64>| {
+            let mut start = tasks.start;
+            while start < tasks.end {
+                let stop = tasks.end.min(start + wave);
+                let work = |task| {
+                    let mut accumulator = self.task(array, &geometry, fold, task, written.as_ref())?;
+                    if geometry.runs > 1 {
+                        return Ok(Done::Part(accumulator));
+                    }
+                    let tile = self.tile(&geometry, task)?;
+                    self.fold_unwritten(&mut accumulator)?;
+                    Ok(Done::Tile(finish(self, accumulator, &tile)))
+                };
+                let done = in_parallel(array, start..stop, work)?;
+                for (task, done) in (start..stop).zip(done) {
+                    match done {
+                        Done::Part(part) => merger.take(task, part, &mut result, &finish)?,
+                        Done::Tile(column) => self.place(&self.tile(&geometry, task)?, &column, &mut result),
+                    }
                 }
-                let tile = self.tile(&geometry, task)?;
-                self.fold_unwritten(&mut accumulator)?;
-                Ok(Done::Tile(finish(self, accumulator, &tile)))
-            };
-            let done = in_parallel(array, start..stop, work)?;
-            for (task, done) in (start..stop).zip(done) {
-                match done {
-                    Done::Part(part) => merger.take(task, part, &mut result, &finish)?,
-                    Done::Tile(column) => self.place(&self.tile(&geometry, task)?, &column, &mut result),
-                }
+                start = stop;
             }
-            start = stop;
+            Ok(())
+        };
+        if array.inner().is_remote() {
+            self.in_waves(array, (fold, &geometry), 0..all, written.as_ref(), run)?;
+        } else {
+            run(array, 0..all)?;
         }
         merger.end(&mut result, &finish)?;
         Ok(result)

@@ -18,9 +18,10 @@ const BATCH_ROWS: usize = 1 << 17;
 
 impl ArrayReader {
     /// The elements of a selection as rows. An array of structs has one column per member, any other array a column `value`.
-    /// Before them come the labels along the dimensions that the selection keeps, or positions if there are no labels. These
-    /// columns are named after the dimensions, or `dim_0`, `dim_1` … Times become dates. A one-dimensional array of structs is
-    /// already a table, so its rows have no position column.
+    /// Before them come the labels along the dimensions that the selection keeps, or positions if there are no labels, and the
+    /// labels of single positions. These columns are named after the dimensions, or `dim_0`, `dim_1` … Times become dates. A
+    /// one-dimensional array of structs is already a table, so its rows have no position column. Missing values of a
+    /// [decoded](Self::decoded_nullable) array are null.
     ///
     /// # Errors
     ///
@@ -28,14 +29,13 @@ impl ArrayReader {
     pub fn rows(&self, selection: &Selection) -> Result<Rows<'static>> {
         let positions = self.resolve(selection)?;
         let dtype = self.schema().dtype.clone();
-        let mut labels = self.labels_along(&positions)?;
-        let mut columns = dimension_columns(&positions, &self.schema().dimensions, &labels);
-        if matches!(dtype, DType::Struct(_)) && columns.len() <= 1 {
-            columns.clear();
-            labels.clear();
+        let mut along = self.row_dimensions(&positions)?;
+        let is_struct = matches!(dtype, DType::Struct(_));
+        if is_struct && positions.axes.iter().filter(|axis| axis.keep).count() <= 1 {
+            along.clear();
         }
-        let dimensions = columns.len();
-        let nullable = self.schema().nullable;
+        let mut columns: Vec<Column> = along.iter().map(RowDimension::column).collect();
+        let nullable = self.schema().nullable || self.may_mark_missing();
         match &dtype {
             DType::Struct(fields) => columns.extend(
                 fields
@@ -47,16 +47,31 @@ impl ArrayReader {
         }
         make_unique(&mut columns);
         let blocks = slabs(self, &positions);
-        let rows = ArrayRows {
-            reader: self.clone(),
-            positions,
-            dimensions,
-            labels,
-            block: 0,
-            blocks,
-            ready: VecDeque::new(),
-        };
+        let rows =
+            ArrayRows { reader: self.clone(), positions, along, block: 0, blocks, ready: VecDeque::new() };
         Ok(Rows { columns, batches: Box::new(rows) })
+    }
+
+    /// The dimension columns of rows: all dimensions that the positions keep, and those of single positions that have labels.
+    fn row_dimensions(&self, positions: &Positions) -> Result<Vec<RowDimension>> {
+        let schema = self.schema();
+        let mut kept = 0;
+        let mut found = Vec::new();
+        for (axis, own) in positions.axes.iter().enumerate() {
+            let name = schema.dimensions[axis].clone().filter(|name| !name.is_empty());
+            let labels = values_along(
+                &schema.labels[axis],
+                schema.shape()[axis],
+                name.as_deref().unwrap_or_default(),
+                &**self.store(),
+            )?;
+            if own.keep || labels.is_some() {
+                let name = name.unwrap_or_else(|| format!("dim_{axis}"));
+                found.push(RowDimension { name, kept: own.keep.then_some(kept), start: own.start, labels });
+            }
+            kept += usize::from(own.keep);
+        }
+        Ok(found)
     }
 
     /// Returns true if one of its dimensions has labels.
@@ -77,21 +92,34 @@ impl ArrayReader {
     }
 }
 
-fn dimension_columns(
-    positions: &Positions,
-    names: &[Option<String>],
-    labels: &[Option<Values>],
-) -> Vec<Column> {
-    let kept = positions.axes.iter().enumerate().filter(|(_, axis)| axis.keep).zip(labels);
-    kept.map(|((axis, _), labels)| {
-        let name = names.get(axis).cloned().flatten().filter(|name| !name.is_empty());
-        let name = name.unwrap_or_else(|| format!("dim_{axis}"));
-        let (dtype, nullable) = labels.as_ref().map_or((DType::Int64, false), |labels| {
+/// A dimension column of rows.
+struct RowDimension {
+    name: String,
+    /// Its number among the axes of the result; `None` for a single position.
+    kept: Option<usize>,
+    /// The first position.
+    start: u64,
+    labels: Option<Values>,
+}
+
+impl RowDimension {
+    fn column(&self) -> Column {
+        let (dtype, nullable) = self.labels.as_ref().map_or((DType::Int64, false), |labels| {
             (labels.dtype.clone(), labels.elements.validity.is_some())
         });
-        Column { dimension: true, ..plain_column(name, dtype, nullable) }
-    })
-    .collect()
+        Column { dimension: true, ..plain_column(&self.name, dtype, nullable) }
+    }
+
+    /// Its elements in rows of the result, given their positions in the array.
+    fn elements(&self, positions: &[i64]) -> Result<Elements> {
+        match &self.labels {
+            None => Ok(Elements::fixed(to_bytes(positions))),
+            Some(labels) => {
+                let picks: Vec<_> = positions.iter().map(|at| (0, *at as usize)).collect();
+                Elements::gather(&labels.dtype, &[&labels.elements], &picks)
+            }
+        }
+    }
 }
 
 /// Appends an underscore to duplicate column names, because columnar files identify columns by name.
@@ -128,10 +156,7 @@ fn slabs(reader: &ArrayReader, positions: &Positions) -> Grid {
 struct ArrayRows {
     reader: ArrayReader,
     positions: Positions,
-    /// The number of position columns.
-    dimensions: usize,
-    /// The labels along each of them.
-    labels: Vec<Option<Values>>,
+    along: Vec<RowDimension>,
     block: u64,
     blocks: Grid,
     ready: VecDeque<Batch>,
@@ -161,7 +186,7 @@ impl ArrayRows {
     fn read(&mut self, region: &Region) -> Result<()> {
         let positions = within(&self.positions, region);
         let axes: Vec<_> = positions.axes.iter().filter(|axis| axis.keep).copied().collect();
-        let values = self.reader.read_positions(positions.clone())?;
+        let values = self.reader.mark_missing(self.reader.read_positions(positions.clone())?);
         let columns = match &values.dtype {
             DType::Struct(fields) => {
                 let held = members(fields, &values.elements)?;
@@ -172,22 +197,22 @@ impl ArrayRows {
         for first in (0..rows_of(&values)).step_by(BATCH_ROWS) {
             let count = BATCH_ROWS.min(rows_of(&values) - first);
             let mut batch =
-                Batch { rows: count, columns: Vec::with_capacity(self.dimensions + columns.len()) };
-            for (axis, along) in axes.iter().enumerate().take(self.dimensions) {
-                let inner = product(&values.shape[axis + 1..]).unwrap_or(1).max(1);
-                let extent = values.shape[axis].max(1);
-                let place = |row: usize| {
-                    let at = row as u64 / inner % extent;
-                    along.start.wrapping_add_signed(along.step.wrapping_mul(at as i64)) as i64
-                };
-                let column: Vec<i64> = (first..first + count).map(place).collect();
-                batch.columns.push(match self.labels.get(axis).and_then(Option::as_ref) {
-                    None => Elements::fixed(to_bytes(&column)),
-                    Some(labels) => {
-                        let picks: Vec<_> = column.iter().map(|at| (0, *at as usize)).collect();
-                        Elements::gather(&labels.dtype, &[&labels.elements], &picks)?
+                Batch { rows: count, columns: Vec::with_capacity(self.along.len() + columns.len()) };
+            for along in &self.along {
+                let column: Vec<i64> = match along.kept {
+                    None => vec![along.start as i64; count],
+                    Some(axis) => {
+                        let inner = product(&values.shape[axis + 1..]).unwrap_or(1).max(1);
+                        let extent = values.shape[axis].max(1);
+                        let place = |row: usize| {
+                            let at = row as u64 / inner % extent;
+                            axes[axis].start.wrapping_add_signed(axes[axis].step.wrapping_mul(at as i64))
+                                as i64
+                        };
+                        (first..first + count).map(place).collect()
                     }
-                });
+                };
+                batch.columns.push(along.elements(&column)?);
             }
             for (dtype, elements) in &columns {
                 batch.columns.push(run(dtype, elements, first, count)?);

@@ -46,6 +46,13 @@ pub fn as_rows(path: &Path, array: &ArrayReader) -> bool {
     !takes_elements(path, &array.schema().dtype) || ending(path) == "csv" && array.has_labels()
 }
 
+/// Returns true if values are decoded by the file's conventions on their way into such a file: files for spreadsheets and data
+/// frames, which cannot hold the attributes that say how. `.json` and `.npy` take the stored values.
+#[must_use]
+pub fn takes_decoded(path: &Path) -> bool {
+    matches!(ending(path).as_str(), "csv" | "arrow" | "feather" | "parquet")
+}
+
 pub(crate) fn ending(path: &Path) -> String {
     path.extension().and_then(|ending| ending.to_str()).unwrap_or_default().to_ascii_lowercase()
 }
@@ -63,11 +70,12 @@ pub fn write(rows: Rows<'_>, path: &Path, replace: bool) -> Result<()> {
 
 /// Like [`write`], with all staging options.
 pub(crate) fn write_staged(rows: Rows<'_>, path: &Path, options: StageOptions) -> Result<()> {
+    let path = &*crate::location::local_path(path);
     let ending = ending(path);
     if !ENDINGS.contains(&ending.as_str()) {
         return Err(Error::invalid(format!(
             "{}: cannot infer the format from the extension; use one of .{}",
-            path.display(),
+            crate::location_name(path),
             ENDINGS.join(", .")
         )));
     }

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use hyperslab_core::{
-    Array, ArraySchema, Blob, BlobKey, ChunkCoord, ChunkRef, Depth, Elements, Error, Fill, Node, Positions,
-    Report, Result, Span, Store, StoredForm, StoredGroup, child_path, is_child_path, read_serial,
+    Array, ArraySchema, ChunkCoord, ChunkRef, Depth, Error, Fill, Node, Positions, Report, Result, Store,
+    StoredGroup, child_path, is_child_path, read_serial,
 };
 
 use super::Losses;
+use crate::adapt::forward_to;
 
 /// The readable content of a damaged store.
 #[derive(Debug)]
@@ -110,10 +110,11 @@ impl SalvagedArray {
         Self { path: path.to_owned(), inner, schema, losses }
     }
 
-    /// Locates a chunk, after reading it once.
+    /// Locates a chunk, after reading it once and comparing its checksum.
     fn checked(&self, chunk: &ChunkCoord) -> Result<Option<ChunkRef>> {
         let found = self.inner.locate(std::slice::from_ref(chunk))?.pop().flatten();
-        if found.is_some() {
+        if let Some(reference) = &found {
+            self.inner.verify_checksum(chunk, reference)?;
             read_serial(&*self.inner, Positions::region(&self.schema.grid.region(chunk)))?;
         }
         Ok(found)
@@ -121,12 +122,10 @@ impl SalvagedArray {
 }
 
 impl Array for SalvagedArray {
+    forward_to!(inner: name, blob, decode, decode_elements, visits_every_chunk, stored_form, fetch);
+
     fn schema(&self) -> &ArraySchema {
         &self.schema
-    }
-
-    fn name(&self) -> &str {
-        self.inner.name()
     }
 
     fn locate(&self, chunks: &[ChunkCoord]) -> Result<Vec<Option<ChunkRef>>> {
@@ -137,29 +136,6 @@ impl Array for SalvagedArray {
             })
         };
         Ok(chunks.iter().map(one).collect())
-    }
-
-    fn blob(&self, key: &BlobKey) -> Result<Arc<dyn Blob>> {
-        self.inner.blob(key)
-    }
-
-    fn decode(
-        &self,
-        chunk: &ChunkCoord,
-        reference: &ChunkRef,
-        stored: &[Bytes],
-        out: &mut [u8],
-    ) -> Result<()> {
-        self.inner.decode(chunk, reference, stored, out)
-    }
-
-    fn decode_elements(
-        &self,
-        chunk: &ChunkCoord,
-        reference: &ChunkRef,
-        stored: &[Bytes],
-    ) -> Result<Elements> {
-        self.inner.decode_elements(chunk, reference, stored)
     }
 
     fn visit_chunks(
@@ -184,17 +160,5 @@ impl Array for SalvagedArray {
             }
             (None, Ok(())) => Ok(()),
         }
-    }
-
-    fn visits_every_chunk(&self) -> bool {
-        self.inner.visits_every_chunk()
-    }
-
-    fn stored_form(&self, chunk: &ChunkCoord, reference: &ChunkRef) -> Option<StoredForm> {
-        self.inner.stored_form(chunk, reference)
-    }
-
-    fn fetch(&self, spans: &[&Span]) -> Result<Vec<Option<Bytes>>> {
-        self.inner.fetch(spans)
     }
 }

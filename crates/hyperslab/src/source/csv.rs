@@ -82,7 +82,10 @@ fn failure(name: &str, error: ::csv::Error) -> Error {
         ::csv::ErrorKind::Io(source) => Error::io(name.to_owned(), source),
         ::csv::ErrorKind::UnequalLengths { pos, expected_len, len } => {
             let line = pos.map_or(0, |pos| pos.line());
-            Error::invalid(format!("{name}: line {line} has {len} fields, the line of names {expected_len}"))
+            let fields = if len == 1 { "field" } else { "fields" };
+            Error::invalid(format!(
+                "{name}: line {line} has {len} {fields}, but the header has {expected_len}"
+            ))
         }
         ::csv::ErrorKind::Utf8 { .. } => {
             Error::invalid(format!("{name}: line {} is not UTF-8 text", line.unwrap_or(0)))

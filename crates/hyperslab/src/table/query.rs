@@ -1,6 +1,6 @@
 //! Queries of tables: several aggregations in one pass over the rows, by group.
 
-use hyperslab_core::{Batch, Column, DType, Elements, Error, Result, Selection};
+use hyperslab_core::{Batch, Column, DType, Elements, Error, Result, Scan, Selection};
 
 use super::groups::Groups;
 use super::{RowCondition, TableReader};
@@ -102,6 +102,15 @@ impl TableQuery {
     /// [`Invalid`](Error::Invalid) for columns that do not exist, operations that do not apply to their column, and groups that
     /// do not fit in memory; any error from reading.
     pub fn run(&self, table: &TableReader) -> Result<Rows<'static>> {
+        self.run_within(table, &Scan::default())
+    }
+
+    /// Like [`run`](Self::run), for the rows of a scan. The query may use columns that the scan does not read.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Self::run).
+    pub fn run_within(&self, table: &TableReader, within: &Scan) -> Result<Rows<'static>> {
         let schema = table.schema();
         let find = |name: &String| {
             let found = schema.columns.iter().find(|column| column.name == *name);
@@ -131,15 +140,18 @@ impl TableQuery {
             let (dtype, name) =
                 column.map_or((DType::Bool, String::new()), |column| (column.dtype, column.name));
             if place.is_none() && aggregation.operation != Operation::Count {
+                let info = aggregation.operation.info();
+                let option = if info.parametric { "over" } else { info.flag };
                 return Err(Error::invalid(format!(
-                    "--{0}: name the columns, as in --{0} {1}",
-                    aggregation.operation.info().flag,
+                    "--{}: name the columns, as in --{option} {}",
+                    info.flag,
                     numeric_example(&schema.columns)
                 )));
             }
             folds.push((place, GroupedFold::new(aggregation.operation, &dtype, &name)?));
         }
-        let scan = table.scan_where(&self.selection, Some(&needed), self.condition.as_ref())?;
+        let within = Scan { columns: None, ..within.clone() };
+        let scan = table.narrow(&within, &self.selection, Some(&needed), self.condition.as_ref())?;
         let groups = self.fold(table, &scan, &by, &mut folds)?;
         answer(asked, by, groups, folds)
     }
@@ -147,7 +159,7 @@ impl TableQuery {
     fn fold(
         &self,
         table: &TableReader,
-        scan: &hyperslab_core::Scan,
+        scan: &Scan,
         by: &[Column],
         folds: &mut [(Option<usize>, GroupedFold)],
     ) -> Result<Option<Groups>> {

@@ -71,3 +71,19 @@ fn missing_elements_do_not_fit_numpy() -> Result<()> {
     assert_eq!(values.to_json()[1]["t"], "z");
     Ok(())
 }
+
+#[test]
+fn scans_are_narrowed_further() -> Result<()> {
+    let reader = reader();
+    let first = reader.scan_where(&"x=-5..5".parse()?, None, Some(&"y >= 0.25".parse()?))?;
+    assert_eq!(reader.count(&first)?, 2);
+    let second = reader.narrow(&first, &"x=1..9".parse()?, None, Some(&"n > 20".parse()?))?;
+    assert_eq!(reader.count(&second)?, 1);
+    assert_eq!(reader.count(&reader.narrow(&first, &"x=-9..-6".parse()?, None, None)?)?, 0);
+    assert_eq!(reader.count(&Scan::default())?, 5);
+    let few = reader.narrow(&first, &Selection::all(), Some(&["x".to_owned()]), None)?;
+    assert!(reader.narrow(&few, &Selection::all(), Some(&["y".to_owned()]), None).is_err());
+    let (columns, counted) = TableQuery::default().run_within(&reader, &second)?.collect()?;
+    assert_eq!(rows::cell_to_json(&columns[0].dtype, &counted.columns[0], 0), 1);
+    Ok(())
+}

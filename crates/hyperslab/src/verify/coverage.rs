@@ -1,6 +1,6 @@
 //! Reports chunks that do not exist and chunks without a checksum, which a check of the bytes cannot see.
 
-use hyperslab_core::{ArraySchema, Fill, Node, Report, Result};
+use hyperslab_core::{ArraySchema, Fill, Node, Report, Result, counted};
 
 use crate::OpenStore;
 
@@ -59,7 +59,12 @@ pub(crate) fn note_coverage(store: &OpenStore, report: &mut Report) -> Result<()
         }
         report.note(
             "no_checksum",
-            format!("of {arrays} arrays, {} have chunks without a checksum: {names}", unprotected.len()),
+            format!(
+                "of {}, {} {} chunks without a checksum: {names}",
+                counted(arrays as u64, "array"),
+                unprotected.len(),
+                if unprotected.len() == 1 { "has" } else { "have" }
+            ),
         );
     }
     Ok(())

@@ -61,6 +61,10 @@ def write_netcdf(file="cases.nc", kind="NETCDF4"):
         variable("plain", "f4", floats)
         variable("other_type", "f4", np.where(holes, np.float32(1e20), floats), missing_value=np.float64(1e20))
         variable("all_missing", "f4", np.full(SHAPE, np.float32(1e20)), fill=np.float32(1e20))
+        if not classic:
+            named = ds.createEnumType("u1", "cover_t", {"clear": 0, "few": 1, "overcast": 2, "missing": 255})
+            v = ds.createVariable("named", named, ("y", "x"), fill_value=255)
+            v[:] = np.where(holes, 255, rng.integers(0, 3, SHAPE)).astype("u1")
         # Never written: the fill value is missing, too.
         ds.createVariable("unwritten", "f4", ("y", "x"), fill_value=np.float32(-3))
 

@@ -10,6 +10,7 @@ import sys
 
 import fsspec
 import h5py
+import netCDF4
 import numpy as np
 import scipy.io
 import zarr
@@ -40,7 +41,19 @@ def make():
         file.createDimension("y", 37)
         file.createDimension("x", 20)
         file.createVariable("v", "f8", ("y", "x"))[:] = smooth
-    values = {"b": {"v": smooth}, "a": {}}
+    with netCDF4.Dataset(folder / "c.nc", "w") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 20)
+        file.createVariable("time", "f8", ("time",))[:] = np.arange(37.0)
+        file.createVariable("v", "f4", ("time", "x"), zlib=True, chunksizes=(8, 20))[:] = smooth
+        file["v"].units = "K"
+    with netCDF4.Dataset(folder / "d.nc", "w", format="NETCDF3_CLASSIC") as file:
+        file.createDimension("time", None)
+        file.createDimension("x", 20)
+        for name in ("v", "w"):
+            file.createVariable(name, "f4", ("time", "x"))[:] = smooth
+    values = {"b": {"v": smooth}, "a": {}, "c": {"v": smooth.astype("f4"), "time": np.arange(37.0)}}
+    values["d"] = {"v": smooth.astype("f4"), "w": smooth.astype("f4")}
     with h5py.File(folder / "a.h5") as file:
         file.visititems(lambda name, node: values["a"].update({name: node[()]}) if isinstance(node, h5py.Dataset) else None)
     for name, arrays in values.items():
@@ -55,7 +68,7 @@ def make():
 
 
 def check():
-    for name in ("a", "b"):
+    for name in ("a", "b", "c", "d"):
         document = json.loads((folder / f"{name}.json").read_text())
         filesystem = fsspec.filesystem("reference", fo=document, asynchronous=True, remote_protocol="file")
         group = zarr.open_group(FsspecStore(filesystem, read_only=True), mode="r", zarr_format=2)
@@ -66,6 +79,15 @@ def check():
             assert found.dtype.newbyteorder("=") == expected[key].dtype.newbyteorder("="), (name, key, found.dtype)
             assert np.array_equal(found, expected[key]), (name, key)
         assert dict(group.attrs) == ({"title": "referred to"} if name == "a" else dict(group.attrs))
+        if name == "c":
+            # Neither HDF5's bookkeeping nor a dimension without a variable.
+            assert sorted(group) == ["time", "v"], sorted(group)
+            assert dict(group["v"].attrs) == {"units": "K", "_ARRAY_DIMENSIONS": ["time", "x"]}, dict(group["v"].attrs)
+            assert set(dict(group["time"].attrs)) == {"_ARRAY_DIMENSIONS"}, dict(group["time"].attrs)
+        if name == "d":
+            # Records that lie apart are chunks, as kerchunk refers to them.
+            assert group["v"].chunks == (1, 20), group["v"].chunks
+            assert all(isinstance(document["refs"][f"v/{record}.0"], list) for record in range(37)), name
 
 
 make() if command == "make" else check()

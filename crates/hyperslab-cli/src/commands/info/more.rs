@@ -34,18 +34,32 @@ pub(super) fn folder(path: &Path, as_json: bool, why: Error) -> Result<Answer> {
     Ok(Answer::Yes)
 }
 
+/// Whether two dimensions of the same name have the same length.
+fn is_like(one: &hyperslab::CatalogDimension, other: &hyperslab::CatalogDimension) -> bool {
+    (one.length, one.unlimited) == (other.length, other.unlimited)
+}
+
 /// Dimensions in one line, as in NetCDF tools.
 pub(super) fn dimensions(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     let dimensions = catalog.dimensions();
     if dimensions.is_empty() {
         return Ok(());
     }
-    let one = |own: &hyperslab::CatalogDimension| {
-        let name = own.path.strip_prefix('/').filter(|name| !name.contains('/')).unwrap_or(&own.path);
+    let name = |own: &hyperslab::CatalogDimension| own.path.rsplit('/').next().unwrap_or_default().to_owned();
+    let mut all: Vec<String> = Vec::new();
+    for own in &dimensions {
+        // Arrays that share no dimensions often have the same ones: they are shown once.
+        let mut others = dimensions.iter().filter(|other| other.path != own.path && name(other) == name(own));
+        let shared =
+            others.next().is_some_and(|other| is_like(own, other)) && others.all(|other| is_like(own, other));
+        let is_of_root = own.path.strip_prefix('/').is_some_and(|name| !name.contains('/'));
+        let shown = if shared || is_of_root { name(own) } else { own.path.clone() };
         let unlimited = if own.unlimited { " (unlimited)" } else { "" };
-        format!("{name} {}{unlimited}", own.length)
-    };
-    let all: Vec<String> = dimensions.iter().map(one).collect();
+        let text = format!("{shown} {}{unlimited}", own.length);
+        if !all.contains(&text) {
+            all.push(text);
+        }
+    }
     writeln!(out, "  {} {}\n", paint::dim("dimensions:"), all.join(", "))
 }
 

@@ -1,7 +1,7 @@
 //! Queries of tables: aggregations of columns, by group.
 
 use hyperslab::table::{Aggregation, TableQuery};
-use hyperslab::{Error, Result, Selection, TableReader};
+use hyperslab::{ArraySchema, DType, Error, Result, Selection, TableReader};
 
 use crate::args::QueryArgs;
 use crate::commands::rows::{self, Target};
@@ -27,6 +27,13 @@ pub(super) fn run(args: &QueryArgs, table: &TableReader, selection: Selection) -
     let target =
         Target { output: args.output.as_deref(), force: args.force, json: args.json, full: args.full };
     rows::put(query.run(table)?, target)
+}
+
+/// Whether a query of an array of structs is about its members, as columns of a table.
+pub(super) fn is_of_columns(args: &QueryArgs, schema: &ArraySchema) -> bool {
+    let names_columns = args.operations.reductions.0.iter().any(|(_, names)| !names.is_empty());
+    matches!(schema.dtype, DType::Struct(_))
+        && (names_columns || !args.over.is_empty() || !args.by.is_empty() || !args.conditions.is_empty())
 }
 
 fn refuse_array_options(args: &QueryArgs) -> Result<()> {

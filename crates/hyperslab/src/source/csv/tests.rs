@@ -40,7 +40,7 @@ fn types_are_those_of_all_values() -> Result<()> {
 fn ragged_rows_are_errors_with_their_line() {
     let folder = tempfile::tempdir().unwrap();
     for (text, expected) in [
-        ("a,b\n1,2\n3\n", "line 3 has 1 fields, the line of names 2"),
+        ("a,b\n1,2\n3\n", "line 3 has 1 field, but the header has 2"),
         ("a,b\n1,\"x\ny\"\n3,4,5\n", "line 4 has 3 fields"),
         ("a,a\n1,2\n", "column 2 has the name \"a\""),
     ] {

@@ -1,6 +1,6 @@
 //! Binds conditions to the types of their columns.
 
-use hyperslab_core::{Column, DType, End, Error, Result, RowFilter, Test, TimeUnit, date_tick};
+use hyperslab_core::{Column, DType, End, EnumType, Error, Result, RowFilter, Test, TimeUnit, date_tick};
 
 use super::{Expression, Literal};
 use crate::query::Comparison;
@@ -81,8 +81,7 @@ fn one_of(column: &Column, values: &[Literal]) -> Result<RowFilter> {
         DType::Enum(named) => {
             let mut codes = Vec::new();
             for value in values {
-                let Literal::Text(name) = value else { return Err(wrong_type(column, value)) };
-                codes.extend(named.members.iter().filter(|(own, _)| own == name).map(|(_, code)| *code));
+                codes.extend(codes_of(named, value).ok_or_else(|| wrong_type(column, value))?);
             }
             codes.sort_unstable();
             Test::IntegersIn(codes)
@@ -119,6 +118,19 @@ fn one_of(column: &Column, values: &[Literal]) -> Result<RowFilter> {
         }
     };
     Ok(RowFilter::test(column.name.as_str(), test))
+}
+
+/// The codes of an enumeration's members that equal a value; `None` for a value of another type.
+fn codes_of(named: &EnumType, value: &Literal) -> Option<Vec<i128>> {
+    let matching = |is_same: &dyn Fn(&str) -> bool| {
+        named.members.iter().filter(|(own, _)| is_same(own)).map(|(_, code)| *code).collect()
+    };
+    if let Literal::Text(name) = value {
+        return Some(matching(&|own| own == name));
+    }
+    let number = float(&DType::Float64, value)?;
+    let are_numbers = named.members.iter().all(|(own, _)| own.parse::<f64>().is_ok());
+    are_numbers.then(|| matching(&|own| own.parse() == Ok(number)))
 }
 
 /// Compares with a value that covers a range of integers (a period of ticks).

@@ -1,0 +1,226 @@
+"""Files whose meaning is easily lost in a conversion: writes them, and looks at what the real libraries make of the results.
+
+    fidelity.py make FOLDER             writes the sources
+    fidelity.py check FOLDER CASE       looks at the results of one case; prints a line for each that is wrong
+"""
+import sys, warnings
+
+import h5netcdf, h5py, hdf5plugin, netCDF4
+import numpy as np
+import xarray as xr
+import zarr
+
+warnings.simplefilter("ignore")
+command, folder = sys.argv[1:3]
+
+
+def at(name):
+    return f"{folder}/{name}"
+
+
+def netcdf(name, kind="NETCDF4", **dimensions):
+    ds = netCDF4.Dataset(at(name), "w", format=kind)
+    for dimension, length in dimensions.items():
+        ds.createDimension(dimension, length)
+    return ds
+
+
+def zarr_array(name, values, version=2, fill=None, dims=("x",), attributes=None, **options):
+    group = zarr.create_group(at(name), zarr_format=version)
+    if version == 3:
+        options["dimension_names"] = dims
+    array = group.create_array("v", shape=values.shape, dtype=values.dtype, fill_value=fill, **options)
+    array[...] = values
+    array.attrs.update({"_ARRAY_DIMENSIONS": list(dims)} if version == 2 else {})
+    array.attrs.update(attributes or {})
+    return group
+
+
+def opened(name, engine=None):
+    """Loads the data set. The file is closed, which is when the NetCDF library frees the fill values."""
+    engine = engine or ("zarr" if "zarr" in name else "netcdf4")
+    with xr.open_dataset(at(name), engine=engine, chunks=None) as ds:
+        return ds.load()
+
+
+def expect(what, found, wanted):
+    same = np.array_equal(found, wanted, equal_nan=np.asarray(found).dtype.kind in "fc") if isinstance(wanted, np.ndarray) else found == wanted
+    if not same:
+        print(f"{what}: {found!r}, expected {wanted!r}")
+
+
+# Booleans: the value of cells that were never written marks nothing.
+
+def make_booleans():
+    zarr_array("booleans.zarr2", np.array([True, False, True]), fill=False, compressors=None)
+
+
+def check_booleans():
+    for name in ("booleans.nc", "booleans.nc3"):
+        v = opened(name).v
+        expect(name, (v.dtype, v.values.tolist()), (np.dtype(bool), [True, False, True]))
+
+
+# Variables named like dimensions.
+
+def make_names():
+    with netcdf("names.nc", y=2, x=3) as ds:
+        ds.createVariable("y", "f4", ("x",))[:] = [1, 2, 3]
+        ds.createVariable("v", "f4", ("y", "x"))[:] = np.arange(6).reshape(2, 3)
+        ds.createVariable("x", "f4", ())[...] = 5
+    with netcdf("coordinates.nc3", "NETCDF3_CLASSIC", station=2, len=3, y=2, x=4) as ds:
+        ds.createVariable("station", "S1", ("station", "len"))[:] = np.array([list("abc"), list("de ")], "S1")
+        ds.createVariable("y", "f4", ("y", "x"))[:] = np.arange(8).reshape(2, 4)
+        ds.createVariable("v", "f4", ("y", "x"))[:] = np.arange(8).reshape(2, 4)
+        ds.createVariable("t", "i4", ("station", "y"))[:] = np.arange(4).reshape(2, 2)
+
+
+def check_names():
+    dims = {"y": ("x",), "v": ("y", "x"), "x": ()}
+    for name in ("names-copy.nc", "names-part.nc", "names.nc3", "names-from-nc3.nc", "names-from-zarr.nc", "names-edited.nc"):
+        with netCDF4.Dataset(at(name)) as ds:
+            expect(name, {key: v.dimensions for key, v in ds.variables.items()}, dims)
+            expect(name, {key: len(d) for key, d in ds.dimensions.items()}, {"y": 2, "x": 3})
+            expect(f"{name} y", ds["y"][:].data, np.array([1, 2, 3], "f4"))
+            expect(f"{name} v", ds["v"][:].data, np.arange(6, dtype="f4").reshape(2, 3))
+    with h5netcdf.File(at("names-from-nc3.nc")) as ds:
+        expect("h5netcdf", {key: v.dimensions for key, v in ds.variables.items()}, dims)
+    expect("zarr", {key: v.metadata.dimension_names for key, v in zarr.open(at("names.zarr3")).arrays()}, dims | {"x": None})
+
+
+def check_coordinates():
+    dims = {"station": ("station", "len"), "y": ("y", "x"), "v": ("y", "x"), "t": ("station", "y")}
+    for name in ("coordinates.nc", "coordinates-from-zarr.nc"):
+        with netCDF4.Dataset(at(name)) as ds:
+            expect(name, {key: v.dimensions for key, v in ds.variables.items()}, dims)
+            expect(name, {key: len(d) for key, d in ds.dimensions.items()}, {"station": 2, "len": 3, "y": 2, "x": 4})
+        with h5netcdf.File(at(name)) as ds:
+            expect(f"{name} by h5netcdf", {key: v.dimensions for key, v in ds.variables.items()}, dims)
+        v = opened(name, "h5netcdf").v
+        expect(name, v.values, np.arange(8, dtype="f4").reshape(2, 4))
+
+
+# Markers of missing values in types that a format lacks.
+
+def make_markers():
+    for version in (2, 3):
+        ds = xr.Dataset({"v": ("x", np.array([1, np.nan, 3]), {"valid_min": np.float16(0.5)})})
+        encoding = {"v": {"dtype": "f2", "_FillValue": np.float16(-999)}}
+        ds.to_zarr(at(f"half.zarr{version}"), encoding=encoding, zarr_format=version)
+    zarr_array("complex.zarr2", np.array([1 + 2j, 0, 3]), fill=0)
+    zarr_array("bytes.zarr2", np.array([b"a", b"zz"], "S2"), fill=b"zz")
+    zarr_array("fixed.zarr2", np.array(["a", "zz"], "U2"), fill="zz")
+    zarr_array("texts.zarr2", np.array(["a", "zz"], object).astype(np.dtypes.StringDType()), fill="zz")
+    with netcdf("characters.nc", x=2, n=4) as ds:
+        ds.createVariable("v", "S1", ("x", "n"), fill_value=b" ")[:] = np.array([list("ab  "), list("cdef")], "S1")
+
+
+def check_markers():
+    for version in (2, 3):
+        for ending in ("nc", "nc3"):
+            v = opened(f"half{version}.{ending}").v
+            expect(f"half{version}.{ending}", v.values, np.array([1, np.nan, 3], "f4"))
+            expect(f"half{version}.{ending}", v.attrs, {"valid_min": 0.5})
+    expect("complex.nc", opened("complex.nc", "h5netcdf").v.values, np.array([1 + 2j, 0, 3]))
+    opened("complex.nc")
+    for kind in ("fixed", "texts"):
+        for name in (f"{kind}.zarr3", f"{kind}.nc"):
+            first, last = opened(name).v.values
+            expect(name, (first, last != last), ("a", True))
+    # Bytes have no marker that xarray reads, and characters none for a whole text.
+    expect("bytes.zarr3", opened("bytes.zarr3").v.values.tolist(), [b"a", b"zz"])
+    for kind in ("bytes", "fixed", "texts"):
+        found = opened(f"{kind}.nc3").v.values.tolist()
+        expect(f"{kind}.nc3", found, [b"a", b"zz"] if kind == "bytes" else ["a", "zz"])
+    opened("bytes.nc")
+    for name in ("characters.zarr2", "characters.zarr3", "characters.nc3", "characters-back.nc"):
+        expect(name, [text.rstrip(b"\0") for text in opened(name).v.values.tolist()], [b"ab  ", b"cdef"])
+    with netCDF4.Dataset(at("characters-back.nc")) as ds:
+        expect("characters-back.nc", ds["v"].getncattr("_FillValue"), b" ")
+
+
+# Filters.
+
+def make_filters():
+    with netcdf("checksum.nc", x=100) as ds:
+        v = ds.createVariable("v", "f4", ("x",), zlib=True, shuffle=True, fletcher32=True, chunksizes=(50,))
+        v[:] = np.arange(100) / 3
+    with h5py.File(at("packed.h5"), "w") as f:
+        options = {"chunks": (10, 10)}
+        values = np.arange(1000, dtype="i4").reshape(20, 50)
+        f.create_dataset("scaled", data=values, scaleoffset=0, **options)
+        f.create_dataset("decimals", data=values / 8, scaleoffset=3, **options)
+        f.create_dataset("szip", data=values, compression="szip", **options)
+        f.create_dataset("lzf", data=values, compression="lzf", shuffle=True, **options)
+        plist = h5py.h5p.create(h5py.h5p.DATASET_CREATE)
+        plist.set_chunk((10, 10))
+        plist.set_filter(h5py.h5z.FILTER_NBIT)
+        dtype = h5py.h5t.STD_I32LE.copy()
+        dtype.set_precision(20)
+        space = h5py.h5s.create_simple(values.shape)
+        h5py.h5d.create(f.id, b"nbit", dtype, space, plist).write(h5py.h5s.ALL, h5py.h5s.ALL, values, h5py.h5t.NATIVE_INT32)
+    with h5py.File(at("blosc.h5"), "w") as f:
+        f.create_dataset("v", data=np.arange(100, dtype="i4"), chunks=(50,), **hdf5plugin.Blosc(cname="zstd", clevel=7))
+    zarr_array("zstd.zarr3", np.arange(100.0), version=3, chunks=(50,), compressors=[zarr.codecs.ZstdCodec(level=3)])
+
+
+def hdf5_filters(name):
+    with h5py.File(at(name)) as f:
+        plist = f["v"].id.get_create_plist()
+        return [plist.get_filter(index)[0] for index in range(plist.get_nfilters())]
+
+
+def check_filters():
+    for version in (2, 3):
+        name = f"checksum.zarr{version}"
+        expect(name, zarr.open(at(name))["v"][:], (np.arange(100) / 3).astype("f4"))
+        array = zarr.open(at(f"blosc.zarr{version}"))["v"]
+        codec = array.compressors[0]
+        config = codec.get_config() if version == 2 else codec.to_dict()["configuration"]
+        expect(f"blosc.zarr{version}", (config["cname"], config["clevel"]), ("zstd", 7))
+    values = np.arange(1000, dtype="i4").reshape(20, 50)
+    for name, wanted in (("packed-chunks.h5", values), ("packed-part.h5", values[3:17])):
+        with h5py.File(at(name)) as f:
+            for key in f:
+                expect(f"{name} {key}", f[key][:], wanted / 8 if key == "decimals" else wanted)
+            expect(name, f["scaled"].scaleoffset, 0)
+            expect(name, f["szip"].compression, "szip")
+    expect("zstd.nc", hdf5_filters("zstd.nc"), [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE])
+    expect("zstd.nc", opened("zstd.nc").v.values, np.arange(100.0))
+    expect("zstd-asked.nc", hdf5_filters("zstd-asked.nc"), [32015])
+    expect("zstd-copy.h5", hdf5_filters("zstd-copy.h5"), [32015])
+
+
+# Attributes that the NetCDF library has no type for.
+
+def make_attributes():
+    attributes = {"matrix": [[1, 2], [3, 4]], "yes": True, "text": "é"}
+    zarr_array("attributes.zarr3", np.arange(3.0), version=3, attributes=attributes)
+    with h5py.File(at("attributes.h5"), "w") as f:
+        f["v"] = np.arange(3.0)
+        f.attrs["matrix"] = np.array([[1.5, 2.5], [3.5, 4.5]])
+        f["v"].attrs["flags"] = np.array([True, False])
+        f["v"].attrs["z"] = 1 + 2j
+        f["v"].attrs["half"] = np.float16(0.5)
+
+
+def check_attributes():
+    with netCDF4.Dataset(at("attributes.nc")) as ds:
+        v = ds["v"]
+        expect("matrix", v.getncattr("matrix"), "[[1,2],[3,4]]")
+        expect("yes", (v.getncattr("yes"), v.getncattr("yes").dtype), (1, np.dtype("i1")))
+        expect("text", v.getncattr("text"), "é")
+    opened("attributes.nc")
+    with netCDF4.Dataset(at("attributes-from-hdf5.nc")) as ds:
+        expect("matrix of the root", ds.getncattr("matrix"), np.array([1.5, 2.5, 3.5, 4.5]))
+        expect("flags", ds["v"].getncattr("flags"), np.array([1, 0], "i1"))
+        expect("half", (ds["v"].getncattr("half"), ds["v"].getncattr("half").dtype), (0.5, np.dtype("f4")))
+    opened("attributes-from-hdf5.nc")
+
+
+if command == "make":
+    for name, make in list(globals().items()):
+        if name.startswith("make_"):
+            make()
+else:
+    globals()[f"check_{sys.argv[3]}"]()

@@ -1,0 +1,172 @@
+//! Content whose meaning is easily lost in a conversion. The real libraries write the sources and read the results.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+
+use hyperslab::convert::{ConvertOptions, ConvertReport, Progress, convert};
+use hyperslab::{Filter, format_named};
+
+fn script(arguments: &[&str]) -> String {
+    let python =
+        std::env::var("HYPERSLAB_PEERS").expect("HYPERSLAB_PEERS names an interpreter with the peers");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/peers/fidelity.py");
+    let output = Command::new(python).arg(script).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The folder of the sources.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let folder = FOLDER.get_or_init(|| {
+        let folder = tempfile::tempdir().unwrap();
+        script(&["make", folder.path().to_str().unwrap()]);
+        folder
+    });
+    folder.path()
+}
+
+fn check(case: &str) {
+    let wrong = script(&["check", folder().to_str().unwrap(), case]);
+    assert!(wrong.is_empty(), "{wrong}");
+}
+
+/// Converts to the format that the extension names.
+fn to_with(source: &str, target: &str, options: ConvertOptions) -> ConvertReport {
+    let name = match target.rsplit('.').next().unwrap() {
+        "nc" => "netcdf4",
+        "nc3" => "netcdf3",
+        "h5" => "hdf5",
+        other => other,
+    };
+    let (format, variant) = format_named(name).unwrap();
+    let store = hyperslab::open(folder().join(source)).unwrap();
+    let options = options.with_variant(variant);
+    let report = convert(&store, &folder().join(target), format, &options, &Progress::default());
+    report.unwrap_or_else(|why| panic!("{source} to {target}: {why}"))
+}
+
+fn to(source: &str, target: &str) -> ConvertReport {
+    to_with(source, target, ConvertOptions::default())
+}
+
+#[test]
+fn booleans_have_no_markers_in_netcdf() {
+    for target in ["booleans.nc", "booleans.nc3"] {
+        assert_eq!(to("booleans.zarr2", target).notes(), [""; 0]);
+    }
+    check("booleans");
+}
+
+/// Edits a variable that is stored under another name, in place and by rewriting the file.
+fn edit_names() {
+    use hyperslab::edit::{Edit, EditOptions, edit};
+    let target = folder().join("names-edited.nc");
+    std::fs::copy(folder().join("names.nc"), &target).unwrap();
+    let set = Edit::SetAttribute { node: "/y".to_owned(), name: "units".to_owned(), value: "m".into() };
+    edit(&target, &[set], &EditOptions::default(), &Progress::default()).unwrap();
+    let units = || {
+        let store = hyperslab::open(&target).unwrap();
+        let array = store.array("/y").unwrap();
+        assert_eq!(array.schema().shape(), [3]);
+        array.schema().attributes.get("units").and_then(|units| units.as_text())
+    };
+    assert_eq!(units().as_deref(), Some("m"));
+    // The file is rewritten.
+    let delete = Edit::DeleteAttribute { node: "/y".to_owned(), name: "units".to_owned() };
+    edit(&target, &[delete], &EditOptions::default(), &Progress::default()).unwrap();
+    assert_eq!(units(), None);
+}
+
+#[test]
+fn variables_may_be_named_like_dimensions_that_they_do_not_lie_on() {
+    let store = hyperslab::open(folder().join("names.nc")).unwrap();
+    assert_eq!(store.children("/").unwrap(), ["y", "v", "x"]);
+    let values = store.array("/y").unwrap().read(&hyperslab::Selection::all()).unwrap();
+    assert_eq!(values.as_slice::<f32>(), Some(&[1.0, 2.0, 3.0][..]));
+    to("names.nc", "names-copy.nc");
+    // A part is not a copy of the file: everything is written anew.
+    to_with("names.nc", "names-part.nc", ConvertOptions::default().with_selection("y=0..1".parse().unwrap()));
+    to("names.nc", "names.nc3");
+    to("names.nc", "names.zarr3");
+    to("names.nc3", "names-from-nc3.nc");
+    to("names.zarr3", "names-from-zarr.nc");
+    edit_names();
+    check("names");
+}
+
+#[test]
+fn coordinates_of_several_dimensions_are_scales() {
+    to("coordinates.nc3", "coordinates.nc");
+    to("coordinates.nc3", "coordinates.zarr3");
+    to("coordinates.zarr3", "coordinates-from-zarr.nc");
+    check("coordinates");
+    let store = hyperslab::open(folder().join("coordinates.nc")).unwrap();
+    let dimensions = |path: &str| store.array(path).unwrap().schema().dimensions.clone();
+    assert_eq!(dimensions("/y"), [Some("y".to_owned()), Some("x".to_owned())]);
+    assert_eq!(dimensions("/v"), [Some("y".to_owned()), Some("x".to_owned())]);
+}
+
+#[test]
+fn markers_of_missing_values_keep_their_meaning() {
+    for version in [2, 3] {
+        for ending in ["nc", "nc3"] {
+            to(&format!("half.zarr{version}"), &format!("half{version}.{ending}"));
+        }
+    }
+    let told = to("complex.zarr2", "complex.nc").notes();
+    assert!(told[0].contains("the missing-value marker is left out"), "{told:?}");
+    for kind in ["bytes", "fixed", "texts"] {
+        let source = format!("{kind}.zarr2");
+        let told = to(&source, &format!("{kind}.zarr3")).notes();
+        assert!(told[0].contains("_FillValue"), "{told:?}");
+        let told = to(&source, &format!("{kind}.nc3")).notes();
+        assert!(told[0].contains("the missing-value marker is left out"), "{told:?}");
+        to(&source, &format!("{kind}.nc"));
+        to(&source, &format!("{kind}.h5"));
+    }
+    for target in ["characters.zarr2", "characters.zarr3", "characters.nc3"] {
+        to("characters.nc", target);
+    }
+    to("characters.nc3", "characters-back.nc");
+    check("markers");
+}
+
+#[test]
+fn filters_are_readable_by_the_libraries_of_the_target() {
+    let plain = ConvertOptions::default;
+    for version in [2, 3] {
+        to("checksum.nc", &format!("checksum.zarr{version}"));
+        to("blosc.h5", &format!("blosc.zarr{version}"));
+    }
+    to_with("packed.h5", "packed-chunks.h5", plain().with_chunk_shape(vec![7, 20]));
+    to_with("packed.h5", "packed-part.h5", plain().with_selection("[3:17]".parse().unwrap()));
+    let told = to("zstd.zarr3", "zstd.nc").notes();
+    assert_eq!(
+        told,
+        ["/v: filter zstd replaced by shuffle and gzip, which every library of the format reads"]
+    );
+    let asked = to_with("zstd.zarr3", "zstd-asked.nc", plain().with_filters(vec![Filter::new("zstd")]));
+    assert_eq!(asked.notes(), [""; 0]);
+    assert_eq!(to("zstd-asked.nc", "zstd-copy.h5").notes(), [""; 0]);
+    check("filters");
+}
+
+#[test]
+fn attributes_have_types_that_the_netcdf_library_lists() {
+    let told = to("attributes.zarr3", "attributes.nc").notes();
+    for words in ["\"matrix\" is stored as the text of its JSON", "\"yes\" is stored as int8"] {
+        assert!(told.iter().any(|note| note.contains(words)), "{words}: {told:?}");
+    }
+    let told = to("attributes.h5", "attributes-from-hdf5.nc").notes();
+    for words in [
+        "attribute \"z\" of type complex128 is not shown by the NetCDF library",
+        "attribute \"matrix\" of shape [2, 2] is stored as a plain list",
+    ] {
+        assert!(told.iter().any(|note| note.contains(words)), "{words}: {told:?}");
+    }
+    check("attributes");
+}

@@ -277,6 +277,7 @@ impl Request {
         let cut_short = |error: object_store::Error| match Failure::from(error) {
             // The library has tried again where the object has a tag.
             Failure::Other(std::io::ErrorKind::Other, text) if version.tag.is_none() => Failure::Broken(text),
+            Failure::Broken(text) if version.tag.is_some() => Failure::Other(std::io::ErrorKind::Other, text),
             failure => failure,
         };
         while let Some(piece) = body.try_next().await.map_err(cut_short)? {
@@ -328,7 +329,7 @@ where
     let mut tries = 1;
     loop {
         match send().await.map_err(Failure::from) {
-            Err(Failure::Other(std::io::ErrorKind::Other, _))
+            Err(Failure::Other(std::io::ErrorKind::Other, _) | Failure::Broken(_))
                 if tries < TRIES && started.elapsed() < TRYING =>
             {
                 tries += 1;

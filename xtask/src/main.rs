@@ -13,12 +13,14 @@
 //! cargo xtask browse    both pages in headless Chromium, on a store of every format
 //! cargo xtask pictures  the pictures of the README, drawn anew; `--check`: are they current?
 //! cargo xtask bench     us and the peers on the same work, as ratios
+//! cargo xtask compare   this tree and an earlier revision on the same commands, as ratios
 //! cargo xtask layers    do the crates depend on each other in one direction only?
 //! cargo xtask features  does every set of features compile, and do the fuzz targets?
 //! cargo xtask fuzz      every fuzz target for a while (needs cargo-fuzz)
 //! ```
 
 mod bench;
+mod compare;
 mod crash;
 mod features;
 mod fuzz;
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
         Some("soak") => test::soak(&words[1..]),
         Some("peers") => peers::python().map(|_| ()),
         Some("bench") => bench::run(&words[1..]),
+        Some("compare") => compare::run_against(&words[1..]),
         Some("page") => page::build(),
         Some("browse") => page::browse(),
         Some("pictures") => pictures::run(&words[1..]),
@@ -54,7 +57,7 @@ fn main() -> ExitCode {
         Some("features") => features::run(),
         Some("fuzz") => fuzz::run(&words[1..]),
         other => Err(format!(
-            "{}: expected test, crash, power, race, load, soak, peers, page, browse, pictures, python, bench, layers, features or fuzz",
+            "{}: expected test, crash, power, race, load, soak, peers, page, browse, pictures, python, bench, compare, layers, features or fuzz",
             other.unwrap_or("no chore")
         )),
     };

@@ -6,6 +6,9 @@ use std::process::{Command, Stdio};
 use crate::Outcome;
 use crate::run::{cargo, root, run, say, target};
 
+/// The script that drives the browser, and its lock file.
+const DRIVER: &str = "peers/browser";
+
 /// Where Debian puts the browser.
 const CHROMIUM: &str = "/usr/bin/chromium";
 
@@ -32,13 +35,8 @@ pub(crate) fn browse() -> Outcome {
         build()?;
     }
     let browser = chromium()?;
-    let folder = target().join("browser");
-    let source = root().join("peers/browser");
-    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    for name in ["package.json", "package-lock.json", "browse.mjs"] {
-        std::fs::copy(source.join(name), folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
-    }
-    installed(&folder)?;
+    let folder = installed_driver()?;
+    let source = root().join(DRIVER);
     // The features of the tests, so that nothing is built twice.
     run(cargo().args(["build", "--quiet", "--workspace", "--features", "peers", "--bin", "tet"]))?;
     let tet = target().join("debug").join(if cfg!(windows) { "tet.exe" } else { "tet" });
@@ -52,6 +50,25 @@ pub(crate) fn browse() -> Outcome {
         .arg(target().join("page"))
         .arg(folder.join("shots"))
         .env("CHROMIUM", browser))
+}
+
+/// Installs what the page and its tests need: the packages of both, and the browser.
+pub(crate) fn install() -> Outcome {
+    node()?;
+    installed(&root().join("page"))?;
+    installed_driver()?;
+    chromium().map(|_| ())
+}
+
+/// Copies the script that drives the browser into the target folder and installs its packages; returns the folder.
+fn installed_driver() -> Result<PathBuf, String> {
+    let (source, folder) = (root().join(DRIVER), target().join("browser"));
+    std::fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for name in ["package.json", "package-lock.json", "browse.mjs"] {
+        std::fs::copy(source.join(name), folder.join(name)).map_err(|error| format!("{name}: {error}"))?;
+    }
+    installed(&folder)?;
+    Ok(folder)
 }
 
 /// Installs what a lock file says, unless that was done.

@@ -6,9 +6,20 @@ use std::process::Command;
 use crate::run::{root, run};
 use crate::{Outcome, peers};
 
-/// An environment with what the tests need and the module, built in a profile of cargo's.
+/// The environment of the tests.
+const TESTS: &str = "python-tests";
+
+/// The packages that the tests need.
+const REQUIREMENTS: &str = "crates/hyperslab-python/requirements-test.txt";
+
+/// Installs the packages that the tests need, without the module.
+pub(crate) fn requirements() -> Outcome {
+    peers::environment(TESTS, REQUIREMENTS).map(|_| ())
+}
+
+/// An environment with the packages that the tests need, and the module built in a profile of cargo.
 pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> {
-    let python = peers::environment(name, "crates/hyperslab-python/requirements-test.txt")?;
+    let python = peers::environment(name, REQUIREMENTS)?;
     let install =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--force-reinstall", "--no-deps"];
     run(Command::new(&python)
@@ -21,7 +32,7 @@ pub(crate) fn environment(name: &str, profile: &str) -> Result<PathBuf, String> 
 /// Builds and tests the module; further words go to pytest.
 pub(crate) fn run_tests(words: &[String]) -> Outcome {
     // Reuse what `cargo test` has built: tests need no optimised wheel.
-    let python = environment("python-tests", "dev")?;
+    let python = environment(TESTS, "dev")?;
     let folder = root().join("crates/hyperslab-python");
     run(Command::new(&python).current_dir(&folder).args(["-m", "pytest", "tests"]).args(words))
 }

@@ -1,5 +1,6 @@
 //! Everything that must hold.
 
+use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::run::{cargo, say};
@@ -17,10 +18,7 @@ const KILLS: &str = "200";
 /// environment names another. [`soak`] is where new cases are looked for.
 pub(crate) fn run(words: &[String]) -> Outcome {
     layers::run()?;
-    if words.is_empty() {
-        features::run()?;
-    }
-    let python = peers::python()?;
+    let python = if words.is_empty() { check_while_installing()? } else { peers::python()? };
     let mut test = cargo();
     test.args(["test", "--workspace", "--features", "peers"]).env("HYPERSLAB_PEERS", &python);
     if std::env::var_os(SEED).is_none() {
@@ -37,6 +35,26 @@ pub(crate) fn run(words: &[String]) -> Outcome {
     page::browse()?;
     pictures::run(&["--check".to_owned()])?;
     python::run_tests(&[])
+}
+
+/// Checks the sets of features while the peers, the packages of the Python tests and those of the pages are installed.
+/// Returns the interpreter of the peers.
+fn check_while_installing() -> Result<PathBuf, String> {
+    std::thread::scope(|scope| {
+        let peers = scope.spawn(peers::python);
+        let others = scope.spawn(|| {
+            python::requirements()?;
+            page::install()
+        });
+        features::run()?;
+        joined(others.join())?;
+        joined(peers.join())
+    })
+}
+
+/// The outcome of a thread.
+fn joined<T>(outcome: std::thread::Result<Result<T, String>>) -> Result<T, String> {
+    outcome.map_err(|_| "an installation panicked".to_owned())?
 }
 
 /// Runs the offline tests with new random cases, as often as the first word says (10 times by default).

@@ -138,11 +138,20 @@ pub(crate) fn timed(name: &str, work: impl FnMut() -> Outcome) -> Outcome<(Strin
 
 /// Contenders and their medians, run in turn: a bad moment of the machine falls on all.
 pub(crate) fn timed_in_turn<const N: usize>(
+    contenders: [(&str, &mut dyn FnMut() -> Outcome); N],
+) -> Outcome<Vec<(String, f64)>> {
+    timed_in_turn_prepared(|| Ok(()), contenders)
+}
+
+/// The same, each run after preparing it, which does not count.
+pub(crate) fn timed_in_turn_prepared<const N: usize>(
+    mut prepare: impl FnMut() -> Outcome,
     mut contenders: [(&str, &mut dyn FnMut() -> Outcome); N],
 ) -> Outcome<Vec<(String, f64)>> {
     let mut seconds = [const { Vec::new() }; N];
     for run in 0..=RUNS {
         for ((_, work), seconds) in contenders.iter_mut().zip(&mut seconds) {
+            prepare()?;
             let start = Instant::now();
             work()?;
             if run > 0 {

@@ -7,6 +7,7 @@
 //! An area is a module and has its own script for the peers. Results are merged into `bench/results.jsonl`, from which
 //! `bench/RESULTS.md` and its picture are made.
 
+mod compare;
 mod convert;
 mod data;
 mod harness;
@@ -73,6 +74,10 @@ fn run() -> Outcome<bool> {
     }
     if arguments.next_if(|word| word == hdf5::CONTENDER).is_some() {
         hdf5::serve(&arguments.collect::<Vec<_>>())?;
+        return Ok(true);
+    }
+    if arguments.next_if(|word| word == "--compare").is_some() {
+        compare::run(arguments)?;
         return Ok(true);
     }
     let mut bench = Bench::from_arguments(arguments)?;

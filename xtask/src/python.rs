@@ -34,5 +34,7 @@ pub(crate) fn run_tests(words: &[String]) -> Outcome {
     // Reuse what `cargo test` has built: tests need no optimised wheel.
     let python = environment(TESTS, "dev")?;
     let folder = root().join("crates/hyperslab-python");
-    run(Command::new(&python).current_dir(&folder).args(["-m", "pytest", "tests"]).args(words))
+    let mut test = Command::new(&python);
+    test.current_dir(&folder).env("HYPERSLAB_REQUIRE_PEERS", "1");
+    run(test.args(["-m", "pytest", "tests"]).args(words))
 }

@@ -60,6 +60,23 @@ fn info_tells_the_same_of_every_format() {
     assert!(told(folder.path(), 0, &["info", "x.tet", "--chunks", "-n", "5"]).contains("22 more"));
 }
 
+/// A soft link, and a second hard link, are shown with their targets, and their bytes count once.
+#[test]
+fn info_shows_where_links_lead() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../hyperslab-hdf5/tests/golden");
+    let text = told(&golden, 0, &["info", "latest.h5"]);
+    let line = |start: &str| text.lines().find(|line| line.trim_start().starts_with(start)).expect("a line");
+    assert!(line("/soft → /types/f8").contains("float64") && !line("/soft").contains("96 B"), "{text}");
+    assert!(line("/types/up → /").contains("group") && line("/types/f8").contains("96 B"), "{text}");
+    assert!(text.contains("60 arrays · 3 links"), "{text}");
+    let document = json(&golden, 0, &["info", "latest.h5", "--json"]);
+    let node = |path: &str| document["nodes"].as_array()?.iter().find(|node| node["path"] == path);
+    assert_eq!(node("/soft").expect("the link")["link"], serde_json::json!({ "soft": "/types/f8" }));
+    assert_eq!(node("/types/up").expect("the link")["link"], serde_json::json!({ "hard": "/" }));
+    assert!(node("/types/f8").expect("the array").get("link").is_none());
+    assert!(told(&golden, 0, &["info", "latest.h5", "--tree"]).contains("soft → /types/f8"));
+}
+
 #[test]
 fn read_gives_the_same_values_of_every_format() {
     let folder = samples();

@@ -119,7 +119,7 @@ pub(crate) async fn node(Shared(state): Shared<Arc<State>>, uri: Uri, headers: H
         if node.as_ref().is_err_and(hyperslab::Error::is_not_found) {
             return Err(Failure::no_path(&path, &opened.name));
         }
-        let mut told = CatalogNode { path, node, usage: None }.to_json();
+        let mut told = CatalogNode { path, node, usage: None, alias: None }.to_json();
         told["format"] = opened.store.format().into();
         Ok(Answer::json(&told))
     })

@@ -1,5 +1,6 @@
 //! The catalog shown by `info`: nodes with shapes, types, filters and attributes.
 
+mod aliases;
 mod arrange;
 mod cdl;
 mod tree;
@@ -13,6 +14,7 @@ use hyperslab_core::{
 };
 use serde_json::{Map, Value, json};
 
+pub use aliases::Alias;
 pub use arrange::{CatalogDimension, SortBy, Total};
 pub use tree::NodeFacts;
 
@@ -39,6 +41,8 @@ pub struct CatalogNode {
     pub node: Result<Node>,
     /// The stored size of an array, or why it is unknown.
     pub usage: Option<Result<Usage>>,
+    /// The link that the path is, if the object has another path.
+    pub alias: Option<Alias>,
 }
 
 impl Catalog {
@@ -49,9 +53,10 @@ impl Catalog {
         let mut nodes = Vec::new();
         store.walk(&mut |path, node| {
             let usage = if let Ok(Node::Array(array)) = &node { Some(array.usage()) } else { None };
-            nodes.push(CatalogNode { path: path.to_owned(), node, usage });
+            nodes.push(CatalogNode { path: path.to_owned(), node, usage, alias: None });
             Ok(())
         })?;
+        aliases::find(&**store.inner(), &mut nodes);
         Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
     }
 
@@ -71,7 +76,7 @@ impl Catalog {
                     Err(error) => (Err(error), Vec::new()),
                 };
                 let usage = if let Ok(Node::Array(array)) = &node { Some(array.usage()) } else { None };
-                (CatalogNode { path: path.clone(), node, usage }, below)
+                (CatalogNode { path: path.clone(), node, usage, alias: None }, below)
             });
             pending.clear();
             for (node, below) in looked {
@@ -94,6 +99,7 @@ impl Catalog {
                 order.extend(below.into_iter().rev());
             }
         }
+        aliases::find(&**store.inner(), &mut nodes);
         Ok(Self { path: store.path().display().to_string(), format: store.format(), nodes })
     }
 
@@ -143,6 +149,15 @@ impl CatalogNode {
         }
     }
 
+    /// The path, and where it leads if it is a link: `/latest → /2024`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.alias {
+            Some(alias) => format!("{} → {}", self.path, alias.target()),
+            None => self.path.clone(),
+        }
+    }
+
     /// User attributes: all but a format's bookkeeping, such as HDF5's lists of dimension scales.
     #[must_use]
     pub fn user_attributes(&self) -> Vec<(&str, &Attribute)> {
@@ -184,6 +199,9 @@ impl CatalogNode {
                 with_attributes(&mut object, attributes);
             }
             _ => {}
+        }
+        if let Some(alias) = &self.alias {
+            object.insert("link".into(), alias.to_json());
         }
         Value::Object(object)
     }

@@ -85,7 +85,7 @@ mod written;
 #[cfg(feature = "zarr")]
 pub mod zarr_view;
 
-pub use catalog::{Catalog, CatalogDimension, CatalogNode, NodeFacts, SortBy, Total};
+pub use catalog::{Alias, Catalog, CatalogDimension, CatalogNode, NodeFacts, SortBy, Total};
 pub use folder::stores_in;
 pub use formats::{
     Format, create, create_table, extension_hint, format_named, format_of_extension, format_of_target,

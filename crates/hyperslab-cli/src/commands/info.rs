@@ -165,7 +165,8 @@ fn first_chunks(
 
 fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     let count = |kind: &dyn Fn(&Node) -> bool| {
-        catalog.nodes.iter().filter(|node| node.node.as_ref().is_ok_and(kind)).count()
+        let is_own = |node: &&CatalogNode| node.alias.is_none() && node.node.as_ref().is_ok_and(kind);
+        catalog.nodes.iter().filter(is_own).count()
     };
     let mut facts = vec![catalog.format.to_owned()];
     let mut tell = |count: usize, one: &str, many: &str| match count {
@@ -176,6 +177,9 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     tell(count(&|node| matches!(node, Node::Array(_))), "array", "arrays");
     tell(count(&|node| matches!(node, Node::Table(_))), "table", "tables");
     tell(count(&|node| matches!(node, Node::Geometry(_))), "geometry", "geometries");
+    let links =
+        catalog.nodes.iter().filter(|node| node.alias.is_some() || matches!(node.node, Ok(Node::Link(_))));
+    tell(links.count(), "link", "links");
     let failed = |unsupported: bool| {
         let of_kind = |node: &&CatalogNode| {
             node.node.as_ref().is_err_and(|error| error.is_unsupported() == unsupported)
@@ -185,7 +189,7 @@ fn head(catalog: &Catalog, out: &mut dyn Write) -> io::Result<()> {
     tell(failed(true), "unsupported node", "unsupported nodes");
     tell(failed(false), "damaged node", "damaged nodes");
     let (mut whole, mut stored) = (0_u64, 0_u64);
-    for node in &catalog.nodes {
+    for node in catalog.nodes.iter().filter(|node| node.alias.is_none()) {
         if let (Ok(Node::Array(array)), Some(Ok(usage))) = (&node.node, &node.usage) {
             whole = whole.saturating_add(array.schema().bytes().unwrap_or(0));
             stored = stored.saturating_add(usage.bytes);
@@ -209,6 +213,8 @@ fn nodes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
 fn node_row(node: &CatalogNode) -> Vec<String> {
     let facts = node.facts();
     let (stored, ratio) = match (&node.node, &node.usage) {
+        // Its bytes are listed at the object's own path.
+        _ if node.alias.is_some() => (String::new(), String::new()),
         (Ok(Node::Array(array)), Some(Ok(usage))) => {
             (pretty::bytes(usage.bytes), ratio(array.schema(), usage.bytes))
         }
@@ -216,7 +222,7 @@ fn node_row(node: &CatalogNode) -> Vec<String> {
         (_, Some(Err(_))) => ("damaged".into(), String::new()),
         _ => (String::new(), String::new()),
     };
-    vec![node.path.clone(), facts.kind, facts.shape, facts.chunks, facts.filters, stored, ratio]
+    vec![node.title(), facts.kind, facts.shape, facts.chunks, facts.filters, stored, ratio]
 }
 
 fn ratio(schema: &ArraySchema, stored: u64) -> String {
@@ -229,7 +235,8 @@ fn ratio(schema: &ArraySchema, stored: u64) -> String {
 }
 
 fn attributes(catalog: &Catalog, all: bool, out: &mut dyn Write) -> io::Result<()> {
-    for node in catalog.nodes.iter().filter(|node| all || !node.is_dimension()) {
+    let own = catalog.nodes.iter().filter(|node| node.alias.is_none());
+    for node in own.filter(|node| all || !node.is_dimension()) {
         let attributes = match node.attributes() {
             Some(attributes) if all => attributes.iter().collect(),
             _ => node.user_attributes(),

@@ -122,7 +122,9 @@ impl Catalog {
             self.nodes.iter().filter(is_group).map(|node| (node.path.clone(), Total::default())).collect();
         let groups: HashMap<String, usize> =
             totals.iter().enumerate().map(|(at, (path, _))| (path.clone(), at)).collect();
-        for node in self.nodes.iter().filter(|node| matches!(node.node, Ok(Node::Array(_)))) {
+        // An object counts once, at its own path.
+        let is_own = |node: &&CatalogNode| node.alias.is_none() && matches!(node.node, Ok(Node::Array(_)));
+        for node in self.nodes.iter().filter(is_own) {
             if let Some(group) = nearest_group(&groups, &node.path) {
                 totals[group].1.add(&Total { arrays: 1, size: node.size(), stored: node.stored() });
             }

@@ -134,7 +134,7 @@ impl Catalog {
                 text.push_str(if *above { "│   " } else { "    " });
             }
             text.push_str(if has_next { "├── " } else { "└── " });
-            let name = one_line(node.path.rsplit('/').next().unwrap_or_default());
+            let name = shown_name(node);
             if matches!(node.node, Ok(Node::Group(_))) {
                 text.push_str(&name);
             } else {
@@ -159,6 +159,13 @@ fn followed(levels: &[usize]) -> Vec<bool> {
     more
 }
 
+/// The name of a node, with the target of a link.
+fn shown_name(node: &CatalogNode) -> String {
+    let title = node.title();
+    let parent = node.path.rfind('/').map_or(0, |at| at + 1);
+    one_line(&title[parent..])
+}
+
 /// Names may hold any character; a tree has one line a node.
 fn one_line(name: &str) -> String {
     name.chars().map(|letter| if letter.is_control() { '�' } else { letter }).collect()
@@ -175,7 +182,7 @@ fn widest(shown: &[&CatalogNode], index: usize) -> usize {
     let own = parent(shown[index]);
     let near = shown[index.saturating_sub(64)..shown.len().min(index + 64)].iter();
     let names = near.filter(|node| parent(node) == own && !matches!(node.node, Ok(Node::Group(_))));
-    let lengths = names.map(|node| node.path.rsplit('/').next().unwrap_or_default().chars().count());
+    let lengths = names.map(|node| shown_name(node).chars().count());
     lengths.filter(|length| *length <= MOST).max().unwrap_or(0)
 }
 

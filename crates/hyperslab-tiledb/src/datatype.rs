@@ -14,16 +14,16 @@ pub enum CellValues {
 }
 
 impl CellValues {
-    /// The code of "variable" in files.
+    /// The code in files for a variable number of values.
     pub const VARIABLE: u32 = u32::MAX;
 
-    /// From its code.
+    /// The number with this code.
     #[must_use]
     pub const fn from_code(code: u32) -> Self {
         if code == Self::VARIABLE { Self::Variable } else { Self::Fixed(code) }
     }
 
-    /// Its code.
+    /// The code in files.
     #[must_use]
     pub const fn code(self) -> u32 {
         match self {
@@ -188,7 +188,8 @@ impl Datatype {
         matches!(self, Self::DateTime(_) | Self::Time(_))
     }
 
-    /// Returns true if it is text of one-byte units, which RLE and dictionary treat apart when its length varies.
+    /// Returns true if it is text of one-byte units. RLE and dictionary filters handle it specially if its length
+    /// varies.
     #[must_use]
     pub const fn is_narrow_text(self) -> bool {
         matches!(self, Self::StringAscii | Self::StringUtf8)
@@ -279,7 +280,7 @@ impl Datatype {
 }
 
 impl Number {
-    /// Bytes of one.
+    /// The size of one value in bytes.
     #[must_use]
     pub const fn size(self) -> usize {
         match self {
@@ -290,7 +291,7 @@ impl Number {
         }
     }
 
-    /// Smallest and largest value of an integer type.
+    /// The smallest and the largest value of an integer type.
     pub(crate) const fn limits(self) -> (i128, i128) {
         let bits = 8 * self.size() as u32;
         if self.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }

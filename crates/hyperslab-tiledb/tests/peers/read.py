@@ -52,7 +52,7 @@ def main(root):
                 found["meta"] = {key: plain(value) for key, value in group.meta.items()}
         else:
             found = read(uri, ctx)
-            # What a reader of ours would never notice: the library must be able to go on with the array.
+            # Errors that only the library would notice: it must be able to continue with the array.
             tiledb.consolidate(uri, ctx=ctx)
             tiledb.vacuum(uri, ctx=ctx)
             again = read(uri, ctx)

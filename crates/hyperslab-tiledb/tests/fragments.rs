@@ -1,5 +1,5 @@
 //! Arrays with many fragments: appending, consolidation, vacuum, and kills in between.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

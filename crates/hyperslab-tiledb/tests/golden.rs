@@ -1,5 +1,5 @@
 //! Arrays written by the real library, stored here. Reads them intact and with every kind of damage.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! Inputs with which the real library crashes, loses rows or writes files that it cannot read. None of that happens
 //! here.
-#![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "common/sparse.rs"]
 mod sparse;

@@ -1,5 +1,5 @@
 //! Interoperability with the real library: reads what it writes, and lets it read what this crate writes.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod common;
 #[path = "peers/write.rs"]

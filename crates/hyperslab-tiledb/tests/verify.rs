@@ -1,5 +1,5 @@
 //! Deep checks of damaged tiles.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "common/sparse.rs"]
 mod sparse;

@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn integers_are_truncated_and_nothing_is_null() {
+    fn integers_are_truncated_and_empty_is_null() {
         let mut stats = Stats::default();
         assert_eq!(stats.to_json(true)["mean"], Value::Null);
         for number in [-3.0, 0.0, 2.0] {

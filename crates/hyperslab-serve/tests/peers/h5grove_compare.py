@@ -108,7 +108,7 @@ def make_sources(folder: pathlib.Path) -> None:
         file.create_dataset("raw", (3, 4), "f8", external=[("raw.bin", 0, h5py.h5f.UNLIMITED)])
 
 
-# Further paths to ask for.
+# Additional paths to request.
 MORE = {"types.h5": ["/named"], "tree.h5": ["/soft", "/dangling", "/outside", "/z/loop/deep", "/a/", "/nope"]}
 
 
@@ -133,7 +133,7 @@ def requests(folder: pathlib.Path):
             yield "data", {"file": name, "path": path, "format": "npy"}
             yield "data", {"file": name, "path": path, "format": "csv"}
             yield "data", {"file": name, "path": path, "format": "bin"}
-            # Of complex numbers h5grove drops the imaginary part; we refuse.
+            # h5grove drops the imaginary part of complex numbers; Hyperslab rejects them.
             if "complex" not in path:
                 yield "stats", {"file": name, "path": path}
     cube = {"file": "tree.h5", "path": "/z/deep/cube"}
@@ -175,7 +175,7 @@ def normal(endpoint: str, parameters: dict, kind: str, body: bytes):
     if kind == "application/json":
         document = without_pad(json.loads(body))
         if endpoint == "stats" and "mean" in document:
-            # Sums in double precision here, in that of the data there.
+            # Hyperslab sums in double precision, h5grove in the precision of the data.
             for name in ("mean", "std"):
                 if isinstance(document[name], float):
                     document[name] = float(f"{document[name]:.4g}")
@@ -217,7 +217,7 @@ def compare(folder: pathlib.Path, url: str) -> None:
         theirs, ours = fetch(theirs_host, endpoint, parameters), fetch(ours_host, endpoint, parameters)
         count += 1
         if theirs[0] == 500:
-            # It fails on its own; we must answer or refuse, and not fail.
+            # h5grove fails on this request. Hyperslab must answer or reject it without failing.
             refused += 1
             if ours[0] >= 500:
                 differences.append(f"{endpoint} {parameters}: both fail, ours {ours[0]} {ours[2][:200]!r}")
@@ -238,7 +238,7 @@ def compare(folder: pathlib.Path, url: str) -> None:
     sys.stdout.write("\n".join(differences))
 
 
-# Differences that `src/grove.rs` lists, by the request that shows them.
+# Differences listed in `src/grove.rs`, by a request that shows them.
 KNOWN = {
     ("data", "/numbers/f2", None),
     ("stats", "/numbers/f2", None),

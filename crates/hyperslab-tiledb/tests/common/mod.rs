@@ -1,5 +1,5 @@
 //! Compares a store with records of what the library reads from it.
-#![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 

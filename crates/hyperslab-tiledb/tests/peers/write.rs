@@ -1,5 +1,5 @@
 //! The real library reads, aggregates, consolidates and vacuums what this crate writes.
-#![expect(clippy::panic, reason = "tests fail by panicking")]
+#![expect(clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;

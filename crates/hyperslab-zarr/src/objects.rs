@@ -79,7 +79,7 @@ mod tests {
     use hyperslab_core::LocalStorage;
 
     #[test]
-    fn an_object_that_was_replaced_is_read_anew() -> Result<()> {
+    fn a_replaced_object_is_read_again() -> Result<()> {
         let folder = tempfile::tempdir().unwrap();
         let (path, other) = (folder.path().join("0"), folder.path().join("new"));
         let directory: Arc<dyn Storage> = Arc::new(LocalStorage::new(folder.path()));

@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn codecs_out_of_place_are_refused() {
+    fn misplaced_codecs_are_rejected() {
         let doc = Doc { store: "x", key: "zarr.json" };
         for codecs in [
             json!([]),

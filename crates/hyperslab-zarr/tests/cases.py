@@ -86,7 +86,7 @@ class Cases:
             array[()] = data[()]
         try:
             array = zarr.open_array(store, mode="r")
-        except ValueError as problem:  # structs in structs of v2, which zarr writes and cannot open again
+        except ValueError as problem:  # structs inside structs in v2, which zarr writes but cannot open
             print("zarr cannot open", name, repr(problem)[:200])
         self.add(name, array)
 

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bits_are_packed_and_come_back() {
+    fn bits_round_trip() {
         let four = PackBits {
             size: 1,
             first: 0,
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_those_of_numcodecs() {
+    fn booleans_match_numcodecs() {
         let mut packed = Vec::new();
         PackBits::BOOLEANS.encode(&[1, 0, 1, 0, 0, 0, 0, 1, 1], &mut packed);
         assert_eq!(packed, [7, 0b1010_0001, 0b1000_0000]);

@@ -29,7 +29,7 @@ def rows(array):
 
 
 def linked(read, links, directed):
-    """Links by the positions of their ends, in any order of the links."""
+    """Links by the positions of their ends, in sorted order."""
     positions = rows(read["positions"] if "positions" in read else read["vertices"])
     ends = [tuple(positions[i] for i in link) for link in np.asarray(links)]
     return sorted(ends if directed else (tuple(sorted(link)) for link in ends))

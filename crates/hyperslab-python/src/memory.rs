@@ -1,6 +1,6 @@
 //! Engine buffers as NumPy arrays, without a copy.
 
-#![expect(unsafe_code, reason = "NumPy arrays over our memory are made through NumPy's C interface")]
+#![expect(unsafe_code, reason = "creating NumPy arrays over engine buffers needs NumPy's C API")]
 
 use std::os::raw::{c_int, c_void};
 
@@ -21,7 +21,7 @@ struct Memory {
 }
 
 /// Never read, because NumPy has the pointer. Only keeps the memory alive.
-#[expect(dead_code, reason = "held so that it lives")]
+#[expect(dead_code, reason = "keeps the memory alive")]
 enum Held {
     Shared(Bytes),
     Own(Buffer),

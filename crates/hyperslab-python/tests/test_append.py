@@ -191,7 +191,7 @@ def test_an_array_of_tiledb(tmp_path: Path) -> None:
         more.extend("/t", data[:7], axis="z")
         more.extend("/n", data[:7].astype("int64"), axis="z")
         more.update_attrs("/t", {"units": "K"})
-        with pytest.raises(hyperslab.UnsupportedError, match="making /new"):
+        with pytest.raises(hyperslab.UnsupportedError, match="creating /new"):
             more.create_array("/new", data)
     assert np.array_equal(hyperslab.open(path)["/t"][...], longer)
     assert np.array_equal(hyperslab.open(path)["/n"][...], longer.astype("int64"))

@@ -39,7 +39,7 @@ pub(crate) async fn serve(
         builder.timer(TokioTimer::new()).header_read_timeout(options.header_timeout);
         let connection = builder.serve_connection(io, service.clone());
         tokio::spawn(async move {
-            // A client that disconnects, or is disconnected, concerns nobody else.
+            // Errors of one client's connection must not affect the others.
             let _ = connection.await;
             drop(place);
         });

@@ -131,7 +131,7 @@ impl Stores {
         self.entries().contains_key(name)
     }
 
-    /// Reopens a store on its next use, because remote objects that changed cause errors.
+    /// Closes a store, so that its next use reopens it: reading a remote object that has changed is an error.
     pub(crate) fn forget(&self, name: &str) {
         self.entries().remove(name);
     }

@@ -49,8 +49,8 @@ pub(crate) struct Job {
 /// Memory held by a response until it is sent.
 #[derive(Debug)]
 pub(crate) struct Held(
-    #[expect(dead_code, reason = "dropped with the answer")] OwnedSemaphorePermit,
-    #[expect(dead_code, reason = "dropped with the answer")] Option<OwnedSemaphorePermit>,
+    #[expect(dead_code, reason = "released with the response")] OwnedSemaphorePermit,
+    #[expect(dead_code, reason = "released with the response")] Option<OwnedSemaphorePermit>,
 );
 
 /// Cancels a job when the future that waits for it is dropped: the client disconnected, or time ran out.

@@ -67,7 +67,7 @@ pub enum Datatype {
 
 /// The numeric type of values, for comparing, adding and filtering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the plain numbers say themselves what they are")]
+#[expect(missing_docs, reason = "the names are self-explanatory")]
 pub enum Number {
     I8,
     I16,
@@ -315,7 +315,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_are_those_of_the_format() {
+    fn codes_match_the_format() {
         for code in 0..=43 {
             assert_eq!(Datatype::from_code(code).map(Datatype::code), Some(code));
         }

@@ -33,7 +33,7 @@ pub fn patch_structures(patches: &[[u8; 4]]) {
 }
 
 /// Applies the patches to a structure. Fuzzing builds only.
-#[expect(unexpected_cfgs, reason = "cargo-fuzz sets it, and nobody declares it")]
+#[expect(unexpected_cfgs, reason = "set by cargo-fuzz, but not declared")]
 pub(crate) fn patched(mut structure: Vec<u8>) -> Vec<u8> {
     if cfg!(fuzzing) {
         PATCHES.with_borrow_mut(|(number, patches)| {

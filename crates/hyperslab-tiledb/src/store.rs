@@ -26,7 +26,7 @@ pub struct TileDbStore {
     options: OpenOptions,
     /// The absolute path of the root. Absolute member addresses below it resolve to this store.
     location: Option<String>,
-    root: Place,
+    root: Entry,
 }
 
 /// The suffix for an attribute that has the same name as a dimension.
@@ -34,14 +34,14 @@ pub(crate) const COORDINATE_ENDING: &str = ".data";
 
 /// The object at some prefix of the directory.
 #[derive(Debug, Clone)]
-enum Place {
+enum Entry {
     Array(Arc<OpenArray>),
     Group(Arc<Group>),
 }
 
 /// The object that a path leads to.
-enum Found {
-    Place(Place),
+enum Resolved {
+    Entry(Entry),
     Attribute(Arc<OpenArray>, usize),
     /// Labels of a dimension: their array, and the label's position.
     Label(Arc<OpenArray>, usize),
@@ -89,7 +89,7 @@ fn has_any(directory: &dyn Storage, prefix: &str, names: &[&str]) -> Result<bool
 ///
 /// [`NotFound`](Error::NotFound) if there is none; otherwise any error in its schema.
 pub fn open(directory: Arc<dyn Storage>, options: OpenOptions) -> Result<TileDbStore> {
-    let root = Place::open(&directory, String::new(), &options)?;
+    let root = Entry::open(&directory, String::new(), &options)?;
     let name = Arc::clone(directory.name());
     Ok(TileDbStore { directory, name, options, location: None, root })
 }
@@ -105,7 +105,7 @@ pub fn open_path(path: &Path, options: OpenOptions) -> Result<TileDbStore> {
     Ok(store)
 }
 
-impl Place {
+impl Entry {
     fn open(directory: &Arc<dyn Storage>, prefix: String, options: &OpenOptions) -> Result<Self> {
         if is_array(&**directory, &prefix)? {
             let array = OpenArray::open(Arc::clone(directory), prefix, options.clone())?;
@@ -160,7 +160,7 @@ impl TileDbStore {
                 };
                 let place = format!("{group}/{name}");
                 if schema.labels[axis] == Labels::None
-                    && let Ok(Found::Place(Place::Array(labels))) = self.find(&place)
+                    && let Ok(Resolved::Entry(Entry::Array(labels))) = self.find(&place)
                     && labels.schema.dimensions.len() == 1
                     && labels.schema.dimensions[0].name == name
                     && Self::is_single_field(&labels, &place)
@@ -182,7 +182,7 @@ impl TileDbStore {
     }
 
     /// Resolves a path from the root.
-    fn find(&self, path: &str) -> Result<Found> {
+    fn find(&self, path: &str) -> Result<Resolved> {
         let normal = normal_path(path);
         let mut place = self.root.clone();
         let parts: Vec<&str> = normal.split('/').filter(|part| !part.is_empty()).collect();
@@ -193,29 +193,29 @@ impl TileDbStore {
             let last = depth + 1 == parts.len();
             let missing = || Error::not_found(Arc::clone(&self.name), normal.clone());
             match &place {
-                Place::Array(array) => {
+                Entry::Array(array) => {
                     if array.schema.kind != ArrayKind::Dense || !last {
                         return Err(missing());
                     }
                     let mut attributes = 0..array.schema.attributes.len();
                     if let Some(index) = attributes.find(|&index| Self::has_node_name(array, index, part)) {
-                        return Ok(Found::Attribute(Arc::clone(array), index));
+                        return Ok(Resolved::Attribute(Arc::clone(array), index));
                     }
                     let label = label::shown(&array.schema).find(|(_, label)| label.name == **part);
                     let (index, _) = label.ok_or_else(missing)?;
-                    return Ok(Found::Label(Arc::clone(array), index));
+                    return Ok(Resolved::Label(Arc::clone(array), index));
                 }
-                Place::Group(group) => {
+                Entry::Group(group) => {
                     let member = group.member(part).ok_or_else(missing)?;
                     match self.member_prefix(group, member)? {
-                        Some(prefix) => place = Place::open(&self.directory, prefix, &self.options)?,
-                        None if last => return Ok(Found::Link(member.uri.clone())),
+                        Some(prefix) => place = Entry::open(&self.directory, prefix, &self.options)?,
+                        None if last => return Ok(Resolved::Link(member.uri.clone())),
                         None => return Err(missing()),
                     }
                 }
             }
         }
-        Ok(Found::Place(place))
+        Ok(Resolved::Entry(place))
     }
 
     /// The prefix of a member in the directory; `None` if it is outside.
@@ -248,7 +248,7 @@ impl TileDbStore {
 
     /// Returns true if the store is a group, not a single array.
     pub(crate) const fn is_group(&self) -> bool {
-        matches!(self.root, Place::Group(_))
+        matches!(self.root, Entry::Group(_))
     }
 
     /// Returns true if a node exists at a path.
@@ -259,7 +259,7 @@ impl TileDbStore {
     /// Whether the node at a path is a group; `None` if there is none.
     pub(crate) fn is_group_at(&self, path: &str) -> Result<Option<bool>> {
         match self.find(path) {
-            Ok(found) => Ok(Some(matches!(found, Found::Place(Place::Group(_))))),
+            Ok(found) => Ok(Some(matches!(found, Resolved::Entry(Entry::Group(_))))),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -268,8 +268,8 @@ impl TileDbStore {
     /// The folder of the array or group at a path, relative to the store; `None` if there is none.
     pub(crate) fn folder_of(&self, path: &str) -> Result<Option<String>> {
         let prefix = match self.find(path) {
-            Ok(Found::Place(Place::Array(array))) => array.prefix.clone(),
-            Ok(Found::Place(Place::Group(group))) => group.prefix.clone(),
+            Ok(Resolved::Entry(Entry::Array(array))) => array.prefix.clone(),
+            Ok(Resolved::Entry(Entry::Group(group))) => group.prefix.clone(),
             Ok(_) => return Ok(None),
             Err(error) if error.is_not_found() => return Ok(None),
             Err(error) => return Err(error),
@@ -288,14 +288,14 @@ impl TileDbStore {
             return;
         }
         match self.find(path) {
-            Ok(Found::Place(Place::Array(array))) => {
+            Ok(Resolved::Entry(Entry::Array(array))) => {
                 visit(path, Ok(Arc::clone(&array)));
                 for (_, own) in label::shown(&array.schema).filter(|(_, own)| own.relative) {
                     let labels = label::open(&array, own).map(|(labels, _)| labels);
                     visit(&child_path(path, &own.name), labels);
                 }
             }
-            Ok(Found::Place(Place::Group(group))) => {
+            Ok(Resolved::Entry(Entry::Group(group))) => {
                 for member in &group.members {
                     self.walk(&child_path(path, &member.name), depth + 1, visit);
                 }
@@ -321,14 +321,14 @@ impl Store for TileDbStore {
 
     fn children(&self, path: &str) -> Result<Vec<String>> {
         match self.find(path)? {
-            Found::Place(Place::Array(array)) if Self::is_single_field(&array, path) => Ok(Vec::new()),
-            Found::Place(Place::Array(array)) if array.schema.kind == ArrayKind::Dense => {
+            Resolved::Entry(Entry::Array(array)) if Self::is_single_field(&array, path) => Ok(Vec::new()),
+            Resolved::Entry(Entry::Array(array)) if array.schema.kind == ArrayKind::Dense => {
                 let attributes =
                     (0..array.schema.attributes.len()).map(|index| Self::node_name(&array, index));
                 let labels = label::shown(&array.schema).map(|(_, label)| label.name.clone());
                 Ok(attributes.chain(labels).collect())
             }
-            Found::Place(Place::Group(group)) => {
+            Resolved::Entry(Entry::Group(group)) => {
                 Ok(group.members.iter().map(|member| member.name.clone()).collect())
             }
             _ => Ok(Vec::new()),
@@ -338,21 +338,21 @@ impl Store for TileDbStore {
     fn node(&self, path: &str) -> Result<Node> {
         let normal = normal_path(path);
         match self.find(&normal)? {
-            Found::Place(Place::Array(array)) => match array.schema.kind {
+            Resolved::Entry(Entry::Array(array)) => match array.schema.kind {
                 ArrayKind::Dense if Self::is_single_field(&array, &normal) => self.field(array, 0, &normal),
                 ArrayKind::Dense => Ok(Node::Group(array.attributes()?)),
                 ArrayKind::Sparse => Self::table(&array, &normal),
             },
-            Found::Place(Place::Group(group)) => {
+            Resolved::Entry(Entry::Group(group)) => {
                 let (window, key) = (self.options.at, self.options.key.as_ref());
                 let attributes = crate::metadata::read(&*self.directory, &group.prefix, window, key)?;
                 Ok(Node::Group(attributes.into_iter().collect()))
             }
-            Found::Attribute(array, index) => self.field(array, index, &normal),
-            Found::Label(array, index) => {
+            Resolved::Attribute(array, index) => self.field(array, index, &normal),
+            Resolved::Label(array, index) => {
                 Ok(Node::Array(Arc::new(label::node(&array, &array.schema.labels[index], &normal)?)))
             }
-            Found::Link(target) => Ok(Node::Link(target)),
+            Resolved::Link(target) => Ok(Node::Link(target)),
         }
     }
 

@@ -321,7 +321,7 @@ impl ZarrArray {
     }
 
     /// A reference to a chunk's object, without checking that it exists.
-    fn unseen(&self, key: BlobKey) -> ChunkRef {
+    fn unchecked_reference(&self, key: BlobKey) -> ChunkRef {
         match self.chunk_bytes {
             Some(bytes) if self.pipeline.is_plain() && self.scale == 1 => {
                 ChunkRef::plain(key, 0, bytes as u64)
@@ -577,7 +577,7 @@ impl Array for ZarrArray {
             let locate = |chunk: &ChunkCoord| {
                 let key = self.keys.key(&self.key, chunk);
                 if remote {
-                    return Ok(Some(self.unseen(BlobKey::named(key))));
+                    return Ok(Some(self.unchecked_reference(BlobKey::named(key))));
                 }
                 let size = self.objects.size(&key)?;
                 size.map(|size| {

@@ -32,7 +32,7 @@ impl Objects {
     }
 
     fn kept(&self) -> Option<MutexGuard<'_, HashMap<Arc<str>, Kept>>> {
-        // The map stays consistent whatever a panicking thread was doing.
+        // The map stays consistent even if a thread panicked.
         Some(self.kept.as_ref()?.lock().unwrap_or_else(PoisonError::into_inner))
     }
 

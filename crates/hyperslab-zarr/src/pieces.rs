@@ -124,7 +124,7 @@ impl Decoder {
     fn ahead(frames: Frames) -> Self {
         let (sender, pieces) = sync_channel(WAITING);
         let (back, used) = channel();
-        // Taken by the thread, or by us if there is no thread.
+        // Taken by the thread, or below if no thread could be started.
         let slot = Arc::new(Mutex::new(Some(frames)));
         let take = |slot: &Mutex<Option<_>>| slot.lock().unwrap_or_else(PoisonError::into_inner).take();
         let work = {

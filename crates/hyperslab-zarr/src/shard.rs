@@ -21,7 +21,7 @@ pub(crate) struct IndexFormat {
 }
 
 impl IndexFormat {
-    /// The format that we and other writers use: at the end, little-endian, with a checksum.
+    /// The common format: at the end, little-endian, with a checksum.
     pub(crate) const USUAL: Self = Self { at_start: false, checksum: true, big: false };
 
     pub(crate) fn parse(configuration: &Map<String, Value>, doc: Doc<'_>) -> Result<Self> {

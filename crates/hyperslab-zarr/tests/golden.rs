@@ -66,7 +66,7 @@ fn drive(files: &BTreeMap<String, Vec<u8>>) {
     let _ = store.verify(Depth::Deep, &mut Report::default());
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();

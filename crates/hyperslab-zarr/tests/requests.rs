@@ -14,7 +14,7 @@ const SHAPE: [u64; 2] = [16, 16];
 const CHUNK: [u64; 2] = [4, 4];
 
 /// Writes 16 × 16 numbers in chunks of 4 × 4, without the last row of chunks, and opens them with a request log.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn opened(folder: &std::path::Path, shard: Option<u64>) -> (Arc<dyn Array>, RequestLog) {
     let target = folder.join("a.zarr");
     let options = WriteOptions { shard_shape: shard.map(|each| vec![each]), ..Default::default() };
@@ -40,7 +40,7 @@ fn opened(folder: &std::path::Path, shard: Option<u64>) -> (Arc<dyn Array>, Requ
     (array, log)
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn read(array: &dyn Array, start: [u64; 2], shape: [u64; 2]) -> Vec<i32> {
     let values = read_serial(array, Positions::region(&Region::new(&start, &shape))).unwrap();
     values.as_slice::<i32>().unwrap().to_vec()

@@ -12,7 +12,7 @@ use hyperslab_core::{
 use hyperslab_zarr::{WriteOptions, ZarrAppend, ZarrFormat, ZarrSink};
 use proptest::prelude::*;
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn sink(target: &std::path::Path, options: WriteOptions) -> Box<dyn Sink> {
     Box::new(ZarrSink::create(target, options).unwrap())
 }
@@ -243,7 +243,7 @@ fn consolidated_keys_cannot_leave_the_store() {
 }
 
 /// Creates a group and an array of three chunks.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn fill(mut sink: Box<dyn Sink>) {
     sink.group("/g", &Attributes::new()).unwrap();
     let array = sink.array("/g/a", &ArraySpec::new(DType::UInt8, Grid::new(&[5], &[2]).unwrap())).unwrap();

@@ -7,13 +7,13 @@ use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQue
 use hyperslab_zvf::{CrossLevel, Kind, PyramidOptions, WriteOptions, ZvfWriter, build_pyramid};
 use serde_json::{Value, json};
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn floats(numbers: impl IntoIterator<Item = f32>, shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.into_iter().flat_map(f32::to_ne_bytes).collect();
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn integers(numbers: impl IntoIterator<Item = i64>, shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.into_iter().flat_map(i64::to_ne_bytes).collect();
     Values::new(DType::Int64, shape, Elements::fixed(bytes)).unwrap()
@@ -47,12 +47,12 @@ fn part(kind: Kind, first: u64, count: u64) -> GeometryData {
     data
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn ask(path: &Path, query: &GeometryQuery) -> GeometryData {
     hyperslab_zvf::open_path(path).unwrap().geometry().unwrap().query(query).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn verified(path: &Path) {
     let mut report = Report::default();
     hyperslab_zvf::open_path(path).unwrap().verify(Depth::Deep, &mut report).unwrap();
@@ -61,7 +61,7 @@ fn verified(path: &Path) {
 }
 
 /// Positions, weighted links and objects by the numbers of vertices, independent of their order.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn meaning(data: &GeometryData, sorted_ends: bool) -> Value {
     let n = data.attributes[0].1.as_slice::<i64>().unwrap();
     let positions = data.vertices.to_json();

@@ -6,7 +6,7 @@ use hyperslab_core::{DType, Depth, Elements, Geometry, GeometryData, GeometryQue
 use hyperslab_zvf::{Kind, WriteOptions};
 use serde_json::{Value, json};
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn values(dtype: DType, numbers: &[f64], shape: &[u64]) -> Values {
     let bytes: Vec<u8> = match dtype {
         DType::Float32 => numbers.iter().flat_map(|number| (*number as f32).to_ne_bytes()).collect(),
@@ -30,7 +30,7 @@ fn lines(ids: &[i64], dtype: DType) -> GeometryData {
     data
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
     let mut document: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     change(&mut document["attributes"]);
@@ -38,7 +38,7 @@ fn edit(path: &Path, change: impl FnOnce(&mut Value)) {
 }
 
 /// A store whose level 0 contains the lines 2, 3 and 5 and adds to level 1, which contains the lines 0 and 4.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn additive(folder: &Path, coarse: DType) -> std::path::PathBuf {
     let (store, other) = (folder.join("store"), folder.join("other"));
     let mut options = WriteOptions::new(vec![25.0; 2]);
@@ -64,13 +64,13 @@ fn additive(folder: &Path, coarse: DType) -> std::path::PathBuf {
     store
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn ask(store: &Path, query: &GeometryQuery) -> GeometryData {
     hyperslab_zvf::open_path(store).unwrap().geometry().unwrap().query(query).unwrap()
 }
 
 /// The vertex numbers of each object and of the ends of links, and the objects' attributes.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn meaning(data: &GeometryData) -> Value {
     let n = data.attributes[0].1.as_slice::<i64>().unwrap();
     let positions = data.vertices.to_json();
@@ -89,7 +89,7 @@ fn meaning(data: &GeometryData) -> Value {
     json!([objects, links, data.object_attributes[0].1.to_json()])
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn complaints(store: &Path) -> Vec<String> {
     let mut report = Report::default();
     hyperslab_zvf::open_path(store).unwrap().verify(Depth::Deep, &mut report).unwrap();

@@ -157,7 +157,7 @@ fn unsupported_stores_are_rejected_by_name() {
     assert!(error.is_unsupported() && error.to_string().contains("before 0.6"), "{error}");
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn load(folder: &Path, prefix: &str, files: &mut BTreeMap<String, Vec<u8>>) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let entry = entry.unwrap();

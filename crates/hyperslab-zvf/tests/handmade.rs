@@ -21,7 +21,7 @@ fn attributes(object: Value) -> Attributes {
 }
 
 /// A chunk-grid array with cells at chunks -1 and 0 of one axis.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn cells(sink: &mut dyn Sink, path: &str, own: Value, cells: [Option<Vec<u8>>; 2]) {
     let names: Vec<&str> = ["-1", "0"]
         .into_iter()
@@ -51,7 +51,7 @@ fn floats(floats: &[f32]) -> Vec<u8> {
 }
 
 /// One axis, chunks of 10: rows at -9, -8, -7 in chunk -1 and at 1, 2, 3, 4 in chunk 0.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn make(target: &Path, kind: &str, directed: bool, policy: &str, bad_manifest: bool) {
     let mut sink: Box<dyn Sink> = Box::new(ZarrSink::create(target, Default::default()).unwrap());
     let root = json!({

@@ -7,7 +7,7 @@ use hyperslab_core::{Geometry, GeometryQuery, LocalStorage};
 use hyperslab_testing::{LoggedStorage, RequestLog};
 use hyperslab_zvf::ZvfGeometry;
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn opened(name: &str) -> (ZvfGeometry, RequestLog) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/stores").join(name);
     let directory = LoggedStorage::new(LocalStorage::new(path));

@@ -8,7 +8,7 @@ use hyperslab_core::{
 use hyperslab_zvf::{Kind, WriteOptions};
 
 /// Writes points in chunks of 10 along one axis, uncompressed, each linked to the next.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn written(folder: &Path) -> PathBuf {
     let target = folder.join("graph");
     let bytes: Vec<u8> = (0..40).flat_map(|i| (i as f32).to_ne_bytes()).collect();
@@ -29,7 +29,7 @@ fn ask(path: &Path, query: &GeometryQuery) -> Result<GeometryData, Error> {
     hyperslab_zvf::open_path(path)?.geometry()?.query(query)
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn is_well(path: &Path) -> bool {
     let mut report = Report::default();
     hyperslab_zvf::open_path(path).unwrap().verify(Depth::Quick, &mut report).unwrap();
@@ -37,7 +37,7 @@ fn is_well(path: &Path) -> bool {
 }
 
 /// Replaces the payload of an uncompressed cell: a count of one, a length, the bytes.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn put_cell(path: &Path, payload: &[u8]) {
     assert!(path.exists(), "{}", path.display());
     let mut bytes = vec![1, 0, 0, 0];
@@ -46,7 +46,7 @@ fn put_cell(path: &Path, payload: &[u8]) {
     std::fs::write(path, bytes).unwrap();
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn edit(path: &Path, from: &str, to: &str) {
     let text = std::fs::read_to_string(path).unwrap();
     assert!(text.contains(from), "{text}");

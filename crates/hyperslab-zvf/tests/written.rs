@@ -25,13 +25,13 @@ impl Random {
     }
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn floats(numbers: &[f32], shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     Values::new(DType::Float32, shape, Elements::fixed(bytes)).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn integers(numbers: &[i64], shape: &[u64]) -> Values {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_ne_bytes()).collect();
     Values::new(DType::Int64, shape, Elements::fixed(bytes)).unwrap()
@@ -92,12 +92,12 @@ fn sample(kind: Kind, count: u64) -> GeometryData {
     data
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn ask(path: &Path, query: &GeometryQuery) -> GeometryData {
     hyperslab_zvf::open_path(path).unwrap().geometry().unwrap().query(query).unwrap()
 }
 
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn verified(path: &Path) {
     let mut report = Report::default();
     hyperslab_zvf::open_path(path).unwrap().verify(Depth::Deep, &mut report).unwrap();
@@ -107,7 +107,7 @@ fn verified(path: &Path) {
 
 /// The content of a geometry, independent of the vertex order: positions, weighted links and objects, by the numbers
 /// in `n`.
-#[expect(clippy::unwrap_used, reason = "a failure here is a failure of the test")]
+#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 fn meaning(data: &GeometryData, undirected: bool) -> Value {
     let n: Vec<i64> =
         data.attributes.iter().find(|(name, _)| name == "n").unwrap().1.as_slice().unwrap().to_vec();

@@ -1,6 +1,6 @@
-"""Makes HDF5 files of every type, and compares our answers with those of h5grove under FastAPI.
+"""Creates HDF5 files of every type, and compares the server's responses with those of h5grove under FastAPI.
 
-What differs on purpose is listed in `src/grove.rs`; `normal` below takes it away before bodies are compared.
+Intentional differences are listed in `src/grove.rs`; `normal` below removes them before bodies are compared.
 """
 
 import http.client
@@ -91,7 +91,7 @@ def make(folder: pathlib.Path) -> None:
 
 
 def make_sources(folder: pathlib.Path) -> None:
-    """A file that is made of others, which the server does not follow, and of itself."""
+    """A file with sources in other files, which the server does not follow, and in itself."""
     numbers = np.arange(12.0).reshape(3, 4)
     with h5py.File(folder / "source.h5", "w") as file:
         file.create_dataset("d", data=numbers, maxshape=(None, 4))
@@ -113,7 +113,7 @@ MORE = {"types.h5": ["/named"], "tree.h5": ["/soft", "/dangling", "/outside", "/
 
 
 def requests(folder: pathlib.Path):
-    """Every request that is made of both servers."""
+    """Every request that is sent to both servers."""
     for name in ["types.h5", "tree.h5", "ordered.h5"]:
         paths = ["/"]
         with h5py.File(folder / name) as file:
@@ -163,7 +163,7 @@ def fetch(host: str, endpoint: str, parameters: dict) -> tuple[int, str, bytes]:
 
 
 def without_pad(document):
-    """H5Web reads `strPad`; h5grove sends `strpad` alone."""
+    """H5Web expects `strPad`, but h5grove sends only `strpad`."""
     if isinstance(document, dict):
         return {name: without_pad(value) for name, value in document.items() if name != "strPad"}
     if isinstance(document, list):
@@ -254,7 +254,7 @@ KNOWN = {
 
 
 def is_object_bytes(endpoint: str, parameters: dict, folder: pathlib.Path) -> bool:
-    """h5grove sends the addresses of Python objects in its own memory for bytes of variable length."""
+    """For variable-length bytes, h5grove sends the addresses of Python objects in its own memory."""
     if endpoint != "data" or parameters.get("format") != "bin":
         return False
     with h5py.File(folder / parameters["file"]) as file:

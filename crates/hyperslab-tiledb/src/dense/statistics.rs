@@ -25,8 +25,8 @@ impl DenseAttribute {
         Ok(all)
     }
 
-    /// The only fragment that covers a chunk, if it covers it completely, and the tile's number in it. Returns `None`
-    /// if its statistics differ from those of the visible cells.
+    /// The newest fragment of a chunk, if it covers the chunk completely, and the tile's number in it. Returns `None` if
+    /// its statistics differ from those of the visible cells.
     fn holder<'a>(
         &self,
         fragments: &'a [DenseFragment],

@@ -125,8 +125,8 @@ impl TileCodec {
                 continue;
             }
             let Scratch { data: buffers, metadata: metadata_buffers } = scratch;
-            let (held_metadata, spare_metadata) = metadata.look(chunk.metadata, metadata_buffers);
-            let (held_data, spare_data) = data.look(chunk.data, buffers);
+            let (held_metadata, spare_metadata) = metadata.resolve(chunk.metadata, metadata_buffers);
+            let (held_data, spare_data) = data.resolve(chunk.data, buffers);
             if direct.is_some_and(|direct| index < direct) {
                 // All changes are undone. Only checksums remain, over the bytes in the caller's memory.
                 let mut fields = Fields::new(held_metadata, place);
@@ -263,7 +263,7 @@ impl TileCodec {
     }
 
     /// Undoes one filter: writes `data` to `out`, and the metadata packed with it to `metadata_out`.
-    #[expect(clippy::too_many_arguments, reason = "one filter's whole surroundings")]
+    #[expect(clippy::too_many_arguments, reason = "all inputs and outputs of a filter")]
     fn run_step(
         &self,
         filter: &Filter,
@@ -408,7 +408,7 @@ enum Held {
 
 impl Held {
     /// Returns the bytes, and the free buffer with its index.
-    fn look<'a>(
+    fn resolve<'a>(
         &self,
         chunk: &'a [u8],
         buffers: &'a mut [Vec<u8>; 2],

@@ -17,7 +17,8 @@ use crate::stale::{self, FixAction};
 ///
 /// # Errors
 ///
-/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; whatever is wrong with the schema or the commits.
+/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; otherwise any error in the schema or the
+/// commits.
 pub fn repair(path: &Path, options: &WriteOptions, dry_run: bool) -> Result<Vec<(&'static str, String)>> {
     let mut fixes = Vec::new();
     for key in arrays(path, options.key.as_ref())? {

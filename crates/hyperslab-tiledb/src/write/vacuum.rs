@@ -16,7 +16,8 @@ use crate::array::OpenArray;
 ///
 /// # Errors
 ///
-/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; whatever is wrong with the schema or the commits.
+/// [`Io`](hyperslab_core::Error::Io) if the system reports an error; otherwise any error in the schema or the
+/// commits.
 pub fn vacuum(path: &Path, options: &WriteOptions) -> Result<usize> {
     let mut removed = 0;
     for array in arrays(path, options.key.as_ref())? {

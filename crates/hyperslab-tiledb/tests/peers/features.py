@@ -1,4 +1,4 @@
-"""Everything beside plain data: keys, metadata, enumerations, evolution, current domains, groups, consolidation."""
+"""Everything besides plain data: keys, metadata, enumerations, evolution, current domains, groups, consolidation."""
 
 import os
 import sys

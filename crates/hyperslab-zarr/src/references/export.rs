@@ -286,7 +286,7 @@ impl<'a> Export<'a> {
                     let bytes = self.inline(coord)?;
                     copied = copied.saturating_add(bytes.len() as u64);
                     if copied > self.options.inline_limit {
-                        let why = self.reason.as_deref().unwrap_or("chunks that cannot be referenced to");
+                        let why = self.reason.as_deref().unwrap_or("chunks that cannot be referenced");
                         let what = format!(
                             "references: {why}, and more than {} bytes would be copied",
                             self.options.inline_limit

@@ -53,7 +53,7 @@ impl Before {
     }
 
     /// Returns true if this chunk belongs to the old array and was not clipped by its edge.
-    pub(crate) fn stays(&self, chunk: &[u64]) -> bool {
+    pub(crate) fn is_unchanged(&self, chunk: &[u64]) -> bool {
         let old = &self.array.schema().grid;
         old.contains(chunk) && old.region(chunk) == self.grid.region(chunk)
     }

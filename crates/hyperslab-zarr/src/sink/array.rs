@@ -106,7 +106,7 @@ impl ArraySink for ZarrArraySink {
     }
 
     fn write(&self, chunk: &ChunkCoord, encoded: EncodedChunk) -> Result<()> {
-        if self.old.as_ref().is_some_and(|old| old.stays(chunk)) {
+        if self.old.as_ref().is_some_and(|old| old.is_unchanged(chunk)) {
             return Err(Error::invalid(format!(
                 "{}: chunk {chunk:?} is outside the part that grows",
                 self.plan.name

@@ -149,7 +149,7 @@ impl ShardWriter {
                 .zip(coord.iter().zip(&self.counts))
                 .map(|(at, (shard, count))| shard * count + at)
                 .collect();
-            if !old.stays(&chunk) {
+            if !old.is_unchanged(&chunk) {
                 continue;
             }
             (shard.seen[number], shard.left) = (true, shard.left.saturating_sub(1));

@@ -90,7 +90,7 @@ pub(super) fn stored(level: &Level, maps: &RowMaps, coords: &[Coord], segments: 
             for (number, record) in records {
                 let ends = record.iter().map(|end| maps.end(segment, source, *end));
                 let ends: Option<Vec<(u32, u32)>> = ends.collect::<Result<_>>()?;
-                let Some(ends) = ends.filter(|ends| are_apart(ends)) else { continue };
+                let Some(ends) = ends.filter(|ends| are_distinct(ends)) else { continue };
                 row.clear();
                 for (cell, attribute) in cells.iter().zip(attributes) {
                     let size = attribute.row_size();
@@ -106,7 +106,7 @@ pub(super) fn stored(level: &Level, maps: &RowMaps, coords: &[Coord], segments: 
     Ok(())
 }
 
-fn are_apart(ends: &[(u32, u32)]) -> bool {
+fn are_distinct(ends: &[(u32, u32)]) -> bool {
     ends.iter().enumerate().all(|(k, end)| !ends[..k].contains(end))
 }
 

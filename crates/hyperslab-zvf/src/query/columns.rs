@@ -69,12 +69,12 @@ pub(crate) fn vertices(selected: &Selected<'_>) -> Result<Values> {
     let values = Values::new(level.dtype.clone(), &shape, Elements::fixed(bytes))?;
     match &level.root.offset {
         None => Ok(values),
-        Some(offset) => moved(&values, offset),
+        Some(offset) => translated(&values, offset),
     }
 }
 
 /// Adds an offset to positions, as 64-bit floats, because a large offset exceeds the precision of 32-bit floats.
-fn moved(values: &Values, offset: &[f64]) -> Result<Values> {
+fn translated(values: &Values, offset: &[f64]) -> Result<Values> {
     let rank = offset.len();
     let mut bytes = Vec::with_capacity(values.len() * 8);
     for index in 0..values.len() {

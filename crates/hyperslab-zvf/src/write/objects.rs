@@ -276,7 +276,7 @@ pub(crate) fn joined_columns(columns: Vec<ObjectColumn>, ids: &[i64]) -> Result<
             && (other.dtype != values.dtype || other.shape != shape)
         {
             return Err(wrong(format!(
-                "is {} in the store, and {} in what is added",
+                "is {} in the store, but {} in the added data",
                 other.dtype, values.dtype
             )));
         }

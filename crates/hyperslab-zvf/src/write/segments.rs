@@ -25,7 +25,7 @@ pub(crate) struct Segments {
     buckets: Buckets,
     next: usize,
     count: u64,
-    /// Whether each link is stored once, whatever its direction.
+    /// Whether each link is stored only once, regardless of its direction.
     distinct: bool,
 }
 

@@ -1,5 +1,5 @@
-"""Opens, validates and reads with zarr-vectors what Rust wrote, and compares with the store that zarr-vectors wrote of the same geometry:
-`written.json` lists {path, store, kind, levels}, `cases.json` the truth."""
+"""Opens, validates and reads the stores written by Rust with zarr-vectors, and compares them with its own stores of the same geometries:
+`written.json` lists {path, store, kind, levels}, `cases.json` the expected results."""
 
 import json
 import pathlib

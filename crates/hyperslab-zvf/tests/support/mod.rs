@@ -1,6 +1,6 @@
 //! Compares results with the brute-force results in `cases.json`.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failure here is a failure of the test")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::path::Path;
 
